@@ -1,0 +1,208 @@
+import { DefinitionError } from '../base/error.ts'
+import { sha256 } from '../base/hash.ts'
+import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { type CheckedSchema, type InferInput, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
+import type { Run, RunOutcome } from '../conversation/run.ts'
+import { type Budget, checkBudget } from '../grant/budget.ts'
+import { checkGrant, type Grant } from '../grant/grant.ts'
+import type { Model, ModelSettings } from '../model/model.ts'
+import { isTool, type Tool } from '../tool/tool.ts'
+
+export type Tools = { readonly [name: string]: Tool<never, unknown> }
+
+export interface AgentDefinition<In extends Schema | undefined, Out extends Schema | undefined> {
+  readonly name: string
+  /** What a host's model reads to decide when to delegate to it. */
+  readonly description?: string
+  readonly instructions: string
+  /** Left out: a subagent uses its host's model. */
+  readonly model?: Model
+  readonly settings?: ModelSettings
+  readonly tools?: Tools
+  /** Agents it may delegate to: the key is the name of the tool its model sees. */
+  readonly subagents?: Subagents
+  /** The contract of a delegation: checked before a child is made. Without it the agent takes a message. */
+  readonly input?: In
+  /** What it must answer with: checked, and asked for once more when it does not fit. */
+  readonly output?: Out
+  readonly grant?: Grant
+  readonly budget?: Budget
+}
+
+/** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
+export type SubagentValue = AnyAgent | (() => AnyAgent) | SubagentConfig
+export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly AnyAgent[]
+
+export interface SubagentConfig {
+  readonly agent: AnyAgent | (() => AnyAgent)
+  /** Instead of the agent's own description. */
+  readonly description?: string
+  /** What the child is told of its host's context. Default: snapshot if the agent has an `input`, else none. */
+  readonly briefing?: 'none' | 'snapshot'
+  readonly budget?: Budget
+  /** What happens to the child when the run that started it ends or is cancelled. Default: cancel. */
+  readonly onParentClose?: 'cancel' | 'abandon'
+}
+
+/** What the runtime needs of an agent. Immutable. */
+export interface AgentCore {
+  readonly name: string
+  readonly description: string
+  readonly instructions: string
+  readonly model: Model | null
+  readonly settings: ModelSettings
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly subagents: ReadonlyMap<string, SubagentValue> | readonly AnyAgent[]
+  readonly input: CheckedSchema | null
+  readonly output: CheckedSchema | null
+  readonly grant: Grant | undefined
+  readonly budget: Budget | undefined
+  /** Changes when what the agent is told or may use changes; code inside tools does not count. */
+  readonly hash: string
+}
+
+export interface RunOptions {
+  readonly abortSignal?: AbortSignal
+}
+
+export interface Agent<In = unknown, Out = unknown> extends AgentCore {
+  /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
+  generate(input: In, options?: RunOptions): Promise<RunOutcome<Out>>
+  stream(input: In, options?: RunOptions): Run<Out>
+}
+
+export type AnyAgent = Agent<never, unknown>
+
+export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : string
+export type AgentOutput<Out extends Schema | undefined> = Out extends Schema ? InferOutput<Out> : null
+
+const KEYS = [
+  'name',
+  'description',
+  'instructions',
+  'model',
+  'settings',
+  'tools',
+  'subagents',
+  'input',
+  'output',
+  'grant',
+  'budget',
+]
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
+
+/** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
+export function defineAgent(definition: AgentDefinition<Schema | undefined, Schema | undefined>): AgentCore {
+  checkKeys(definition)
+  const { name } = definition
+  const where = `agent "${name}"`
+  if (definition.grant) checkGrant(definition.grant, where)
+  if (definition.budget) checkBudget(definition.budget, where)
+  const tools = readTools(definition.tools ?? {}, where)
+  const subagents = readSubagents(definition.subagents ?? {}, tools, where)
+  const core = {
+    name,
+    description: definition.description ?? '',
+    instructions: definition.instructions,
+    model: definition.model ?? null,
+    settings: definition.settings ?? {},
+    tools,
+    subagents,
+    input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
+    output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
+    grant: definition.grant,
+    budget: definition.budget,
+  }
+  let hash: string | undefined
+  return {
+    ...core,
+    get hash() {
+      hash ??= hashOf(core)
+      return hash
+    },
+  }
+}
+
+const agentMark: unique symbol = Symbol.for('legate.agent') as never
+
+/** Marks a finished agent object, so that it is known as one by any copy of the package. */
+export function markAgent<T extends AgentCore>(agent: T): T {
+  Object.defineProperty(agent, agentMark, { value: true })
+  return Object.freeze(agent)
+}
+
+export function isAgent(value: unknown): value is AnyAgent {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, agentMark)
+}
+
+function checkKeys(definition: AgentDefinition<Schema | undefined, Schema | undefined>): void {
+  const unknown = Object.keys(definition).find((key) => !KEYS.includes(key))
+  const { name, instructions, model } = definition
+  if (unknown !== undefined) refuse(`an agent has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  if (typeof name !== 'string' || !NAME.test(name)) {
+    refuse(`${JSON.stringify(name)} is no name for an agent: use letters, digits, _ - . : @ and spaces, at most 128.`)
+  }
+  if (typeof instructions !== 'string') refuse(`"${name}" needs instructions: what the model is told it is and does.`)
+  if (model !== undefined && typeof model?.stream !== 'function') {
+    refuse(`the model of "${name}" has no stream(request, { signal }): give an object that is a Model.`)
+  }
+}
+
+function readTools(tools: Tools, where: string): ReadonlyMap<string, Tool> {
+  const read = new Map<string, Tool>()
+  for (const [name, tool] of Object.entries(tools)) {
+    checkToolName(name, where)
+    if (!isTool(tool)) refuse(`${where}: tools.${name} is not a tool. Make it with tool({ ... }).`)
+    read.set(name, tool as Tool)
+  }
+  return read
+}
+
+function readSubagents(subagents: Subagents, tools: ReadonlyMap<string, Tool>, where: string): AgentCore['subagents'] {
+  if (isList(subagents)) {
+    for (const agent of subagents) if (!isAgent(agent)) refuse(`${where}: a subagent in the list is not an agent.`)
+    return [...subagents]
+  }
+  const read = new Map<string, SubagentValue>()
+  for (const [name, value] of Object.entries(subagents)) {
+    checkToolName(name, where)
+    if (tools.has(name)) refuse(`${where}: "${name}" is a tool and a subagent. Rename one of them.`)
+    read.set(name, value)
+  }
+  return read
+}
+
+function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
+  return Array.isArray(subagents)
+}
+
+function checkToolName(name: string, where: string): void {
+  if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
+  refuse(`${where}: "${name}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
+}
+
+function hashOf(core: Omit<AgentCore, 'hash'>): string {
+  const tools = [...core.tools].map(([name, tool]) => [name, tool.description, tool.input.jsonSchema, tool.effect])
+  const subagents = isList(core.subagents as Subagents)
+    ? (core.subagents as readonly AnyAgent[]).map((agent) => agent.name)
+    : [...(core.subagents as ReadonlyMap<string, SubagentValue>).keys()]
+  const shown = toJson({
+    name: core.name,
+    description: core.description,
+    instructions: core.instructions,
+    model: core.model?.id ?? null,
+    settings: core.settings,
+    tools,
+    subagents,
+    input: core.input?.jsonSchema ?? null,
+    output: core.output?.jsonSchema ?? null,
+    grant: core.grant ?? null,
+    budget: core.budget ?? null,
+  })
+  const value: Json = shown.ok ? shown.value : core.name
+  return sha256(canonicalJson(value)).slice(0, 16)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `agent(): ${message}`)
+}

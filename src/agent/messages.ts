@@ -1,0 +1,52 @@
+import { resultContent } from '../graph/end-node.ts'
+import type { Node } from '../graph/rows.ts'
+import type { Message } from '../model/model.ts'
+
+/** The context of a call as a model reads it: stable parts first, so that providers can cache the beginning. */
+export function messagesOf(instructions: string, context: readonly Node[]): Message[] {
+  const messages: Message[] = []
+  if (instructions !== '') messages.push({ role: 'system', content: instructions })
+  for (const node of context) {
+    const nudge = node.kind === 'agent_message' ? node.input.nudge : undefined
+    if (nudge !== undefined) messages.push({ role: 'user', content: nudge })
+    const message = messageOf(node)
+    if (message !== undefined) messages.push(message)
+  }
+  return messages
+}
+
+function messageOf(node: Node): Message | undefined {
+  switch (node.kind) {
+    case 'system_message':
+    case 'developer_message':
+    case 'summary':
+      return { role: 'system', content: String(node.input.content ?? node.output.content ?? '') }
+    case 'user_message':
+      return { role: 'user', content: node.input.content ?? '' }
+    case 'agent_message':
+    case 'character_message':
+      return spoken(node)
+    case 'task':
+      return taskResult(node)
+    default:
+      return undefined
+  }
+}
+
+/** A message that said nothing and called nothing is no message: providers refuse empty ones. */
+function spoken(node: Node): Message | undefined {
+  const calls = node.output.calls ?? []
+  const content = node.output.content ?? ''
+  if (calls.length === 0 && content.length === 0) return undefined
+  return { role: 'assistant', content, calls }
+}
+
+function taskResult(node: Node): Message {
+  return {
+    role: 'tool',
+    callId: node.input.call?.id ?? node.id,
+    name: node.input.call?.name ?? '',
+    content: resultContent(node),
+    isError: node.output.isError === true || node.state !== 'finished',
+  }
+}

@@ -1,0 +1,54 @@
+import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
+import type { AgentCore } from './definition.ts'
+
+/** The agents a process has code for. */
+export class AgentRegistry {
+  private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
+  /** The very objects that runs of this process were started with: two of one name may have other code inside. */
+  private readonly home: Map<Id, AgentCore> = new Map()
+  private readonly known: WeakSet<AgentCore> = new WeakSet()
+  private list: readonly string[] = []
+
+  /** Makes an agent known. True when it was not: then its subagents are to be made known too. */
+  add(agent: AgentCore): boolean {
+    if (this.known.has(agent)) return false
+    this.known.add(agent)
+    const versions = this.byName.get(agent.name)
+    if (versions === undefined) {
+      this.byName.set(agent.name, new Map([[agent.hash, agent]]))
+      this.list = [...this.byName.keys()]
+      return true
+    }
+    versions.delete(agent.hash)
+    versions.set(agent.hash, agent)
+    return true
+  }
+
+  get names(): readonly string[] {
+    return this.list
+  }
+
+  /** Says which object runs a conversation in this process. */
+  settle(conversationId: Id, agent: AgentCore): void {
+    this.home.set(conversationId, agent)
+  }
+
+  leave(conversationId: Id): void {
+    this.home.delete(conversationId)
+  }
+
+  forgetHomes(): void {
+    this.home.clear()
+  }
+
+  /** The agent of a conversation: the object it was started with, else by name and hash, else the newest of the name. */
+  of(conversation: Pick<Conversation, 'id' | 'agent'>): AgentCore | undefined {
+    return this.home.get(conversation.id) ?? this.find(conversation.agent)
+  }
+
+  private find({ name, hash }: AgentRef): AgentCore | undefined {
+    const versions = this.byName.get(name)
+    if (versions === undefined) return undefined
+    return versions.get(hash) ?? [...versions.values()].at(-1)
+  }
+}

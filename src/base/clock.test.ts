@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { systemClock } from './clock.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_000_000 })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('systemClock', () => {
+  test('tells the wall time', () => {
+    expect(systemClock.now()).toBe(1_000_000)
+    vi.advanceTimersByTime(5)
+    expect(systemClock.now()).toBe(1_000_005)
+  })
+
+  test('rings once, at its time and not before', () => {
+    const run = vi.fn()
+    systemClock.at(1_000_100, run)
+
+    vi.advanceTimersByTime(99)
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledTimes(1)
+    vi.advanceTimersByTime(10_000)
+    expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test.each([0, -5, 1_000_000, Number.NaN, Number.NEGATIVE_INFINITY])('rings as soon as possible for %s', (time) => {
+    const run = vi.fn()
+    systemClock.at(time, run)
+
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test('a cancelled alarm never rings, and cancelling again does nothing', () => {
+    const run = vi.fn()
+    const cancel = systemClock.at(1_000_010, run)
+
+    cancel()
+    cancel()
+
+    vi.advanceTimersByTime(100)
+    expect(run).not.toHaveBeenCalled()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('waits longer than one timer can', () => {
+    const days = 24 * 60 * 60 * 1000
+    const run = vi.fn()
+    systemClock.at(1_000_000 + 60 * days, run)
+
+    vi.advanceTimersByTime(60 * days - 1)
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test('a long alarm can be cancelled after it was armed again', () => {
+    const run = vi.fn()
+    const cancel = systemClock.at(1_000_000 + 2 ** 32, run)
+
+    vi.advanceTimersByTime(2 ** 31 + 10)
+    cancel()
+
+    vi.advanceTimersByTime(2 ** 33)
+    expect(run).not.toHaveBeenCalled()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('an alarm that rings early by the wall clock waits for the rest', () => {
+    const run = vi.fn()
+    systemClock.at(1_000_100, run)
+
+    vi.setSystemTime(999_950)
+    vi.advanceTimersByTime(100)
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(50)
+    expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test('Infinity means never and holds no timer', () => {
+    systemClock.at(Number.POSITIVE_INFINITY, vi.fn())()
+
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  test('only with ref: false may the process end before the alarm', () => {
+    vi.useRealTimers()
+    const set = vi.spyOn(globalThis, 'setTimeout')
+    const far = systemClock.now() + 60_000
+    const cancels = [
+      systemClock.at(far, vi.fn(), { ref: false }),
+      systemClock.at(far, vi.fn(), { ref: true }),
+      systemClock.at(far, vi.fn()),
+    ]
+
+    expect(set.mock.results.map(({ value }) => value.hasRef())).toEqual([false, true, true])
+
+    for (const cancel of cancels) cancel()
+    set.mockRestore()
+  })
+})

@@ -1,0 +1,40 @@
+/** Wall time in milliseconds, and one-shot alarms by it. Durations that matter are stored as points of this time. */
+export interface Clock {
+  now(): number
+  /**
+   * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never.
+   * Returns a cancel function, which may be called any number of times. `run` must not throw.
+   * With `ref: false` the alarm does not keep the process alive.
+   */
+  at(time: number, run: () => void, options?: AlarmOptions): () => void
+}
+
+export interface AlarmOptions {
+  readonly ref?: boolean
+}
+
+/** The computer's clock. No other place reads it. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  at: setAlarm,
+}
+
+/** setTimeout fires at once for anything longer. */
+const maxDelayMs = 2 ** 31 - 1
+
+function setAlarm(time: number, run: () => void, options: AlarmOptions = {}): () => void {
+  if (time === Number.POSITIVE_INFINITY) return () => {}
+  let timer = arm(time, ring, options)
+  function ring(): void {
+    if (Date.now() < time) timer = arm(time, ring, options)
+    else run()
+  }
+  return () => clearTimeout(timer)
+}
+
+function arm(time: number, ring: () => void, options: AlarmOptions): ReturnType<typeof setTimeout> {
+  const delay = Math.min(Math.max(time - Date.now(), 0), maxDelayMs)
+  const timer = setTimeout(ring, delay)
+  if (options.ref === false) timer.unref()
+  return timer
+}

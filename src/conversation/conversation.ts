@@ -1,0 +1,41 @@
+import { CONTEXT_TURNS } from '../graph/context.ts'
+import { type Mutation, planMutate } from '../graph/mutate.ts'
+import type { Conversation, Id, TurnLimits } from '../graph/rows.ts'
+import { type TranscriptLine, transcriptOf } from '../graph/transcript.ts'
+import type { Ledger } from '../store/ledger.ts'
+
+/** A stored conversation: what was said in it, and a way to put nodes into it by hand. */
+export class ConversationHandle {
+  readonly id: Id
+  private readonly ledger: Ledger
+  private readonly limits: TurnLimits
+
+  constructor(ledger: Ledger, id: Id, limits: TurnLimits) {
+    this.ledger = ledger
+    this.id = id
+    this.limits = limits
+  }
+
+  get row(): Conversation | undefined {
+    return this.ledger.store.conversation(this.id)
+  }
+
+  /** What people see of the latest rounds, oldest first. */
+  async transcript({ limitTurns = CONTEXT_TURNS }: { readonly limitTurns?: number } = {}): Promise<TranscriptLine[]> {
+    const turns = this.ledger.store.turnsOf(this.id, { limit: limitTurns })
+    return transcriptOf(
+      turns.flatMap((turn) => this.ledger.store.nodesOf(turn.id)),
+      this.ledger.kinds,
+    )
+  }
+
+  /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
+  mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
+    const scope = { conversationId: this.id, limits: this.limits, ...(turnId === undefined ? {} : { turnId }) }
+    return this.ledger.commit({
+      kind: 'mutate',
+      rootId: this.row?.rootId ?? this.id,
+      plan: (draft) => planMutate(draft, scope, change),
+    })
+  }
+}

@@ -1,0 +1,63 @@
+import type { RunEvent } from '../graph/event.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Run, RunOutcome } from './run.ts'
+
+export interface RunHandleOptions<Out> {
+  readonly id: Id
+  readonly conversationId: Id
+  /** Settles when the run is recorded; rejects when it could not be. */
+  readonly started: Promise<unknown>
+  readonly result: () => Promise<RunOutcome<Out>>
+  readonly follow: (after: number) => AsyncIterableIterator<RunEvent>
+  readonly cancel: (reason: string | undefined) => Promise<void>
+}
+
+/** A run as its starter holds it. It keeps nothing: everything is read from the rows. */
+export class RunHandle<Out> implements Run<Out> {
+  readonly id: Id
+  readonly conversationId: Id
+  readonly result: Promise<RunOutcome<Out>>
+  private readonly options: RunHandleOptions<Out>
+
+  constructor(options: RunHandleOptions<Out>) {
+    this.options = options
+    this.id = options.id
+    this.conversationId = options.conversationId
+    this.result = options.result()
+    this.result.catch(() => undefined)
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<RunEvent> {
+    return this.events()[Symbol.asyncIterator]()
+  }
+
+  events({ after = 0 }: { readonly after?: number } = {}): AsyncIterable<RunEvent> {
+    const { started, follow } = this.options
+    return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow(after)) }
+  }
+
+  async cancel(reason?: string): Promise<void> {
+    await this.options.started
+    await this.options.cancel(reason)
+  }
+}
+
+/** An iterator that begins when `ready` has settled, and fails with it. */
+function lateIterator<T>(ready: Promise<unknown>, begin: () => AsyncIterator<T>): AsyncIterator<T> {
+  let begun: Promise<AsyncIterator<T>> | undefined
+  let iterator: AsyncIterator<T> | undefined
+  const first = () => {
+    begun ??= ready.then(() => {
+      iterator = begin()
+      return iterator
+    })
+    return begun
+  }
+  return {
+    next: () => (iterator === undefined ? first().then((inner) => inner.next()) : iterator.next()),
+    return: async () => {
+      await iterator?.return?.()
+      return { value: undefined, done: true }
+    },
+  }
+}

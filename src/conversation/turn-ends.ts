@@ -1,0 +1,70 @@
+import type { Commit } from '../graph/commit.ts'
+import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
+import type { Reader } from '../graph/reader.ts'
+import type { Id, Turn } from '../graph/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
+export class TurnEnds {
+  private readonly store: Store
+  private readonly waiters: Map<Id, ((outcome: Outcome) => void)[]> = new Map()
+  private readonly keepAlive: KeepAlive = new KeepAlive()
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** The outcome of a turn, now or when it ends. The process stays alive until then. */
+  wait(turnId: Id): Promise<Outcome> {
+    const turn = this.store.turn(turnId)
+    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    return new Promise((resolve) => {
+      const others = this.waiters.get(turnId)
+      if (others === undefined) this.waiters.set(turnId, [resolve])
+      else others.push(resolve)
+      this.keepAlive.hold(true)
+    })
+  }
+
+  committed(commit: Commit): void {
+    if (this.waiters.size === 0) return
+    for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn)
+  }
+
+  /** Another process has written. */
+  changed(): void {
+    for (const turnId of this.waiters.keys()) {
+      const turn = this.store.turn(turnId)
+      if (turn?.state === 'ended') this.tell(turn)
+    }
+  }
+
+  private tell(turn: Turn): void {
+    const waiting = this.waiters.get(turn.id)
+    if (waiting === undefined || turn.outcome === null) return
+    this.waiters.delete(turn.id)
+    if (this.waiters.size === 0) this.keepAlive.hold(false)
+    const outcome = outcomeOf(this.store, turn.outcome)
+    for (const resolve of waiting) resolve(outcome)
+  }
+}
+
+/** A turn's outcome with its words. */
+export function outcomeOf(reader: Reader, record: OutcomeRecord): Outcome {
+  const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
+  return withWords(record, node?.output ?? {})
+}
+
+/** Node ends a process that only awaits promises. Waiting for a run is work, so one timer says so. */
+class KeepAlive {
+  private timer: ReturnType<typeof setInterval> | undefined
+
+  hold(on: boolean): void {
+    if (!on) {
+      this.timer?.unref()
+      return
+    }
+    this.timer ??= setInterval(() => undefined, 2 ** 30)
+    this.timer.ref()
+  }
+}

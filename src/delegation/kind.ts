@@ -1,0 +1,59 @@
+import { messageOf } from '../base/error.ts'
+import { toJson } from '../base/json.ts'
+import type { KindFlags } from '../graph/kinds.ts'
+import type { Reader } from '../graph/reader.ts'
+import { planResult } from '../graph/result.ts'
+import type { Node } from '../graph/rows.ts'
+import type { ToolContext } from '../tool/tool.ts'
+import { CalledChildren, type TaskRun } from './task.ts'
+
+export interface KindContext extends ToolContext {
+  /** Rows as they are now: what the node may build on. */
+  readonly graph: Reader
+}
+
+/** A node kind of the user's own. It is a task unless its flags say otherwise. */
+export interface KindDefinition extends Partial<KindFlags> {
+  /** What it returns is the node's output; a throw ends the node as errored. Children only through `context.delegate`. */
+  execute(node: Node, context: KindContext): unknown
+}
+
+/** Runs a node of a user's kind. */
+export async function runKind(run: TaskRun, kind: KindDefinition): Promise<void> {
+  const { task, work } = run
+  const children = new CalledChildren(run)
+  const end = await tryKind(run, kind, children)
+  children.end()
+  if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
+  await run.ledger.commit({
+    kind: 'result',
+    rootId: task.rootId,
+    plan: (draft) => planResult(draft, work.claim, end),
+  })
+}
+
+async function tryKind(
+  run: TaskRun,
+  kind: KindDefinition,
+  children: CalledChildren,
+): Promise<Parameters<typeof planResult>[2]> {
+  try {
+    const value = await children.inside(() =>
+      kind.execute(run.task, { ...children.context(), graph: run.ledger.store }),
+    )
+    const json = toJson(value)
+    if (!json.ok) return errored('unserialisable', json.error)
+    return {
+      state: 'finished',
+      output: { value: json.value, content: typeof json.value === 'string' ? json.value : json.text },
+    }
+  } catch (error) {
+    if (run.work.stopCause !== null)
+      return { state: 'stopped', failure: { code: 'stopped', message: messageOf(error) } }
+    return errored('kind', messageOf(error))
+  }
+}
+
+function errored(code: string, message: string): { state: 'errored'; failure: { code: string; message: string } } {
+  return { state: 'errored', failure: { code, message } }
+}

@@ -1,0 +1,116 @@
+import { type AgentCore, type AnyAgent, isAgent, type SubagentConfig, type SubagentValue } from '../agent/definition.ts'
+import { DefinitionError, messageOf, SubAgentUnavailable } from '../base/error.ts'
+import { type CheckedSchema, readSchema } from '../base/schema.ts'
+import { checkBudget } from '../grant/budget.ts'
+import type { ToolEntry } from '../tool/toolkit.ts'
+import { toolNameOf } from './tool-name.ts'
+
+/** A subagent as its host's toolkit holds it. */
+export interface SubagentEntry extends ToolEntry {
+  readonly contract: 'typed' | 'message'
+  readonly input: CheckedSchema
+  readonly briefing: 'none' | 'snapshot'
+  readonly budget: SubagentConfig['budget']
+  readonly onParentClose: 'cancel' | 'abandon'
+  /** The agent, or what its provider gave when the host was read. */
+  readonly agent: AnyAgent
+  /** The agent for one delegation: a provider is asked anew each time. Throws SubAgentUnavailable. */
+  take(): AnyAgent
+}
+
+const CONFIG_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
+
+/** The `message` contract: one text, and a session to go on with. */
+const MESSAGE_SCHEMA = {
+  type: 'object',
+  properties: {
+    session_id: {
+      type: 'string',
+      description:
+        'Session ID for multi-turn dialogue. Omit to start a NEW session. To CONTINUE an existing session and retain memory, you MUST extract the session_id from the previous response and pass it here.',
+    },
+    message: { type: 'string', description: 'Message to send to the agent' },
+  },
+  required: ['message'],
+} as const
+
+/** The tools an agent's subagents make. What cannot work is refused here, with the reason. */
+export function subagentEntries(host: AgentCore): SubagentEntry[] {
+  const { subagents } = host
+  const named: [string, SubagentValue][] = isMap(subagents)
+    ? [...subagents]
+    : subagents.map((agent) => [toolNameOf(agent.name), agent])
+  const seen = new Set(host.tools.keys())
+  return named.map(([name, value]) => {
+    if (seen.has(name)) {
+      throw new SubAgentUnavailable('subagent_unavailable', `"${host.name}" has two tools named "${name}". Use keys.`)
+    }
+    seen.add(name)
+    return entry(name, readConfig(host, name, value))
+  })
+}
+
+export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
+  return tool.delegates
+}
+
+function isMap(subagents: AgentCore['subagents']): subagents is ReadonlyMap<string, SubagentValue> {
+  return subagents instanceof Map
+}
+
+function entry(name: string, config: SubagentConfig): SubagentEntry {
+  const source = config.agent
+  const provider = isAgent(source) ? () => source : source
+  const agent = takeFrom(provider, name)
+  let spare: AnyAgent | undefined = agent
+  const description = config.description || agent.description || `Call ${agent.name} to complete tasks`
+  const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
+  return {
+    name,
+    effect: 'idempotent',
+    timeoutMs: null,
+    delegates: true,
+    domain: 'agent',
+    asks: agent.name,
+    schema: { name, description, inputSchema: input.jsonSchema },
+    tool: null,
+    contract: agent.input === null ? 'message' : 'typed',
+    input,
+    briefing: config.briefing ?? (agent.input === null ? 'none' : 'snapshot'),
+    budget: config.budget,
+    onParentClose: config.onParentClose ?? 'cancel',
+    agent,
+    take: () => {
+      const taken = spare ?? takeFrom(provider, name)
+      spare = isAgent(source) ? source : undefined
+      return taken
+    },
+  }
+}
+
+function takeFrom(provider: () => AnyAgent, name: string): AnyAgent {
+  const agent = callProvider(provider, name)
+  if (isAgent(agent)) return agent
+  throw new SubAgentUnavailable('subagent_unavailable', `The subagent "${name}" is not an agent. Make it with agent().`)
+}
+
+function callProvider(provider: () => AnyAgent, name: string): AnyAgent {
+  try {
+    return provider()
+  } catch (error) {
+    throw new SubAgentUnavailable('subagent_unavailable', `The provider of "${name}" failed: ${messageOf(error)}`, {
+      cause: error,
+    })
+  }
+}
+
+function readConfig(host: AgentCore, name: string, value: SubagentValue): SubagentConfig {
+  if (isAgent(value) || typeof value === 'function') return { agent: value }
+  const where = `agent "${host.name}", subagents.${name}`
+  const unknown = Object.keys(value).find((key) => !CONFIG_KEYS.includes(key))
+  if (unknown !== undefined) {
+    throw new DefinitionError('definition', `${where} has no "${unknown}". It has ${CONFIG_KEYS.join(', ')}.`)
+  }
+  if (value.budget) checkBudget(value.budget, where)
+  return value
+}

@@ -1,0 +1,32 @@
+import type { Claim } from '../graph/claim.ts'
+import type { Id, Node } from '../graph/rows.ts'
+
+/** Why a running node is asked to stop. Only `cancel` and `timeout` are committed by the node itself. */
+export type StopCause = 'cancel' | 'timeout' | 'shutdown' | 'lost'
+
+/** One claimed node while it runs in this process. */
+export interface Work {
+  readonly claim: Claim
+  /** Aborts when the node is asked to stop. Made when first read: most nodes never need it. */
+  readonly signal: AbortSignal
+  /** Why `signal` aborted; null while it has not. */
+  readonly stopCause: StopCause | null
+  /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
+  lend<T>(wait: Promise<T>): Promise<T>
+}
+
+export type Execute = (node: Node, work: Work) => Promise<void>
+
+/**
+ * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store
+ * decides. So the same agents run in one process or in several.
+ */
+export interface Engine {
+  readonly id: Id
+  /** Begins to claim and run nodes. Safe to call again. */
+  start(execute: Execute): Promise<void>
+  /** Something may have become runnable. A hint: the sweep finds it too. */
+  look(): void
+  /** Lets running nodes finish within the grace, then gives their claims back. */
+  stop(): Promise<void>
+}

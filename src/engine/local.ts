@@ -1,0 +1,268 @@
+import type { Clock } from '../base/clock.ts'
+import { freshId } from '../base/id.ts'
+import type { Draft } from '../graph/draft.ts'
+import { planRecover } from '../graph/recover.ts'
+import type { Id, Node } from '../graph/rows.ts'
+import type { Ledger, ReservedClaims } from '../store/ledger.ts'
+import type { Engine, Execute, StopCause } from './engine.ts'
+import { Lease } from './lease.ts'
+import { RunningNode } from './running-node.ts'
+import { type SweepOptions, sweep } from './sweep.ts'
+
+export interface LocalEngineOptions {
+  readonly workers: number
+  readonly graceMs: number
+  readonly sweepMs: number
+  readonly leaseMs: number
+  /** Names of agents and kinds this process has code for. */
+  readonly canRun: SweepOptions['canRun']
+  /** Called before each node runs. */
+  readonly beforeNode: () => void
+  readonly report: (error: unknown) => void
+}
+
+/** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
+export class LocalEngine implements Engine {
+  readonly id: Id
+  private readonly ledger: Ledger
+  private readonly clock: Clock
+  private readonly options: LocalEngineOptions
+  private readonly running: Map<Id, RunningNode> = new Map()
+  private readonly lease: Lease
+  private readonly workers: ReservedClaims
+  private execute: Execute | undefined
+  private state: 'idle' | 'started' | 'stopping' | 'stopped' = 'idle'
+  private starting: Promise<void> | undefined
+  private stopping: Promise<void> | undefined
+  /** Workers promised to a draft, and workers whose node only waits for a child. */
+  private reserved = 0
+  private lent = 0
+  /** A node was left pending for want of a worker: look for it when one is free. */
+  private starved = false
+  private armedAt = Number.POSITIVE_INFINITY
+  private disarm: () => void = () => undefined
+  private unwatch: () => void = () => undefined
+  private sweeping: Promise<void> | undefined
+  private sweepAgain = false
+  private drained: (() => void) | undefined
+
+  constructor(ledger: Ledger, options: LocalEngineOptions) {
+    this.ledger = ledger
+    this.clock = ledger.clock
+    this.options = options
+    this.id = freshId(this.clock.now())
+    this.lease = new Lease({
+      store: ledger.store,
+      clock: ledger.clock,
+      engineId: this.id,
+      leaseMs: options.leaseMs,
+    })
+    this.workers = {
+      engineId: this.id,
+      take: () => this.take(),
+      giveBack: (taken) => {
+        this.reserved -= taken
+      },
+    }
+  }
+
+  start(execute: Execute): Promise<void> {
+    this.starting ??= this.begin(execute)
+    return this.starting
+  }
+
+  /** Workers for the nodes that a commit of this process makes runnable. */
+  claims(): ReservedClaims | null {
+    return this.state === 'started' ? this.workers : null
+  }
+
+  /** After a commit: run what it claimed, stop what it cancelled, remember when to look again. */
+  committed(draft: Draft): void {
+    for (const nodeId of draft.aborted) this.running.get(nodeId)?.stop('cancel')
+    for (const node of draft.started) this.run(node)
+    if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
+  }
+
+  get busy(): boolean {
+    return this.running.size > 0
+  }
+
+  stop(): Promise<void> {
+    this.stopping ??= this.end()
+    return this.stopping
+  }
+
+  private async begin(execute: Execute): Promise<void> {
+    this.execute = execute
+    await this.lease.renew()
+    if (this.state !== 'idle') return
+    this.state = 'started'
+    this.unwatch = this.ledger.store.watch(() => this.look())
+    this.arm(this.clock.now() + this.options.sweepMs)
+  }
+
+  private take(): boolean {
+    if (this.running.size + this.reserved - this.lent >= this.options.workers) {
+      this.starved = true
+      return false
+    }
+    this.reserved++
+    return true
+  }
+
+  private run(node: Node): void {
+    this.reserved--
+    const now = this.clock.now()
+    const work = new RunningNode(node, now, (delta) => this.lend(delta))
+    this.running.set(node.id, work)
+    if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
+    this.options.beforeNode()
+    const ended = this.execute?.(node, work) ?? Promise.resolve()
+    ended.then(
+      () => this.done(node, work),
+      (error: unknown) => this.failed(node, work, error),
+    )
+  }
+
+  private done(node: Node, work: RunningNode): void {
+    if (this.running.get(node.id) === work) this.running.delete(node.id)
+    if (this.running.size === 0) this.drained?.()
+    if (this.starved) this.look()
+  }
+
+  /** The node could not write its end (the store was away, or a defect of ours): its claim is given back. */
+  private failed(node: Node, work: RunningNode, error: unknown): void {
+    this.options.report(error)
+    this.giveBack(node, 'Its end could not be written.').then(
+      () => this.done(node, work),
+      () => this.clock.at(this.clock.now() + this.options.sweepMs, () => this.failed(node, work, error)),
+    )
+  }
+
+  private giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
+    const lost = { engineId: this.id, reason }
+    return this.ledger.commit({
+      kind: 'recover',
+      rootId: node.rootId,
+      plan: (draft) => planRecover(draft, node.id, lost),
+    })
+  }
+
+  private lend(delta: 1 | -1): void {
+    this.lent += delta
+    if (delta === 1 && this.starved) this.look()
+  }
+
+  private get freeWorkers(): number {
+    return this.options.workers - (this.running.size + this.reserved - this.lent)
+  }
+
+  /** Sweeps now, or once more after the sweep that is going on. */
+  look(): void {
+    if (this.state !== 'started') return
+    if (this.sweeping !== undefined) {
+      this.sweepAgain = true
+      return
+    }
+    this.sweeping = this.sweepOnce().finally(() => {
+      this.sweeping = undefined
+      if (!this.sweepAgain) return
+      this.sweepAgain = false
+      this.look()
+    })
+  }
+
+  private async sweepOnce(): Promise<void> {
+    const options: SweepOptions = {
+      engineId: this.id,
+      canRun: this.options.canRun,
+      freeWorkers: () => (this.state === 'started' ? this.freeWorkers : 0),
+    }
+    this.starved = false
+    try {
+      if (!(await this.lease.renew())) this.stopLost()
+      this.stopAsked()
+      await sweep(this.ledger, options)
+    } catch (error) {
+      this.options.report(error)
+    }
+    this.armNext()
+  }
+
+  /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
+  private stopAsked(): void {
+    const now = this.clock.now()
+    for (const [nodeId, work] of this.running) {
+      const cause = this.stopCauseOf(nodeId, work, now)
+      if (cause !== null) work.stop(cause)
+    }
+  }
+
+  private stopCauseOf(nodeId: Id, work: RunningNode, now: number): StopCause | null {
+    if (work.timeoutAt <= now) return 'timeout'
+    const node = this.ledger.store.node(nodeId)
+    if (node === undefined || node.epoch !== work.claim.epoch) return 'lost'
+    return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
+  }
+
+  /** Our lease had run out: others may have taken our nodes. What they took is stopped here; its writes are refused anyway. */
+  private stopLost(): void {
+    for (const [nodeId, work] of this.running) {
+      if (this.ledger.store.node(nodeId)?.epoch !== work.claim.epoch) work.stop('lost')
+    }
+  }
+
+  private armNext(): void {
+    if (this.state !== 'started') return
+    const now = this.clock.now()
+    let at = now + this.options.sweepMs
+    const due = this.ledger.store.nextDue(now)
+    if (due !== undefined && due < at) at = due
+    for (const work of this.running.values()) {
+      if (work.stopCause === null && work.timeoutAt < at) at = work.timeoutAt
+    }
+    this.arm(at)
+  }
+
+  /** One timer for everything that is due. */
+  private arm(at: number): void {
+    if (this.state !== 'started' && this.state !== 'idle') return
+    this.disarm()
+    this.armedAt = at
+    const ring = () => {
+      this.armedAt = Number.POSITIVE_INFINITY
+      this.look()
+    }
+    this.disarm = this.clock.at(at, ring, { ref: false })
+  }
+
+  private async end(): Promise<void> {
+    const started = this.starting
+    this.state = this.state === 'idle' ? 'stopped' : 'stopping'
+    await started?.catch(() => undefined)
+    this.disarm()
+    this.unwatch()
+    await this.sweeping
+    await this.drain()
+    for (const work of this.running.values()) work.stop('shutdown')
+    await this.drain()
+    for (const work of this.running.values()) {
+      const node = this.ledger.store.node(work.claim.nodeId)
+      if (node !== undefined) await this.giveBack(node, 'The process that ran it was closed.')
+    }
+    await this.lease.end()
+    this.state = 'stopped'
+  }
+
+  /** Waits until nothing runs, at most for the grace. */
+  private drain(): Promise<void> {
+    if (this.running.size === 0) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.options.graceMs)
+      this.drained = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+}

@@ -1,0 +1,45 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+import type { EngineRow } from '../graph/rows.ts'
+
+export type ProcessProof = Pick<EngineRow, 'bootId' | 'pid' | 'processStart'>
+
+/** What identifies this process on this machine since its boot; a pid alone is used again. */
+export function proveSelf(): ProcessProof {
+  return { bootId: bootId(), pid: process.pid, processStart: processStart(process.pid) ?? '' }
+}
+
+/** Is the engine's process certainly gone? False when that cannot be told from here: then only its lease counts. */
+export function isProvenDead(engine: EngineRow): boolean {
+  if (engine.processStart === '' || engine.bootId !== bootId()) return false
+  return processStart(engine.pid) !== engine.processStart
+}
+
+let knownBootId: string | undefined
+
+/** Boot and pid namespace: containers on one host share the first and not the second. */
+function bootId(): string {
+  knownBootId ??= readBootId()
+  return knownBootId
+}
+
+function readBootId(): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    return `${boot}/${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return `${hostname()}/unknown`
+  }
+}
+
+/** Field 22 of /proc/PID/stat; the command before it may hold spaces and parentheses. */
+function processStart(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    if (fields[0] === 'Z' || fields[0] === 'X') return undefined
+    return fields[19]
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,54 @@
+import { LegateError } from '../base/error.ts'
+import type { Claim } from '../graph/claim.ts'
+import type { Node } from '../graph/rows.ts'
+import type { StopCause, Work } from './engine.ts'
+
+const REASONS: Readonly<Record<StopCause, string>> = {
+  cancel: 'The run was asked to stop.',
+  timeout: 'It took longer than it may.',
+  shutdown: 'The process is closing.',
+  lost: 'The claim was lost to another process.',
+}
+
+/** The process's side of one claim. Everything that must outlive the process is in the node's row. */
+export class RunningNode implements Work {
+  readonly claim: Claim
+  /** When it must be stopped for taking too long; Infinity without a limit of its own. */
+  readonly timeoutAt: number
+  stopCause: StopCause | null = null
+  private controller: AbortController | undefined
+  private readonly lending: (delta: 1 | -1) => void
+
+  constructor(node: Node, now: number, lending: (delta: 1 | -1) => void) {
+    this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
+    this.timeoutAt = node.timeoutMs === null ? Number.POSITIVE_INFINITY : now + node.timeoutMs
+    this.lending = lending
+  }
+
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController()
+      if (this.stopCause !== null) this.controller.abort(reasonOf(this.stopCause))
+    }
+    return this.controller.signal
+  }
+
+  stop(cause: StopCause): void {
+    if (this.stopCause !== null) return
+    this.stopCause = cause
+    this.controller?.abort(reasonOf(cause))
+  }
+
+  async lend<T>(wait: Promise<T>): Promise<T> {
+    this.lending(1)
+    try {
+      return await wait
+    } finally {
+      this.lending(-1)
+    }
+  }
+}
+
+function reasonOf(cause: StopCause): LegateError {
+  return new LegateError('aborted', REASONS[cause], { details: { cause } })
+}

@@ -1,0 +1,50 @@
+import type { Layer } from './grant.ts'
+import { matchPattern } from './match.ts'
+
+export type Verdict = 'allow' | 'ask' | 'deny'
+
+export interface Decision {
+  readonly verdict: Verdict
+  /** The layer that decided; null when all allow. */
+  readonly by: string | null
+  readonly reason: string
+}
+
+const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'every layer allows it' })
+
+/**
+ * The one place that decides (I8). Every layer is asked and the strictest answer wins; silence denies, deny beats ask,
+ * ask beats allow, and order never matters (I2). A layer without any `model:` rule says nothing about models.
+ */
+export function decide(layers: readonly Layer[], domain: string, name: string): Decision {
+  let worst = ALLOWED
+  for (const layer of layers) {
+    const decision = decideLayer(layer, domain, name)
+    if (decision.verdict === 'deny') return decision
+    if (decision.verdict === 'ask' && worst.verdict === 'allow') worst = decision
+  }
+  return worst
+}
+
+function decideLayer(layer: Layer, domain: string, name: string): Decision {
+  const denied = findRule(layer.deny, domain, name)
+  if (denied !== undefined) return { verdict: 'deny', by: layer.by, reason: `${layer.by} denies ${denied}` }
+  const asked = findRule(layer.ask, domain, name)
+  if (asked !== undefined) return { verdict: 'ask', by: layer.by, reason: `${layer.by} asks for ${asked}` }
+  if (findRule(layer.allow, domain, name) !== undefined) return ALLOWED
+  if (domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return ALLOWED
+  return { verdict: 'deny', by: layer.by, reason: `no rule of ${layer.by} allows ${domain}:${name}` }
+}
+
+function findRule(rules: readonly string[], domain: string, name: string): string | undefined {
+  for (const rule of rules) {
+    const colon = rule.indexOf(':')
+    if (coversDomain(rule, colon, domain) && matchPattern(rule.slice(colon + 1), name)) return rule
+  }
+  return undefined
+}
+
+function coversDomain(rule: string, colon: number, domain: string): boolean {
+  if (colon === domain.length && rule.startsWith(domain)) return true
+  return rule.startsWith('file.*:') && domain.startsWith('file.')
+}

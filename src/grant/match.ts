@@ -1,0 +1,53 @@
+/**
+ * Does `pattern` match all of `text`? `*` stands for anything within a segment, `**` as a whole segment for any number
+ * of segments; segments are separated by `/`. Time is at most length of pattern x length of text, whatever they hold.
+ */
+export function matchPattern(pattern: string, text: string): boolean {
+  if (pattern === text || pattern === '**') return true
+  if (!pattern.includes('*')) return false
+  if (!pattern.includes('/') && !text.includes('/')) return matchSegment(pattern, text)
+  return matchSegments(pattern.split('/'), text.split('/'))
+}
+
+function matchSegments(patterns: readonly string[], segments: readonly string[]): boolean {
+  let at = 0
+  let star = -1
+  let retryFrom = 0
+  let p = 0
+  while (at < segments.length) {
+    const pattern = patterns[p]
+    if (pattern === '**') {
+      star = p++
+      retryFrom = at
+    } else if (pattern !== undefined && matchSegment(pattern, segments[at] ?? '')) {
+      p++
+      at++
+    } else if (star >= 0) {
+      p = star + 1
+      at = ++retryFrom
+    } else return false
+  }
+  while (patterns[p] === '**') p++
+  return p === patterns.length
+}
+
+function matchSegment(pattern: string, text: string): boolean {
+  let at = 0
+  let star = -1
+  let retryFrom = 0
+  let p = 0
+  while (at < text.length) {
+    if (pattern[p] === '*') {
+      star = p++
+      retryFrom = at
+    } else if (p < pattern.length && pattern[p] === text[at]) {
+      p++
+      at++
+    } else if (star >= 0) {
+      p = star + 1
+      at = ++retryFrom
+    } else return false
+  }
+  while (pattern[p] === '*') p++
+  return p === pattern.length
+}

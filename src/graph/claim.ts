@@ -1,0 +1,36 @@
+import type { Draft } from './draft.ts'
+import type { Id, Node } from './rows.ts'
+
+/** Takes the nodes that are still runnable, as far as the engine has workers. */
+export function planClaim(draft: Draft, nodeIds: readonly Id[]): void {
+  for (const id of nodeIds) {
+    const node = draft.findNode(id)
+    if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node)
+  }
+}
+
+export function isRunnable(node: Node, now: number): boolean {
+  return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
+}
+
+/** The right to write a node's result: the engine and the epoch of the claim it runs under. */
+export interface Claim {
+  readonly nodeId: Id
+  readonly engineId: Id
+  readonly epoch: number
+}
+
+/**
+ * The claimed node, if the claim still holds. Else the result comes too late: that is noted and nothing else changes
+ * (I4), and the caller gets undefined.
+ */
+export function heldNode(draft: Draft, claim: Claim): Node | undefined {
+  const node = draft.node(claim.nodeId)
+  const held = node.epoch === claim.epoch && node.engineId === claim.engineId && node.state === 'running'
+  if (held) return node
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'late-result',
+    reason: `the node is ${node.state}, epoch ${node.epoch}; the result was made under epoch ${claim.epoch}`,
+  })
+  return undefined
+}

@@ -1,0 +1,53 @@
+import type { DurableEvent, LiveEvent } from './event.ts'
+import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
+
+/** The steps of a graph. A crash may fall between any two; a sweep alone must be able to go on from there. */
+export const COMMIT_KINDS = [
+  'say', // an input: turn, user_message, agent_message
+  'claim', // an engine takes nodes that became runnable elsewhere
+  'expand', // a model's answer: message, one task per call, the next agent_message
+  'spawn', // a child: conversation, turn, seed nodes, link; its task waits
+  'result', // a node ended, the turn goes on
+  'end', // a node ended and with it the turn, its link, the host's task
+  'retry', // a passing failure: the same node, next attempt, later
+  'answer', // a person allowed or denied a call
+  'cancel', // a run and its subtree are asked to stop
+  'expire', // a deadline passed
+  'force', // a cancelled node did not stop within the grace
+  'recover', // a claim was lost with its process
+  'deliver', // code inside a task took a child's outcome
+  'mutate', // nodes and edges put in by hand
+  'note', // an event only
+  'stream', // what running nodes streamed so far, for readers in other processes
+  'lease', // an engine says it lives
+] as const
+
+export type CommitKind = (typeof COMMIT_KINDS)[number]
+
+/** What one running node has streamed since it started; dropped when the node ends. */
+export interface LiveBlock {
+  readonly nodeId: Id
+  readonly rootId: Id
+  readonly epoch: number
+  readonly events: readonly LiveEvent[]
+}
+
+/** Applied whole or refused. Stores know rows, not rules. */
+export interface Commit {
+  readonly kind: CommitKind
+  readonly at: number
+  /** The tree whose sequence and hash chain this commit extends; null for rows of no tree. */
+  readonly rootId: Id | null
+  readonly conversations: readonly Conversation[]
+  readonly turns: readonly Turn[]
+  readonly nodes: readonly Node[]
+  readonly edges: readonly Edge[]
+  readonly links: readonly Link[]
+  readonly bodies: readonly Body[]
+  readonly engines: readonly EngineRow[]
+  readonly dropEngines: readonly Id[]
+  readonly blocks: readonly LiveBlock[]
+  readonly dropBlocks: readonly Id[]
+  /** In order. The store writes `seq` into each: the tree's next whole numbers. */
+  readonly events: readonly DurableEvent[]
+}

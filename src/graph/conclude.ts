@@ -1,0 +1,99 @@
+import { NO_USAGE, textOf } from './content.ts'
+import { isStatus, type OutcomeRecord, type Status } from './outcome.ts'
+import type { Node, Turn } from './rows.ts'
+
+const ADVICE: Readonly<Record<Status, string | null>> = {
+  completed: null,
+  max_turns: 'The run used all its turns. Ask for less at once, or raise budget.turns.',
+  over_budget: 'The run used up its budget. Ask for less, or raise the budget.',
+  timed_out: 'The run passed its deadline. Ask for less, or raise budget.wallMs.',
+  cancelled: 'The run was cancelled. Start it again if the work is still wanted.',
+  failed: 'The run failed. Read the error before you try again.',
+  uncertain: 'An effect may or may not have happened. Check before you try again.',
+  invalid_output: 'The answer did not match the output schema. Ask again more precisely.',
+  invalid_input: 'Correct the input and try again.',
+  unavailable: 'Go on without it, or try another way.',
+  denied: 'This is not allowed here. Go on without it.',
+}
+
+const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
+
+/** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
+export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
+  const leaf = nodes[nodes.length - 1]
+  const status = statusOf(turn, leaf)
+  const speaker = status === 'completed' ? leaf : lastSpeaker(nodes)
+  return {
+    status,
+    runId: turn.id,
+    conversationId: turn.conversationId,
+    answerNodeId: speaker?.id ?? null,
+    error: status === 'completed' ? null : errorOf(turn, leaf, status),
+    usage: turn.account.usage,
+    modelCalls: turn.account.modelCalls,
+    toolCalls: turn.account.toolCalls,
+    children: turn.account.children,
+    durationMs: turn.startedAt === null ? 0 : now - turn.startedAt,
+    retryable: RETRYABLE.has(status),
+    advice: ADVICE[status],
+    uncertain: turn.account.uncertain,
+  }
+}
+
+/** The outcome of a delegation that never became a child. */
+export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied', message: string): OutcomeRecord {
+  return {
+    status,
+    runId: '',
+    conversationId: '',
+    answerNodeId: null,
+    error: { code: status, message },
+    usage: NO_USAGE,
+    modelCalls: 0,
+    toolCalls: 0,
+    children: 0,
+    durationMs: 0,
+    retryable: RETRYABLE.has(status),
+    advice: ADVICE[status],
+    uncertain: [],
+  }
+}
+
+function statusOf(turn: Turn, leaf: Node | undefined): Status {
+  if (turn.cancel !== null) return turn.cancel.cause === 'timed_out' ? 'timed_out' : 'cancelled'
+  if (leaf === undefined) return 'failed'
+  if (leaf.state === 'finished') {
+    const limit = leaf.metadata['limit']
+    return typeof limit === 'string' && isStatus(limit) ? limit : 'completed'
+  }
+  if (leaf.state === 'uncertain') return 'uncertain'
+  if (leaf.state === 'rejected') return 'denied'
+  if (leaf.state === 'stopped') return 'cancelled'
+  const code = leaf.failure?.code ?? ''
+  return isStatus(code) ? code : 'failed'
+}
+
+function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRecord['error'] {
+  if (turn.cancel !== null) {
+    return { code: status, message: turn.cancel.reason ?? defaultReason(turn, status) }
+  }
+  if (leaf?.failure) return leaf.failure
+  return { code: status, message: defaultReason(turn, status) }
+}
+
+function defaultReason(turn: Turn, status: Status): string {
+  if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
+  if (status === 'timed_out') return 'The deadline passed.'
+  if (status === 'cancelled') return 'The run was cancelled.'
+  return `The run ended: ${status}.`
+}
+
+/** The last message that said anything: the partial work of a run that did not complete. */
+function lastSpeaker(nodes: readonly Node[]): Node | undefined {
+  for (let at = nodes.length - 1; at >= 0; at--) {
+    const node = nodes[at]
+    if (node?.kind !== 'agent_message' || node.output.content === undefined) continue
+    if (textOf(node.output.content) !== '') return node
+  }
+  return undefined
+}

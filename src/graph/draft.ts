@@ -1,0 +1,328 @@
+import { LegateError } from '../base/error.ts'
+import type { Commit, CommitKind } from './commit.ts'
+import { NO_USAGE } from './content.ts'
+import type { DurableEvent, EventBody } from './event.ts'
+import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
+import type { Reader } from './reader.ts'
+import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from './rows.ts'
+
+/** Lets a commit hand the nodes it makes runnable to the engine that makes it: `take` reserves one worker. */
+export interface Claims {
+  readonly engineId: Id
+  take(): boolean
+}
+
+export interface DraftOptions {
+  readonly claims?: Claims | null
+  readonly kinds?: Kinds
+}
+
+export type NewNode = Pick<Node, 'id' | 'kind'> & Partial<Node>
+
+/**
+ * A commit in the making: stored rows with this draft's changes on top. Rules read and write it; nothing happens until
+ * `toCommit` is applied. Not for use after that.
+ */
+export class Draft {
+  /** Nodes this draft claimed for its own engine. */
+  readonly started: Node[] = []
+  /** Running nodes that are asked to stop. */
+  readonly aborted: Id[] = []
+  /** A turn ended with this draft. */
+  turnEnded = false
+  /** The earliest moment at which something in this draft becomes due. */
+  dueAt: number = Number.POSITIVE_INFINITY
+  /** The node that ended last in this draft. */
+  lastEnded: Node | undefined
+  /** Turns in which something ended: `settle` looks whether they are over. */
+  private readonly touched: Set<Id> = new Set()
+  readonly stored: Reader
+  readonly now: number
+  readonly kinds: Kinds
+  private readonly claims: Claims | null
+  private readonly conversations: Map<Id, Conversation> = new Map()
+  private readonly turns: Map<Id, Turn> = new Map()
+  private readonly nodes: Map<Id, Node> = new Map()
+  private readonly links: Map<Id, Link> = new Map()
+  private readonly edges: Edge[] = []
+  private readonly bodies: Body[] = []
+  private readonly dropBlocks: Id[] = []
+  private readonly events: DurableEvent[] = []
+
+  constructor(stored: Reader, now: number, { claims = null, kinds = BUILT_IN_KINDS }: DraftOptions = {}) {
+    this.stored = stored
+    this.now = now
+    this.claims = claims
+    this.kinds = kinds
+  }
+
+  conversation(id: Id): Conversation {
+    return this.conversations.get(id) ?? this.stored.conversation(id) ?? missing('conversation', id)
+  }
+
+  turn(id: Id): Turn {
+    return this.turns.get(id) ?? this.stored.turn(id) ?? missing('turn', id)
+  }
+
+  node(id: Id): Node {
+    return this.nodes.get(id) ?? this.stored.node(id) ?? missing('node', id)
+  }
+
+  findNode(id: Id): Node | undefined {
+    return this.nodes.get(id) ?? this.stored.node(id)
+  }
+
+  findTurn(id: Id): Turn | undefined {
+    return this.turns.get(id) ?? this.stored.turn(id)
+  }
+
+  findConversation(id: Id): Conversation | undefined {
+    return this.conversations.get(id) ?? this.stored.conversation(id)
+  }
+
+  findLink(id: Id): Link | undefined {
+    return this.links.get(id) ?? this.stored.link(id)
+  }
+
+  link(id: Id): Link {
+    return this.findLink(id) ?? missing('link', id)
+  }
+
+  openNodes(turnId: Id): Node[] {
+    const open: Node[] = []
+    for (const node of this.stored.openNodes(turnId)) {
+      const current = this.nodes.get(node.id) ?? node
+      if (current.endedAt === null) open.push(current)
+    }
+    for (const node of this.nodes.values()) {
+      if (node.version === 1 && node.turnId === turnId && node.endedAt === null) open.push(node)
+    }
+    return open
+  }
+
+  nodesOf(turnId: Id): Node[] {
+    const all = this.stored.nodesOf(turnId).map((node) => this.nodes.get(node.id) ?? node)
+    for (const node of this.nodes.values()) {
+      if (node.version === 1 && node.turnId === turnId) all.push(node)
+    }
+    return all
+  }
+
+  openLinks(hostTurnId: Id): Link[] {
+    const open: Link[] = []
+    for (const link of this.stored.openLinks(hostTurnId)) {
+      const current = this.links.get(link.id) ?? link
+      if (current.outcome === null) open.push(current)
+    }
+    for (const link of this.links.values()) {
+      if (link.version === 1 && link.hostTurnId === hostTurnId && link.outcome === null) open.push(link)
+    }
+    return open
+  }
+
+  linkAt(hostTurnId: Id, ordinal: number): Link | undefined {
+    const link = this.stored.linkAt(hostTurnId, ordinal)
+    return link === undefined ? undefined : (this.links.get(link.id) ?? link)
+  }
+
+  /** The first queued turn of a lane that this draft leaves queued. */
+  queuedTurn(laneId: Id): Turn | undefined {
+    const turn = this.stored.queuedTurn(laneId)
+    return turn === undefined || this.turns.has(turn.id) ? undefined : turn
+  }
+
+  edgesFrom(nodeId: Id): readonly Edge[] {
+    const stored = this.stored.edgesFrom(nodeId)
+    if (this.edges.length === 0) return stored
+    const added = this.edges.filter((edge) => edge.from === nodeId)
+    return added.length === 0 ? stored : [...stored, ...added]
+  }
+
+  addConversation(conversation: Conversation): void {
+    this.conversations.set(conversation.id, conversation)
+  }
+
+  addTurn(turn: Turn): void {
+    this.turns.set(turn.id, turn)
+  }
+
+  addLink(link: Link): void {
+    this.links.set(link.id, link)
+  }
+
+  addBody(body: Body): void {
+    if (this.stored.body(body.hash) === undefined) this.bodies.push(body)
+  }
+
+  /** Appends a node to its turn; fields left out get the values of an ordinary pending node. */
+  addNode(turn: Turn, node: NewNode): Node {
+    const current = this.turn(turn.id)
+    const added: Node = {
+      ...PENDING_NODE,
+      versionSet: node.id,
+      ...node,
+      rootId: turn.rootId,
+      conversationId: turn.conversationId,
+      laneId: turn.laneId,
+      turnId: turn.id,
+      ordinal: current.nodeCount,
+      createdAt: this.now,
+    }
+    this.nodes.set(added.id, added)
+    this.changeTurn(current, { nodeCount: current.nodeCount + 1 })
+    return added
+  }
+
+  addEdge(from: Node, to: Node, type: EdgeType): void {
+    this.edges.push({ rootId: from.rootId, conversationId: from.conversationId, from: from.id, to: to.id, type })
+  }
+
+  changeConversation(row: Conversation, patch: Partial<Conversation>): Conversation {
+    const version = this.conversations.has(row.id) ? row.version : row.version + 1
+    const changed = { ...row, ...patch, version }
+    this.conversations.set(row.id, changed)
+    return changed
+  }
+
+  changeTurn(row: Turn, patch: Partial<Turn>): Turn {
+    const version = this.turns.has(row.id) ? row.version : row.version + 1
+    const changed = { ...row, ...patch, version }
+    this.turns.set(row.id, changed)
+    return changed
+  }
+
+  changeNode(row: Node, patch: Partial<Node>): Node {
+    const version = this.nodes.has(row.id) ? row.version : row.version + 1
+    const changed = { ...row, ...patch, version }
+    this.nodes.set(row.id, changed)
+    return changed
+  }
+
+  changeLink(row: Link, patch: Partial<Link>): Link {
+    const version = this.links.has(row.id) ? row.version : row.version + 1
+    const changed = { ...row, ...patch, version }
+    this.links.set(row.id, changed)
+    return changed
+  }
+
+  /** Says that something must be looked at again at this moment. */
+  due(at: number): void {
+    if (at < this.dueAt) this.dueAt = at
+  }
+
+  /** Marks the turn of a node that ended for `settle`. */
+  touch(ended: Node): void {
+    this.lastEnded = ended
+    this.touched.add(ended.turnId)
+  }
+
+  touchTurn(turnId: Id): void {
+    this.touched.add(turnId)
+  }
+
+  /** Takes one marked turn. */
+  untouch(): Id | undefined {
+    for (const turnId of this.touched) {
+      this.touched.delete(turnId)
+      return turnId
+    }
+    return undefined
+  }
+
+  /** What the node streamed for readers elsewhere is of no use once it has ended. */
+  dropBlock(nodeId: Id): void {
+    this.dropBlocks.push(nodeId)
+  }
+
+  /** Hands a runnable node to this draft's engine if it has a free worker; else it stays pending for a sweep. */
+  claim(node: Node): Node {
+    if (this.claims === null || !this.claims.take()) return node
+    const claimed = this.changeNode(node, {
+      state: 'running',
+      engineId: this.claims.engineId,
+      epoch: node.epoch + 1,
+      startedAt: this.now,
+      wakeAt: null,
+    })
+    this.started.push(claimed)
+    return claimed
+  }
+
+  event(turn: Turn, nodeId: Id | null, body: EventBody): void {
+    const conversation = this.conversation(turn.conversationId)
+    this.events.push({
+      seq: 0,
+      at: this.now,
+      conversationId: turn.conversationId,
+      turnId: turn.id,
+      nodeId,
+      path: conversation.path,
+      parentId: conversation.parentTurnId,
+      ...body,
+    })
+  }
+
+  get isEmpty(): boolean {
+    return this.events.length === 0 && this.nodes.size === 0 && this.turns.size === 0 && this.links.size === 0
+  }
+
+  toCommit(kind: CommitKind, rootId: Id): Commit {
+    return {
+      kind,
+      at: this.now,
+      rootId,
+      conversations: [...this.conversations.values()],
+      turns: [...this.turns.values()],
+      nodes: [...this.nodes.values()],
+      edges: this.edges,
+      links: [...this.links.values()],
+      bodies: this.bodies,
+      engines: NONE,
+      dropEngines: NONE,
+      blocks: NONE,
+      dropBlocks: this.dropBlocks,
+      events: this.events,
+    }
+  }
+}
+
+const NONE: readonly never[] = []
+
+/** All rows of a table have one shape: every field is here, in one order. */
+const PENDING_NODE: Node = Object.freeze({
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'pending',
+  input: {},
+  output: {},
+  preview: '',
+  metadata: {},
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'effectful',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+})
+
+function missing(table: string, id: Id): never {
+  throw new LegateError('internal', `The ${table} ${id} is not in the store.`, { details: { table, id } })
+}

@@ -1,0 +1,144 @@
+import { type Content, textOf } from './content.ts'
+import type { Draft } from './draft.ts'
+import { previewOf } from './kinds.ts'
+import type { Edge, Failure, Node, NodeOutput, NodeState } from './rows.ts'
+
+export interface NodeEnd {
+  readonly state: 'finished' | 'errored' | 'rejected' | 'skipped' | 'stopped' | 'uncertain'
+  readonly output?: NodeOutput
+  readonly failure?: Failure | null
+  readonly metadata?: Node['metadata']
+  readonly streamed?: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
+}
+
+/**
+ * Puts a node into its end state and settles what came after it: `sequence` successors are released, `dependency`
+ * successors too when it finished, else they are skipped; after a stop all successors are stopped. The turn is marked
+ * for `settle`.
+ */
+export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
+  const queue: [Node, NodeEnd][] = [[node, end]]
+  for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
+    const ended = putEnd(draft, item[0], item[1])
+    let goesOn = false
+    for (const edge of draft.edgesFrom(ended.id)) {
+      const follow = release(draft, edge, ended)
+      if (follow !== undefined) queue.push(follow)
+      goesOn ||= edge.type !== 'branch' && draft.node(edge.to).endedAt === null
+    }
+    if (!goesOn || ended.state === 'stopped') draft.touch(ended)
+  }
+}
+
+/** Stops a node without looking at what comes after it: for commits that stop all of a turn. */
+export function stopNode(draft: Draft, node: Node, reason: string): void {
+  draft.touch(putEnd(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } }))
+}
+
+function release(draft: Draft, edge: Edge, ended: Node): [Node, NodeEnd] | undefined {
+  if (edge.type === 'branch') return undefined
+  const next = draft.node(edge.to)
+  if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
+  if (ended.state === 'stopped') return [next, { state: 'stopped', failure: ended.failure }]
+  if (edge.type === 'dependency' && ended.state !== 'finished') {
+    if (isRequiredDenial(ended)) return undefined
+    return [next, skipped(ended, edge)]
+  }
+  const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
+  if (freed.blockers === 0 && freed.state === 'pending' && isDue(freed, draft.now)) draft.claim(freed)
+  return undefined
+}
+
+/** A required approval that was denied keeps what depends on it: a retry may still be allowed. */
+function isRequiredDenial(node: Node): boolean {
+  return node.state === 'rejected' && node.metadata['approvalRequired'] === true
+}
+
+function isDue(node: Node, now: number): boolean {
+  return node.wakeAt === null || node.wakeAt <= now
+}
+
+function skipped(parent: Node, edge: Edge): NodeEnd {
+  const message = `blocked by ${parent.kind} ${parent.id} (${parent.state}) over a ${edge.type} edge`
+  return { state: 'skipped', failure: { code: 'blocked_by_failed_dependencies', message } }
+}
+
+function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
+  const output = end.output ?? node.output
+  const text = output.content === undefined ? '' : textOf(output.content)
+  const ended = draft.changeNode(node, {
+    state: end.state,
+    output,
+    preview: text === '' ? node.preview : previewOf(text, node.kind),
+    failure: end.failure ?? null,
+    metadata: end.metadata ?? node.metadata,
+    wait: null,
+    wakeAt: null,
+    engineId: null,
+    endedAt: draft.now,
+  })
+  if (node.startedAt !== null) draft.dropBlock(node.id)
+  tellEnd(draft, ended, { from: node.state, streamed: end.streamed ?? null })
+  return ended
+}
+
+interface Telling {
+  readonly from: NodeState
+  readonly streamed: NonNullable<NodeEnd['streamed']> | null
+}
+
+function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
+  const turn = draft.turn(node.turnId)
+  if (node.kind === 'task') {
+    draft.event(turn, node.id, {
+      type: 'tool-result',
+      callId: node.input.call?.id ?? '',
+      tool: node.input.call?.name ?? '',
+      state: node.state,
+      content: resultContent(node),
+      isError: node.output.isError === true || node.state !== 'finished',
+    })
+    return
+  }
+  if (node.kind === 'agent_message' && (node.state === 'finished' || node.output.content !== undefined)) {
+    draft.event(turn, node.id, {
+      type: 'message',
+      role: 'agent',
+      purpose: node.purpose,
+      content: node.output.content ?? '',
+      state: node.state,
+      calls: node.output.calls ?? [],
+      streamed,
+    })
+    if (node.state === 'finished') return
+  }
+  draft.event(turn, node.id, {
+    type: 'node-state',
+    kind: node.kind,
+    from,
+    to: node.state,
+    reason: node.failure?.message ?? '',
+  })
+}
+
+/** What a model reads as the result of a task, whatever way the task ended. */
+export function resultContent(task: Node): Content {
+  if (task.output.content !== undefined) return task.output.content
+  const why = task.failure?.message ?? 'no reason recorded'
+  switch (task.state) {
+    case 'uncertain':
+      return `The outcome of this call is unknown: ${why} It may or may not have taken effect. Check before you call it again.`
+    case 'stopped':
+      return `<system-info>The tool call has been interrupted by the user.</system-info> ${why}`
+    case 'rejected':
+      return `Error: this call was denied. ${why}`
+    case 'skipped':
+      return `Error: this call was not run: ${why}`
+    case 'errored':
+      return `Error: ${why}`
+    case 'finished':
+      return ''
+    default:
+      return `This call has no result yet (${task.state}).`
+  }
+}

@@ -1,0 +1,118 @@
+import type { Json } from '../base/json.ts'
+import type { Content, ToolCall, Usage } from './content.ts'
+import type { OutcomeRecord } from './outcome.ts'
+import type { Effect, NodeState, Purpose } from './rows.ts'
+
+/** Written in the commit they tell of: whole sequence numbers, in order, without gaps. */
+export const DURABLE_EVENTS = [
+  'run-queued',
+  'run-start',
+  'run-end',
+  'message',
+  'tool-call',
+  'tool-result',
+  'delegation-start',
+  'delegation-end',
+  'approval-request',
+  'approval-answer',
+  'question',
+  'answer',
+  'usage',
+  'node-state',
+  'retry',
+  'uncertain',
+  'late-result',
+  'budget',
+  'stalled',
+  'compaction',
+  'definition-changed',
+  'graph-change',
+  'extension-error',
+  'warning',
+] as const
+
+/** Seen while they happen: the last whole number plus a growing fraction. Gone when their node has ended. */
+export const LIVE_EVENTS = ['text-delta', 'reasoning-delta', 'tool-input-delta', 'field', 'progress', 'reset'] as const
+
+export type DurableEventType = (typeof DURABLE_EVENTS)[number]
+export type LiveEventType = (typeof LIVE_EVENTS)[number]
+
+/** What every event says of where and when it happened. */
+export interface EventPlace {
+  readonly seq: number
+  readonly at: number
+  readonly conversationId: string
+  readonly turnId: string
+  readonly nodeId: string | null
+  /** Agent names from the root, root included. */
+  readonly path: readonly string[]
+  /** The run that delegated this one; null at the root. */
+  readonly parentId: string | null
+}
+
+export type EventBody =
+  | { readonly type: 'run-queued' }
+  | { readonly type: 'run-start'; readonly agent: string }
+  | { readonly type: 'run-end'; readonly outcome: OutcomeRecord }
+  | {
+      readonly type: 'message'
+      readonly role: 'user' | 'developer' | 'agent'
+      readonly purpose: Purpose | null
+      readonly content: Content
+      readonly state: NodeState
+      readonly calls: readonly ToolCall[]
+      /** What the message replaces: the deltas that were streamed for it. */
+      readonly streamed: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
+    }
+  | { readonly type: 'tool-call'; readonly call: ToolCall; readonly effect: Effect; readonly delegates: boolean }
+  | {
+      readonly type: 'tool-result'
+      readonly callId: string
+      readonly tool: string
+      readonly state: NodeState
+      readonly content: Content
+      readonly isError: boolean
+    }
+  | {
+      readonly type: 'delegation-start'
+      readonly agent: string
+      readonly tool: string
+      readonly childConversationId: string
+      readonly childRunId: string
+    }
+  | {
+      readonly type: 'delegation-end'
+      readonly agent: string
+      readonly tool: string
+      readonly childConversationId: string
+      readonly childRunId: string
+      readonly status: string
+    }
+  | { readonly type: 'approval-request'; readonly call: ToolCall; readonly reason: string }
+  | { readonly type: 'approval-answer'; readonly allowed: boolean; readonly by: string; readonly reason: string | null }
+  | { readonly type: 'usage'; readonly usage: Usage; readonly model: string }
+  | {
+      readonly type: 'node-state'
+      readonly kind: string
+      readonly from: NodeState
+      readonly to: NodeState
+      readonly reason: string
+    }
+  | { readonly type: 'retry'; readonly attempt: number; readonly wakeAt: number; readonly error: string }
+  | { readonly type: 'uncertain'; readonly tool: string; readonly reason: string }
+  | { readonly type: 'late-result'; readonly reason: string }
+  | { readonly type: 'budget'; readonly limit: string; readonly message: string }
+  | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
+  | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
+  | { readonly type: 'warning'; readonly message: string }
+
+export type LiveBody =
+  | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'reasoning-delta'; readonly text: string }
+  | { readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string; readonly text: string }
+  | { readonly type: 'progress'; readonly message: string; readonly data: Json }
+  | { readonly type: 'reset'; readonly attempt: number }
+
+export type DurableEvent = EventPlace & EventBody
+export type LiveEvent = EventPlace & LiveBody
+export type RunEvent = DurableEvent | LiveEvent

@@ -1,0 +1,165 @@
+import { deriveIds } from '../base/id.ts'
+import { type Claim, heldNode } from './claim.ts'
+import { addUsage, type Content, type ToolCall, type Usage } from './content.ts'
+import type { Draft } from './draft.ts'
+import { endNode, type NodeEnd } from './end-node.ts'
+import type { Effect, Id, Node, NodeOutput, Purpose, Turn } from './rows.ts'
+import { settle } from './settle.ts'
+
+export interface Answer {
+  readonly content: Content
+  readonly reasoning: string
+  readonly calls: readonly ToolCall[]
+  readonly droppedCalls: number
+  readonly usage: Usage
+  readonly model: string
+  readonly streamed: NodeEnd['streamed']
+}
+
+/** A call of the answer as it will run: what must be known of it without its code is frozen here. */
+export interface PlannedTask {
+  readonly call: ToolCall
+  readonly effect: Effect
+  readonly timeoutMs: number | null
+  readonly delegates: boolean
+  /** Set when a person must allow it first. */
+  readonly approval: { readonly reason: string; readonly required: boolean } | null
+}
+
+export interface NextCall {
+  readonly purpose: Purpose
+  readonly nudge: string | null
+  /** The outcome this run will have although its last call finishes, such as max_turns. */
+  readonly limit: string | null
+}
+
+/**
+ * The answer is kept, and in the same commit one task per call and the agent_message that will read their results: a
+ * crash never leaves a call without its task, or a result without its call. False when the claim was lost.
+ */
+export function planExpand(draft: Draft, claim: Claim, step: Step): boolean {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return false
+  const turn = countCall(draft, node, step.answer)
+  const ended = draft.changeNode(node, { usage: step.answer.usage })
+  const tasks = step.tasks.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
+  const next = draft.addNode(turn, {
+    id: step.ids[step.tasks.length] ?? node.id,
+    kind: 'agent_message',
+    purpose: step.next.purpose,
+    effect: 'idempotent',
+    blockers: tasks.length,
+    input: step.next.nudge === null ? {} : { nudge: step.next.nudge },
+    metadata: step.next.limit === null ? {} : { limit: step.next.limit },
+  })
+  endNode(draft, ended, { state: 'finished', output: outputOf(step.answer), streamed: step.answer.streamed ?? null })
+  tellCalls(draft, turn, { tasks, planned: step.tasks })
+  linkTasks(draft, { node, next, tasks, planned: step.tasks })
+  settle(draft)
+  return true
+}
+
+export interface Step {
+  readonly answer: Answer
+  readonly tasks: readonly PlannedTask[]
+  readonly next: NextCall
+  /** One id per task, then the next agent_message's: see `expansionIds`. */
+  readonly ids: readonly Id[]
+}
+
+/** Derived from the message, so that the same answer makes the same tasks. */
+export function expansionIds(nodeId: Id, tasks: number): Id[] {
+  return deriveIds(nodeId, 'expand', tasks + 1)
+}
+
+/** The answer was the last word: the turn ends with it. False when the claim was lost. */
+export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): boolean {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return false
+  countCall(draft, node, end.answer)
+  const ended = draft.changeNode(node, { usage: end.answer.usage })
+  const output = outputOf(end.answer)
+  endNode(draft, ended, {
+    state: end.failure === null ? 'finished' : 'errored',
+    output: end.value === undefined ? output : { ...output, value: end.value },
+    failure: end.failure,
+    streamed: end.answer.streamed ?? null,
+  })
+  settle(draft)
+  return true
+}
+
+export interface FinalAnswer {
+  readonly answer: Answer
+  readonly value: NodeOutput['value']
+  readonly failure: Node['failure']
+}
+
+function countCall(draft: Draft, node: Node, answer: Answer): Turn {
+  const turn = draft.turn(node.turnId)
+  draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
+  const account = turn.account
+  return draft.changeTurn(turn, {
+    account: {
+      ...account,
+      modelCalls: account.modelCalls + (node.purpose === 'wrap_up' ? 0 : 1),
+      toolCalls: account.toolCalls + answer.calls.length,
+      usage: addUsage(account.usage, answer.usage),
+    },
+  })
+}
+
+function outputOf(answer: Answer): NodeOutput {
+  return {
+    content: answer.content,
+    ...(answer.calls.length > 0 ? { calls: answer.calls } : {}),
+    ...(answer.reasoning === '' ? {} : { reasoning: answer.reasoning }),
+    ...(answer.droppedCalls > 0 ? { droppedCalls: answer.droppedCalls } : {}),
+  }
+}
+
+function addTask(
+  draft: Draft,
+  turn: Turn,
+  { task, ids, at }: { task: PlannedTask; ids: readonly Id[]; at: number },
+): Node {
+  const id = ids[at] ?? turn.id
+  return draft.addNode(turn, {
+    id,
+    kind: 'task',
+    state: task.approval === null ? 'pending' : 'awaiting_approval',
+    input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
+    metadata: task.approval?.required ? { approvalRequired: true } : {},
+    idempotencyKey: id,
+    effect: task.effect,
+    timeoutMs: task.timeoutMs,
+  })
+}
+
+function linkTasks(
+  draft: Draft,
+  { node, next, tasks, planned }: { node: Node; next: Node; tasks: readonly Node[]; planned: readonly PlannedTask[] },
+): void {
+  if (tasks.length === 0) {
+    draft.addEdge(node, next, 'sequence')
+    draft.claim(next)
+    return
+  }
+  for (const [at, task] of tasks.entries()) {
+    draft.addEdge(node, task, 'sequence')
+    draft.addEdge(task, next, planned[at]?.approval?.required ? 'dependency' : 'sequence')
+    if (task.state === 'pending') draft.claim(task)
+  }
+}
+
+function tellCalls(
+  draft: Draft,
+  turn: Turn,
+  { tasks, planned }: { tasks: readonly Node[]; planned: readonly PlannedTask[] },
+): void {
+  for (const [at, { call, effect, delegates, approval }] of planned.entries()) {
+    const nodeId = tasks[at]?.id ?? null
+    draft.event(turn, nodeId, { type: 'tool-call', call, effect, delegates })
+    if (approval !== null) draft.event(turn, nodeId, { type: 'approval-request', call, reason: approval.reason })
+  }
+}

@@ -1,0 +1,94 @@
+import type { Json } from '../base/json.ts'
+import type { Block, Content } from './content.ts'
+import type { Outcome } from './outcome.ts'
+import type { Link } from './rows.ts'
+
+const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
+
+/** What of a delegation its result needs to know: frozen in the link's row. */
+export type FoldFacts = Pick<Link, 'contract' | 'agentName' | 'hostName' | 'delegationContext' | 'childConversationId'>
+
+export interface Folded {
+  readonly content: Content
+  readonly isError: boolean
+  /** The reserved set; business data belongs in the content. */
+  readonly metadata: { readonly [key: string]: Json }
+}
+
+/** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
+export function fold(facts: FoldFacts, outcome: Outcome): Folded {
+  const { text: _text, content: _content, output: _output, ...record } = outcome
+  const metadata = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: facts.delegationContext,
+    outcome: record as unknown as Json,
+  }
+  return {
+    content: facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
+    isError: outcome.status !== 'completed',
+    metadata: isUnavailable(outcome)
+      ? { ...metadata, unavailable: true, error: outcome.error?.message ?? outcome.status }
+      : metadata,
+  }
+}
+
+function isUnavailable({ status }: Outcome): boolean {
+  return !['completed', 'max_turns', 'over_budget', 'timed_out', 'cancelled'].includes(status)
+}
+
+function typedContent(outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  switch (outcome.status) {
+    case 'completed':
+      return answerContent(outcome)
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return join(INTERRUPTED, outcome.text)
+    case 'invalid_output':
+      return `Subagent produced invalid reply payload. ${why}`
+    case 'invalid_input':
+      return `Subagent input validation failed. Details: ${why}`
+    case 'unavailable':
+    case 'denied':
+      return `Delegation skipped: subagent unavailable. ${why}`
+    default:
+      return join(`Subagent execution unavailable. ${why}`, outcome.text)
+  }
+}
+
+function messageContent(facts: FoldFacts, outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  const head = `session_id: ${facts.childConversationId}`
+  switch (outcome.status) {
+    case 'completed':
+      return `${head}\n\n${outcome.text}`
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`${head}\n\n[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return join('Error: Execution error: cancelled', outcome.text)
+    case 'invalid_input':
+      return `Error: ${why}`
+    case 'unavailable':
+    case 'denied':
+      return `Error: Session setup failed: ${why}`
+    default:
+      return join(`Error: Execution error: ${why}`, outcome.text)
+  }
+}
+
+/** The answer without what only the child should see: reasoning does not leave it. */
+function answerContent(outcome: Outcome): Content {
+  if (typeof outcome.content === 'string') return outcome.content
+  const kept = outcome.content.filter((block: Block) => block.type !== 'reasoning')
+  return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept
+}
+
+function join(first: string, partial: string): string {
+  return partial === '' ? first : `${first}\n\n${partial}`
+}

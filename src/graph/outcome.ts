@@ -1,0 +1,61 @@
+import type { Json } from '../base/json.ts'
+import { type Content, textOf, type Usage } from './content.ts'
+
+export const STATUSES = [
+  'completed',
+  'max_turns',
+  'over_budget',
+  'timed_out',
+  'cancelled',
+  'failed',
+  'uncertain',
+  'invalid_output',
+  'invalid_input',
+  'unavailable',
+  'denied',
+] as const
+
+export type Status = (typeof STATUSES)[number]
+
+/** How a run ended, as its turn's row keeps it: written once (I6). What was said stays in the node that said it. */
+export interface OutcomeRecord {
+  readonly status: Status
+  readonly runId: string
+  readonly conversationId: string
+  /** The node whose words are the answer, or the partial work of a run that ended early. */
+  readonly answerNodeId: string | null
+  /** Why it did not complete; null when it did. */
+  readonly error: { readonly code: string; readonly message: string } | null
+  /** Of the run and all its children. */
+  readonly usage: Usage
+  readonly modelCalls: number
+  readonly toolCalls: number
+  readonly children: number
+  readonly durationMs: number
+  /** May the same call, made again, end better? */
+  readonly retryable: boolean
+  /** What the reader can do about it; null when there is nothing to do. */
+  readonly advice: string | null
+  /** Nodes whose effect may or may not have happened. */
+  readonly uncertain: readonly string[]
+}
+
+/** How a run ended, with everything about it. */
+export interface Outcome extends OutcomeRecord {
+  /** The answer, or what there was of it when the run ended early. */
+  readonly text: string
+  readonly content: Content
+  /** The value checked against the agent's `output`; null where it has none or did not complete. */
+  readonly output: Json
+}
+
+/** The record with the words of the node it names. */
+export function withWords(record: OutcomeRecord, said: { readonly content?: Content; readonly value?: Json }): Outcome {
+  const content = said.content ?? ''
+  const output = record.status === 'completed' ? (said.value ?? null) : null
+  return { ...record, text: textOf(content), content, output }
+}
+
+export function isStatus(text: string): text is Status {
+  return (STATUSES as readonly string[]).includes(text)
+}

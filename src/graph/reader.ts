@@ -1,0 +1,69 @@
+import type { LiveBlock } from './commit.ts'
+import type { DurableEvent } from './event.ts'
+import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
+
+/**
+ * What the graph's rules may ask of stored rows. Synchronous, so that a rule reads and decides in one piece; a row that
+ * changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change them.
+ */
+export interface Reader {
+  conversation(id: Id): Conversation | undefined
+  turn(id: Id): Turn | undefined
+  node(id: Id): Node | undefined
+  link(id: Id): Link | undefined
+  body(hash: string): string | undefined
+  edgesFrom(nodeId: Id): readonly Edge[]
+  edgesTo(nodeId: Id): readonly Edge[]
+  /** All nodes of a turn, by ordinal. */
+  nodesOf(turnId: Id): readonly Node[]
+  /** Those that are pending, awaiting approval, running or waiting. */
+  openNodes(turnId: Id): readonly Node[]
+  /** A node by its idempotency key; unique per turn and kind. */
+  nodeByKey(turnId: Id, kind: string, key: string): Node | undefined
+  /** The delegations of a run, by ordinal. */
+  linksOf(hostTurnId: Id): readonly Link[]
+  linkAt(hostTurnId: Id, ordinal: number): Link | undefined
+  /** Delegations of a run that have no outcome yet. */
+  openLinks(hostTurnId: Id): readonly Link[]
+  /** The newest `limit` turns of a lane with an ordinal of at most `last`, oldest first. */
+  turnsOf(laneId: Id, range: { readonly last?: number; readonly limit: number }): readonly Turn[]
+  /** The first queued turn of a lane. */
+  queuedTurn(laneId: Id): Turn | undefined
+}
+
+/** Keyset scans over the whole store: what sweeps, lists and readers need. */
+export interface Scanner extends Reader {
+  /** Pending, no blockers, `wakeAt` due, of one of these agents and kinds; oldest first. */
+  runnable(query: RunnableQuery): readonly Node[]
+  /** Running turns whose deadline is at or before `now`. */
+  overdue(now: number, limit: number): readonly Turn[]
+  /** Running nodes of turns that were asked to stop at or before `before`. */
+  unstopped(before: number, limit: number): readonly Node[]
+  /** Nodes an engine has claimed. */
+  claimedBy(engineId: Id, limit: number): readonly Node[]
+  engines(): readonly EngineRow[]
+  engine(id: Id): EngineRow | undefined
+  /** The earliest moment after `now` at which a pending node wakes or a running turn expires. */
+  nextDue(now: number): number | undefined
+  /** Events of a tree with a sequence greater than `after`, in order. */
+  events(rootId: Id, after: number, limit: number): readonly DurableEvent[]
+  lastSeq(rootId: Id): number
+  /** What running nodes of a tree have streamed so far, where the store is shared. */
+  blocks(rootId: Id): readonly LiveBlock[]
+  /** Root conversations, newest first. */
+  roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
+  /** Conversations, turns and nodes whose id ends so; at most `limit`. */
+  findIds(
+    ending: string,
+    limit: number,
+  ): readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]
+  /** Turns of user conversations that have not ended. */
+  openRoots(limit: number): readonly Turn[]
+}
+
+export interface RunnableQuery {
+  readonly now: number
+  readonly limit: number
+  readonly kinds: readonly string[]
+  readonly agents: readonly string[]
+}

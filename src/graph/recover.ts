@@ -1,0 +1,56 @@
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import type { Id, Node } from './rows.ts'
+import { settle } from './settle.ts'
+
+/** A node whose process was lost this often is given up, so that one that kills its worker does not do so for ever. */
+export const MAX_RECOVERIES = 5
+
+/**
+ * A claim is gone with its engine. What may run again does; what may have had an effect is `uncertain` and shown, never
+ * silently repeated (I4).
+ */
+export function planRecover(draft: Draft, nodeId: Id, lost: { readonly engineId: Id; readonly reason: string }): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
+  recover(draft, draft.changeNode(node, { recoveries: node.recoveries + 1, epoch: node.epoch + 1 }), lost.reason)
+  settle(draft)
+}
+
+/** A node of a cancelled run did not stop within the grace: it is stopped here, and what it still writes is refused. */
+export function planForce(draft: Draft, nodeId: Id): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined || node.state !== 'running' || draft.turn(node.turnId).cancel === null) return
+  draft.aborted.push(nodeId)
+  stopOrDoubt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
+  settle(draft)
+}
+
+function recover(draft: Draft, node: Node, reason: string): void {
+  if (draft.turn(node.turnId).cancel !== null) return stopOrDoubt(draft, node, reason)
+  if (node.effect === 'effectful') return doubt(draft, node, reason)
+  if (node.recoveries > MAX_RECOVERIES) {
+    const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
+    return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
+  }
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'node-state',
+    kind: node.kind,
+    from: 'running',
+    to: 'pending',
+    reason,
+  })
+  draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
+}
+
+function stopOrDoubt(draft: Draft, node: Node, reason: string): void {
+  if (node.effect === 'effectful') return doubt(draft, node, reason)
+  endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } })
+}
+
+function doubt(draft: Draft, node: Node, reason: string): void {
+  const turn = draft.turn(node.turnId)
+  draft.changeTurn(turn, { account: { ...turn.account, uncertain: [...turn.account.uncertain, node.id] } })
+  draft.event(turn, node.id, { type: 'uncertain', tool: node.input.call?.name ?? node.kind, reason })
+  endNode(draft, node, { state: 'uncertain', failure: { code: 'uncertain', message: reason } })
+}

@@ -1,0 +1,244 @@
+import type { Json } from '../base/json.ts'
+import type { Content, ToolCall, Usage } from './content.ts'
+import type { OutcomeRecord } from './outcome.ts'
+
+/**
+ * The rows a store keeps: plain data, never changed in place. Every row but edges and bodies has a `version`, 1 when it
+ * is new; a commit that puts version n is refused unless the stored version is n - 1.
+ */
+export type Id = string
+
+export interface AgentRef {
+  readonly name: string
+  readonly hash: string
+}
+
+export interface Conversation {
+  readonly id: Id
+  readonly version: number
+  readonly rootId: Id
+  readonly type: 'user' | 'sub_agent'
+  readonly depth: number
+  readonly agent: AgentRef
+  /** Agent names from the root, root included. */
+  readonly path: readonly string[]
+  readonly parentConversationId: Id | null
+  readonly parentTurnId: Id | null
+  readonly parentTaskId: Id | null
+  readonly owner: string | null
+  readonly title: string | null
+  readonly metadata: { readonly [key: string]: Json }
+  /** The layers above this conversation's own agent, frozen when it was made (I1). Opaque to the graph. */
+  readonly ceiling: readonly Json[]
+  readonly groups: { readonly [group: string]: boolean } | null
+  /** The running turn of the lane; null when the lane is idle. */
+  readonly activeTurnId: Id | null
+  readonly turnCount: number
+  readonly createdAt: number
+}
+
+export type TurnState = 'queued' | 'running' | 'ended'
+
+export interface CancelRequest {
+  readonly at: number
+  readonly cause: 'cancelled' | 'timed_out' | 'parent'
+  readonly reason: string | null
+}
+
+/** What the run has spent and started. One ledger per run; children are added when they end (I7). */
+export interface Account {
+  readonly modelCalls: number
+  readonly toolCalls: number
+  readonly children: number
+  /** Children that may run now; at most `limits.concurrency`. */
+  readonly live: number
+  /** The ordinal of the next delegation to let run: first come, first served. */
+  readonly nextRelease: number
+  readonly usage: Usage
+  /** Nodes that ended `uncertain`. */
+  readonly uncertain: readonly Id[]
+}
+
+export interface TurnLimits {
+  readonly turns: number
+  readonly toolCalls: number
+  readonly children: number
+  readonly concurrency: number
+  readonly depth: number
+  readonly wallMs: number
+}
+
+export interface Turn {
+  readonly id: Id
+  readonly version: number
+  readonly rootId: Id
+  readonly conversationId: Id
+  readonly laneId: Id
+  /** Position in its lane, from 0. */
+  readonly ordinal: number
+  readonly state: TurnState
+  readonly input: Json
+  readonly limits: TurnLimits
+  readonly account: Account
+  readonly deadline: number | null
+  readonly cancel: CancelRequest | null
+  readonly outcome: OutcomeRecord | null
+  /** Nodes so far: the ordinal of the next one. */
+  readonly nodeCount: number
+  /** The node that starts when the turn does. */
+  readonly entryNodeId: Id
+  readonly createdAt: number
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+}
+
+export type NodeState =
+  | 'pending'
+  | 'awaiting_approval'
+  | 'running'
+  | 'waiting'
+  | 'finished'
+  | 'errored'
+  | 'rejected'
+  | 'skipped'
+  | 'stopped'
+  | 'uncertain'
+
+export type Purpose = 'answer' | 'plan' | 'repair' | 'wrap_up' | 'brief' | 'summarize'
+
+/** May it run again after its claim was lost? `effectful` may not: it ends `uncertain` (I4). */
+export type Effect = 'pure' | 'idempotent' | 'effectful'
+
+export interface Wait {
+  readonly on: 'children' | 'approval' | 'question' | 'timer'
+  readonly refs: readonly Id[]
+  readonly join: 'all' | 'any' | 'settled' | number
+  readonly until: number | null
+}
+
+export interface Failure {
+  readonly code: string
+  readonly message: string
+}
+
+export interface Node {
+  readonly id: Id
+  readonly version: number
+  readonly rootId: Id
+  readonly conversationId: Id
+  readonly laneId: Id
+  readonly turnId: Id
+  /** Position in its turn, from 0. Order is this, never the id. */
+  readonly ordinal: number
+  readonly kind: string
+  readonly purpose: Purpose | null
+  readonly state: NodeState
+  readonly input: NodeInput
+  readonly output: NodeOutput
+  readonly preview: string
+  readonly metadata: { readonly [key: string]: Json }
+  readonly failure: Failure | null
+  readonly versionSet: Id
+  readonly attempt: number
+  readonly retryOf: Id | null
+  readonly idempotencyKey: string | null
+  /** Unsatisfied blocking edges, plus one while its turn is queued. Runnable = pending and 0 and `wakeAt` due. */
+  readonly blockers: number
+  readonly wait: Wait | null
+  readonly wakeAt: number | null
+  readonly effect: Effect
+  /** How long one run of it may take; null = no limit of its own. */
+  readonly timeoutMs: number | null
+  readonly engineId: Id | null
+  /** Grows with every claim. A write that carries an older one is refused. */
+  readonly epoch: number
+  /** How often its claim was lost. */
+  readonly recoveries: number
+  readonly usage: Usage
+  readonly createdAt: number
+  readonly startedAt: number | null
+  readonly endedAt: number | null
+}
+
+/** What the node was asked. Fields by kind; all are JSON. */
+export interface NodeInput {
+  /** user_message, developer_message, system_message */
+  readonly content?: Content
+  /** agent_message: what is said to the model before this call, beside the context */
+  readonly nudge?: string
+  /** task */
+  readonly call?: ToolCall
+  /** task: this call starts a child */
+  readonly delegates?: boolean
+  /** kinds of users */
+  readonly value?: Json
+}
+
+/** What it gave. Fields by kind; all are JSON. */
+export interface NodeOutput {
+  /** agent_message: what was said; task: what the model reads as the result */
+  readonly content?: Content
+  readonly calls?: readonly ToolCall[]
+  readonly reasoning?: string
+  /** task, and agent_message with an output schema: the value itself */
+  readonly value?: Json
+  /** A large text is kept once, by content; `content` then holds its beginning. */
+  readonly bodyRef?: string
+  readonly bytes?: number
+  readonly isError?: boolean
+  /** task of a delegation (the seed's contract) */
+  readonly subagent?: { readonly child_conversation_id: Id; readonly child_graph_id: Id }
+  /** Calls the model made beyond the limit; they are not in `calls`. */
+  readonly droppedCalls?: number
+}
+
+export type EdgeType = 'sequence' | 'dependency' | 'branch'
+
+export interface Edge {
+  readonly rootId: Id
+  readonly conversationId: Id
+  readonly from: Id
+  readonly to: Id
+  readonly type: EdgeType
+}
+
+/** One delegation: a turn of a child that a task started. Its id is the child turn's id. */
+export interface Link {
+  readonly id: Id
+  readonly version: number
+  readonly rootId: Id
+  readonly taskId: Id
+  readonly hostTurnId: Id
+  readonly hostConversationId: Id
+  readonly childConversationId: Id
+  /** Position among the delegations of the host's run: first come, first served. */
+  readonly ordinal: number
+  readonly contract: 'typed' | 'message'
+  readonly agentName: string
+  readonly hostName: string
+  readonly toolName: string
+  readonly depth: number
+  /** parked: the task waits as a row. called: code inside the running task awaits it. */
+  readonly mode: 'parked' | 'called'
+  readonly onParentClose: 'cancel' | 'abandon'
+  /** May its turn run, as far as the host's concurrency goes? */
+  readonly released: boolean
+  readonly delegationContext: Json
+  readonly outcome: OutcomeRecord | null
+  readonly deliveredTo: Id | null
+}
+
+export interface Body {
+  readonly hash: string
+  readonly text: string
+}
+
+/** A process that runs nodes. Its lease covers all of its claims. */
+export interface EngineRow {
+  readonly id: Id
+  readonly version: number
+  readonly bootId: string
+  readonly pid: number
+  readonly processStart: string
+  readonly leaseUntil: number
+}

@@ -1,0 +1,226 @@
+import { deriveIds } from '../base/id.ts'
+import { canonicalJson, type Json } from '../base/json.ts'
+import { type Claim, heldNode } from './claim.ts'
+import type { Content } from './content.ts'
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import { foldInto } from './fold-into.ts'
+import { openTurn } from './open-turn.ts'
+import type { AgentRef, Conversation, Id, Link, Node, Turn, TurnLimits } from './rows.ts'
+import { newConversation } from './say.ts'
+import { settle } from './settle.ts'
+
+export interface SpawnRequest {
+  readonly claim: Claim
+  /** Which delegation of this task it is: code inside a tool may start several. */
+  readonly ordinal: number
+  readonly mode: Link['mode']
+  readonly contract: Link['contract']
+  readonly agent: AgentRef
+  readonly hostName: string
+  readonly toolName: string
+  readonly input: Json
+  readonly content: Content
+  readonly briefing: string | null
+  readonly delegationContext: Json
+  readonly ceiling: readonly Json[]
+  readonly limits: TurnLimits
+  readonly onParentClose: Link['onParentClose']
+  /** A child conversation to go on with; null for a new one. */
+  readonly sessionId: Id | null
+}
+
+export type Spawned =
+  | { readonly link: Link }
+  | { readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'; readonly reason: string }
+  | { readonly lost: true }
+
+/**
+ * The child and the waiting of its host in one commit: conversation, turn, seed nodes, link, task parked. The child's ids
+ * come from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
+ */
+export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
+  const task = heldNode(draft, request.claim)
+  if (task === undefined) return { lost: true }
+  const ids = childIds(task.id, request.ordinal)
+  const known = draft.findLink(ids.turn)
+  if (known !== undefined && !isSame(draft, known, request)) {
+    return { refused: 'changed', reason: 'this call asked for something else before it was interrupted' }
+  }
+  if (known !== undefined) return { link: attach(draft, task, known) }
+  const host = draft.turn(task.turnId)
+  const refused = refusal(draft, host, request)
+  if (refused !== undefined) return refused
+  const link = addLink(draft, { task, host, request, ids })
+  const child = childConversation(draft, { task, host, request, ids })
+  openTurn(draft, child, {
+    turnId: ids.turn,
+    nodeIds: request.briefing === null ? ids.nodes.slice(1) : ids.nodes,
+    input: request.input,
+    content: request.content,
+    briefing: request.briefing,
+    limits: request.limits,
+    deadline: host.deadline,
+    mayStart: link.released,
+  })
+  park(draft, task, link)
+  return { link }
+}
+
+export interface ChildIds {
+  readonly turn: Id
+  readonly conversation: Id
+  readonly nodes: readonly Id[]
+}
+
+export function childIds(taskId: Id, ordinal: number): ChildIds {
+  const [turn = '', conversation = '', ...nodes] = deriveIds(taskId, `child/${ordinal}`, 5)
+  return { turn, conversation, nodes }
+}
+
+/** Code inside a task has the child's outcome now. */
+export function planDeliver(draft: Draft, linkId: Id): void {
+  const link = draft.link(linkId)
+  if (link.deliveredTo === null) draft.changeLink(link, { deliveredTo: link.taskId })
+}
+
+function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | undefined {
+  const { account, limits } = host
+  if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
+  const depth = draft.conversation(host.conversationId).depth + 1
+  if (depth > limits.depth) {
+    return {
+      refused: 'depth',
+      reason: `delegation is ${depth} deep and the limit is ${limits.depth}. Do this work yourself`,
+    }
+  }
+  if (account.children >= limits.children) {
+    return {
+      refused: 'children',
+      reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
+    }
+  }
+  if (request.sessionId !== null && !isOwnSession(draft, host, request)) {
+    return { refused: 'session', reason: `there is no session ${request.sessionId}. Leave session_id out to start one` }
+  }
+  return undefined
+}
+
+/** I9: a session of another host, agent or nobody are all the same answer. */
+function isOwnSession(draft: Draft, host: Turn, request: SpawnRequest): boolean {
+  const session = draft.findConversation(request.sessionId ?? '')
+  return session?.parentConversationId === host.conversationId && session.agent.name === request.agent.name
+}
+
+/** A repeated delegation must be the one it was: its child may not answer another question. */
+function isSame(draft: Draft, link: Link, request: SpawnRequest): boolean {
+  if (link.agentName !== request.agent.name) return false
+  return canonicalJson(draft.turn(link.id).input) === canonicalJson(request.input)
+}
+
+interface Making {
+  readonly task: Node
+  readonly host: Turn
+  readonly request: SpawnRequest
+  readonly ids: ChildIds
+}
+
+function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
+  if (request.sessionId !== null) return draft.conversation(request.sessionId)
+  const parent = draft.conversation(host.conversationId)
+  const child = newConversation(
+    {
+      id: ids.conversation,
+      type: 'sub_agent',
+      depth: parent.depth + 1,
+      agent: request.agent,
+      path: [...parent.path, request.agent.name],
+      parentConversationId: parent.id,
+      parentTurnId: host.id,
+      parentTaskId: task.id,
+      owner: parent.owner,
+      ceiling: request.ceiling,
+      metadata: {
+        subagent: {
+          name: request.agent.name,
+          parent_conversation_id: parent.id,
+          parent_graph_id: parent.id,
+          spawned_from_node_id: task.id,
+        },
+      },
+    },
+    parent.rootId,
+    draft.now,
+  )
+  draft.addConversation(child)
+  return child
+}
+
+function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
+  const { account, limits } = host
+  const released = account.live < limits.concurrency && account.nextRelease === account.children
+  const childConversationId = request.sessionId ?? ids.conversation
+  const link: Link = {
+    id: ids.turn,
+    version: 1,
+    rootId: host.rootId,
+    taskId: task.id,
+    hostTurnId: host.id,
+    hostConversationId: host.conversationId,
+    childConversationId,
+    ordinal: account.children,
+    contract: request.contract,
+    agentName: request.agent.name,
+    hostName: request.hostName,
+    toolName: request.toolName,
+    depth: draft.conversation(host.conversationId).depth + 1,
+    mode: request.mode,
+    onParentClose: request.onParentClose,
+    released,
+    delegationContext: request.delegationContext,
+    outcome: null,
+    deliveredTo: null,
+  }
+  draft.addLink(link)
+  draft.changeTurn(host, {
+    account: {
+      ...account,
+      children: account.children + 1,
+      live: released ? account.live + 1 : account.live,
+      nextRelease: released ? account.nextRelease + 1 : account.nextRelease,
+    },
+  })
+  draft.event(host, task.id, {
+    type: 'delegation-start',
+    agent: link.agentName,
+    tool: link.toolName,
+    childConversationId,
+    childRunId: link.id,
+  })
+  return link
+}
+
+/** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
+function park(draft: Draft, task: Node, link: Link): void {
+  if (link.mode !== 'parked') return
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  draft.changeNode(task, {
+    state: 'waiting',
+    engineId: null,
+    wait: { on: 'children', refs: [link.id], join: 'all', until: null },
+    metadata: { ...task.metadata, subagent: child },
+    output: { subagent: child },
+  })
+}
+
+/** The task was run again after a crash and its child is already there. */
+function attach(draft: Draft, task: Node, link: Link): Link {
+  if (link.mode !== 'parked') return link
+  if (link.outcome === null) {
+    park(draft, task, link)
+    return link
+  }
+  endNode(draft, task, { state: 'finished', ...foldInto(draft, task, link) })
+  settle(draft)
+  return draft.changeLink(link, { deliveredTo: task.id })
+}

@@ -1,0 +1,55 @@
+import { textOf } from './content.ts'
+import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
+import type { Node } from './rows.ts'
+
+export interface TranscriptLine {
+  readonly nodeId: string
+  readonly turnId: string
+  readonly role: 'user' | 'agent'
+  readonly text: string
+  readonly state: Node['state']
+}
+
+const LONGEST = 2_000
+
+/** What people see of a conversation: what was said, and in safe words why something was not. */
+export function transcriptOf(nodes: readonly Node[], kinds: Kinds = BUILT_IN_KINDS): TranscriptLine[] {
+  const lines: TranscriptLine[] = []
+  for (const node of nodes) {
+    if (kinds.get(node.kind)?.transcript !== true || !isVisible(node)) continue
+    const role = node.kind === 'user_message' ? 'user' : 'agent'
+    lines.push({ nodeId: node.id, turnId: node.turnId, role, text: lineText(node), state: node.state })
+  }
+  return lines
+}
+
+function isVisible(node: Node): boolean {
+  if (node.kind === 'user_message') return true
+  if (node.purpose !== null && node.purpose !== 'answer') return false
+  if (node.state === 'pending' || node.state === 'running') return true
+  return spokenText(node) !== '' || node.failure !== null || node.metadata['transcriptPreview'] !== undefined
+}
+
+function spokenText(node: Node): string {
+  return textOf((node.kind === 'user_message' ? node.input.content : node.output.content) ?? '')
+}
+
+function lineText(node: Node): string {
+  const said = spokenText(node)
+  if (said !== '') return said
+  const preview = node.metadata['transcriptPreview']
+  if (typeof preview === 'string') return preview.slice(0, LONGEST)
+  const why = node.failure
+  if (why === null) return ''
+  const phrase = PHRASES[node.state] ?? 'Ended'
+  const reason = node.state === 'skipped' ? why.code.replaceAll('_', ' ') : why.message
+  return `${phrase}: ${reason}`.slice(0, LONGEST)
+}
+
+const PHRASES: Readonly<Partial<Record<Node['state'], string>>> = {
+  errored: 'Errored',
+  rejected: 'Rejected',
+  stopped: 'Stopped',
+  skipped: 'Skipped',
+  uncertain: 'Uncertain',
+}

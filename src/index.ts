@@ -1,0 +1,46 @@
+export type {
+  Agent,
+  AgentDefinition,
+  AgentInput,
+  AgentOutput,
+  AnyAgent,
+  RunOptions,
+  SubagentConfig,
+  Subagents,
+  SubagentValue,
+  Tools,
+} from './agent/definition.ts'
+export {
+  ConflictError,
+  DefinitionError,
+  DeniedError,
+  ERROR_CODES,
+  type ErrorCode,
+  InputError,
+  isLegateError,
+  LegateError,
+  ModelError,
+  NotFoundError,
+  RecipeError,
+  RunError,
+  StoreError,
+  SubAgentUnavailable,
+  ToolError,
+} from './base/error.ts'
+export type { Json } from './base/json.ts'
+export type { InferInput, InferOutput, JsonSchema, Schema, StandardSchema } from './base/schema.ts'
+export type { ConversationHandle } from './conversation/conversation.ts'
+export type { Run, RunOutcome } from './conversation/run.ts'
+export type { KindContext, KindDefinition } from './delegation/kind.ts'
+export type { Budget } from './grant/budget.ts'
+export type { Grant } from './grant/grant.ts'
+export type { Block, Content, ToolCall, Usage } from './graph/content.ts'
+export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent, type RunEvent } from './graph/event.ts'
+export { type Outcome, STATUSES, type Status } from './graph/outcome.ts'
+export type { Conversation, Effect, Id, Link, Node, NodeState, Turn } from './graph/rows.ts'
+export type { FinishReason, Message, Model, ModelRequest, ModelSettings, Part, ToolSchema } from './model/model.ts'
+export { createRuntime, type Runtime, type RuntimeOptions, type StartOptions } from './runtime.ts'
+export { agent } from './standalone.ts'
+export { memoryStore } from './store/memory.ts'
+export type { Store } from './store/store.ts'
+export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'

@@ -1,0 +1,63 @@
+import type { Json } from '../base/json.ts'
+import type { JsonSchema } from '../base/schema.ts'
+import type { Block, Content, ToolCall, Usage } from '../graph/content.ts'
+
+export type Message =
+  | { readonly role: 'system'; readonly content: string }
+  | { readonly role: 'user'; readonly content: Content }
+  | { readonly role: 'assistant'; readonly content: Content; readonly calls: readonly ToolCall[] }
+  | {
+      readonly role: 'tool'
+      readonly callId: string
+      readonly name: string
+      readonly content: Content
+      readonly isError: boolean
+    }
+
+export interface ToolSchema {
+  readonly name: string
+  readonly description: string
+  readonly inputSchema: JsonSchema
+}
+
+/** Passed to the model as they are; names follow the AI SDK. */
+export interface ModelSettings {
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly maxOutputTokens?: number
+  readonly stopSequences?: readonly string[]
+  readonly seed?: number
+  readonly providerOptions?: { readonly [provider: string]: Json }
+}
+
+export interface ModelRequest {
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolSchema[]
+  readonly settings: ModelSettings
+  /** The answer should be JSON of this shape. */
+  readonly outputSchema: JsonSchema | null
+  /** Whose call it is: agent names from the root. For scripts, records and logs; providers do not get it. */
+  readonly path: readonly string[]
+}
+
+export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' | 'error' | 'other'
+
+export type Part =
+  | { readonly type: 'text-delta'; readonly text: string }
+  | { readonly type: 'reasoning-delta'; readonly text: string }
+  | { readonly type: 'tool-input-delta'; readonly id: string; readonly name: string; readonly text: string }
+  /** `input` is JSON text, or a value the client has already parsed. */
+  | { readonly type: 'tool-call'; readonly id: string; readonly name: string; readonly input: Json }
+  | { readonly type: 'block'; readonly block: Block }
+  | { readonly type: 'finish'; readonly reason: FinishReason; readonly usage: Usage }
+
+/**
+ * How a language model is reached. A stream that ends without `finish` was cut. Failures throw; one with
+ * `isRetryable: true`, a `statusCode` of 408, 409, 429 or 5xx, or a network error is tried again.
+ */
+export interface Model {
+  /** `provider/model`. */
+  readonly id: string
+  stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<Part>
+}

@@ -1,0 +1,49 @@
+import { LegateError } from '../base/error.ts'
+
+export const MODEL_ATTEMPTS = 4
+const FIRST_DELAY_MS = 1_000
+const LONGEST_DELAY_MS = 30_000
+const NETWORK_CODES: ReadonlySet<string> = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'ETIMEDOUT',
+  'EPIPE',
+  'EAI_AGAIN',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_SOCKET',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_HEADERS_TIMEOUT',
+  'UND_ERR_BODY_TIMEOUT',
+])
+
+/** How long to wait before attempt `next`; undefined when another try cannot help or all are used. */
+export function retryDelay(error: unknown, next: number): number | undefined {
+  if (next > MODEL_ATTEMPTS || !isPassing(error)) return undefined
+  const asked = field(error, 'retryAfterMs')
+  if (typeof asked === 'number' && asked >= 0) return Math.min(asked, LONGEST_DELAY_MS)
+  const backoff = FIRST_DELAY_MS * 2 ** (next - 2)
+  return Math.min(backoff * (1 + Math.random() / 4), LONGEST_DELAY_MS)
+}
+
+/** May it pass by itself? Only timeouts, conflicts, rate limits, server faults, the network and cut streams. */
+function isPassing(error: unknown, depth = 0): boolean {
+  if (error === null || typeof error !== 'object' || depth > 4) return false
+  if (LegateError.isInstance(error)) return error.isRetryable
+  const status = field(error, 'statusCode') ?? field(error, 'status')
+  if (typeof status === 'number') return [408, 409, 429].includes(status) || status >= 500
+  const code = field(error, 'code')
+  if (typeof code === 'string' && NETWORK_CODES.has(code)) return true
+  if (field(error, 'isRetryable') === true) return true
+  return isPassing(field(error, 'cause'), depth + 1)
+}
+
+function field(error: unknown, key: string): unknown {
+  try {
+    return (error as Record<string, unknown>)[key]
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,354 @@
+import type { Agent, AgentCore, AnyAgent, RunOptions } from './agent/definition.ts'
+import { AgentRegistry } from './agent/registry.ts'
+import { onAbort } from './base/abort.ts'
+import { type Clock, systemClock } from './base/clock.ts'
+import { InputError, messageOf, NotFoundError } from './base/error.ts'
+import { freshId } from './base/id.ts'
+import { type Json, toJson } from './base/json.ts'
+import { describeIssues } from './base/schema.ts'
+import { BlockWriter } from './conversation/blocks.ts'
+import { ConversationHandle } from './conversation/conversation.ts'
+import { Feeds } from './conversation/feeds.ts'
+import { follow } from './conversation/follow.ts'
+import type { Run, RunOutcome } from './conversation/run.ts'
+import { RunHandle } from './conversation/run-handle.ts'
+import { TurnEnds } from './conversation/turn-ends.ts'
+import type { KindDefinition } from './delegation/kind.ts'
+import { LocalEngine } from './engine/local.ts'
+import { Executors } from './executors.ts'
+import { type Budget, checkBudget, limitsOf } from './grant/budget.ts'
+import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
+import { planApproval } from './graph/approve.ts'
+import { planCancel } from './graph/cancel.ts'
+import { withKinds } from './graph/kinds.ts'
+import type { Id } from './graph/rows.ts'
+import { planSay } from './graph/say.ts'
+import type { Model } from './model/model.ts'
+import { Ledger } from './store/ledger.ts'
+import { memoryStore } from './store/memory.ts'
+import type { Store } from './store/store.ts'
+import { type CurrentCall, currentCall } from './tool/current.ts'
+import type { Logger } from './tool/tool.ts'
+
+export interface RuntimeOptions {
+  /** Where graphs are kept. Default: in memory, the newest 1000 ended trees. Closed with the runtime. */
+  readonly store?: Store
+  /** Agents this process has code for, beside those it starts: needed to go on with runs of other processes. */
+  readonly agents?: readonly AnyAgent[]
+  /** For agents that name no model. */
+  readonly model?: Model
+  /** Node kinds of your own. */
+  readonly kinds?: Readonly<Record<string, KindDefinition>>
+  /** A layer over every run. `{ use: [] }` denies everything. */
+  readonly grant?: Grant
+  /** Limits over every run; each run has the smaller of this and its agent's. */
+  readonly budget?: Budget
+  readonly logger?: Logger
+  readonly engine?: {
+    /** Nodes that run at the same time in this process. Default 256. */
+    readonly workers?: number
+    /** How long `close` and a cancelled node may take. Default 5 s. */
+    readonly graceMs?: number
+    readonly sweepMs?: number
+    readonly leaseMs?: number
+  }
+  /** For tests. */
+  readonly clock?: Clock
+}
+
+export interface StartOptions extends RunOptions {
+  /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
+  readonly conversationId?: Id
+  readonly owner?: string
+  readonly title?: string
+}
+
+export function createRuntime(options: RuntimeOptions = {}): Runtime {
+  if (options.grant) checkGrant(options.grant, 'createRuntime')
+  if (options.budget) checkBudget(options.budget, 'createRuntime')
+  return new Runtime(options)
+}
+
+/** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
+export class Runtime {
+  readonly store: Store
+  private readonly options: RuntimeOptions
+  private readonly clock: Clock
+  private readonly registry: AgentRegistry = new AgentRegistry()
+  private readonly executors: Executors
+  private readonly ledger: Ledger
+  private readonly engine: LocalEngine
+  private readonly feeds: Feeds
+  private readonly ends: TurnEnds
+  private readonly blocks: BlockWriter
+  private unwatch: (() => void) | undefined
+  private closing: Promise<void> | undefined
+
+  constructor(options: RuntimeOptions) {
+    this.options = options
+    this.store = options.store ?? memoryStore()
+    this.clock = options.clock ?? systemClock
+    const logger = options.logger ?? warningLogger
+    const report = (error: unknown) => logger.error(messageOf(error), { error })
+    const kinds = new Map(Object.entries(options.kinds ?? {}))
+    this.feeds = new Feeds(this.store)
+    this.ends = new TurnEnds(this.store)
+    this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
+    this.ledger = new Ledger({
+      store: this.store,
+      clock: this.clock,
+      kinds: withKinds(options.kinds ?? {}),
+      listener: {
+        claims: () => this.engine.claims(),
+        committed: (commit, draft) => {
+          this.feeds.committed(commit)
+          this.ends.committed(commit)
+          for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.conversationId)
+          this.engine.committed(draft)
+        },
+      },
+    })
+    this.engine = new LocalEngine(this.ledger, {
+      ...ENGINE_DEFAULTS,
+      ...options.engine,
+      canRun: () => ({ agents: this.registry.names, kinds: ['agent_message', 'task', ...kinds.keys()] }),
+      beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.forget() : () => undefined,
+      report,
+    })
+    this.executors = new Executors({
+      ledger: this.ledger,
+      feeds: this.feeds,
+      ends: this.ends,
+      blocks: this.blocks,
+      registry: this.registry,
+      kinds,
+      logger,
+      model: options.model ?? null,
+      budget: options.budget,
+      runtimeLayer: options.grant ? [useLayer('the runtime', options.grant)] : [],
+      runtime: this,
+    })
+    for (const agent of options.agents ?? []) this.executors.register(agent)
+  }
+
+  /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
+  run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
+    const current = currentCall()
+    if (current?.runtime === this) return this.runInside<Out>(current, agent, input)
+    this.executors.register(agent)
+    const now = this.clock.now()
+    const runId = freshId(now)
+    const conversationId = options.conversationId ?? freshId(now)
+    const isKnown = options.conversationId !== undefined
+    const started = this.say(agent, input, { ...options, runId, conversationId, isKnown })
+    return this.handle<Out>({ runId, conversationId, started, abortSignal: options.abortSignal })
+  }
+
+  /** A handle for a run of this store, whoever runs it. */
+  attach<Out = unknown>(runId: Id): Run<Out> {
+    const turn = this.store.turn(runId)
+    if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+    this.watch()
+    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: Promise.resolve() })
+  }
+
+  /** A conversation of this store. */
+  async conversation(id: Id): Promise<ConversationHandle> {
+    if (this.store.conversation(id) === undefined) {
+      throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+    }
+    await this.start()
+    return new ConversationHandle(this.ledger, id, limitsOf([this.options.budget], null))
+  }
+
+  /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
+  async resume(): Promise<Run[]> {
+    await this.start()
+    this.engine.look()
+    return this.store.openRoots(1_000).map((turn) => this.attach(turn.id))
+  }
+
+  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
+  async cancel(runId: Id, reason?: string): Promise<void> {
+    const turn = this.store.turn(runId)
+    if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+    await this.ledger.commit({
+      kind: 'cancel',
+      rootId: turn.rootId,
+      plan: (draft) => planCancel(draft, runId, { cause: 'cancelled', reason: reason ?? null }),
+    })
+  }
+
+  /** A person's word on a call that awaits approval. */
+  async answer(
+    nodeId: Id,
+    answer: { readonly allow: boolean; readonly by?: string; readonly reason?: string },
+  ): Promise<void> {
+    const node = this.store.node(nodeId)
+    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+    const given = { allowed: answer.allow, by: answer.by ?? 'user', reason: answer.reason ?? null }
+    await this.ledger.commit({
+      kind: 'answer',
+      rootId: node.rootId,
+      plan: (draft) => planApproval(draft, nodeId, given),
+    })
+  }
+
+  /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
+  close(): Promise<void> {
+    this.closing ??= this.end()
+    return this.closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** One more turn: recorded, and started when its conversation is idle. */
+  private async say(agent: AgentCore, input: unknown, options: SayOptions): Promise<void> {
+    const value = await readInput(agent, input)
+    await this.start()
+    const known = this.store.conversation(options.conversationId)
+    if (known === undefined && options.isKnown) {
+      throw new NotFoundError('not_found', `There is no conversation ${options.conversationId} in this store.`)
+    }
+    const now = this.clock.now()
+    const request = {
+      turnId: options.runId,
+      nodeIds: [freshId(now), freshId(now)],
+      input: value,
+      content: typeof value === 'string' ? value : JSON.stringify(value),
+      briefing: null,
+      limits: limitsOf([agent.budget, this.options.budget], null),
+      deadline: null,
+      mayStart: true,
+    }
+    this.registry.settle(options.conversationId, agent)
+    await this.ledger.commit({
+      kind: 'say',
+      rootId: known?.rootId ?? options.conversationId,
+      plan: (draft) =>
+        planSay(
+          draft,
+          {
+            id: options.conversationId,
+            agent: { name: agent.name, hash: agent.hash },
+            ceiling: [],
+            owner: options.owner ?? null,
+            title: options.title ?? null,
+          },
+          request,
+        ),
+    })
+  }
+
+  private async start(): Promise<void> {
+    this.watch()
+    await this.engine.start((node, work) => this.executors.execute(node, work))
+  }
+
+  private handle<Out>({ runId, conversationId, started, abortSignal }: HandleOptions): Run<Out> {
+    const cancel = (reason?: string) => this.cancel(runId, reason)
+    const run = new RunHandle<Out>({
+      id: runId,
+      conversationId,
+      started,
+      result: async () => {
+        await started
+        return (await this.ends.wait(runId)) as RunOutcome<Out>
+      },
+      follow: (after) => {
+        const rootId = this.store.conversation(conversationId)?.rootId ?? conversationId
+        return follow({ store: this.store, feeds: this.feeds, rootId, runId, after })
+      },
+      cancel,
+    })
+    if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
+    return run
+  }
+
+  private cancelOnAbort(run: Run, signal: AbortSignal): void {
+    const remove = onAbort(signal, () => {
+      run.cancel(messageOf(signal.reason)).catch(() => undefined)
+    })
+    run.result.then(remove, remove)
+  }
+
+  /** An agent started by code inside a running tool: a child of that call. */
+  private runInside<Out>(current: CurrentCall, agent: object, input: unknown): Run<Out> {
+    const child = current.children.start(agent, input)
+    return new RunHandle<Out>({
+      id: child.runId,
+      conversationId: child.conversationId,
+      started: child.started,
+      result: () => child.outcome as Promise<RunOutcome<Out>>,
+      follow: (after) => {
+        const rootId = this.store.conversation(child.conversationId)?.rootId ?? child.conversationId
+        return follow({ store: this.store, feeds: this.feeds, rootId, runId: child.runId, after })
+      },
+      cancel: (reason) => this.cancel(child.runId, reason),
+    })
+  }
+
+  /** What only this process knows is thrown away: the rows must be enough. */
+  private forget(): void {
+    this.store.reopen()
+    this.registry.forgetHomes()
+  }
+
+  private async end(): Promise<void> {
+    this.unwatch?.()
+    this.blocks.stop()
+    await this.engine.stop()
+    await this.store.close()
+  }
+
+  private watch(): void {
+    this.unwatch ??= this.store.watch(() => {
+      this.feeds.changed()
+      this.ends.changed()
+    })
+  }
+}
+
+export const ENGINE_DEFAULTS = { workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 } as const
+
+interface SayOptions extends StartOptions {
+  readonly runId: Id
+  readonly conversationId: Id
+  /** The caller named the conversation: it must be there. */
+  readonly isKnown: boolean
+}
+
+interface HandleOptions {
+  readonly runId: Id
+  readonly conversationId: Id
+  readonly started: Promise<unknown>
+  readonly abortSignal?: AbortSignal | undefined
+}
+
+/** Checked against the agent's `input`, as JSON. An agent without one takes a text. */
+async function readInput(agent: AgentCore, input: unknown): Promise<Json> {
+  if (agent.input === null) {
+    if (typeof input === 'string' && input.trim() !== '') return input
+    throw new InputError('invalid_input', `"${agent.name}" has no input schema: give it a text that is not empty.`)
+  }
+  const checked = await agent.input.validate(input)
+  if (!checked.ok) {
+    throw new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${describeIssues(checked.issues)}`, {
+      details: { issues: checked.issues },
+    })
+  }
+  const parsed = toJson(checked.value)
+  const json = parsed.ok ? parsed : toJson(input)
+  if (json.ok) return json.value
+  throw new InputError('invalid_input', `The input of "${agent.name}" is not JSON: ${json.error}`)
+}
+
+/** A library does not print; what went wrong inside it must still be seen. */
+const warningLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (message) => process.emitWarning(message, { type: 'LegateWarning' }),
+}

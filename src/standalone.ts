@@ -1,0 +1,49 @@
+import {
+  type Agent,
+  type AgentDefinition,
+  type AgentInput,
+  type AgentOutput,
+  defineAgent,
+  markAgent,
+  type RunOptions,
+} from './agent/definition.ts'
+import { RunError } from './base/error.ts'
+import type { Schema } from './base/schema.ts'
+import type { Run, RunOutcome } from './conversation/run.ts'
+import { createRuntime, Runtime } from './runtime.ts'
+import { currentCall } from './tool/current.ts'
+
+/** Defines an agent: an immutable value, which may be run by itself, by a runtime, or as a subagent of others. */
+export function agent<
+  const In extends Schema | undefined = undefined,
+  const Out extends Schema | undefined = undefined,
+>(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>> {
+  const core = defineAgent(definition)
+  const made: Agent<AgentInput<In>, AgentOutput<Out>> = Object.defineProperties(
+    {
+      generate: (input: AgentInput<In>, options?: RunOptions) => completed(made.stream(input, options)),
+      stream: (input: AgentInput<In>, options?: RunOptions) => runtimeHere().run(made, input, options),
+    },
+    Object.getOwnPropertyDescriptors(core),
+  ) as Agent<AgentInput<In>, AgentOutput<Out>>
+  return markAgent(made)
+}
+
+async function completed<Out>(run: Run<Out>): Promise<RunOutcome<Out>> {
+  const outcome = await run.result
+  if (outcome.status === 'completed') return outcome
+  throw new RunError('run', `The run ${run.id} ended ${outcome.status}: ${outcome.error?.message ?? ''}`, {
+    details: { outcome },
+    isRetryable: outcome.retryable,
+  })
+}
+
+let shared: Runtime | undefined
+
+/** The runtime of the tool call we are in, else one in memory for all agents that are run by themselves. */
+function runtimeHere(): Runtime {
+  const current = currentCall()?.runtime
+  if (current instanceof Runtime) return current
+  shared ??= createRuntime()
+  return shared
+}

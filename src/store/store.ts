@@ -1,0 +1,22 @@
+import type { Commit } from '../graph/commit.ts'
+import type { Scanner } from '../graph/reader.ts'
+
+/**
+ * Where graphs are kept. Reads see every commit that was acknowledged before them.
+ */
+export interface Store extends Scanner {
+  readonly name: string
+  /** May other processes open the same rows? Then running nodes also write what they stream. */
+  readonly shared: boolean
+  /**
+   * Applies all of it or nothing, and writes `seq` into the events. Throws ConflictError when a row is not at the version
+   * the commit expects, StoreError (`store_busy`, `store_full`, `store_readonly`, `store_closed`) when it cannot write.
+   * Resolves when the rows would survive what the store's durability promises.
+   */
+  commit(commit: Commit): Promise<void>
+  /** Calls `changed` after another process has committed. Returns a function that ends it. */
+  watch(changed: () => void): () => void
+  /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */
+  reopen(): void
+  close(): Promise<void>
+}

@@ -1,0 +1,27 @@
+import { toJson } from '../base/json.ts'
+import { describeIssues } from '../base/schema.ts'
+import { outputText } from '../graph/body.ts'
+import type { NodeEnd } from '../graph/end-node.ts'
+import type { Body } from '../graph/rows.ts'
+import type { Tool } from './tool.ts'
+
+export interface ToolEnd extends NodeEnd {
+  /** The whole of a result too large to show. */
+  readonly body: Body | null
+}
+
+/** A tool's value as the end of its node: checked, made JSON, cut where it is too long to show. */
+export async function toolEnd(tool: Tool, value: unknown, nodeId: string): Promise<ToolEnd> {
+  const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)
+  if (!checked.ok) return errorEnd(`The tool gave a result that is not as promised: ${describeIssues(checked.issues)}`)
+  const json = toJson(checked.value)
+  if (!json.ok) return errorEnd(`The tool gave a result that is not JSON: ${json.error}`)
+  if (typeof json.value === 'string') return { state: 'finished', ...outputText(json.value, nodeId) }
+  const { output, body } = outputText(json.text, nodeId)
+  return { state: 'finished', output: body === null ? { ...output, value: json.value } : output, body }
+}
+
+/** A failure as data: the model reads it and goes on (never an exception). */
+export function errorEnd(message: string): ToolEnd {
+  return { state: 'finished', output: { content: message, isError: true }, body: null }
+}

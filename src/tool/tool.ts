@@ -1,0 +1,101 @@
+import { DefinitionError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
+import type { Effect, Id } from '../graph/rows.ts'
+
+/** What a tool's code gets beside its input. */
+export interface ToolContext {
+  /** Aborts when the run is cancelled or the tool takes too long. Honour it promptly. */
+  readonly signal: AbortSignal
+  /** The same on every try of this call: hand it to whatever you call, so that it happens once. */
+  readonly idempotencyKey: string
+  readonly node: { readonly id: Id; readonly conversationId: Id; readonly turnId: Id; readonly attempt: number }
+  /** Shown to whoever watches the run; never to the model. */
+  progress(message: string, data?: Json): void
+  /** Starts an agent as a child of this call and gives its outcome. */
+  readonly delegate: Delegate
+  readonly logger: Logger
+}
+
+/** Bound by the runtime to the running call. `agent` is an agent as `agent()` made it. */
+export type Delegate = (agent: object, input: unknown) => Promise<unknown>
+
+export interface Logger {
+  debug(message: string, details?: object): void
+  info(message: string, details?: object): void
+  warn(message: string, details?: object): void
+  error(message: string, details?: object): void
+}
+
+export interface ToolDefinition<In, Out> {
+  /** What the model reads to decide when to call it. */
+  readonly description: string
+  /** Standard Schema (zod 4, valibot, arktype, ...) or JSON Schema. */
+  readonly inputSchema: In
+  /** Checked on the result; without it any JSON will do. */
+  readonly outputSchema?: Schema<Out>
+  /** May it run again when its process dies in the middle? Unsaid: no, it is `effectful`. */
+  readonly effect?: Effect
+  /** Default: 5 minutes. */
+  readonly timeoutMs?: number
+  /** A throw is a result the model reads; it never ends the run. */
+  execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
+}
+
+export const TOOL_TIMEOUT_MS = 300_000
+
+/** A tool as a toolkit holds it. */
+export interface Tool<In = unknown, Out = unknown> {
+  readonly description: string
+  readonly input: CheckedSchema
+  readonly output: CheckedSchema | null
+  readonly effect: Effect
+  readonly timeoutMs: number | null
+  readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
+  readonly [toolMark]: true
+}
+
+const toolMark: unique symbol = Symbol.for('legate.tool') as never
+
+const KEYS = ['description', 'inputSchema', 'outputSchema', 'effect', 'timeoutMs', 'execute']
+
+/** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
+export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
+  checkDefinition(definition)
+  return Object.freeze({
+    description: definition.description,
+    input: readSchema(definition.inputSchema, 'the inputSchema of a tool'),
+    output: definition.outputSchema
+      ? readSchema(definition.outputSchema as Schema, 'the outputSchema of a tool', 'output')
+      : null,
+    effect: definition.effect ?? 'effectful',
+    timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
+    execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],
+    [toolMark]: true as const,
+  })
+}
+
+export function isTool(value: unknown): value is Tool {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, toolMark)
+}
+
+function checkDefinition(definition: object): void {
+  const given = definition as Record<string, unknown>
+  const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined) refuse(`a tool has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  if (typeof given['description'] !== 'string') refuse('a tool needs a description: the model reads it to decide.')
+  if (typeof given['execute'] !== 'function') refuse('a tool needs execute(input, context).')
+  if (given['inputSchema'] === undefined) {
+    refuse('a tool needs an inputSchema: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
+  }
+  const effect = given['effect'] ?? 'effectful'
+  if (!['pure', 'idempotent', 'effectful'].includes(String(effect))) {
+    refuse(`effect is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
+  }
+  const timeoutMs = given['timeoutMs'] ?? 1
+  if (typeof timeoutMs !== 'number' || !(timeoutMs > 0)) refuse('timeoutMs must be a number above 0.')
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `tool(): ${message}`)
+}

@@ -1,0 +1,394 @@
+import { execFileSync } from 'node:child_process'
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+
+/** From the ground up: a room may import the rooms before it in this list, and itself. */
+const rooms = [
+  'base',
+  'graph',
+  'grant',
+  'output',
+  'prompt',
+  'store',
+  'engine',
+  'model',
+  'files',
+  'tool',
+  'conversation',
+  'agent',
+  'delegation',
+  'extension',
+  'recipe',
+]
+/** What joins the rooms. These may import every room, and each other as long as there is no circle. */
+const joints = ['runtime', 'standalone']
+/** What a user can import, and so all that the command line may. */
+const doors = ['src/index.ts', 'src/testing/index.ts', 'src/store/memory.ts', 'src/store/sqlite.ts']
+/** Rooms that may import only these modules of Node. */
+const nodeModules: Readonly<Record<string, readonly string[]>> = {
+  base: ['node:crypto'],
+  graph: [],
+  grant: [],
+  output: [],
+  prompt: [],
+}
+/** Everyone who asks `grant/decide`. A new line here is a new place that enforces authority: argue it in review. */
+const deciders = ['src/agent/call.ts', 'src/delegation/spawn.ts', 'src/tool/invoke.ts']
+
+interface Source {
+  readonly file: string
+  readonly room: string
+  readonly text: string
+  readonly tree: ts.SourceFile
+  readonly nodes: readonly ts.Node[]
+  readonly imports: readonly Import[]
+}
+
+interface Import {
+  /** As written, or for our own files the path from the root of the repository. */
+  readonly target: string
+  /** Empty where only the module itself is named; `*` stands for all names. */
+  readonly names: readonly string[]
+}
+
+const root = path.resolve(import.meta.dirname, '..')
+const sources = sourceFiles().map(readSource)
+
+describe('rooms', () => {
+  test('every file is in a known room', () => {
+    const known = [...rooms, ...joints, 'index', 'testing', 'cli']
+
+    expect(sources.filter(({ room }) => !known.includes(room)).map(({ file }) => file)).toEqual([])
+  })
+
+  test('a file imports only what its room may', () => {
+    const wrong = sources.flatMap((source) =>
+      source.imports
+        .filter(({ target }) => target.startsWith('src/') && !mayImport(source, target))
+        .map(({ target }) => `${source.file} imports ${target}`),
+    )
+
+    expect(wrong).toEqual([])
+  })
+
+  test('the pure rooms do not touch Node', () => {
+    const wrong = sources.flatMap((source) =>
+      source.imports
+        .filter(({ target }) => target.startsWith('node:') && nodeModules[source.room]?.includes(target) === false)
+        .map(({ target }) => `${source.file} imports ${target}`),
+    )
+
+    expect(wrong).toEqual([])
+  })
+
+  test('no file imports itself in a circle, types included', () => {
+    expect(circles()).toEqual([])
+  })
+})
+
+describe('single doors (I8)', () => {
+  test('only agent/call streams from a model', () => {
+    const calls = findings((node, source) => isCallOf(node, 'stream') && !isWrappingModel(node, source))
+
+    expect(outside(calls, 'src/agent/call.ts')).toEqual([])
+  })
+
+  test('only tool/invoke executes a tool', () => {
+    const calls = findings((node) => isCallOf(node, 'execute'))
+
+    expect(outside(calls, 'src/tool/invoke.ts')).toEqual([])
+  })
+
+  test('only delegation/spawn plans a child', () => {
+    expect(outside(importersOf('planSpawn', 'src/'), 'src/delegation/spawn.ts')).toEqual([])
+  })
+
+  test('only grant/decide decides', () => {
+    const definitions = findings((node) => isDefinitionOf(node, 'decide'))
+
+    expect(outside(definitions, 'src/grant/decide.ts')).toEqual([])
+  })
+
+  test('everyone who asks for a decision is known', () => {
+    expect(outside(importersOf('decide', 'src/grant/decide.ts'), ...deciders)).toEqual([])
+  })
+})
+
+describe('forbidden in the sources', () => {
+  test.each<[string, (node: ts.Node, source: Source) => boolean]>([
+    ['void before an expression', (node) => ts.isVoidExpression(node)],
+    ['a regular expression made at run time', isMadeRegExp],
+    ['the type any', (node) => node.kind === ts.SyntaxKind.AnyKeyword],
+    ['export *', isExportAll],
+    [
+      'JSON.parse outside base/json.ts',
+      (node, { file }) => isMember(node, 'JSON', 'parse') && file !== 'src/base/json.ts',
+    ],
+    ['structuredClone', (node) => ts.isIdentifier(node) && node.text === 'structuredClone'],
+    ['AbortSignal.any', (node) => isMember(node, 'AbortSignal', 'any')],
+    ['AbortSignal.timeout', (node) => isMember(node, 'AbortSignal', 'timeout')],
+  ])('%s', (_, isWrong) => {
+    expect(findings(isWrong)).toEqual([])
+  })
+
+  test('TODO and FIXME', () => {
+    const wrong = sources.filter(({ text }) => /\b(?:TODO|FIXME)\b/.test(text)).map(({ file }) => file)
+
+    expect(wrong).toEqual([])
+  })
+})
+
+describe('size', () => {
+  test('no file is longer than 400 lines', () => {
+    const wrong = sources
+      .filter((source) => lineCount(source) > 400)
+      .map((source) => `${source.file}: ${lineCount(source)}`)
+
+    expect(wrong).toEqual([])
+  })
+
+  test('half of the files are no longer than 120 lines', () => {
+    expect(median(sources.map(lineCount))).toBeLessThanOrEqual(120)
+  })
+
+  test('no function takes more than three parameters', () => {
+    expect(findings((node) => parameterCount(node) > 3)).toEqual([])
+  })
+})
+
+describe('importing the built package', () => {
+  const built = pathToFileURL(path.join(root, 'dist/')).href
+  const isBuilt = existsSync(path.join(root, 'dist/index.js'))
+
+  test('loads nothing but itself and Node: no store driver, no provider, no validator', (context) => {
+    context.skip(!isBuilt, 'dist is not built: npm run build')
+
+    const { modules, builtins } = loadedBy("import('legate')")
+    const foreign = modules.filter((url) => !url.startsWith('node:') && !url.startsWith(built))
+
+    expect(foreign).toEqual([])
+    expect([...modules, ...builtins].filter((name) => /\bsqlite$/.test(name))).toEqual([])
+    expect(modules).toContain(`${built}index.js`)
+  })
+
+  test('takes little longer than importing an empty module', (context) => {
+    context.skip(!isBuilt, 'dist is not built: npm run build')
+
+    const rounds = Array.from({ length: 7 }, () => importMs("'legate'") - importMs("'data:text/javascript,'"))
+    const figure = `import of the package: median ${median(rounds).toFixed(1)} ms more than an empty module`
+    console.info(figure)
+    if (process.env['LEGATE_FIGURES']) appendFileSync(process.env['LEGATE_FIGURES'], `${figure}\n`)
+
+    // A busy machine only adds time, so the fastest round says most about the code.
+    expect(Math.min(...rounds)).toBeLessThan(60)
+  })
+})
+
+function mayImport(source: Source, target: string): boolean {
+  const to = roomOf(target)
+  if (to === source.room) return true
+  if (to === 'cli') return false
+  if (source.room === 'cli') return doors.includes(target)
+  if (source.room === 'index' || source.room === 'testing') return true
+  if (joints.includes(source.room)) return rooms.includes(to) || joints.includes(to)
+  return rooms.includes(to) && rooms.indexOf(to) < rooms.indexOf(source.room)
+}
+
+/** Each circle once, as the files on it. */
+function circles(): string[] {
+  const byFile = new Map(sources.map((source) => [source.file, source]))
+  const done = new Set<string>()
+  const found: string[] = []
+  const visit = (file: string, trail: readonly string[]): void => {
+    if (trail.includes(file)) found.push([...trail.slice(trail.indexOf(file)), file].join(' -> '))
+    if (done.has(file) || trail.includes(file)) return
+    for (const { target } of byFile.get(file)?.imports ?? []) visit(target, [...trail, file])
+    done.add(file)
+  }
+  for (const file of byFile.keys()) visit(file, [])
+  return found
+}
+
+function findings(isFound: (node: ts.Node, source: Source) => boolean): string[] {
+  return sources.flatMap((source) =>
+    source.nodes.filter((node) => isFound(node, source)).map((node) => `${source.file}:${lineOf(node, source)}`),
+  )
+}
+
+function importersOf(name: string, under: string): string[] {
+  return sources
+    .filter(({ imports }) =>
+      imports.some(
+        ({ target, names }) => target.startsWith(under) && (names.includes(name) || isAllOf(names, target, name)),
+      ),
+    )
+    .map(({ file }) => file)
+}
+
+/** A namespace import reaches every name that its file exports. */
+function isAllOf(names: readonly string[], target: string, name: string): boolean {
+  if (!names.includes('*')) return false
+  return sources.some(({ file, nodes }) => file === target && nodes.some((node) => isDefinitionOf(node, name)))
+}
+
+function outside(places: readonly string[], ...allowed: readonly string[]): string[] {
+  return places.filter((place) => !allowed.includes(place.replace(/:\d+$/, '')))
+}
+
+/** An object that calls its own method is no second door: `this` is never a tool or a model of someone else. */
+function isCallOf(node: ts.Node, method: string): boolean {
+  if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return false
+  const { name, expression } = node.expression
+  return name.text === method && expression.kind !== ts.SyntaxKind.ThisKeyword
+}
+
+/** A model that wraps another, such as a recorder, hands its own `stream` on. */
+function isWrappingModel(node: ts.Node, { room }: Source): boolean {
+  if (room !== 'model' && room !== 'testing') return false
+  return ts.findAncestor(node, isStreamDefinition) !== undefined
+}
+
+function isStreamDefinition(node: ts.Node): boolean {
+  return isDefinitionOf(node, 'stream') || isMemberDefinitionOf(node, 'stream')
+}
+
+function isDefinitionOf(node: ts.Node, name: string): boolean {
+  return (ts.isFunctionDeclaration(node) || ts.isVariableDeclaration(node)) && isNamed(node, name)
+}
+
+function isMemberDefinitionOf(node: ts.Node, name: string): boolean {
+  return (ts.isMethodDeclaration(node) || ts.isPropertyAssignment(node)) && isNamed(node, name)
+}
+
+function isNamed({ name }: { readonly name?: ts.Node }, text: string): boolean {
+  return name !== undefined && ts.isIdentifier(name) && name.text === text
+}
+
+function isMadeRegExp(node: ts.Node): boolean {
+  if (!ts.isNewExpression(node) && !ts.isCallExpression(node)) return false
+  if (!ts.isIdentifier(node.expression) || node.expression.text !== 'RegExp') return false
+  const [pattern] = node.arguments ?? []
+  return pattern === undefined || !(ts.isStringLiteralLike(pattern) || ts.isRegularExpressionLiteral(pattern))
+}
+
+function isExportAll(node: ts.Node): boolean {
+  if (!ts.isExportDeclaration(node)) return false
+  return node.exportClause === undefined || ts.isNamespaceExport(node.exportClause)
+}
+
+function isMember(node: ts.Node, object: string, member: string): boolean {
+  if (!ts.isPropertyAccessExpression(node) || node.name.text !== member) return false
+  return ts.isIdentifier(node.expression) && node.expression.text === object
+}
+
+/** A constructor may take more: an error has its code, message, details and cause. */
+function parameterCount(node: ts.Node): number {
+  if (!ts.isFunctionLike(node) || ts.isConstructorDeclaration(node)) return 0
+  return node.parameters.filter(({ name }) => !(ts.isIdentifier(name) && name.text === 'this')).length
+}
+
+/** The modules that were resolved or required while `expression` ran in a process of its own. */
+function loadedBy(expression: string): { modules: string[]; builtins: string[] } {
+  const hook = `import { writeSync } from 'node:fs'
+    export async function resolve(specifier, context, next) {
+      const found = await next(specifier, context)
+      writeSync(1, found.url + '\\n')
+      return found
+    }`
+  const script = `import { createRequire, register } from 'node:module'
+    register('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(hook))})
+    await ${expression}
+    const required = Object.keys(createRequire(process.cwd() + '/').cache)
+    console.log([...required, ...process.moduleLoadList.filter((name) => name.startsWith('NativeModule '))].join('\\n'))`
+  const lines = runNode(script).trim().split('\n')
+  return {
+    modules: lines.filter((line) => !line.startsWith('NativeModule ')),
+    builtins: lines.filter((line) => line.startsWith('NativeModule ')),
+  }
+}
+
+function importMs(specifier: string): number {
+  const script = `const start = performance.now(); await import(${specifier}); console.log(performance.now() - start)`
+  return Number(runNode(script))
+}
+
+function runNode(script: string): string {
+  return execFileSync(process.execPath, ['--input-type=module', '--eval', script], { cwd: root, encoding: 'utf8' })
+}
+
+function sourceFiles(): string[] {
+  if (!existsSync(path.join(root, 'src'))) return []
+  return readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .map((file) => path.posix.join('src', ...file.split(path.sep)))
+    .sort()
+}
+
+function readSource(file: string): Source {
+  const text = readFileSync(path.join(root, file), 'utf8')
+  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, true)
+  const nodes = nodesBelow(tree)
+  const imports = nodes.flatMap((node) => importOf(node, file) ?? [])
+  return { file, room: roomOf(file), text, tree, nodes, imports }
+}
+
+function nodesBelow(node: ts.Node): ts.Node[] {
+  const found: ts.Node[] = []
+  const visit = (child: ts.Node): void => {
+    found.push(child)
+    ts.forEachChild(child, visit)
+  }
+  ts.forEachChild(node, visit)
+  return found
+}
+
+function importOf(node: ts.Node, file: string): Import | undefined {
+  const specifier = specifierOf(node)
+  if (specifier === undefined) return undefined
+  const target = specifier.startsWith('.') ? path.posix.join(path.posix.dirname(file), specifier) : specifier
+  return { target, names: namesOf(node) }
+}
+
+function specifierOf(node: ts.Node): string | undefined {
+  if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) return literal(node.moduleSpecifier)
+  if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) return literal(node.argument.literal)
+  if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword)
+    return literal(node.arguments[0])
+  return undefined
+}
+
+function literal(node: ts.Node | undefined): string | undefined {
+  return node && ts.isStringLiteralLike(node) ? node.text : undefined
+}
+
+function namesOf(node: ts.Node): string[] {
+  const clause = ts.isImportDeclaration(node) ? node.importClause?.namedBindings : undefined
+  const named = ts.isExportDeclaration(node) ? node.exportClause : clause
+  if (named === undefined) return ts.isImportDeclaration(node) ? [] : ['*']
+  if (ts.isNamedImports(named) || ts.isNamedExports(named)) return named.elements.map(importedName)
+  return ['*']
+}
+
+function importedName({ propertyName, name }: ts.ImportSpecifier | ts.ExportSpecifier): string {
+  return (propertyName ?? name).text
+}
+
+function roomOf(file: string): string {
+  const [, room = ''] = file.split('/')
+  return room.replace(/\.ts$/, '')
+}
+
+function lineOf(node: ts.Node, { tree }: Source): number {
+  return tree.getLineAndCharacterOfPosition(node.getStart(tree)).line + 1
+}
+
+function lineCount({ text }: Source): number {
+  return text.trimEnd().split('\n').length
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+}

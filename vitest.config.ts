@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+
+const unit = ['src/**/*.test.ts']
+const house = ['test/architecture.test.ts', 'test/surface.test.ts']
+const examples = ['test/examples/**/*.test.ts']
+const crash = ['test/crash/**/*.test.ts']
+const load = ['test/load/**/*.test.ts', 'test/bench/**/*.test.ts']
+const suite = ['test/**/*.test.ts']
+
+const serial = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 60_000 }
+
+export default defineConfig({
+  resolve: {
+    // Tests and examples write `legate` as a user does and get the sources: one copy of the package in a process.
+    alias: [
+      source('legate', 'src/index.ts'),
+      source('legate/testing', 'src/testing/index.ts'),
+      source('legate/store/memory', 'src/store/memory.ts'),
+      source('legate/store/sqlite', 'src/store/sqlite.ts'),
+    ],
+  },
+  test: {
+    passWithNoTests: true,
+    projects: [
+      project('house', { include: house, testTimeout: 30_000 }),
+      project('unit', { include: unit }),
+      project('suite', { include: suite, exclude: [...house, ...examples, ...crash, ...load], testTimeout: 30_000 }),
+      project('examples', { include: examples, testTimeout: 30_000 }),
+      project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
+      project('load', { include: load, ...serial, sequence: { groupOrder: 2 } }),
+    ],
+    coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
+  },
+})
+
+function project(name: string, test: TestProjectInlineConfiguration['test']): TestProjectInlineConfiguration {
+  return { extends: true, test: { ...test, name } }
+}
+
+function source(name: string, file: string): { find: RegExp; replacement: string } {
+  return { find: new RegExp(`^${name}$`), replacement: fileURLToPath(new URL(file, import.meta.url)) }
+}
