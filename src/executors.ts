@@ -1,4 +1,5 @@
 import type { AgentCore } from './agent/definition.ts'
+import type { Home, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
 import { messageOf } from './base/error.ts'
@@ -7,12 +8,13 @@ import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
 import { subagentEntries } from './delegation/subagent.ts'
-import { runTask, type TaskRun } from './delegation/task.ts'
+import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { Budget } from './grant/budget.ts'
 import { type Layer, useLayer } from './grant/grant.ts'
+import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
-import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
+import type { Conversation, Id, Node } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
@@ -34,23 +36,37 @@ export interface ExecutorParts {
 }
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
-export class Executors {
+export class Executors implements Home {
+  readonly ledger: Ledger
+  readonly feeds: Feeds
+  readonly logger: Logger
+  readonly budget: Budget | undefined
+  readonly runtime: object
   private readonly parts: ExecutorParts
   private readonly toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
+    this.ledger = parts.ledger
+    this.feeds = parts.feeds
+    this.logger = parts.logger
+    this.budget = parts.budget
+    this.runtime = parts.runtime
   }
 
   /** Runs one claimed node to its end and commits it. */
   async execute(claimed: Node, work: Work): Promise<void> {
-    const { store } = this.parts.ledger
+    const { store } = this.ledger
     const node = store.node(claimed.id)
     const turn = store.turn(claimed.turnId)
     const conversation = store.conversation(claimed.conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return
     try {
-      await this.executeAs(await this.agentOf(conversation), { node, turn, conversation, work })
+      const agent = this.agentOf(conversation)
+      if (agent.hash !== conversation.agent.hash) await this.noteChange(conversation.id, agent)
+      const toolkit = this.toolkitOf(agent)
+      const layers = this.layersOf(agent, conversation)
+      await this.executeAs({ node, turn, conversation, agent, toolkit, layers, work, home: this })
     } catch (error) {
       await this.failed(node, work, error)
     }
@@ -62,51 +78,52 @@ export class Executors {
     for (const entry of subagentEntries(agent)) this.register(entry.agent)
   }
 
-  private async executeAs(agent: AgentCore, place: Place): Promise<void> {
-    const { node, turn, conversation, work } = place
-    const { ledger, feeds, blocks } = this.parts
-    const toolkit = this.toolkitOf(agent)
-    const layers = [...this.parts.runtimeLayer, ...ceilingOf(conversation), useLayer(agent.name, agent.grant)]
-    if (node.kind === 'agent_message') {
-      const model = this.modelOf(agent, conversation)
+  modelOf(agent: AgentCore, conversation: Conversation): Model | null {
+    if (agent.model !== null) return agent.model
+    const { parentConversationId } = conversation
+    const host = parentConversationId === null ? undefined : this.ledger.store.conversation(parentConversationId)
+    const hostAgent = host === undefined ? undefined : this.parts.registry.of(host)
+    if (host === undefined || hostAgent === undefined) return this.parts.model
+    return this.modelOf(hostAgent, host)
+  }
+
+  settleChild(conversationId: Id, agent: AgentCore): void {
+    this.register(agent)
+    this.parts.registry.settle(conversationId, agent)
+  }
+
+  waitFor(runId: Id): Promise<Outcome> {
+    return this.parts.ends.wait(runId)
+  }
+
+  private executeAs(run: NodeRun): Promise<void> {
+    const { kind } = run.node
+    if (kind === 'agent_message') {
+      const model = this.modelOf(run.agent, run.conversation)
       if (model === null)
-        throw new Error(`${agent.name} has no model: name one in agent(), or in createRuntime({ model })`)
-      blocks.wake()
-      return runStep({ node, turn, conversation, agent, model, toolkit, layers, work, ledger, feeds })
+        throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
+      this.parts.blocks.wake()
+      return runStep(run, model)
     }
-    const run = this.taskRun({ agent, toolkit, layers, ...place })
-    const kind = this.parts.kinds.get(node.kind)
-    return kind === undefined ? runTask(run) : runKind(run, kind)
+    const own = this.parts.kinds.get(kind)
+    return own === undefined ? runTask(run) : runKind(run, own)
   }
 
-  private taskRun({ node, ...rest }: Place & Pick<TaskRun, 'agent' | 'toolkit' | 'layers'>): TaskRun {
-    const { ledger, feeds, logger, budget, runtime, ends, registry } = this.parts
-    return {
-      ...rest,
-      task: node,
-      budget,
-      ledger,
-      feeds,
-      logger,
-      runtime,
-      hasModel: (child) => child.model !== null || this.modelOf(rest.agent, rest.conversation) !== null,
-      settleChild: (conversationId, child) => {
-        this.register(child)
-        registry.settle(conversationId, child)
-      },
-      waitFor: (runId) => ends.wait(runId),
-    }
+  private layersOf(agent: AgentCore, conversation: Conversation): readonly Layer[] {
+    const own = useLayer(agent.name, agent.grant)
+    const { runtimeLayer } = this.parts
+    const ceiling = conversation.ceiling as unknown as readonly Layer[]
+    if (runtimeLayer.length === 0 && ceiling.length === 0) return [own]
+    return [...runtimeLayer, ...ceiling, own]
   }
 
-  /** A changed definition goes on with the live code, inside the frozen ceiling, and says so once. */
-  private async agentOf(conversation: Conversation): Promise<AgentCore> {
+  private agentOf(conversation: Conversation): AgentCore {
     const agent = this.parts.registry.of(conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
-    const { hash } = agent
-    if (hash !== conversation.agent.hash) await this.noteChange(conversation.id, agent)
     return agent
   }
 
+  /** A changed definition goes on with the live code, inside the frozen ceiling, and says so once. */
   private async noteChange(conversationId: Id, { name, hash }: AgentCore): Promise<void> {
     const { ledger } = this.parts
     const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
@@ -137,17 +154,6 @@ export class Executors {
     return toolkit
   }
 
-  /** An agent's own model, else its host's, else the runtime's. */
-  private modelOf(agent: AgentCore, conversation: Conversation): Model | null {
-    if (agent.model !== null) return agent.model
-    const { store } = this.parts.ledger
-    const host =
-      conversation.parentConversationId === null ? undefined : store.conversation(conversation.parentConversationId)
-    const hostAgent = host === undefined ? undefined : this.parts.registry.of(host)
-    if (host === undefined || hostAgent === undefined) return this.parts.model
-    return this.modelOf(hostAgent, host)
-  }
-
   /** A defect of a definition or of ours: the node ends with it, the run does not hang. */
   private async failed(node: Node, work: Work, error: unknown): Promise<void> {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
@@ -159,15 +165,4 @@ export class Executors {
       plan: (draft) => planResult(draft, work.claim, { state: 'errored', failure }),
     })
   }
-}
-
-interface Place {
-  readonly node: Node
-  readonly turn: Turn
-  readonly conversation: Conversation
-  readonly work: Work
-}
-
-function ceilingOf(conversation: Conversation): readonly Layer[] {
-  return conversation.ceiling as unknown as readonly Layer[]
 }

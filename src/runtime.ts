@@ -276,7 +276,7 @@ export class Runtime {
 
   /** An agent started by code inside a running tool: a child of that call. */
   private runInside<Out>(current: CurrentCall, agent: object, input: unknown): Run<Out> {
-    const child = current.children.start(agent, input)
+    const child = current.start(agent, input)
     return new RunHandle<Out>({
       id: child.runId,
       conversationId: child.conversationId,

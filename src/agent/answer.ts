@@ -1,5 +1,5 @@
 import { type Json, parseJson, toJson } from '../base/json.ts'
-import { describeIssues } from '../base/schema.ts'
+import { type CheckedSchema, describeIssues } from '../base/schema.ts'
 import { textOf } from '../graph/content.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Node } from '../graph/rows.ts'
@@ -14,25 +14,31 @@ export type Judged =
 const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 
 /** An empty or invalid answer is asked for once more; after that it is a failure with a name, never an empty success (I6). */
-export async function judge(agent: AgentCore, node: Node, answer: Answer): Promise<Judged> {
+export function judge(agent: AgentCore, node: Node, answer: Answer): Judged | Promise<Judged> {
   const isSecond = node.purpose === 'repair'
   if (isEmpty(answer)) {
     if (!isSecond) return { end: 'again', nudge: EMPTY_NUDGE }
     return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
   }
   if (agent.output === null || node.purpose === 'wrap_up') return { end: 'completed', value: undefined }
-  const read = await readValue(agent.output, textOf(answer.content))
+  return judgeValue(agent.output, textOf(answer.content), isSecond)
+}
+
+async function judgeValue(schema: CheckedSchema, text: string, isSecond: boolean): Promise<Judged> {
+  const read = await readValue(schema, text)
   if (read.ok) return { end: 'completed', value: read.value }
   if (isSecond) return { end: 'failed', code: 'invalid_output', message: read.error }
   return { end: 'again', nudge: `Your answer does not fit. ${read.error}\nAnswer again with only the corrected JSON.` }
 }
 
-function isEmpty(answer: Answer): boolean {
-  return typeof answer.content === 'string' ? answer.content.trim() === '' : answer.content.length === 0
+/** Reasoning says nothing to the reader, and a text of spaces neither. */
+function isEmpty({ content }: Answer): boolean {
+  if (typeof content === 'string') return content.trim() === ''
+  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
 }
 
 async function readValue(
-  schema: NonNullable<AgentCore['output']>,
+  schema: CheckedSchema,
   text: string,
 ): Promise<{ ok: true; value: Json } | { ok: false; error: string }> {
   const parsed = parseJson(unfenced(text))
@@ -46,6 +52,6 @@ async function readValue(
 /** Models like to put JSON into a code fence. */
 function unfenced(text: string): string {
   const trimmed = text.trim()
-  const fenced = /^```[a-z]*\n([\s\S]*)\n```$/i.exec(trimmed)
-  return fenced?.[1] ?? trimmed
+  const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length >= 6
+  return isFenced ? trimmed.slice(3, -3).replace(/^[a-z0-9]+(?=\s)/i, '') : trimmed
 }

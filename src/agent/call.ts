@@ -2,26 +2,12 @@ import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { parseJson, sizeOf } from '../base/json.ts'
 import type { LiveNode } from '../conversation/feed.ts'
-import type { Work } from '../engine/engine.ts'
 import { decide } from '../grant/decide.ts'
-import type { Layer } from '../grant/grant.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
+import type { LiveBody } from '../graph/event.ts'
 import type { Answer } from '../graph/expand.ts'
-import type { FinishReason, Model, ModelRequest, Part } from '../model/model.ts'
-
-export interface ModelCall {
-  readonly model: Model
-  readonly request: ModelRequest
-  readonly layers: readonly Layer[]
-  readonly work: Work
-  readonly live: () => LiveNode
-  readonly now: () => number
-}
-
-export interface CallResult {
-  readonly answer: Answer
-  readonly reason: FinishReason
-}
+import type { Model, ModelRequest, Part } from '../model/model.ts'
+import type { NodeRun } from './node-run.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
@@ -34,22 +20,25 @@ export class CallFailed extends Error {
 }
 
 /** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
-export async function call(options: ModelCall): Promise<CallResult> {
-  const { model, request, layers, work } = options
-  const decision = decide(layers, 'model', model.id)
-  if (decision.verdict !== 'allow') {
-    throw new DeniedError('denied', `The model ${model.id} is not allowed here: ${decision.reason}.`)
-  }
-  const heard = new Heard(options)
+export async function call(run: NodeRun, model: Model, request: ModelRequest): Promise<Answer> {
+  const { work, node } = run
+  const heard = new Heard(run, model)
   try {
+    const decision = decide(run.layers, 'model', model.id)
+    if (decision.verdict !== 'allow') {
+      throw new DeniedError('denied', `The model ${model.id} is not allowed here: ${decision.reason}.`)
+    }
+    if (node.attempt > 1) heard.emit({ type: 'reset', attempt: node.attempt })
     for await (const part of model.stream(request, work)) {
       heard.take(part)
       if (work.stopCause !== null) throw work.signal.reason
     }
-    if (heard.reason === undefined) throw cutStream(model)
-    return { answer: heard.answer(), reason: heard.reason }
+    if (!heard.finished) throw cutStream(model)
+    return heard.answer()
   } catch (error) {
     throw new CallFailed(heard.answer(), error)
+  } finally {
+    heard.end()
   }
 }
 
@@ -61,17 +50,20 @@ function cutStream(model: Model): ModelError {
 
 /** Collects the parts of one answer. */
 class Heard {
-  reason: FinishReason | undefined
-  private readonly options: ModelCall
+  finished = false
+  private readonly run: NodeRun
+  private readonly model: Model
+  private live: LiveNode | undefined
   private text = ''
   private chunks = 0
   private reasoning = ''
   private usage: Usage = NO_USAGE
-  private readonly blocks: Block[] = []
-  private readonly calls: ToolCall[] = []
+  private blocks: Block[] | undefined
+  private calls: ToolCall[] | undefined
 
-  constructor(options: ModelCall) {
-    this.options = options
+  constructor(run: NodeRun, model: Model) {
+    this.run = run
+    this.model = model
   }
 
   take(part: Part): void {
@@ -87,13 +79,15 @@ class Heard {
       case 'tool-input-delta':
         return this.emit({ type: 'tool-input-delta', callId: part.id, tool: part.name, text: part.text })
       case 'tool-call':
+        this.calls ??= []
         this.calls.push(readCall(part))
         return
       case 'block':
+        this.blocks ??= []
         this.blocks.push(part.block)
         return
       case 'finish':
-        this.reason = part.reason
+        this.finished = true
         this.usage = part.usage
         return
     }
@@ -103,23 +97,32 @@ class Heard {
     return {
       content: this.content(),
       reasoning: this.reasoning,
-      calls: this.calls,
+      calls: this.calls ?? NO_CALLS,
       droppedCalls: 0,
       usage: this.usage,
-      model: this.options.model.id,
+      model: this.model.id,
       streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
     }
   }
 
   private content(): Content {
-    if (this.blocks.length === 0) return this.text
+    if (this.blocks === undefined) return this.text
     return this.text === '' ? this.blocks : [{ type: 'text', text: this.text }, ...this.blocks]
   }
 
-  private emit(body: Parameters<LiveNode['emit']>[0]): void {
-    this.options.live().emit(body, this.options.now())
+  /** A node has a place to stream to from its first delta until its end. */
+  emit(body: LiveBody): void {
+    const { node, conversation, home } = this.run
+    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live.emit(body, home.ledger.clock.now())
+  }
+
+  end(): void {
+    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
   }
 }
+
+const NO_CALLS: readonly ToolCall[] = []
 
 /** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
 function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {

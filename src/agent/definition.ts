@@ -6,6 +6,7 @@ import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
+import { READ_RESULT } from '../tool/read-result.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
@@ -89,6 +90,7 @@ const KEYS = [
   'grant',
   'budget',
 ]
+const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
@@ -136,6 +138,7 @@ export function isAgent(value: unknown): value is AnyAgent {
 }
 
 function checkKeys(definition: AgentDefinition<Schema | undefined, Schema | undefined>): void {
+  if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
   const unknown = Object.keys(definition).find((key) => !KEYS.includes(key))
   const { name, instructions, model } = definition
   if (unknown !== undefined) refuse(`an agent has no "${unknown}". It has ${KEYS.join(', ')}.`)
@@ -149,6 +152,7 @@ function checkKeys(definition: AgentDefinition<Schema | undefined, Schema | unde
 }
 
 function readTools(tools: Tools, where: string): ReadonlyMap<string, Tool> {
+  if (Array.isArray(tools)) refuse(`${where}: tools are an object, { name: tool({ ... }) }: the key is the name.`)
   const read = new Map<string, Tool>()
   for (const [name, tool] of Object.entries(tools)) {
     checkToolName(name, where)
@@ -167,9 +171,30 @@ function readSubagents(subagents: Subagents, tools: ReadonlyMap<string, Tool>, w
   for (const [name, value] of Object.entries(subagents)) {
     checkToolName(name, where)
     if (tools.has(name)) refuse(`${where}: "${name}" is a tool and a subagent. Rename one of them.`)
+    checkSubagent(value, `${where}, subagents.${name}`)
     read.set(name, value)
   }
   return read
+}
+
+function checkSubagent(value: unknown, where: string): void {
+  if (isSource(value)) return
+  const config = typeof value === 'object' && value !== null ? (value as Partial<SubagentConfig>) : {}
+  if (!isSource(config.agent)) refuse(`${where} is not an agent, a function that gives one, or { agent, ... }.`)
+  const unknown = Object.keys(config).find((key) => !SUBAGENT_KEYS.includes(key))
+  if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${SUBAGENT_KEYS.join(', ')}.`)
+  checkChoice(config.briefing, ['none', 'snapshot'], `${where}.briefing`)
+  checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
+  if (config.budget) checkBudget(config.budget, where)
+}
+
+function isSource(value: unknown): boolean {
+  return isAgent(value) || typeof value === 'function'
+}
+
+function checkChoice(value: unknown, choices: readonly string[], where: string): void {
+  if (value === undefined || choices.includes(String(value))) return
+  refuse(`${where} is ${choices.map((choice) => `"${choice}"`).join(' or ')}, not ${JSON.stringify(value)}.`)
 }
 
 function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
@@ -177,6 +202,7 @@ function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
 }
 
 function checkToolName(name: string, where: string): void {
+  if (name === READ_RESULT) refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
   if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
   refuse(`${where}: "${name}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
 }

@@ -1,80 +1,33 @@
 import { DeniedError, messageOf } from '../base/error.ts'
-import type { Feeds } from '../conversation/feeds.ts'
-import type { Work } from '../engine/engine.ts'
 import { decide } from '../grant/decide.ts'
-import type { Layer } from '../grant/grant.ts'
 import { contextOf } from '../graph/context.ts'
 import { type Answer, expansionIds, type NextCall, type PlannedTask, planAnswer, planExpand } from '../graph/expand.ts'
 import { planResult, planRetry } from '../graph/result.ts'
-import type { Conversation, Node, Turn } from '../graph/rows.ts'
-import type { Message, Model } from '../model/model.ts'
+import type { Node } from '../graph/rows.ts'
+import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
-import type { Ledger } from '../store/ledger.ts'
-import type { Toolkit } from '../tool/toolkit.ts'
-import { judge } from './answer.ts'
+import { type Judged, judge } from './answer.ts'
 import { CallFailed, call } from './call.ts'
 import type { AgentCore } from './definition.ts'
 import { messagesOf } from './messages.ts'
-
-/** Everything one agent_message needs to run. */
-export interface Step {
-  readonly node: Node
-  readonly turn: Turn
-  readonly conversation: Conversation
-  readonly agent: AgentCore
-  readonly model: Model
-  readonly toolkit: Toolkit
-  readonly layers: readonly Layer[]
-  readonly work: Work
-  readonly ledger: Ledger
-  readonly feeds: Feeds
-}
+import type { NodeRun } from './node-run.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
-export async function runStep(step: Step): Promise<void> {
-  const { node } = step
-  const live = new LazyLive(step)
+export async function runStep(run: NodeRun, model: Model): Promise<void> {
+  let answer: Answer
   try {
-    if (node.attempt > 1) live.get().emit({ type: 'reset', attempt: node.attempt }, step.ledger.clock.now())
-    const { answer } = await call({
-      model: step.model,
-      request: requestOf(step),
-      layers: step.layers,
-      work: step.work,
-      live: () => live.get(),
-      now: () => step.ledger.clock.now(),
-    })
-    await act(step, answer)
+    answer = await call(run, model, requestOf(run))
   } catch (error) {
     if (!(error instanceof CallFailed)) throw error
-    await fail(step, error)
-  } finally {
-    live.end()
+    return fail(run, error)
   }
+  return answer.calls.length > 0 && run.node.purpose !== 'wrap_up' ? expand(run, answer) : conclude(run, answer)
 }
 
-class LazyLive {
-  private readonly step: Step
-  private live: ReturnType<Feeds['beginLive']> | undefined
-
-  constructor(step: Step) {
-    this.step = step
-  }
-
-  get(): ReturnType<Feeds['beginLive']> {
-    this.live ??= this.step.feeds.beginLive(this.step.node, this.step.conversation)
-    return this.live
-  }
-
-  end(): void {
-    if (this.live !== undefined) this.step.feeds.endLive(this.step.node)
-  }
-}
-
-function requestOf({ node, agent, toolkit, ledger, conversation, layers }: Step) {
-  const context = contextOf(ledger.store, node)
+function requestOf({ node, agent, toolkit, home, conversation, layers }: NodeRun): ModelRequest {
+  const context = contextOf(home.ledger.store, node)
   const messages = messagesOf(instructionsOf(agent), context)
-  if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge } satisfies Message)
+  if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {
     messages,
     tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, context),
@@ -90,48 +43,49 @@ function instructionsOf(agent: AgentCore): string {
   return `${agent.instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }
 
-async function act(step: Step, answer: Answer): Promise<void> {
-  if (answer.calls.length > 0 && step.node.purpose !== 'wrap_up') return expand(step, answer)
-  const judged = await judge(step.agent, step.node, answer)
-  if (judged.end === 'again' && mayCallAgain(step)) {
-    const next: NextCall = { purpose: 'repair', nudge: judged.nudge, limit: null }
-    return commitStep(step, { answer, tasks: [], next })
+/** An answer without calls is the last word, unless it must be asked for once more. */
+function conclude(run: NodeRun, answer: Answer): void | Promise<void> {
+  const judged = judge(run.agent, run.node, answer)
+  return judged instanceof Promise ? judged.then((late) => end(run, answer, late)) : end(run, answer, judged)
+}
+
+function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void> {
+  if (judged.end === 'again' && mayCallAgain(run)) {
+    return commitStep(run, answer, { tasks: [], next: { purpose: 'repair', nudge: judged.nudge, limit: null } })
   }
   const failure = failureOf(judged)
   const value = judged.end === 'completed' ? judged.value : undefined
-  const end = { answer: { ...answer, calls: [] }, value, failure }
-  await step.ledger.commit({
+  const final = { answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] }, value, failure }
+  return run.home.ledger.commit({
     kind: 'result',
-    rootId: step.node.rootId,
-    plan: (draft) => planAnswer(draft, step.work.claim, end),
+    rootId: run.node.rootId,
+    plan: (draft) => planAnswer(draft, run.work.claim, final),
   })
 }
 
-function failureOf(judged: Awaited<ReturnType<typeof judge>>): Node['failure'] {
+function failureOf(judged: Judged): Node['failure'] {
   if (judged.end === 'completed') return null
   if (judged.end === 'failed') return { code: judged.code, message: judged.message }
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function mayCallAgain({ turn }: Step): boolean {
+function mayCallAgain({ turn }: NodeRun): boolean {
   return turn.account.modelCalls + 1 < turn.limits.turns
 }
 
-async function expand(step: Step, answer: Answer): Promise<void> {
-  const { turn } = step
-  const left = Math.max(0, turn.limits.toolCalls - turn.account.toolCalls)
-  const kept = answer.calls.length > left ? answer.calls.slice(0, left) : answer.calls
-  const tasks = kept.map((toolCall) => planTask(step, toolCall))
-  const droppedCalls = answer.calls.length - kept.length
-  await commitStep(step, {
-    answer: { ...answer, calls: kept, droppedCalls },
-    tasks,
-    next: nextCall(step, droppedCalls),
-  })
+function expand(run: NodeRun, answer: Answer): void | Promise<void> {
+  const { limits, account } = run.turn
+  const left = Math.max(0, limits.toolCalls - account.toolCalls)
+  const dropped = Math.max(0, answer.calls.length - left)
+  const kept = dropped === 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
+  const tasks = kept.calls.map((toolCall) => planTask(run, toolCall))
+  return commitStep(run, kept, { tasks, next: nextCall(run, dropped) })
 }
 
+const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
+
 /** At the limit one more call is made, without tools, to wrap up: it is no turn. */
-function nextCall({ turn }: Step, droppedCalls: number): NextCall {
+function nextCall({ turn }: NodeRun, droppedCalls: number): NextCall {
   if (droppedCalls > 0) {
     return {
       purpose: 'wrap_up',
@@ -139,7 +93,7 @@ function nextCall({ turn }: Step, droppedCalls: number): NextCall {
       nudge: `You have used all ${turn.limits.toolCalls} tool calls of this run. Sum up what you have and what is missing.`,
     }
   }
-  if (turn.account.modelCalls + 1 < turn.limits.turns) return { purpose: 'answer', nudge: null, limit: null }
+  if (turn.account.modelCalls + 1 < turn.limits.turns) return ANSWER
   return {
     purpose: 'wrap_up',
     limit: 'max_turns',
@@ -147,10 +101,10 @@ function nextCall({ turn }: Step, droppedCalls: number): NextCall {
   }
 }
 
-function planTask({ toolkit, layers }: Step, toolCall: PlannedTask['call']): PlannedTask {
+function planTask({ toolkit, layers }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
   const found = toolkit.find(toolCall.name)
   if (found === undefined) return { call: toolCall, effect: 'pure', timeoutMs: null, delegates: false, approval: null }
-  const decision = decide(layers, found.domain, found.asks)
+  const decision = decide(found.needsGrant ? layers : [], found.domain, found.asks)
   return {
     call: toolCall,
     effect: found.effect,
@@ -160,20 +114,20 @@ function planTask({ toolkit, layers }: Step, toolCall: PlannedTask['call']): Pla
   }
 }
 
-async function commitStep(
-  step: Step,
-  made: { answer: Answer; tasks: readonly PlannedTask[]; next: NextCall },
-): Promise<void> {
-  const ids = expansionIds(step.node.id, made.tasks.length)
-  await step.ledger.commit({
+function commitStep(
+  run: NodeRun,
+  answer: Answer,
+  { tasks, next }: { tasks: readonly PlannedTask[]; next: NextCall },
+): void | Promise<void> {
+  const step = { answer, tasks, next, ids: expansionIds(run.node.id, tasks.length) }
+  return run.home.ledger.commit({
     kind: 'expand',
-    rootId: step.node.rootId,
-    plan: (draft) => planExpand(draft, step.work.claim, { ...made, ids }),
+    rootId: run.node.rootId,
+    plan: (draft) => planExpand(draft, run.work.claim, step),
   })
 }
 
-async function fail(step: Step, failed: CallFailed): Promise<void> {
-  const { work, node, ledger } = step
+async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
   const delay = work.stopCause === null ? retryDelay(failed.cause, node.attempt + 1) : undefined
   if (delay !== undefined) {

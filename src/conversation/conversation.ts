@@ -30,7 +30,7 @@ export class ConversationHandle {
   }
 
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
-  mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
+  async mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
     const scope = { conversationId: this.id, limits: this.limits, ...(turnId === undefined ? {} : { turnId }) }
     return this.ledger.commit({
       kind: 'mutate',

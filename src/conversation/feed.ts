@@ -1,5 +1,12 @@
 import type { LiveBlock } from '../graph/commit.ts'
-import type { DurableEvent, EventPlace, LiveBody, LiveEvent, RunEvent } from '../graph/event.ts'
+import {
+  type EventPlace,
+  type EventRow,
+  type LiveBody,
+  type LiveEvent,
+  type RunEvent,
+  toEvent,
+} from '../graph/event.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
@@ -78,7 +85,7 @@ export class TreeFeed {
   }
 
   /** Events of a commit of this process. */
-  publish(events: readonly DurableEvent[]): void {
+  publish(events: readonly EventRow[]): void {
     const last = events[events.length - 1]
     if (last === undefined) return
     const isNext = events[0]?.seq === this.whole + 1
@@ -112,11 +119,11 @@ export class TreeFeed {
     for (const run of this.wakers) run()
   }
 
-  private take(events: readonly DurableEvent[], lastSeq: number): void {
+  private take(events: readonly EventRow[], lastSeq: number): void {
     this.whole = lastSeq
     this.fraction = 0
     if (!this.buffering) return
-    for (const event of events) this.buffer.push(event)
+    for (const event of events) this.buffer.push(toEvent(event))
     if (this.buffer.length > BUFFER_LIMIT) this.compact()
   }
 

@@ -1,7 +1,7 @@
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
-import type { Id, Turn } from '../graph/rows.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
 /** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
@@ -28,7 +28,7 @@ export class TurnEnds {
 
   committed(commit: Commit): void {
     if (this.waiters.size === 0) return
-    for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn)
+    for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn, commit.nodes)
   }
 
   /** Another process has written. */
@@ -39,12 +39,14 @@ export class TurnEnds {
     }
   }
 
-  private tell(turn: Turn): void {
+  private tell(turn: Turn, nodes: readonly Node[] = []): void {
     const waiting = this.waiters.get(turn.id)
     if (waiting === undefined || turn.outcome === null) return
     this.waiters.delete(turn.id)
     if (this.waiters.size === 0) this.keepAlive.hold(false)
-    const outcome = outcomeOf(this.store, turn.outcome)
+    const { answerNodeId } = turn.outcome
+    const said = nodes.find(({ id }) => id === answerNodeId)
+    const outcome = said ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
     for (const resolve of waiting) resolve(outcome)
   }
 }

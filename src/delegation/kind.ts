@@ -1,11 +1,13 @@
+import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
+import type { NodeEnd } from '../graph/end-node.ts'
 import type { KindFlags } from '../graph/kinds.ts'
 import type { Reader } from '../graph/reader.ts'
 import { planResult } from '../graph/result.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolContext } from '../tool/tool.ts'
-import { CalledChildren, type TaskRun } from './task.ts'
+import { CalledChildren } from './called-children.ts'
 
 export interface KindContext extends ToolContext {
   /** Rows as they are now: what the node may build on. */
@@ -19,41 +21,39 @@ export interface KindDefinition extends Partial<KindFlags> {
 }
 
 /** Runs a node of a user's kind. */
-export async function runKind(run: TaskRun, kind: KindDefinition): Promise<void> {
-  const { task, work } = run
+export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
+  const { node, work, home } = run
   const children = new CalledChildren(run)
   const end = await tryKind(run, kind, children)
   children.end()
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
-  await run.ledger.commit({
+  await home.ledger.commit({
     kind: 'result',
-    rootId: task.rootId,
+    rootId: node.rootId,
     plan: (draft) => planResult(draft, work.claim, end),
   })
 }
 
 async function tryKind(
-  run: TaskRun,
+  { node, work, home }: NodeRun,
   kind: KindDefinition,
   children: CalledChildren,
-): Promise<Parameters<typeof planResult>[2]> {
+): Promise<NodeEnd> {
   try {
-    const value = await children.inside(() =>
-      kind.execute(run.task, { ...children.context(), graph: run.ledger.store }),
+    const graph = home.ledger.store
+    const value = await children.inside((context) =>
+      kind.execute(node, Object.defineProperty(context, 'graph', { value: graph }) as KindContext),
     )
     const json = toJson(value)
     if (!json.ok) return errored('unserialisable', json.error)
-    return {
-      state: 'finished',
-      output: { value: json.value, content: typeof json.value === 'string' ? json.value : json.text },
-    }
+    const content = typeof json.value === 'string' ? json.value : json.text
+    return { state: 'finished', output: { value: json.value, content } }
   } catch (error) {
-    if (run.work.stopCause !== null)
-      return { state: 'stopped', failure: { code: 'stopped', message: messageOf(error) } }
+    if (work.stopCause !== null) return { state: 'stopped', failure: { code: 'stopped', message: messageOf(error) } }
     return errored('kind', messageOf(error))
   }
 }
 
-function errored(code: string, message: string): { state: 'errored'; failure: { code: string; message: string } } {
+function errored(code: string, message: string): NodeEnd {
   return { state: 'errored', failure: { code, message } }
 }

@@ -1,43 +1,36 @@
 import type { AgentCore, AnyAgent } from '../agent/definition.ts'
+import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
-import { type CheckedSchema, describeIssues } from '../base/schema.ts'
+import { type Checked, type CheckedSchema, describeIssues } from '../base/schema.ts'
 import { type Budget, limitsOf } from '../grant/budget.ts'
 import { decide } from '../grant/decide.ts'
-import { delegateLayer, type Layer } from '../grant/grant.ts'
-import type { Claim } from '../graph/claim.ts'
+import { delegateLayer } from '../grant/grant.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Conversation, Id, Link, Node, Turn } from '../graph/rows.ts'
-import { childIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
-import type { Ledger } from '../store/ledger.ts'
+import type { Link } from '../graph/rows.ts'
+import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
 import { briefingText, snapshot } from './briefing.ts'
 
-export interface SpawnOptions {
-  readonly ledger: Ledger
-  readonly claim: Claim
-  readonly task: Node
-  readonly turn: Turn
-  readonly conversation: Conversation
-  readonly host: AgentCore
-  /** What binds the host itself; its own use layer is the last. */
-  readonly layers: readonly Layer[]
-  /** The runtime's budget, over every run. */
-  readonly ceilingBudget: Budget | undefined
-  readonly hasModel: (agent: AgentCore) => boolean
-  /** Says which agent object runs the child in this process, before the child can start. */
-  readonly settleChild: (conversationId: Id, agent: AgentCore) => void
-  /** Throws when there is no agent to be had. */
-  readonly take: () => AnyAgent
-  readonly input: unknown
-  readonly inputSchema: CheckedSchema | null
+/** How a host offers one of its subagents. */
+export interface Offer {
+  /** The tool's name. */
+  readonly name: string
   readonly contract: Link['contract']
-  readonly toolName: string
+  /** What its input must be; null for a text. */
+  readonly input: CheckedSchema | null
   readonly briefing: 'none' | 'snapshot'
   readonly budget: Budget | undefined
   readonly onParentClose: Link['onParentClose']
+  /** The agent for one delegation. Throws when there is none to be had. */
+  take(): AnyAgent
+}
+
+export interface Delegation {
+  readonly offer: Offer
+  readonly input: unknown
   readonly mode: Link['mode']
-  readonly ordinal: number
+  readonly ids: ChildIds
 }
 
 export type SpawnResult =
@@ -49,49 +42,60 @@ export type SpawnResult =
  * The one way a child is started (I8): the agent is taken, its use is decided, the input is checked, the briefing made,
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
-export async function spawn(options: SpawnOptions): Promise<SpawnResult> {
-  const taken = takeAgent(options)
-  if (!taken.ok) return { refused: refusedOutcome('unavailable', taken.error), agentName: options.toolName }
-  const { agent } = taken
-  const no = (status: 'invalid_input' | 'unavailable' | 'denied', message: string) => ({
-    refused: refusedOutcome(status, message),
-    agentName: agent.name,
-  })
-  const decision = decide(options.layers, 'agent', agent.name)
-  const approved = options.task.metadata['approvedBy'] !== undefined
-  if (decision.verdict === 'deny' || (decision.verdict === 'ask' && !approved)) return no('denied', decision.reason)
-  if (!options.hasModel(agent)) return no('unavailable', `Neither ${agent.name} nor its host has a model.`)
-  const input = await readInput(options, agent)
-  if (!input.ok) return no('invalid_input', input.error)
-  const request = requestOf(options, agent, input.value)
-  options.settleChild(request.sessionId ?? childIds(options.task.id, options.ordinal).conversation, agent)
-  const spawned = await options.ledger.commit({
+export async function spawn(run: NodeRun, delegation: Delegation): Promise<SpawnResult> {
+  const taken = takeAgent(delegation.offer)
+  if (typeof taken === 'string') return refuse('unavailable', delegation.offer.name, taken)
+  const { agent: host, conversation, home, node } = run
+  const denied = refusalOf(run, taken)
+  if (denied !== undefined) return refuse('denied', taken.name, denied)
+  if (taken.model === null && home.modelOf(host, conversation) === null) {
+    return refuse('unavailable', taken.name, `Neither ${taken.name} nor its host has a model.`)
+  }
+  const checking = readInput(delegation, taken)
+  const input = checking instanceof Promise ? await checking : checking
+  if (!input.ok) return refuse('invalid_input', taken.name, input.error)
+  const request = requestOf(run, delegation, { agent: taken, input: input.value })
+  home.settleChild(request.sessionId ?? request.ids.conversation, taken)
+  const spawned = await home.ledger.commit({
     kind: 'spawn',
-    rootId: options.task.rootId,
+    rootId: node.rootId,
     plan: (draft) => planSpawn(draft, request),
   })
-  if ('refused' in spawned) return no('unavailable', `${spawned.reason}.`)
-  return spawned
+  return 'refused' in spawned ? refuse('unavailable', taken.name, `${spawned.reason}.`) : spawned
 }
 
-function takeAgent(options: SpawnOptions): { ok: true; agent: AnyAgent } | { ok: false; error: string } {
+function refuse(status: 'invalid_input' | 'unavailable' | 'denied', agentName: string, message: string): SpawnResult {
+  return { refused: refusedOutcome(status, message), agentName }
+}
+
+function takeAgent(offer: Offer): AnyAgent | string {
   try {
-    return { ok: true, agent: options.take() }
+    return offer.take()
   } catch (error) {
-    return { ok: false, error: messageOf(error) }
+    return messageOf(error)
   }
+}
+
+function refusalOf({ layers, node }: NodeRun, agent: AgentCore): string | undefined {
+  const decision = decide(layers, 'agent', agent.name)
+  if (decision.verdict === 'allow') return undefined
+  const approved = decision.verdict === 'ask' && node.metadata['approvedBy'] !== undefined
+  return approved ? undefined : decision.reason
 }
 
 type ReadInput = { ok: true; value: Json } | { ok: false; error: string }
 
 /** The input as the child gets it: checked, with defaults filled in, as JSON. */
-async function readInput({ input, inputSchema, contract }: SpawnOptions, agent: AgentCore): Promise<ReadInput> {
-  if (contract === 'message') return readMessage(input)
-  const schema = inputSchema ?? agent.input
-  if (schema === null) {
+function readInput({ input, offer }: Delegation, agent: AgentCore): ReadInput | Promise<ReadInput> {
+  if (offer.contract === 'message') return readMessage(input)
+  if (offer.input === null) {
     return typeof input === 'string' ? { ok: true, value: input } : { ok: false, error: `${agent.name} takes a text.` }
   }
-  const checked = await schema.validate(input)
+  const checked = offer.input.validate(input)
+  return checked instanceof Promise ? checked.then((result) => asJson(result, input)) : asJson(checked, input)
+}
+
+function asJson(checked: Checked, input: unknown): ReadInput {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues) }
   const parsed = toJson(checked.value)
   const json = parsed.ok ? parsed : toJson(input)
@@ -107,25 +111,29 @@ function readMessage(input: unknown): ReadInput {
   return { ok: true, value: session ? { message, session_id: session } : { message } }
 }
 
-function requestOf(options: SpawnOptions, agent: AgentCore, input: Json): SpawnRequest {
-  const { task, host, conversation, ledger, contract } = options
-  const context = options.briefing === 'none' ? null : snapshot(ledger.store, task, input)
-  const asked = contract === 'message' ? (input as { message: string; session_id?: string }) : null
+function requestOf(
+  run: NodeRun,
+  { offer, mode, ids }: Delegation,
+  { agent, input }: { agent: AgentCore; input: Json },
+): SpawnRequest {
+  const { node, agent: host, conversation, turn, home, work } = run
+  const context = offer.briefing === 'none' ? null : snapshot(home.ledger.store, node, input)
+  const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
-    claim: options.claim,
-    ordinal: options.ordinal,
-    mode: options.mode,
-    contract,
+    claim: work.claim,
+    ids,
+    mode,
+    contract: offer.contract,
     agent: { name: agent.name, hash: agent.hash },
     hostName: host.name,
-    toolName: options.toolName,
+    toolName: offer.name,
     input,
     content: asked?.message ?? (typeof input === 'string' ? input : JSON.stringify(input)),
     briefing: context === null ? null : briefingText(host.name, context),
     delegationContext: context ?? { input_payload: input },
     ceiling: [...conversation.ceiling, delegateLayer(host.name, host.grant) as unknown as Json],
-    limits: limitsOf([agent.budget, options.budget, options.ceilingBudget], options.turn.limits.depth),
-    onParentClose: options.onParentClose,
+    limits: limitsOf([agent.budget, offer.budget, home.budget], turn.limits.depth),
+    onParentClose: offer.onParentClose,
     sessionId: asked?.session_id ?? null,
   }
 }

@@ -1,21 +1,15 @@
 import { type AgentCore, type AnyAgent, isAgent, type SubagentConfig, type SubagentValue } from '../agent/definition.ts'
 import { DefinitionError, messageOf, SubAgentUnavailable } from '../base/error.ts'
-import { type CheckedSchema, readSchema } from '../base/schema.ts'
+import { readSchema } from '../base/schema.ts'
 import { checkBudget } from '../grant/budget.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
+import type { Offer } from './spawn.ts'
 import { toolNameOf } from './tool-name.ts'
 
 /** A subagent as its host's toolkit holds it. */
-export interface SubagentEntry extends ToolEntry {
-  readonly contract: 'typed' | 'message'
-  readonly input: CheckedSchema
-  readonly briefing: 'none' | 'snapshot'
-  readonly budget: SubagentConfig['budget']
-  readonly onParentClose: 'cancel' | 'abandon'
+export interface SubagentEntry extends ToolEntry, Offer {
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
-  /** The agent for one delegation: a provider is asked anew each time. Throws SubAgentUnavailable. */
-  take(): AnyAgent
 }
 
 const CONFIG_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
@@ -72,6 +66,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     delegates: true,
     domain: 'agent',
     asks: agent.name,
+    needsGrant: true,
     schema: { name, description, inputSchema: input.jsonSchema },
     tool: null,
     contract: agent.input === null ? 'message' : 'typed',

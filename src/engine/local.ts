@@ -139,9 +139,9 @@ export class LocalEngine implements Engine {
     )
   }
 
-  private giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
+  private async giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
     const lost = { engineId: this.id, reason }
-    return this.ledger.commit({
+    await this.ledger.commit({
       kind: 'recover',
       rootId: node.rootId,
       plan: (draft) => planRecover(draft, node.id, lost),

@@ -30,18 +30,25 @@ export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
 /** The limits of one run: the smallest of what each budget says. `hostDepth` is null at the root. */
 export function limitsOf(budgets: readonly (Budget | undefined)[], hostDepth: number | null): TurnLimits {
-  const least = (key: keyof TurnLimits, fallback: number) => {
-    const said = budgets.flatMap((budget) => budget?.[key] ?? [])
-    return said.length === 0 ? fallback : Math.min(...said)
-  }
+  const depth = least(budgets, 'depth', hostDepth ?? DEFAULT_LIMITS.depth)
   return {
-    turns: least('turns', DEFAULT_LIMITS.turns),
-    toolCalls: least('toolCalls', DEFAULT_LIMITS.toolCalls),
-    children: least('children', DEFAULT_LIMITS.children),
-    concurrency: least('concurrency', DEFAULT_LIMITS.concurrency),
-    depth: Math.min(least('depth', hostDepth ?? DEFAULT_LIMITS.depth), hostDepth ?? Number.POSITIVE_INFINITY),
-    wallMs: least('wallMs', hostDepth === null ? ROOT_WALL_MS : DEFAULT_LIMITS.wallMs),
+    turns: least(budgets, 'turns', DEFAULT_LIMITS.turns),
+    toolCalls: least(budgets, 'toolCalls', DEFAULT_LIMITS.toolCalls),
+    children: least(budgets, 'children', DEFAULT_LIMITS.children),
+    concurrency: least(budgets, 'concurrency', DEFAULT_LIMITS.concurrency),
+    depth: hostDepth === null ? depth : Math.min(depth, hostDepth),
+    wallMs: least(budgets, 'wallMs', hostDepth === null ? ROOT_WALL_MS : DEFAULT_LIMITS.wallMs),
   }
+}
+
+/** The smallest value any budget names; the default when none does. */
+function least(budgets: readonly (Budget | undefined)[], key: keyof Budget, byDefault: number): number {
+  let smallest: number | undefined
+  for (const budget of budgets) {
+    const said = budget?.[key]
+    if (said !== undefined && (smallest === undefined || said < smallest)) smallest = said
+  }
+  return smallest ?? byDefault
 }
 
 export function checkBudget(budget: Budget, where: string): void {

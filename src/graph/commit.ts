@@ -1,4 +1,4 @@
-import type { DurableEvent, LiveEvent } from './event.ts'
+import type { EventRow, LiveEvent } from './event.ts'
 import type { Body, Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
 /** The steps of a graph. A crash may fall between any two; a sweep alone must be able to go on from there. */
@@ -49,5 +49,5 @@ export interface Commit {
   readonly blocks: readonly LiveBlock[]
   readonly dropBlocks: readonly Id[]
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
-  readonly events: readonly DurableEvent[]
+  readonly events: readonly EventRow[]
 }

@@ -25,12 +25,7 @@ export interface Usage {
   readonly cacheWriteTokens: number
 }
 
-export const NO_USAGE: Usage = Object.freeze({
-  inputTokens: 0,
-  outputTokens: 0,
-  cacheReadTokens: 0,
-  cacheWriteTokens: 0,
-})
+export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
 export function addUsage(a: Usage, b: Usage): Usage {
   if (b === NO_USAGE) return a

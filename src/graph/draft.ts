@@ -1,10 +1,13 @@
 import { LegateError } from '../base/error.ts'
+import { Changes } from './changes.ts'
 import type { Commit, CommitKind } from './commit.ts'
 import { NO_USAGE } from './content.ts'
-import type { DurableEvent, EventBody } from './event.ts'
+import { changedConversation, changedLink, changedNode, changedTurn, patched } from './copy.ts'
+import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import type { Reader } from './reader.ts'
 import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from './rows.ts'
+import { mayBecome } from './states.ts'
 
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it: `take` reserves one worker. */
 export interface Claims {
@@ -21,7 +24,8 @@ export type NewNode = Pick<Node, 'id' | 'kind'> & Partial<Node>
 
 /**
  * A commit in the making: stored rows with this draft's changes on top. Rules read and write it; nothing happens until
- * `toCommit` is applied. Not for use after that.
+ * `toCommit` is applied. A row is copied when it is first changed; from then on the draft's own copy changes in place,
+ * so a rule that needs an old value takes it before.
  */
 export class Draft {
   /** Nodes this draft claimed for its own engine. */
@@ -32,22 +36,22 @@ export class Draft {
   turnEnded = false
   /** The earliest moment at which something in this draft becomes due. */
   dueAt: number = Number.POSITIVE_INFINITY
-  /** The node that ended last in this draft. */
-  lastEnded: Node | undefined
+  /** The node that ended last in this draft, if nothing comes after it. */
+  lastLeaf: Node | undefined
   /** Turns in which something ended: `settle` looks whether they are over. */
-  private readonly touched: Set<Id> = new Set()
+  private readonly touched: Id[] = []
   readonly stored: Reader
   readonly now: number
   readonly kinds: Kinds
   private readonly claims: Claims | null
-  private readonly conversations: Map<Id, Conversation> = new Map()
-  private readonly turns: Map<Id, Turn> = new Map()
-  private readonly nodes: Map<Id, Node> = new Map()
-  private readonly links: Map<Id, Link> = new Map()
+  private readonly conversations: Changes<Conversation> = new Changes()
+  private readonly turns: Changes<Turn> = new Changes()
+  private readonly nodes: Changes<Node> = new Changes()
+  private readonly links: Changes<Link> = new Changes()
   private readonly edges: Edge[] = []
   private readonly bodies: Body[] = []
   private readonly dropBlocks: Id[] = []
-  private readonly events: DurableEvent[] = []
+  private readonly events: EventRow[] = []
 
   constructor(stored: Reader, now: number, { claims = null, kinds = BUILT_IN_KINDS }: DraftOptions = {}) {
     this.stored = stored
@@ -94,7 +98,7 @@ export class Draft {
       const current = this.nodes.get(node.id) ?? node
       if (current.endedAt === null) open.push(current)
     }
-    for (const node of this.nodes.values()) {
+    for (const node of this.nodes.rows) {
       if (node.version === 1 && node.turnId === turnId && node.endedAt === null) open.push(node)
     }
     return open
@@ -102,7 +106,7 @@ export class Draft {
 
   nodesOf(turnId: Id): Node[] {
     const all = this.stored.nodesOf(turnId).map((node) => this.nodes.get(node.id) ?? node)
-    for (const node of this.nodes.values()) {
+    for (const node of this.nodes.rows) {
       if (node.version === 1 && node.turnId === turnId) all.push(node)
     }
     return all
@@ -114,7 +118,7 @@ export class Draft {
       const current = this.links.get(link.id) ?? link
       if (current.outcome === null) open.push(current)
     }
-    for (const link of this.links.values()) {
+    for (const link of this.links.rows) {
       if (link.version === 1 && link.hostTurnId === hostTurnId && link.outcome === null) open.push(link)
     }
     return open
@@ -139,15 +143,15 @@ export class Draft {
   }
 
   addConversation(conversation: Conversation): void {
-    this.conversations.set(conversation.id, conversation)
+    this.conversations.put(conversation)
   }
 
   addTurn(turn: Turn): void {
-    this.turns.set(turn.id, turn)
+    this.turns.put(turn)
   }
 
   addLink(link: Link): void {
-    this.links.set(link.id, link)
+    this.links.put(link)
   }
 
   addBody(body: Body): void {
@@ -157,18 +161,15 @@ export class Draft {
   /** Appends a node to its turn; fields left out get the values of an ordinary pending node. */
   addNode(turn: Turn, node: NewNode): Node {
     const current = this.turn(turn.id)
-    const added: Node = {
-      ...PENDING_NODE,
-      versionSet: node.id,
-      ...node,
-      rootId: turn.rootId,
-      conversationId: turn.conversationId,
-      laneId: turn.laneId,
-      turnId: turn.id,
-      ordinal: current.nodeCount,
-      createdAt: this.now,
-    }
-    this.nodes.set(added.id, added)
+    const added = changedNode(PENDING_NODE, node, 1) as { -readonly [Key in keyof Node]: Node[Key] }
+    added.rootId = turn.rootId
+    added.conversationId = turn.conversationId
+    added.laneId = turn.laneId
+    added.turnId = turn.id
+    added.ordinal = current.nodeCount
+    added.createdAt = this.now
+    if (added.versionSet === '') added.versionSet = node.id
+    this.nodes.put(added)
     this.changeTurn(current, { nodeCount: current.nodeCount + 1 })
     return added
   }
@@ -178,30 +179,38 @@ export class Draft {
   }
 
   changeConversation(row: Conversation, patch: Partial<Conversation>): Conversation {
-    const version = this.conversations.has(row.id) ? row.version : row.version + 1
-    const changed = { ...row, ...patch, version }
-    this.conversations.set(row.id, changed)
+    const own = this.conversations.get(row.id)
+    if (own !== undefined) return patched(own, patch)
+    const changed = changedConversation(row, patch, row.version + 1)
+    this.conversations.put(changed)
     return changed
   }
 
   changeTurn(row: Turn, patch: Partial<Turn>): Turn {
-    const version = this.turns.has(row.id) ? row.version : row.version + 1
-    const changed = { ...row, ...patch, version }
-    this.turns.set(row.id, changed)
+    const own = this.turns.get(row.id)
+    if (own !== undefined) return patched(own, patch)
+    const changed = changedTurn(row, patch, row.version + 1)
+    this.turns.put(changed)
     return changed
   }
 
   changeNode(row: Node, patch: Partial<Node>): Node {
-    const version = this.nodes.has(row.id) ? row.version : row.version + 1
-    const changed = { ...row, ...patch, version }
-    this.nodes.set(row.id, changed)
+    const own = this.nodes.get(row.id)
+    const { state } = own ?? row
+    if (patch.state !== undefined && patch.state !== state && !mayBecome(state, patch.state)) {
+      throw new LegateError('internal', `The node ${row.id} is ${state}: it cannot become ${patch.state}.`)
+    }
+    if (own !== undefined) return patched(own, patch)
+    const changed = changedNode(row, patch, row.version + 1)
+    this.nodes.put(changed)
     return changed
   }
 
   changeLink(row: Link, patch: Partial<Link>): Link {
-    const version = this.links.has(row.id) ? row.version : row.version + 1
-    const changed = { ...row, ...patch, version }
-    this.links.set(row.id, changed)
+    const own = this.links.get(row.id)
+    if (own !== undefined) return patched(own, patch)
+    const changed = changedLink(row, patch, row.version + 1)
+    this.links.put(changed)
     return changed
   }
 
@@ -211,22 +220,18 @@ export class Draft {
   }
 
   /** Marks the turn of a node that ended for `settle`. */
-  touch(ended: Node): void {
-    this.lastEnded = ended
-    this.touched.add(ended.turnId)
+  touch(ended: Node, isLeaf: boolean): void {
+    this.lastLeaf = isLeaf ? ended : undefined
+    this.touchTurn(ended.turnId)
   }
 
   touchTurn(turnId: Id): void {
-    this.touched.add(turnId)
+    if (!this.touched.includes(turnId)) this.touched.push(turnId)
   }
 
   /** Takes one marked turn. */
   untouch(): Id | undefined {
-    for (const turnId of this.touched) {
-      this.touched.delete(turnId)
-      return turnId
-    }
-    return undefined
+    return this.touched.shift()
   }
 
   /** What the node streamed for readers elsewhere is of no use once it has ended. */
@@ -258,12 +263,17 @@ export class Draft {
       nodeId,
       path: conversation.path,
       parentId: conversation.parentTurnId,
-      ...body,
+      body,
     })
   }
 
   get isEmpty(): boolean {
-    return this.events.length === 0 && this.nodes.size === 0 && this.turns.size === 0 && this.links.size === 0
+    return (
+      this.events.length === 0 &&
+      this.nodes.rows.length === 0 &&
+      this.turns.rows.length === 0 &&
+      this.links.rows.length === 0
+    )
   }
 
   toCommit(kind: CommitKind, rootId: Id): Commit {
@@ -271,11 +281,11 @@ export class Draft {
       kind,
       at: this.now,
       rootId,
-      conversations: [...this.conversations.values()],
-      turns: [...this.turns.values()],
-      nodes: [...this.nodes.values()],
+      conversations: this.conversations.rows,
+      turns: this.turns.rows,
+      nodes: this.nodes.rows,
       edges: this.edges,
-      links: [...this.links.values()],
+      links: this.links.rows,
       bodies: this.bodies,
       engines: NONE,
       dropEngines: NONE,
@@ -289,7 +299,7 @@ export class Draft {
 const NONE: readonly never[] = []
 
 /** All rows of a table have one shape: every field is here, in one order. */
-const PENDING_NODE: Node = Object.freeze({
+const PENDING_NODE: Node = {
   id: '',
   version: 1,
   rootId: '',
@@ -321,7 +331,7 @@ const PENDING_NODE: Node = Object.freeze({
   createdAt: 0,
   startedAt: null,
   endedAt: null,
-})
+}
 
 function missing(table: string, id: Id): never {
   throw new LegateError('internal', `The ${table} ${id} is not in the store.`, { details: { table, id } })

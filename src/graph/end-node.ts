@@ -1,7 +1,7 @@
 import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
-import type { Edge, Failure, Node, NodeOutput, NodeState } from './rows.ts'
+import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
 
 export interface NodeEnd {
   readonly state: 'finished' | 'errored' | 'rejected' | 'skipped' | 'stopped' | 'uncertain'
@@ -17,32 +17,36 @@ export interface NodeEnd {
  * for `settle`.
  */
 export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
-  const queue: [Node, NodeEnd][] = [[node, end]]
+  const queue: [Id, NodeEnd][] = [[node.id, end]]
   for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
-    const ended = putEnd(draft, item[0], item[1])
+    const open = draft.node(item[0])
+    if (open.endedAt !== null) continue // two ways led to it
+    const ended = putEnd(draft, open, item[1])
+    let isLeaf = true
     let goesOn = false
     for (const edge of draft.edgesFrom(ended.id)) {
+      if (edge.type === 'branch') continue
+      isLeaf = false
       const follow = release(draft, edge, ended)
       if (follow !== undefined) queue.push(follow)
-      goesOn ||= edge.type !== 'branch' && draft.node(edge.to).endedAt === null
+      goesOn ||= draft.node(edge.to).endedAt === null
     }
-    if (!goesOn || ended.state === 'stopped') draft.touch(ended)
+    if (!goesOn || ended.state === 'stopped') draft.touch(ended, isLeaf)
   }
 }
 
 /** Stops a node without looking at what comes after it: for commits that stop all of a turn. */
 export function stopNode(draft: Draft, node: Node, reason: string): void {
-  draft.touch(putEnd(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } }))
+  putEnd(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } })
 }
 
-function release(draft: Draft, edge: Edge, ended: Node): [Node, NodeEnd] | undefined {
-  if (edge.type === 'branch') return undefined
+function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefined {
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
-  if (ended.state === 'stopped') return [next, { state: 'stopped', failure: ended.failure }]
+  if (ended.state === 'stopped') return [next.id, { state: 'stopped', failure: ended.failure }]
   if (edge.type === 'dependency' && ended.state !== 'finished') {
     if (isRequiredDenial(ended)) return undefined
-    return [next, skipped(ended, edge)]
+    return [next.id, skipped(ended, edge)]
   }
   const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
   if (freed.blockers === 0 && freed.state === 'pending' && isDue(freed, draft.now)) draft.claim(freed)
@@ -64,6 +68,7 @@ function skipped(parent: Node, edge: Edge): NodeEnd {
 }
 
 function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
+  const from = node.state
   const output = end.output ?? node.output
   const text = output.content === undefined ? '' : textOf(output.content)
   const ended = draft.changeNode(node, {
@@ -78,7 +83,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
     endedAt: draft.now,
   })
   if (node.startedAt !== null) draft.dropBlock(node.id)
-  tellEnd(draft, ended, { from: node.state, streamed: end.streamed ?? null })
+  tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
   return ended
 }
 

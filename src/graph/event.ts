@@ -113,6 +113,16 @@ export type LiveBody =
   | { readonly type: 'progress'; readonly message: string; readonly data: Json }
   | { readonly type: 'reset'; readonly attempt: number }
 
+/** A durable event as it is stored. */
+export interface EventRow extends EventPlace {
+  readonly body: EventBody
+}
+
 export type DurableEvent = EventPlace & EventBody
 export type LiveEvent = EventPlace & LiveBody
 export type RunEvent = DurableEvent | LiveEvent
+
+/** A stored event as readers see it: flat. */
+export function toEvent({ body, ...place }: EventRow): DurableEvent {
+  return { ...place, ...body }
+}

@@ -1,6 +1,7 @@
 import { deriveIds } from '../base/id.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { addUsage, type Content, type ToolCall, type Usage } from './content.ts'
+import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 import type { Effect, Id, Node, NodeOutput, Purpose, Turn } from './rows.ts'
@@ -35,11 +36,11 @@ export interface NextCall {
 
 /**
  * The answer is kept, and in the same commit one task per call and the agent_message that will read their results: a
- * crash never leaves a call without its task, or a result without its call. False when the claim was lost.
+ * crash never leaves a call without its task, or a result without its call.
  */
-export function planExpand(draft: Draft, claim: Claim, step: Step): boolean {
+export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   const node = heldNode(draft, claim)
-  if (node === undefined) return false
+  if (node === undefined) return
   const turn = countCall(draft, node, step.answer)
   const ended = draft.changeNode(node, { usage: step.answer.usage })
   const tasks = step.tasks.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
@@ -56,7 +57,6 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): boolean {
   tellCalls(draft, turn, { tasks, planned: step.tasks })
   linkTasks(draft, { node, next, tasks, planned: step.tasks })
   settle(draft)
-  return true
 }
 
 export interface Step {
@@ -72,10 +72,10 @@ export function expansionIds(nodeId: Id, tasks: number): Id[] {
   return deriveIds(nodeId, 'expand', tasks + 1)
 }
 
-/** The answer was the last word: the turn ends with it. False when the claim was lost. */
-export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): boolean {
+/** The answer was the last word: the turn ends with it. */
+export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const node = heldNode(draft, claim)
-  if (node === undefined) return false
+  if (node === undefined) return
   countCall(draft, node, end.answer)
   const ended = draft.changeNode(node, { usage: end.answer.usage })
   const output = outputOf(end.answer)
@@ -86,7 +86,6 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): boolea
     streamed: end.answer.streamed ?? null,
   })
   settle(draft)
-  return true
 }
 
 export interface FinalAnswer {
@@ -98,14 +97,13 @@ export interface FinalAnswer {
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
-  const account = turn.account
+  const { account } = turn
   return draft.changeTurn(turn, {
-    account: {
-      ...account,
+    account: changedAccount(account, {
       modelCalls: account.modelCalls + (node.purpose === 'wrap_up' ? 0 : 1),
       toolCalls: account.toolCalls + answer.calls.length,
       usage: addUsage(account.usage, answer.usage),
-    },
+    }),
   })
 }
 

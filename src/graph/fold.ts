@@ -17,12 +17,11 @@ export interface Folded {
 
 /** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
 export function fold(facts: FoldFacts, outcome: Outcome): Folded {
-  const { text: _text, content: _content, output: _output, ...record } = outcome
   const metadata = {
     subagent: facts.agentName,
     supervisor: facts.hostName,
     delegation_context: facts.delegationContext,
-    outcome: record as unknown as Json,
+    outcome: summaryOf(outcome),
   }
   return {
     content: facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
@@ -30,6 +29,31 @@ export function fold(facts: FoldFacts, outcome: Outcome): Folded {
     metadata: isUnavailable(outcome)
       ? { ...metadata, unavailable: true, error: outcome.error?.message ?? outcome.status }
       : metadata,
+  }
+}
+
+/** What code that reads the result's metadata can act on; the words are in the content. */
+function summaryOf({
+  status,
+  runId,
+  conversationId,
+  error,
+  usage,
+  durationMs,
+  modelCalls,
+  retryable,
+  advice,
+}: Outcome): Json {
+  return {
+    status,
+    run_id: runId,
+    conversation_id: conversationId,
+    error: error === null ? null : { code: error.code, message: error.message },
+    usage: { ...usage },
+    duration_ms: durationMs,
+    turns: modelCalls,
+    retryable,
+    advice,
   }
 }
 

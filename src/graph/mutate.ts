@@ -37,6 +37,9 @@ export interface MutationScope {
 export function planMutate<T>(draft: Draft, scope: MutationScope, change: (mutation: Mutation) => T): T {
   const mutation = new Mutation(draft, turnOf(draft, scope))
   const result = change(mutation)
+  if (draft.turn(mutation.turnId).nodeCount === 0) {
+    throw new InputError('invalid_input', 'A new turn needs at least one node: nothing was put in.')
+  }
   mutation.finish()
   return result
 }
@@ -115,6 +118,9 @@ export class Mutation {
       throw new ConflictError('conflict', `${target.id} is ${target.state}: an edge can no longer hold it back.`)
     }
     if (source.endedAt === null) {
+      if (source.turnId !== target.turnId) {
+        throw new ConflictError('conflict', `${target.id} is in another turn: it cannot wait for ${source.id}.`)
+      }
       this.draft.changeNode(target, { blockers: target.blockers + 1 })
       return
     }
@@ -174,7 +180,7 @@ function placeContent(spec: NodeSpec): { input: NodeInput; output: NodeOutput } 
 function turnOf(draft: Draft, scope: MutationScope): Turn {
   if (scope.turnId !== undefined) {
     const turn = draft.findTurn(scope.turnId)
-    if (turn?.conversationId === scope.conversationId && turn.state === 'running') return turn
+    if (turn?.conversationId === scope.conversationId && turn.state === 'running') return unlessStopped(turn)
     throw new NotFoundError('not_found', `There is no running turn ${scope.turnId} in this conversation.`)
   }
   const conversation = draft.findConversation(scope.conversationId)
@@ -184,6 +190,11 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
     throw new ConflictError('conflict', `A turn is running in ${conversation.id}: name it, or wait until it has ended.`)
   }
   return openEmptyTurn(draft, scope)
+}
+
+function unlessStopped(turn: Turn): Turn {
+  if (turn.cancel === null) return turn
+  throw new ConflictError('conflict', `The turn ${turn.id} was asked to stop: nothing more can be put into it.`)
 }
 
 function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {

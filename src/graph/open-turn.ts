@@ -63,15 +63,15 @@ export function newTurn(conversation: Conversation, now: number, given: NewTurn)
   }
 }
 
-const EMPTY_ACCOUNT: Account = Object.freeze({
+const EMPTY_ACCOUNT: Account = {
   modelCalls: 0,
   toolCalls: 0,
   children: 0,
   live: 0,
   nextRelease: 0,
   usage: NO_USAGE,
-  uncertain: Object.freeze([]),
-})
+  uncertain: [],
+}
 
 function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
   const ids = request.nodeIds

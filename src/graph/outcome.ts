@@ -53,7 +53,24 @@ export interface Outcome extends OutcomeRecord {
 export function withWords(record: OutcomeRecord, said: { readonly content?: Content; readonly value?: Json }): Outcome {
   const content = said.content ?? ''
   const output = record.status === 'completed' ? (said.value ?? null) : null
-  return { ...record, text: textOf(content), content, output }
+  return {
+    status: record.status,
+    runId: record.runId,
+    conversationId: record.conversationId,
+    answerNodeId: record.answerNodeId,
+    text: textOf(content),
+    content,
+    output,
+    error: record.error,
+    usage: record.usage,
+    modelCalls: record.modelCalls,
+    toolCalls: record.toolCalls,
+    children: record.children,
+    durationMs: record.durationMs,
+    retryable: record.retryable,
+    advice: record.advice,
+    uncertain: record.uncertain,
+  }
 }
 
 export function isStatus(text: string): text is Status {

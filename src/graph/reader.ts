@@ -1,5 +1,5 @@
 import type { LiveBlock } from './commit.ts'
-import type { DurableEvent } from './event.ts'
+import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
 /**
@@ -46,7 +46,7 @@ export interface Scanner extends Reader {
   /** The earliest moment after `now` at which a pending node wakes or a running turn expires. */
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
-  events(rootId: Id, after: number, limit: number): readonly DurableEvent[]
+  events(rootId: Id, after: number, limit: number): readonly EventRow[]
   lastSeq(rootId: Id): number
   /** What running nodes of a tree have streamed so far, where the store is shared. */
   blocks(rootId: Id): readonly LiveBlock[]

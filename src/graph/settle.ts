@@ -1,6 +1,7 @@
 import { deriveIds } from '../base/id.ts'
 import { conclude } from './conclude.ts'
 import { addUsage } from './content.ts'
+import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { foldInto } from './fold-into.ts'
@@ -36,7 +37,7 @@ export function releaseChildren(draft: Draft, hostTurnId: Id): void {
     startIfIdle(draft, draft.turn(link.id))
   }
   if (nextRelease === host.account.nextRelease) return
-  draft.changeTurn(draft.turn(hostTurnId), { account: { ...host.account, live, nextRelease } })
+  draft.changeTurn(draft.turn(hostTurnId), { account: changedAccount(host.account, { live, nextRelease }) })
 }
 
 function isOver(draft: Draft, turn: Turn): boolean {
@@ -56,12 +57,12 @@ function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',
-    metadata: { generatedBy: 'leaf_rule', ...(stopped ? { transcriptPreview: text } : {}) },
-    ...(stopped ? { state: 'finished', preview: text, endedAt: draft.now } : {}),
+    metadata: { generatedBy: 'leaf_rule', ...(stopped ? { transcriptPreview: text, limit: 'cancelled' } : {}) },
+    ...(stopped ? { state: 'finished', preview: text, failure: leaf.failure, endedAt: draft.now } : {}),
   })
   draft.addEdge(leaf, added, 'sequence')
   draft.event(turn, added.id, { type: 'graph-change', change: 'leaf', detail: { state: added.state } })
-  if (stopped) draft.touch(added)
+  if (stopped) draft.touch(added, true)
   if (!stopped) draft.claim(added)
   return true
 }
@@ -81,12 +82,14 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   if (next !== undefined) startIfIdle(draft, next)
 }
 
-/** A leaf that finished says alone how its turn ended; else all nodes are asked. */
+/** The nodes that say how a turn ended, its leaf last. One that finished as the newest says it alone. */
 function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
-  const last = draft.lastEnded
-  const isLeaf = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
-  if (isLeaf && last.state === 'finished' && turn.cancel === null) return [last]
-  return draft.nodesOf(turn.id)
+  const last = draft.lastLeaf
+  const isNewest = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
+  if (isNewest && last.state === 'finished' && turn.cancel === null) return [last]
+  const nodes = draft.nodesOf(turn.id)
+  const leaf = nodes.findLast((node) => draft.edgesFrom(node.id).every(({ type }) => type === 'branch'))
+  return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
 }
 
 function startIfIdle(draft: Draft, turn: Turn): void {
@@ -109,14 +112,13 @@ function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
     childRunId: link.id,
     status: outcome.status,
   })
-  const account = host.account
+  const { account } = host
   draft.changeTurn(host, {
-    account: {
-      ...account,
+    account: changedAccount(account, {
       live: link.released ? account.live - 1 : account.live,
       usage: addUsage(account.usage, outcome.usage),
       uncertain: outcome.uncertain.length === 0 ? account.uncertain : [...account.uncertain, ...outcome.uncertain],
-    },
+    }),
   })
   releaseChildren(draft, host.id)
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)

@@ -2,6 +2,7 @@ import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { type Claim, heldNode } from './claim.ts'
 import type { Content } from './content.ts'
+import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { foldInto } from './fold-into.ts'
@@ -12,8 +13,8 @@ import { settle } from './settle.ts'
 
 export interface SpawnRequest {
   readonly claim: Claim
-  /** Which delegation of this task it is: code inside a tool may start several. */
-  readonly ordinal: number
+  /** Derived from the task and which of its delegations this is: see `childIds`. */
+  readonly ids: ChildIds
   readonly mode: Link['mode']
   readonly contract: Link['contract']
   readonly agent: AgentRef
@@ -42,7 +43,7 @@ export type Spawned =
 export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   const task = heldNode(draft, request.claim)
   if (task === undefined) return { lost: true }
-  const ids = childIds(task.id, request.ordinal)
+  const { ids } = request
   const known = draft.findLink(ids.turn)
   if (known !== undefined && !isSame(draft, known, request)) {
     return { refused: 'changed', reason: 'this call asked for something else before it was interrupted' }
@@ -183,12 +184,11 @@ function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
   }
   draft.addLink(link)
   draft.changeTurn(host, {
-    account: {
-      ...account,
+    account: changedAccount(account, {
       children: account.children + 1,
       live: released ? account.live + 1 : account.live,
       nextRelease: released ? account.nextRelease + 1 : account.nextRelease,
-    },
+    }),
   })
   draft.event(host, task.id, {
     type: 'delegation-start',

@@ -4,10 +4,10 @@ const OPEN: ReadonlySet<NodeState> = new Set(['pending', 'awaiting_approval', 'r
 
 /** The legal ways from one state to another. What is not here is refused. */
 const TRANSITIONS: Readonly<Record<NodeState, readonly NodeState[]>> = {
-  awaiting_approval: ['pending', 'running', 'rejected', 'stopped', 'skipped'],
+  awaiting_approval: ['pending', 'rejected', 'stopped', 'skipped'],
   pending: ['running', 'skipped', 'stopped'],
   running: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'waiting', 'pending'],
-  waiting: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'pending', 'running'],
+  waiting: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'pending'],
   finished: [],
   errored: [],
   rejected: [],

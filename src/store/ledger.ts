@@ -40,38 +40,90 @@ export class Ledger {
     this.listener = options.listener
   }
 
-  /** Resolves when the step is stored, with what the rule returned. */
-  async commit<T>(step: Step<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      const claims = this.listener.claims()
-      const draft = new Draft(this.store, this.clock.now(), { claims, kinds: this.kinds })
-      try {
-        const result = step.plan(draft)
-        if (draft.isEmpty) return result
-        const commit = draft.toCommit(kindOf(step, draft), step.rootId)
-        await this.store.commit(commit)
-        this.listener.committed(commit, draft)
-        return result
-      } catch (error) {
-        claims?.giveBack(draft.started.length)
-        if (!isStale(error) || attempt >= MAX_ATTEMPTS) throw error
-        if (attempt > 3) await pause(attempt)
-      }
+  /** What the rule returned, once the step is stored: at once where the store answers at once. */
+  commit<T>(step: Step<T>): T | Promise<T> {
+    const attempt = new Attempt(step, this.listener.claims(), this)
+    try {
+      const stored = attempt.make()
+      if (stored instanceof Promise) return this.whenStored(attempt, stored)
+    } catch (error) {
+      attempt.giveBack()
+      return this.again(step, error)
     }
+    return this.finish(attempt)
+  }
+
+  private async whenStored<T>(attempt: Attempt<T>, stored: Promise<void>): Promise<T> {
+    try {
+      await stored
+    } catch (error) {
+      attempt.giveBack()
+      return this.again(attempt.step, error)
+    }
+    return this.finish(attempt)
+  }
+
+  /** Another writer was faster: the rule decides anew on what is stored now. */
+  private async again<T>(step: Step<T>, first: unknown): Promise<T> {
+    let error = first
+    for (let tries = 2; isStale(error) && tries <= MAX_ATTEMPTS; tries++) {
+      if (tries > 3) await pause(tries)
+      const attempt = new Attempt(step, this.listener.claims(), this)
+      try {
+        await attempt.make()
+      } catch (failure) {
+        attempt.giveBack()
+        error = failure
+        continue
+      }
+      return this.finish(attempt)
+    }
+    throw error
+  }
+
+  private finish<T>(attempt: Attempt<T>): T {
+    if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
+    return attempt.result as T
+  }
+}
+
+/** One try at a step. */
+class Attempt<T> {
+  readonly step: Step<T>
+  readonly draft: Draft
+  commit: Commit | null = null
+  result: T | undefined
+  private readonly claims: ReservedClaims | null
+  private readonly store: Store
+
+  constructor(step: Step<T>, claims: ReservedClaims | null, { store, clock, kinds }: Ledger) {
+    this.step = step
+    this.claims = claims
+    this.store = store
+    this.draft = new Draft(store, clock.now(), { claims, kinds })
+  }
+
+  make(): void | Promise<void> {
+    const { step, draft } = this
+    this.result = step.plan(draft)
+    if (draft.isEmpty) return undefined
+    const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
+    this.commit = draft.toCommit(kind, step.rootId)
+    return this.store.commit(this.commit)
+  }
+
+  giveBack(): void {
+    this.claims?.giveBack(this.draft.started.length)
   }
 }
 
 const MAX_ATTEMPTS = 200
 
-function kindOf<T>(step: Step<T>, draft: Draft): CommitKind {
-  return step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
-}
-
-/** Another writer was faster. A conflict that a rule itself reports is an answer, not a race. */
+/** A conflict over a row's version is a race; one that a rule itself reports is an answer. */
 function isStale(error: unknown): boolean {
   return ConflictError.isInstance(error) && error.details['table'] !== undefined
 }
 
-function pause(attempt: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(50, attempt * 2)))
+function pause(tries: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(50, tries * 2)))
 }

@@ -1,7 +1,7 @@
-import { ConflictError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
-import type { DurableEvent } from '../graph/event.ts'
+import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from './conflict.ts'
 import {
   type ConversationEntry,
   type EngineEntry,
@@ -87,22 +87,15 @@ function treeFor(tables: Tables, commit: Commit, rootId: Id): Tree {
   const tree = tables.trees.get(rootId)
   if (tree !== undefined) return tree
   if (commit.conversations.some((row) => row.id === rootId)) return newTree(rootId)
-  throw conflict('trees', rootId, `There is no tree ${rootId}, and the commit does not bring its root conversation.`)
-}
-
-function requireNoTreeRows(commit: Commit): void {
-  const { conversations, turns, nodes, edges, links, bodies, events } = commit
-  const rows = [conversations, turns, nodes, edges, links, bodies, events]
-  if (rows.every((list) => list.length === 0)) return
-  throw conflict('trees', '', 'The commit names no tree, but has rows or events of one.')
+  throw unknownTree(rootId)
 }
 
 function stageConversation(tables: Tables, row: Conversation, tree: Tree | undefined): ConversationEntry {
   const known = tables.conversations.get(row.id)
-  if (tree === undefined || row.rootId !== tree.rootId) throw foreign('conversations', row.id)
+  if (tree === undefined || row.rootId !== tree.rootId) throw foreignRow('conversations', row.id)
   expectVersion('conversations', row, known)
   if (known !== undefined) {
-    if (known.tree !== tree) throw foreign('conversations', row.id)
+    if (known.tree !== tree) throw foreignRow('conversations', row.id)
     known.version = row.version
     return known
   }
@@ -113,15 +106,15 @@ function stageConversation(tables: Tables, row: Conversation, tree: Tree | undef
 
 function stageTurn(tables: Tables, row: Turn, rootId: Id | null): TurnEntry {
   const known = tables.turns.get(row.id)
-  if (row.rootId !== rootId) throw foreign('turns', row.id)
+  if (row.rootId !== rootId) throw foreignRow('turns', row.id)
   expectVersion('turns', row, known)
   if (known !== undefined) {
-    if (known.row.conversationId !== row.conversationId) throw foreign('turns', row.id)
+    if (known.row.conversationId !== row.conversationId) throw foreignRow('turns', row.id)
     known.version = row.version
     return known
   }
   const conversation = tables.conversations.get(row.conversationId)
-  if (conversation === undefined || conversation.row.rootId !== rootId) throw foreign('turns', row.id)
+  if (conversation === undefined || conversation.row.rootId !== rootId) throw foreignRow('turns', row.id)
   const entry = newTurn(row, conversation)
   tables.turns.add(row.id, entry)
   return entry
@@ -129,16 +122,16 @@ function stageTurn(tables: Tables, row: Turn, rootId: Id | null): TurnEntry {
 
 function stageNode(tables: Tables, row: Node, rootId: Id | null): NodeEntry {
   const known = tables.nodes.get(row.id)
-  if (row.rootId !== rootId) throw foreign('nodes', row.id)
+  if (row.rootId !== rootId) throw foreignRow('nodes', row.id)
   expectVersion('nodes', row, known)
   if (known !== undefined) {
-    if (known.row.turnId !== row.turnId) throw foreign('nodes', row.id)
+    if (known.row.turnId !== row.turnId) throw foreignRow('nodes', row.id)
     known.version = row.version
     return known
   }
   const turn = tables.turns.get(row.turnId)
   if (turn === undefined || turn.row.rootId !== rootId || turn.row.conversationId !== row.conversationId) {
-    throw foreign('nodes', row.id)
+    throw foreignRow('nodes', row.id)
   }
   const entry = newNode(row, turn)
   if (row.idempotencyKey !== null) stageKey(turn, keyOf(row.kind, row.idempotencyKey), entry)
@@ -152,24 +145,21 @@ export function keyOf(kind: string, key: string): string {
 
 function stageKey(turn: TurnEntry, key: string, entry: NodeEntry): void {
   turn.keys ??= new Map()
-  if (turn.keys.has(key)) {
-    const { id, kind, turnId } = entry.row
-    throw conflict('nodes', id, `Turn ${turnId} already has a ${kind} node with the idempotency key of node ${id}.`)
-  }
+  if (turn.keys.has(key)) throw takenKey(entry.row)
   turn.keys.set(key, entry)
 }
 
 function stageLink(tables: Tables, row: Link, rootId: Id | null): LinkEntry {
   const known = tables.links.get(row.id)
-  if (row.rootId !== rootId) throw foreign('links', row.id)
+  if (row.rootId !== rootId) throw foreignRow('links', row.id)
   expectVersion('links', row, known)
   if (known !== undefined) {
-    if (known.row.hostTurnId !== row.hostTurnId) throw foreign('links', row.id)
+    if (known.row.hostTurnId !== row.hostTurnId) throw foreignRow('links', row.id)
     known.version = row.version
     return known
   }
   const turn = tables.turns.get(row.hostTurnId)
-  if (turn === undefined || turn.row.rootId !== rootId) throw foreign('links', row.id)
+  if (turn === undefined || turn.row.rootId !== rootId) throw foreignRow('links', row.id)
   const entry = newLink(row, turn)
   tables.links.add(row.id, entry)
   return entry
@@ -190,26 +180,16 @@ function stageEngine(tables: Tables, row: EngineRow): EngineEntry {
 function stageEdge(tables: Tables, edge: Edge): void {
   const from = tables.nodes.get(edge.from)
   const to = tables.nodes.get(edge.to)
-  const name = `${edge.from} -> ${edge.to}`
-  if (from === undefined || to === undefined) {
-    throw conflict('edges', name, `The ${edge.type} edge ${name} has an end that does not exist.`)
-  }
-  if (from === to) throw conflict('edges', name, `The ${edge.type} edge ${name} leads from a node to itself.`)
-  if (!isOf(edge, from) || !isOf(edge, to)) {
-    throw conflict(
-      'edges',
-      name,
-      `The ${edge.type} edge ${name} must have both ends in conversation ${edge.conversationId}.`,
-    )
-  }
+  if (from === undefined || to === undefined || from === to) throw wrongEdge(edge)
+  if (!isOf(edge, from) || !isOf(edge, to)) throw wrongEdge(edge)
   const shorter = from.out.length < to.in.length ? from.out : to.in
-  for (const other of shorter) {
-    if (other.from === edge.from && other.to === edge.to && other.type === edge.type) {
-      throw conflict('edges', name, `The ${edge.type} edge ${name} exists already.`)
-    }
-  }
+  if (shorter.some((other) => isSame(other, edge))) throw knownEdge(edge)
   from.out.push(edge)
   to.in.push(edge)
+}
+
+function isSame(a: Edge, b: Edge): boolean {
+  return a.from === b.from && a.to === b.to && a.type === b.type
 }
 
 function isOf(edge: Edge, entry: NodeEntry): boolean {
@@ -273,7 +253,7 @@ function putEngine(entry: EngineEntry, row: EngineRow): void {
 
 function extend(tables: Tables, tree: Tree, commit: Commit): void {
   for (const event of commit.events) {
-    ;(event as { seq: number } & DurableEvent).seq = ++tree.seq
+    ;(event as { seq: number } & EventRow).seq = ++tree.seq
     tree.events.push(event)
   }
   for (const { hash, text } of commit.bodies) {
@@ -309,16 +289,5 @@ function expectVersion(
   row: { readonly id: Id; readonly version: number },
   known: { readonly version: number } | undefined,
 ): void {
-  const stored = known?.version ?? 0
-  if (stored === row.version - 1) return
-  const found = stored === 0 ? 'does not exist' : `is at version ${stored}`
-  throw conflict(table, row.id, `The row ${row.id} of ${table} ${found}; the commit puts version ${row.version}.`)
-}
-
-function foreign(table: string, id: Id): ConflictError {
-  return conflict(table, id, `The row ${id} of ${table} does not belong where the commit puts it.`)
-}
-
-function conflict(table: string, id: string, message: string): ConflictError {
-  return new ConflictError('conflict', message, { details: { table, id } })
+  if ((known?.version ?? 0) !== row.version - 1) throw staleRow(table, row)
 }

@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../base/json.ts'
-import type { DurableEvent } from '../graph/event.ts'
+import type { EventRow } from '../graph/event.ts'
 import { keyOf } from './memory-commit.ts'
 import {
   emptyTables,
@@ -39,7 +39,7 @@ export function reloadTables(old: Tables): Tables {
 function reloadTree(tables: Tables, old: Tree): [TurnEntry, TurnEntry][] {
   const tree = newTree(old.rootId)
   tree.seq = old.seq
-  for (const event of old.events) tree.events.push(again<DurableEvent>(event))
+  for (const event of old.events) tree.events.push(again<EventRow>(event))
   for (const hash of old.bodies) tree.bodies.add(hash)
   const turns: [TurnEntry, TurnEntry][] = []
   for (const before of old.conversations) {

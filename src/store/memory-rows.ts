@@ -1,5 +1,5 @@
 import type { LiveBlock } from '../graph/commit.ts'
-import type { DurableEvent } from '../graph/event.ts'
+import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import { EndedTrees, type Ending } from './ended-trees.ts'
@@ -14,7 +14,7 @@ export interface Tree {
   seq: number
   openTurns: number
   conversations: ConversationEntry[]
-  events: DurableEvent[]
+  events: EventRow[]
   /** Hashes. */
   readonly bodies: Set<string>
 }

@@ -32,7 +32,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
   return {
     name: 'memory',
     shared: false,
-    commit: async (commit) => {
+    commit: (commit) => {
       const open = tables()
       const tree = applyCommit(open, commit)
       if (tree === undefined) return

@@ -11,9 +11,9 @@ export interface Store extends Scanner {
   /**
    * Applies all of it or nothing, and writes `seq` into the events. Throws ConflictError when a row is not at the version
    * the commit expects, StoreError (`store_busy`, `store_full`, `store_readonly`, `store_closed`) when it cannot write.
-   * Resolves when the rows would survive what the store's durability promises.
+   * Done when the rows would survive what the store's durability promises: when it returns, or when its promise resolves.
    */
-  commit(commit: Commit): Promise<void>
+  commit(commit: Commit): void | Promise<void>
   /** Calls `changed` after another process has committed. Returns a function that ends it. */
   watch(changed: () => void): () => void
   /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */

@@ -94,7 +94,7 @@ export const commitLaws: readonly Law[] = [
       for (let round = 0; round < 5; round++) {
         const prize = store.node('prize')
         assert.ok(prize)
-        const tries = Array.from({ length: 100 }, (_, index) =>
+        const tries = Array.from({ length: 100 }, async (_, index) =>
           store.commit(
             commitOf('root-a', {
               nodes: [next(prize, { preview: `winner ${index}` })],
@@ -279,7 +279,7 @@ export const commitLaws: readonly Law[] = [
       await store.close()
 
       const isClosed = (error: unknown) => isLegateError(error, 'store_closed')
-      await assert.rejects(store.commit(treeCommit('root-b')), isClosed)
+      await assert.rejects(async () => store.commit(treeCommit('root-b')), isClosed)
       const reads = [
         () => store.node('node-0'),
         () => store.nodesOf(place.turnId),
@@ -314,10 +314,13 @@ export function snapshot(store: Store): unknown {
 }
 
 async function refuses(store: Store, commit: Commit, table: string): Promise<void> {
-  await assert.rejects(store.commit(commit), (error) => {
-    assert.ok(isLegateError(error, 'conflict'), String(error))
-    assert.equal(error.name, 'ConflictError')
-    assert.equal(error.details['table'], table, error.message)
-    return true
-  })
+  await assert.rejects(
+    async () => store.commit(commit),
+    (error) => {
+      assert.ok(isLegateError(error, 'conflict'), String(error))
+      assert.equal(error.name, 'ConflictError')
+      assert.equal(error.details['table'], table, error.message)
+      return true
+    },
+  )
 }

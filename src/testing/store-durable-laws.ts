@@ -39,7 +39,7 @@ export const durableLaws: readonly DurableLaw[] = [
         one.events('root-a', 0, 9).map(({ seq }) => seq),
         [1, 2],
       )
-      await assert.rejects(one.commit(commitOf('root-a', { nodes: [next(node)] })), { code: 'conflict' })
+      await assert.rejects(async () => one.commit(commitOf('root-a', { nodes: [next(node)] })), { code: 'conflict' })
     },
   ],
   [

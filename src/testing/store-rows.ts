@@ -1,6 +1,6 @@
 import type { Commit } from '../graph/commit.ts'
 import { NO_USAGE } from '../graph/content.ts'
-import type { DurableEvent } from '../graph/event.ts'
+import type { EventRow } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
 
@@ -164,19 +164,9 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
   }
 }
 
-export function warningEvent(place: Place, message: string): DurableEvent {
-  const { conversationId, turnId } = place
-  return {
-    seq: 0,
-    at: 1000,
-    conversationId,
-    turnId,
-    nodeId: null,
-    path: ['editor'],
-    parentId: null,
-    type: 'warning',
-    message,
-  }
+export function warningEvent({ conversationId, turnId }: Place, message: string): EventRow {
+  const body = { type: 'warning', message } as const
+  return { seq: 0, at: 1000, conversationId, turnId, nodeId: null, path: ['editor'], parentId: null, body }
 }
 
 /** A root conversation with one running turn and one node that is running. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { LiveBlock } from '../graph/commit.ts'
-import type { DurableEvent } from '../graph/event.ts'
+import type { EventRow } from '../graph/event.ts'
 import { idsOf, type Law } from './store-read-laws.ts'
 import {
   commitOf,
@@ -193,10 +193,10 @@ function block(nodeId: string, epoch: number, text: string): LiveBlock {
   return { nodeId, rootId, epoch, events: [{ ...at, type: 'text-delta', text }] }
 }
 
-function warnings(message: string, count: number): DurableEvent[] {
+function warnings(message: string, count: number): EventRow[] {
   return Array.from({ length: count }, () => warningEvent(place, message))
 }
 
-function sequence(events: readonly DurableEvent[]): number[] {
+function sequence(events: readonly EventRow[]): number[] {
   return events.map((event) => event.seq)
 }

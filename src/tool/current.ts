@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
-import type { Delegate } from './tool.ts'
+import type { ToolContext } from './tool.ts'
 
 export interface StartedChild {
   readonly runId: Id
@@ -11,14 +11,13 @@ export interface StartedChild {
   readonly outcome: Promise<Outcome>
 }
 
-/** The tool call that runs now: agents started inside it are its children. */
+/** The call that runs now: agents started inside it are its children. */
 export interface CurrentCall {
   /** The runtime that runs it. */
   readonly runtime: object
-  readonly delegate: Delegate
-  readonly children: {
-    start(agent: object, input: unknown): StartedChild
-  }
+  start(agent: object, input: unknown): StartedChild
+  /** Runs code as this call. */
+  inside<T>(code: (context: ToolContext) => T): T
 }
 
 const storage = new AsyncLocalStorage<CurrentCall>()

@@ -79,7 +79,8 @@ export function isTool(value: unknown): value is Tool {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, toolMark)
 }
 
-function checkDefinition(definition: object): void {
+function checkDefinition(definition: unknown): void {
+  if (typeof definition !== 'object' || definition === null) refuse('give it an object: tool({ description, ... }).')
   const given = definition as Record<string, unknown>
   const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
   if (unknown !== undefined) refuse(`a tool has no "${unknown}". It has ${KEYS.join(', ')}.`)

@@ -14,6 +14,8 @@ export interface ToolEntry {
   /** The grant it needs: `tool` and its name, or `agent` and the agent's. */
   readonly domain: 'tool' | 'agent'
   readonly asks: string
+  /** False for a tool that shows only what its agent was already given. */
+  readonly needsGrant: boolean
   readonly schema: ToolSchema
   /** The code to run; null for a tool that starts a child. */
   readonly tool: Tool | null
@@ -33,15 +35,15 @@ export class Toolkit {
     return this.entries.get(name)
   }
 
-  get names(): string[] {
-    return this.schemas.map(({ name }) => name)
+  /** The tools a model may know of: those that are not denied. */
+  allowed(layers: readonly Layer[]): readonly ToolSchema[] {
+    if (this.schemas.every(({ name }) => this.isAllowed(name, layers))) return this.schemas
+    return this.schemas.filter(({ name }) => this.isAllowed(name, layers))
   }
 
   /** What the model is shown: allowed tools, and `read_result` only where a result was cut. */
   offer(layers: readonly Layer[], context: readonly Node[]): readonly ToolSchema[] {
-    const shown = this.schemas.every(({ name }) => this.isAllowed(name, layers))
-      ? this.schemas
-      : this.schemas.filter(({ name }) => this.isAllowed(name, layers))
+    const shown = this.allowed(layers)
     const cut = context.some((node) => node.output.bodyRef !== undefined)
     const reader = cut ? this.entries.get(READ_RESULT) : undefined
     return reader === undefined ? shown : [...shown, reader.schema]
@@ -61,6 +63,7 @@ export function toolEntry(name: string, tool: Tool): ToolEntry {
     delegates: false,
     domain: 'tool',
     asks: name,
+    needsGrant: name !== READ_RESULT,
     get schema() {
       return { name, description: tool.description, inputSchema: tool.input.jsonSchema }
     },

@@ -1,0 +1,149 @@
+// Legate for the side-by-side benchmark: the same work as the other adapters, on the public API and the Model port.
+// LEGATE_STORE says which store is used. Nothing is tuned but the limits that the workloads exceed.
+import { rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
+
+const MANY = 100_000
+
+/** A scripted model asks the shared brain what to say. */
+function model(brain, role, wholeStream) {
+  return {
+    id: `bench/${role}`,
+    async *stream(request) {
+      const decision = await brain.think(role, view(request.messages))
+      if (decision.kind === 'stream') yield* deltas(decision.count, wholeStream)
+      else if (decision.kind === 'text') yield { type: 'text-delta', text: decision.text }
+      else for (const call of callsOf(decision)) yield call
+      yield { type: 'finish', reason: 'stop', usage: USAGE }
+    },
+  }
+}
+
+const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+function view(messages) {
+  let at = messages.length - 1
+  let results = null
+  while (messages[at].role === 'tool') (results ??= []).push(messages[at--].content)
+  results?.reverse()
+  while (messages[at].role !== 'user') at--
+  return { user: messages[at].content, results, promptLen: messages.length }
+}
+
+function callsOf(decision) {
+  if (decision.kind === 'delegate') {
+    return decision.tasks.map(({ id, to, task }) => ({
+      type: 'tool-call',
+      id,
+      name: to,
+      input: JSON.stringify({ task }),
+    }))
+  }
+  return decision.calls.map(({ id, name, args }) => ({ type: 'tool-call', id, name, input: JSON.stringify(args) }))
+}
+
+function* deltas(count) {
+  for (let at = 0; at < count; at++) {
+    yield { type: 'text-delta', text: at === 0 ? 'A<<' : at === count - 1 ? '>>' : 'tokn ' }
+  }
+}
+
+/** A hand-written Standard Schema: what the other adapters check, without a validation library. */
+function record(types) {
+  const properties = Object.fromEntries(Object.entries(types).map(([key, type]) => [key, { type }]))
+  const schema = { type: 'object', properties, required: Object.keys(types) }
+  const wrong = (value) => Object.keys(types).find((key) => typeof value?.[key] !== types[key])
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'bench',
+      validate: (value) => {
+        const key = wrong(value)
+        return key === undefined ? { value } : { issues: [{ message: `must be a ${types[key]}`, path: [key] }] }
+      },
+      jsonSchema: { input: () => schema, output: () => schema },
+    },
+  }
+}
+
+const TASK = record({ task: 'string' })
+
+async function openStore(dir) {
+  if (process.env.LEGATE_STORE !== 'sqlite') return memoryStore()
+  const { sqliteStore } = await import('../dist/store/sqlite.js')
+  return sqliteStore(join(dir ?? process.env.BENCH_TMP ?? tmpdir(), `legate-${process.pid}-${counter++}.db`))
+}
+let counter = 0
+
+async function runtime() {
+  return createRuntime({ store: await openStore(), engine: { workers: MANY } })
+}
+
+function pair(brain, subTools) {
+  const add = tool({
+    description: 'Adds two numbers',
+    inputSchema: record({ a: 'number', b: 'number' }),
+    effect: 'pure',
+    execute: (input) => brain.add(input),
+  })
+  const sub = agent({
+    name: 'sub',
+    description: 'A worker',
+    instructions: 'You are a worker.',
+    model: model(brain, 'sub'),
+    input: TASK,
+    ...(subTools ? { tools: { add } } : {}),
+  })
+  return agent({
+    name: 'host',
+    instructions: 'You delegate.',
+    model: model(brain, 'host'),
+    subagents: { sub },
+    budget: { children: MANY, concurrency: MANY, toolCalls: MANY },
+  })
+}
+
+async function answer(run) {
+  const { status, text, error } = await run.result
+  if (status !== 'completed') throw new Error(`${status}: ${error?.message}`)
+  return text
+}
+
+export async function delegation({ brain, subTools }) {
+  const host = pair(brain, subTools)
+  const legate = await runtime()
+  return { run: (input) => answer(legate.run(host, input)) }
+}
+
+export async function chain({ brain, depth }) {
+  const level = (at, subagents) =>
+    agent({
+      name: `L${at}`,
+      description: 'The next level',
+      instructions: 'L',
+      model: model(brain, `L${at}`),
+      budget: { depth },
+      ...(at === 0 ? {} : { input: TASK }),
+      ...(subagents ? { subagents } : {}),
+    })
+  let next = level(depth)
+  for (let at = depth - 1; at >= 0; at--) next = level(at, { [`L${at + 1}`]: next })
+  const legate = await runtime()
+  return { run: (input) => answer(legate.run(next, input)) }
+}
+
+export async function streaming({ brain }) {
+  const host = pair(brain, false)
+  const legate = await runtime()
+  return {
+    async run(input, onDelta) {
+      const run = legate.run(host, input)
+      for await (const event of run) {
+        if (event.type === 'text-delta' && event.path.length === 2) await onDelta(event.text)
+      }
+      return answer(run)
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import type { Feeds } from '../conversation/feeds.ts'
+import type { Work } from '../engine/engine.ts'
+import type { Budget } from '../grant/budget.ts'
+import type { Layer } from '../grant/grant.ts'
+import type { Outcome } from '../graph/outcome.ts'
+import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
+import type { Model } from '../model/model.ts'
+import type { Ledger } from '../store/ledger.ts'
+import type { Logger } from '../tool/tool.ts'
+import type { Toolkit } from '../tool/toolkit.ts'
+import type { AgentCore } from './definition.ts'
+
+/** One node while it runs: its rows, whose it is, what binds it. */
+export interface NodeRun {
+  readonly node: Node
+  readonly turn: Turn
+  readonly conversation: Conversation
+  readonly agent: AgentCore
+  readonly toolkit: Toolkit
+  /** Every layer that decides for this agent; its own is the last. */
+  readonly layers: readonly Layer[]
+  readonly work: Work
+  readonly home: Home
+}
+
+/** What a process has for all its nodes. */
+export interface Home {
+  readonly ledger: Ledger
+  readonly feeds: Feeds
+  readonly logger: Logger
+  /** The runtime's budget, over every run. */
+  readonly budget: Budget | undefined
+  readonly runtime: object
+  /** An agent's own model, else its host's, else the runtime's. */
+  modelOf(agent: AgentCore, conversation: Conversation): Model | null
+  /** Says which agent object runs a child in this process, before the child can start. */
+  settleChild(conversationId: Id, agent: AgentCore): void
+  waitFor(runId: Id): Promise<Outcome>
+}

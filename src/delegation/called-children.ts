@@ -1,0 +1,84 @@
+import { type AnyAgent, isAgent } from '../agent/definition.ts'
+import type { NodeRun } from '../agent/node-run.ts'
+import { DefinitionError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import type { LiveNode } from '../conversation/feed.ts'
+import { type Outcome, withWords } from '../graph/outcome.ts'
+import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
+import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
+import type { ToolContext } from '../tool/tool.ts'
+import { type SpawnResult, spawn } from './spawn.ts'
+
+/** The children a node's code starts while it runs, in the order it starts them: on a rerun the same order finds them. */
+export class CalledChildren implements CurrentCall {
+  readonly runtime: object
+  private readonly run: NodeRun
+  private started = 0
+  private live: LiveNode | undefined
+
+  constructor(run: NodeRun) {
+    this.run = run
+    this.runtime = run.home.runtime
+  }
+
+  /** Runs code as this node: agents it starts are the node's children. */
+  inside<T>(code: (context: ToolContext) => T): T {
+    return asCurrentCall(this, () => code(this.context()))
+  }
+
+  start(agent: object, input: unknown): StartedChild {
+    if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
+    const ids = childIds(this.run.node.id, this.started++)
+    const started = this.begin(agent, input, ids)
+    const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned)))
+    outcome.catch(() => undefined)
+    return { runId: ids.turn, conversationId: ids.conversation, started, outcome }
+  }
+
+  end(): void {
+    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+  }
+
+  private context(): ToolContext {
+    const { node, work, home } = this.run
+    return {
+      idempotencyKey: node.idempotencyKey ?? node.id,
+      node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
+      progress: (message, data = null) => this.progress(message, data),
+      delegate: (agent, input) => this.start(agent, input).outcome,
+      logger: home.logger,
+      get signal() {
+        return work.signal
+      },
+    }
+  }
+
+  private progress(message: string, data: Json): void {
+    const { node, conversation, home } = this.run
+    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live.emit({ type: 'progress', message, data }, home.ledger.clock.now())
+  }
+
+  private begin(agent: AnyAgent, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+    const offer = {
+      name: this.run.node.input.call?.name ?? this.run.node.kind,
+      contract: 'typed',
+      input: agent.input,
+      briefing: 'none',
+      budget: undefined,
+      onParentClose: 'cancel',
+      take: () => agent,
+    } as const
+    return spawn(this.run, { offer, input, mode: 'called', ids })
+  }
+
+  private async finish(spawned: SpawnResult): Promise<Outcome> {
+    const { work, home, node } = this.run
+    if ('lost' in spawned) throw work.signal.reason
+    if ('refused' in spawned) return withWords(spawned.refused, {})
+    const { id } = spawned.link
+    const outcome = await home.waitFor(id)
+    await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, id) })
+    return outcome
+  }
+}

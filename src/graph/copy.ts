@@ -1,0 +1,134 @@
+import type { Account, Conversation, Link, Node, Turn } from './rows.ts'
+
+/**
+ * A changed row: a copy with `patch` on top, and the next version if this is its first change in the commit. Fields are
+ * written out so that all rows of a table keep one shape; this is the hottest code there is.
+ */
+export function changedNode(row: Node, patch: Partial<Node>, version: number): Node {
+  const copy: Node = {
+    id: row.id,
+    version,
+    rootId: row.rootId,
+    conversationId: row.conversationId,
+    laneId: row.laneId,
+    turnId: row.turnId,
+    ordinal: row.ordinal,
+    kind: row.kind,
+    purpose: row.purpose,
+    state: row.state,
+    input: row.input,
+    output: row.output,
+    preview: row.preview,
+    metadata: row.metadata,
+    failure: row.failure,
+    versionSet: row.versionSet,
+    attempt: row.attempt,
+    retryOf: row.retryOf,
+    idempotencyKey: row.idempotencyKey,
+    blockers: row.blockers,
+    wait: row.wait,
+    wakeAt: row.wakeAt,
+    effect: row.effect,
+    timeoutMs: row.timeoutMs,
+    engineId: row.engineId,
+    epoch: row.epoch,
+    recoveries: row.recoveries,
+    usage: row.usage,
+    createdAt: row.createdAt,
+    startedAt: row.startedAt,
+    endedAt: row.endedAt,
+  }
+  return patched(copy, patch)
+}
+
+export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): Turn {
+  const copy: Turn = {
+    id: row.id,
+    version,
+    rootId: row.rootId,
+    conversationId: row.conversationId,
+    laneId: row.laneId,
+    ordinal: row.ordinal,
+    state: row.state,
+    input: row.input,
+    limits: row.limits,
+    account: row.account,
+    deadline: row.deadline,
+    cancel: row.cancel,
+    outcome: row.outcome,
+    nodeCount: row.nodeCount,
+    entryNodeId: row.entryNodeId,
+    createdAt: row.createdAt,
+    startedAt: row.startedAt,
+    endedAt: row.endedAt,
+  }
+  return patched(copy, patch)
+}
+
+export function changedConversation(row: Conversation, patch: Partial<Conversation>, version: number): Conversation {
+  const copy: Conversation = {
+    id: row.id,
+    version,
+    rootId: row.rootId,
+    type: row.type,
+    depth: row.depth,
+    agent: row.agent,
+    path: row.path,
+    parentConversationId: row.parentConversationId,
+    parentTurnId: row.parentTurnId,
+    parentTaskId: row.parentTaskId,
+    owner: row.owner,
+    title: row.title,
+    metadata: row.metadata,
+    ceiling: row.ceiling,
+    groups: row.groups,
+    activeTurnId: row.activeTurnId,
+    turnCount: row.turnCount,
+    createdAt: row.createdAt,
+  }
+  return patched(copy, patch)
+}
+
+export function changedLink(row: Link, patch: Partial<Link>, version: number): Link {
+  const copy: Link = {
+    id: row.id,
+    version,
+    rootId: row.rootId,
+    taskId: row.taskId,
+    hostTurnId: row.hostTurnId,
+    hostConversationId: row.hostConversationId,
+    childConversationId: row.childConversationId,
+    ordinal: row.ordinal,
+    contract: row.contract,
+    agentName: row.agentName,
+    hostName: row.hostName,
+    toolName: row.toolName,
+    depth: row.depth,
+    mode: row.mode,
+    onParentClose: row.onParentClose,
+    released: row.released,
+    delegationContext: row.delegationContext,
+    outcome: row.outcome,
+    deliveredTo: row.deliveredTo,
+  }
+  return patched(copy, patch)
+}
+
+export function changedAccount(account: Account, patch: Partial<Account>): Account {
+  const copy: Account = {
+    modelCalls: account.modelCalls,
+    toolCalls: account.toolCalls,
+    children: account.children,
+    live: account.live,
+    nextRelease: account.nextRelease,
+    usage: account.usage,
+    uncertain: account.uncertain,
+  }
+  return patched(copy, patch)
+}
+
+/** Writes `patch` into a row that nobody else has seen yet. */
+export function patched<T extends object>(copy: T, patch: Partial<T>): T {
+  for (const key in patch) copy[key] = patch[key] as T[typeof key]
+  return copy
+}

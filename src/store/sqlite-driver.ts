@@ -1,0 +1,128 @@
+import { createRequire } from 'node:module'
+import { StoreError } from '../base/error.ts'
+
+/** Never a boolean, never undefined: a driver may end the process over one. */
+export type SqlValue = null | number | string | Uint8Array
+export type SqlRow = readonly SqlValue[]
+
+/** One open database file. Statements are prepared once per SQL text and way of running them. */
+export interface Connection {
+  exec(sql: string): void
+  first(sql: string, parameters?: SqlRow): SqlRow | undefined
+  all(sql: string, parameters?: SqlRow): readonly SqlRow[]
+  /** How many rows it changed. */
+  run(sql: string, parameters: SqlRow): number
+  close(): void
+}
+
+/** SQLite's primary result codes that mean something to us. */
+export const RESULT = {
+  busy: 5,
+  locked: 6,
+  readonly: 8,
+  io: 10,
+  corrupt: 11,
+  full: 13,
+  cantOpen: 14,
+  constraint: 19,
+  notADatabase: 26,
+}
+
+/** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
+export function connect(path: string): Connection {
+  const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
+  if (!['', 'node', 'libsql'].includes(wanted)) {
+    throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)
+  }
+  const node = wanted === 'libsql' ? undefined : loadNodeSqlite()
+  if (node !== undefined) return connectNode(new node.DatabaseSync(path))
+  if (wanted === 'node') {
+    throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "node", but Node ${process.version} has no node:sqlite.`)
+  }
+  return connectLibsql(new (loadLibsql())(path))
+}
+
+/** SQLite's extended result code of an error of either driver; 0 for any other error. */
+export function resultCode(error: unknown): number {
+  if (typeof error !== 'object' || error === null) return 0
+  const { rawCode, errcode } = error as { rawCode?: unknown; errcode?: unknown }
+  if (typeof rawCode === 'number') return rawCode
+  return typeof errcode === 'number' ? errcode : 0
+}
+
+interface Statement {
+  run(...parameters: readonly unknown[]): { readonly changes: number | bigint }
+  get(...parameters: readonly unknown[]): unknown
+  all(...parameters: readonly unknown[]): unknown[]
+}
+
+interface Database<S extends Statement> {
+  exec(sql: string): void
+  prepare(sql: string): S
+  close(): void
+}
+
+function loadNodeSqlite(): { readonly DatabaseSync: new (path: string) => Database<Statement> } | undefined {
+  const { getBuiltinModule } = process as { getBuiltinModule?: (id: string) => unknown }
+  return getBuiltinModule?.('node:sqlite') as ReturnType<typeof loadNodeSqlite>
+}
+
+function connectNode(database: Database<Statement>): Connection {
+  const prepared = statements((sql) => database.prepare(sql))
+  return {
+    exec: (sql) => database.exec(sql),
+    first: (sql, parameters = []) => {
+      const row = prepared(sql).get(...parameters)
+      return row === undefined ? undefined : Object.values(row as object)
+    },
+    all: (sql, parameters = []) =>
+      prepared(sql)
+        .all(...parameters)
+        .map((row) => Object.values(row as object)),
+    run: (sql, parameters) => Number(prepared(sql).run(...parameters).changes),
+    close: () => database.close(),
+  }
+}
+
+interface LibsqlStatement extends Statement {
+  raw(): LibsqlStatement
+}
+
+function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
+  return createRequire(import.meta.url)('libsql') as ReturnType<typeof loadLibsql>
+}
+
+/**
+ * Two peculiarities of libsql: a statement that ran with `all` gives `get` its last row once more, so each way has its
+ * own; and statements live until they are collected, so that closing does not remove the -wal file by itself.
+ */
+function connectLibsql(database: Database<LibsqlStatement>): Connection {
+  const firsts = statements((sql) => database.prepare(sql).raw())
+  const lists = statements((sql) => database.prepare(sql).raw())
+  const runs = statements((sql) => database.prepare(sql))
+  return {
+    exec: (sql) => database.exec(sql),
+    first: (sql, parameters = []) => firsts(sql).get(parameters) as SqlRow | undefined,
+    all: (sql, parameters = []) => lists(sql).all(parameters) as SqlRow[],
+    run: (sql, parameters) => Number(runs(sql).run(parameters).changes),
+    close: () => {
+      try {
+        database.exec('PRAGMA journal_mode = DELETE')
+      } catch {
+        // Another process has the file open; the last one to close removes the -wal file.
+      }
+      database.close()
+    },
+  }
+}
+
+function statements<S>(prepare: (sql: string) => S): (sql: string) => S {
+  const prepared = new Map<string, S>()
+  return (sql) => {
+    const known = prepared.get(sql)
+    if (known !== undefined) return known
+    const statement = prepare(sql)
+    prepared.set(sql, statement)
+    return statement
+  }
+}

@@ -1,0 +1,83 @@
+import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { StoreError } from '../base/error.ts'
+import { type Connection, connect } from './sqlite-driver.ts'
+import { foreignMessage, storeError } from './sqlite-error.ts'
+import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite-schema.ts'
+
+export interface SqliteFile {
+  readonly path: string
+  readonly durability: 'process' | 'power'
+  /** How long to wait for other processes, in all. */
+  readonly busyMs: number
+}
+
+/** Opens our database file, or makes one where there is none. Throws StoreError; a file that is not ours stays as it is. */
+export function openFile(file: SqliteFile): Connection {
+  try {
+    prepareFile(file.path)
+    return openConnection(file)
+  } catch (error) {
+    throw storeError(error, file.path)
+  }
+}
+
+function prepareFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    closeSync(openSync(path, 'a', 0o600))
+    return
+  }
+  if (!stat.isFile())
+    throw new StoreError('store', `${path} is not a file; name a file for the store.`, { details: { path } })
+  accessSync(path, constants.R_OK | constants.W_OK)
+  accessSync(dirname(path), constants.W_OK)
+  if (stat.size > 0) requireOurs(path)
+}
+
+/** Looks at the header only: to open a foreign database could already change it. */
+function requireOurs(path: string): void {
+  const header = readHeader(path)
+  const foreign = (why: string): StoreError =>
+    new StoreError('store_foreign_file', foreignMessage(path, why), { details: { path } })
+  if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') throw foreign('is not a SQLite database')
+  if (header.readUInt32BE(68) !== APPLICATION_ID) throw foreign('is the database of another application')
+  requireKnownSchema(path, header.readUInt32BE(60))
+}
+
+function readHeader(path: string): Buffer {
+  const header = Buffer.alloc(100)
+  const descriptor = openSync(path, 'r')
+  try {
+    readSync(descriptor, header, 0, header.length, 0)
+  } finally {
+    closeSync(descriptor)
+  }
+  return header
+}
+
+function requireKnownSchema(path: string, version: number): void {
+  if (version <= MIGRATIONS.length) return
+  const message = `${path} was written by a newer version (schema ${version}; this one knows ${MIGRATIONS.length}). Update this program, or name another path.`
+  throw new StoreError('store_newer_schema', message, { details: { path, version, known: MIGRATIONS.length } })
+}
+
+function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
+  const connection = connect(path)
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
+    // Before the write-ahead log exists, so that it is in the file's own header from the first byte on.
+    if (statSync(path).size === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    connection.exec(`PRAGMA journal_mode = WAL`)
+    connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
+    connection.exec('PRAGMA foreign_keys = ON')
+    requireKnownSchema(path, schemaVersion(connection))
+    migrate(connection)
+    connection.exec('PRAGMA busy_timeout = 20')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}

@@ -1,0 +1,30 @@
+/** Asks every 100 ms whether another process has committed, while somebody wants to know. Keeps no process alive. */
+export function watchFile(version: () => number): { add(changed: () => void): () => void; end(): void } {
+  const watchers = new Set<{ readonly changed: () => void }>()
+  let timer: ReturnType<typeof setInterval> | undefined
+  let known = 0
+  const end = (): void => {
+    clearInterval(timer)
+    timer = undefined
+    watchers.clear()
+  }
+  const look = (): void => {
+    const seen = version()
+    if (seen === known) return
+    known = seen
+    for (const { changed } of [...watchers]) changed()
+  }
+  const add = (changed: () => void): (() => void) => {
+    const watcher = { changed }
+    watchers.add(watcher)
+    if (timer === undefined) {
+      known = version()
+      timer = setInterval(look, 100).unref()
+    }
+    return () => {
+      watchers.delete(watcher)
+      if (watchers.size === 0) end()
+    }
+  }
+  return { add, end }
+}

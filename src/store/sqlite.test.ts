@@ -1,0 +1,369 @@
+import { type SpawnOptions, spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { build } from 'tsdown'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { isLegateError } from '../base/error.ts'
+import { storeConformance } from '../testing/store-conformance.ts'
+import { commitOf, edgeRow, next, nodeRow, placeIn, treeCommit, warningEvent } from '../testing/store-rows.ts'
+import { sqliteStore } from './sqlite.ts'
+import { chainHash, commitTexts } from './sqlite-commit.ts'
+import { type Connection, connect } from './sqlite-driver.ts'
+import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite-schema.ts'
+
+storeConformance({ name: 'sqlite', open: (folder) => sqliteStore(join(folder, 'legate.db')), durable: true, test })
+storeConformance({
+  name: 'sqlite (power)',
+  open: (folder) => sqliteStore({ path: join(folder, 'legate.db'), durability: 'power' }),
+  durable: true,
+  test,
+})
+
+const root = join(import.meta.dirname, '../..')
+/** Inside the package, so that the built files find its dependencies. */
+const built = join(root, 'node_modules/.cache/legate-sqlite-test')
+const place = placeIn('root-a')
+let folder: string
+let path: string
+
+beforeAll(async () => {
+  const entry = { sqlite: 'src/store/sqlite.ts', rows: 'src/testing/store-rows.ts' }
+  await build({
+    cwd: root,
+    entry,
+    outDir: built,
+    format: 'esm',
+    platform: 'node',
+    config: false,
+    dts: false,
+    logLevel: 'silent',
+  })
+})
+afterAll(() => rmSync(built, { recursive: true, force: true }))
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'legate-sqlite-'))
+  path = join(folder, 'legate.db')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+test('a missing folder is made, for the owner only, and nothing but the file is left after closing', async () => {
+  const deep = join(folder, 'a/b/legate.db')
+  const store = sqliteStore(deep)
+  await store.commit(treeCommit('root-a'))
+  expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o700)
+  expect(statSync(deep).mode & 0o777).toBe(0o600)
+  expect(statSync(`${deep}-wal`).mode & 0o777).toBe(0o600)
+
+  await store.close()
+
+  expect(readdirSync(join(folder, 'a/b'))).toEqual(['legate.db'])
+})
+
+test.each([
+  ['a text file', () => writeFileSync(path, 'not a database, but long enough to be one '.repeat(200))],
+  ['a short file', () => writeFileSync(path, '{}')],
+  ['a database without an owner', () => makeDatabase('CREATE TABLE users (id); INSERT INTO users VALUES (1)')],
+  ['a database of another application', () => makeDatabase('PRAGMA application_id = 7; CREATE TABLE users (id)')],
+  ['a database with a write-ahead log', () => makeDatabase('PRAGMA journal_mode = WAL; CREATE TABLE users (id)')],
+])('%s is refused and left as it is', (_, make) => {
+  make()
+  const before = readFileSync(path)
+
+  expect(() => sqliteStore(path)).toThrow(expect.objectContaining({ code: 'store_foreign_file' }))
+
+  expect(messageOfOpening(path)).toContain(path)
+  expect(readFileSync(path).equals(before)).toBe(true)
+  expect(readdirSync(folder)).toEqual(['legate.db'])
+})
+
+test('a file of a newer version is refused and left as it is', () => {
+  makeDatabase(`PRAGMA application_id = ${APPLICATION_ID}; CREATE TABLE future (id); PRAGMA user_version = 99`)
+  const before = readFileSync(path)
+
+  expect(() => sqliteStore(path)).toThrow(expect.objectContaining({ code: 'store_newer_schema' }))
+
+  expect(messageOfOpening(path)).toMatch(/99.*Update this program/)
+  expect(readFileSync(path).equals(before)).toBe(true)
+})
+
+test('a folder, an empty path and :memory: are refused', () => {
+  for (const wrong of [folder, '', ':memory:']) {
+    expect(() => sqliteStore(wrong)).toThrow(expect.objectContaining({ code: 'store' }))
+  }
+  expect(() => sqliteStore(join(import.meta.filename, 'x.db'))).toThrow(expect.objectContaining({ code: 'store' }))
+})
+
+test.each([
+  ['file', 0o400, 0o777],
+  ['folder', 0o600, 0o555],
+  ['unreadable file', 0o000, 0o777],
+])('a read-only %s is told as such', async (_, fileMode, folderMode) => {
+  const store = sqliteStore(path)
+  await store.close()
+  const uid = process.getuid?.() === 0 ? 65534 : (process.getuid?.() ?? 0)
+  chownSync(path, uid, -1)
+  chmodSync(path, fileMode)
+  chmodSync(folder, folderMode)
+
+  const code = `try { sqliteStore(${JSON.stringify(path)}) } catch (error) { console.log(error.code, error.message) }`
+  const said = runChild(code, { uid })
+
+  chmodSync(folder, 0o700)
+  expect(said).toMatch(/^store_readonly .*legate\.db.* permissions/)
+})
+
+test('a full disk refuses the commit whole, and the store goes on when there is room', ({ skip }) => {
+  const disk = join(folder, 'disk')
+  mkdirSync(disk)
+  const mount = ['-Urm', 'sh', '-c', 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', disk]
+  if (spawnSync('unshare', [...mount, 'true']).status !== 0) skip()
+  const code = `
+    import { rmSync, writeFileSync } from 'node:fs'
+    writeFileSync('${disk}/filler', Buffer.alloc(1_000_000))
+    const store = sqliteStore('${disk}/legate.db')
+    await store.commit(treeCommit('root-a'))
+    const codes = new Set()
+    const add = (n) => commitOf('root-a', { bodies: [{ hash: 'h' + n, text: 'x'.repeat(50_000) }], events: [warningEvent(placeIn('root-a'), 'e' + n)] })
+    let accepted = 0
+    for (let n = 0; n < 100; n++) await store.commit(add(n)).then(() => accepted++, (error) => codes.add(error.code))
+    const whole = store.lastSeq('root-a') === accepted && store.body('h99') === undefined
+    rmSync('${disk}/filler')
+    await store.commit(add(100))
+    console.log(JSON.stringify({ codes: [...codes], whole, some: accepted > 0 && accepted < 100, after: store.lastSeq('root-a') - accepted }))
+    await store.close()`
+
+  const said = runChild(code, {}, ['unshare', ...mount])
+
+  expect(JSON.parse(said)).toEqual({ codes: ['store_full'], whole: true, some: true, after: 1 })
+})
+
+test('a lock that is held too long is told as busy, and the loop goes on meanwhile', async () => {
+  const store = sqliteStore({ path, busyMs: 300 })
+  await store.commit(treeCommit('root-a'))
+  const other = connect(path)
+  other.exec('BEGIN IMMEDIATE')
+  let ticks = 0
+  const timer = setInterval(() => ticks++, 10)
+
+  await expect(store.commit(treeCommit('root-b'))).rejects.toMatchObject({ code: 'store_busy', isRetryable: true })
+  expect(ticks).toBeGreaterThan(5)
+  setTimeout(() => other.exec('ROLLBACK'), 100)
+  await store.commit(treeCommit('root-b'))
+
+  clearInterval(timer)
+  other.close()
+  await store.close()
+})
+
+test('kill -9 in the middle of a burst loses nothing that was acknowledged', { timeout: 60_000 }, async () => {
+  const acknowledged: string[] = []
+  for (let round = 0; round < 10; round++) acknowledged.push(...(await writeUntilKilled(round)))
+
+  const store = sqliteStore(path)
+  expect(acknowledged.length).toBeGreaterThan(50)
+  for (const id of acknowledged) {
+    expect(store.node(`${id}-turn-node`)?.version).toBe(2)
+    expect(store.events(id, 0, 9).map(({ seq }) => seq)).toEqual([1, 2])
+  }
+  await store.close()
+  verifyFile()
+})
+
+test('three processes write one tree: every commit arrives once', { timeout: 60_000 }, async () => {
+  const store = sqliteStore(path)
+  await store.commit(treeCommit('root-a', { nodes: [nodeRow(place, 'counter')] }))
+  const code = `
+    const store = sqliteStore(${JSON.stringify(path)})
+    for (let done = 0; done < 100; ) {
+      const node = store.node('counter')
+      const commit = commitOf('root-a', { nodes: [next(node)], events: [warningEvent(placeIn('root-a'), 'x')] })
+      await store.commit(commit).then(() => done++, (error) => { if (error.code !== 'conflict') throw error })
+    }
+    await store.close()`
+
+  const children = await Promise.all([1, 2, 3].map(() => startChild(code).ended))
+
+  expect(children).toEqual([0, 0, 0])
+  expect(store.node('counter')?.version).toBe(301)
+  expect(store.events('root-a', 0, 999).map(({ seq }) => seq)).toEqual(Array.from({ length: 300 }, (_, n) => n + 1))
+  await store.close()
+  verifyFile()
+})
+
+test('the file itself refuses an edge between conversations', async () => {
+  const store = sqliteStore(path)
+  await store.commit(treeCommit('root-a'))
+  await store.commit(treeCommit('root-b'))
+  await store.close()
+  const db = connect(path)
+  db.exec('PRAGMA foreign_keys = ON')
+
+  const add = () =>
+    db.run("INSERT INTO edges VALUES (?, ?, 'sequence', ?, ?)", [
+      'root-a-turn-node',
+      'root-b-turn-node',
+      'root-a',
+      'root-a',
+    ])
+
+  expect(add).toThrow(/FOREIGN KEY/)
+  db.close()
+})
+
+test('the chain of hashes covers rows and events of every commit', async () => {
+  const store = sqliteStore(path)
+  const node = nodeRow(place, 'n-1')
+  const commits = [
+    treeCommit('root-a', {
+      nodes: [node, nodeRow(place, 'n-2', { ordinal: 1 })],
+      events: [warningEvent(place, 'one')],
+    }),
+    commitOf('root-a', { nodes: [next(node)], edges: [edgeRow(place, 'n-1', 'n-2')] }),
+    commitOf('root-a', { events: [warningEvent(place, 'two'), warningEvent(place, 'three')] }),
+  ]
+  let hash = ''
+  for (const commit of commits) {
+    const { digest, events } = commitTexts(commit)
+    hash = chainHash(hash, digest, events)
+    await store.commit(commit)
+  }
+  await store.close()
+
+  expect(verifyFile().get('root-a')).toBe(hash)
+})
+
+test('schema steps are taken one by one, each whole or not at all', () => {
+  const db = connect(path)
+  const one = 'CREATE TABLE one (id TEXT); INSERT INTO one VALUES (1);'
+  migrate(db, [one])
+  expect(schemaVersion(db)).toBe(1)
+
+  const broken = [one, 'CREATE TABLE two (id TEXT);', 'CREATE TABLE three (id TEXT); INSERT INTO nowhere VALUES (1);']
+  expect(() => migrate(db, broken)).toThrow(/nowhere/)
+  expect(schemaVersion(db)).toBe(2)
+  expect(db.all("SELECT name FROM sqlite_schema WHERE name = 'three'")).toEqual([])
+
+  migrate(db, [...broken.slice(0, 2), 'ALTER TABLE one ADD COLUMN more TEXT;'])
+  expect(schemaVersion(db)).toBe(3)
+  expect(db.all('SELECT id, more FROM one')).toEqual([['1', null]])
+  db.close()
+})
+
+test('a file whose schema is older is brought up to date when it is opened', async () => {
+  makeDatabase(`PRAGMA application_id = ${APPLICATION_ID}`)
+  const store = sqliteStore(path)
+
+  await store.commit(treeCommit('root-a'))
+
+  await store.close()
+  const db = connect(path)
+  expect(schemaVersion(db)).toBe(MIGRATIONS.length)
+  db.close()
+})
+
+test('the driver can be chosen, and importing the store loads none', () => {
+  const code = `
+    const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('libsql'))
+    import { createRequire } from 'node:module'
+    const before = loaded()
+    const store = sqliteStore(${JSON.stringify(path)})
+    console.log(before, loaded())`
+  expect(runChild(code, { env: { LEGATE_SQLITE_DRIVER: 'libsql' } }).trim()).toBe('false true')
+
+  const wrong = `try { sqliteStore(${JSON.stringify(path)}) } catch (error) { console.log(error.message) }`
+  expect(runChild(wrong, { env: { LEGATE_SQLITE_DRIVER: 'better' } })).toContain('may be "node" or "libsql"')
+})
+
+function makeDatabase(sql: string): void {
+  const db = connect(path)
+  db.exec(sql)
+  db.close()
+  expect(existsSync(path)).toBe(true)
+}
+
+function messageOfOpening(file: string): string {
+  try {
+    sqliteStore(file)
+  } catch (error) {
+    if (isLegateError(error)) return error.message
+  }
+  return ''
+}
+
+/** Reads the file without the store: nothing is damaged and every tree's chain is right. The last hash of every tree. */
+function verifyFile(): Map<string, string> {
+  const db = connect(path)
+  expect(db.first('PRAGMA integrity_check')).toEqual(['ok'])
+  expect(db.all('PRAGMA foreign_key_check')).toEqual([])
+  const last = verifyChains(db)
+  db.close()
+  return last
+}
+
+function verifyChains(db: Connection): Map<string, string> {
+  const last = new Map<string, string>()
+  for (const [rootId, digest, events, hash] of db.all('SELECT root_id, digest, events, hash FROM commits ORDER BY n')) {
+    const before = last.get(String(rootId)) ?? ''
+    expect(hash).toBe(chainHash(before, String(digest), String(events)))
+    last.set(String(rootId), String(hash))
+  }
+  return last
+}
+
+async function writeUntilKilled(round: number): Promise<string[]> {
+  const code = `
+    import { writeSync } from 'node:fs'
+    const store = sqliteStore(${JSON.stringify(path)})
+    for (let n = 0; ; n++) {
+      const id = 'r${round}-' + n
+      const commit = treeCommit(id, { events: [warningEvent(placeIn(id), 'one')] })
+      await store.commit(commit)
+      await store.commit(commitOf(id, { nodes: [next(commit.nodes[0])], events: [warningEvent(placeIn(id), 'two')] }))
+      writeSync(1, id + '\\n')
+    }`
+  const { child, ended } = startChild(code)
+  const acknowledged: string[] = []
+  const lines = createInterface({ input: child.stdout ?? process.stdin })
+  lines.on('line', (line) => {
+    if (acknowledged.push(line) === 1) setTimeout(() => child.kill('SIGKILL'), 10 + Math.random() * 60)
+  })
+  await ended
+  return acknowledged
+}
+
+const prelude = `import { sqliteStore } from '${built}/sqlite.mjs'
+import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '${built}/rows.mjs'
+`
+
+function startChild(code: string) {
+  const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'inherit'] }
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', prelude + code], { ...options, cwd: built })
+  const ended = new Promise<number | null>((resolve) => {
+    child.on('close', (status) => resolve(status))
+  })
+  return { child, ended }
+}
+
+function runChild(
+  code: string,
+  options: { uid?: number; env?: Record<string, string> },
+  wrapper: string[] = [],
+): string {
+  const [command = '', ...rest] = [...wrapper, process.execPath, '--input-type=module', '--eval', prelude + code]
+  const { env, ...others } = options
+  const done = spawnSync(command, rest, { ...others, cwd: built, env: { ...process.env, ...env }, encoding: 'utf8' })
+  return done.stdout || done.stderr
+}

@@ -1,0 +1,132 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { type } from 'arktype'
+import { agent, type AgentDefinition, DefinitionError, type Schema, SubAgentUnavailable, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { z as z3 } from 'zod3'
+import { openRuntime } from '../support/reading.ts'
+
+const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
+const worker = agent({ name: 'worker', instructions: 'You work.' })
+
+describe('a definition that cannot work is refused with what to do', () => {
+  const good = { name: 'clerk', instructions: 'You file.' }
+
+  test.each<[string, object, RegExp]>([
+    ['no name', { instructions: 'x' }, /no name for an agent/],
+    ['an empty name', { ...good, name: '' }, /no name for an agent/],
+    ['a name with a line break', { ...good, name: 'a\nb' }, /no name for an agent/],
+    ['a name with a slash', { ...good, name: 'a/b' }, /no name for an agent/],
+    ['a name of 129 characters', { ...good, name: 'x'.repeat(129) }, /at most 128/],
+    ['no instructions', { name: 'clerk' }, /needs instructions/],
+    ['a system prompt', { ...good, system: 'x' }, /no "system"\. It has .*instructions/],
+    ['a model that is no model', { ...good, model: {} }, /stream\(request/],
+    ['a model by name', { ...good, model: 'openai/gpt-5' }, /model of "clerk"/],
+    ['a tool that is no tool', { ...good, tools: { search: { execute: () => 1 } } }, /tools\.search is not a tool.*tool\(/],
+    ['a tool name with a space', { ...good, tools: { 'look up': search } }, /"look up" is no name for a tool/],
+    ['a tool name of 65 characters', { ...good, tools: { ['x'.repeat(65)]: search } }, /at most 64/],
+    ['a list of tools', { ...good, tools: [search] }, /tools.*\{ name: tool/],
+    ['a subagent that is no agent', { ...good, subagents: { worker: { name: 'worker' } } }, /subagents\.worker/],
+    ['a subagent that is text', { ...good, subagents: { worker: 'worker' } }, /subagents\.worker/],
+    ['a subagent that is undefined', { ...good, subagents: { worker: undefined } }, /subagents\.worker/],
+    ['settings without an agent', { ...good, subagents: { worker: { description: 'x' } } }, /subagents\.worker/],
+    ['a wrong setting', { ...good, subagents: { worker: { agent: worker, brief: 'none' } } }, /worker has no "brief"/],
+    ['a wrong briefing', { ...good, subagents: { worker: { agent: worker, briefing: 'all' } } }, /briefing.*"all"/],
+    ['a list with something else in it', { ...good, subagents: [worker, search] }, /not an agent/],
+    ['a tool and a subagent of one name', { ...good, tools: { worker: search }, subagents: { worker } }, /Rename one/],
+    ['a zod 3 input', { ...good, input: z3.object({}) }, /"clerk", input: zod 3/],
+    ['a zod 3 output', { ...good, output: z3.object({}) }, /"clerk", output: zod 3/],
+    ['a shape for an input', { ...good, input: { q: z.string() } }, /z\.object/],
+    ['a wrong budget', { ...good, budget: { turn: 3 } }, /"clerk": a budget has turns.*not "turn"/],
+    ['a budget below 1', { ...good, budget: { turns: 0 } }, /budget\.turns must be a whole number of at least 1/],
+    ['a budget in text', { ...good, budget: { turns: '3' } }, /budget\.turns/],
+    ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask and deny, not "allow"/],
+    ['a wrong rule', { ...good, grant: { use: ['tols:search'] } }, /"tols:search" must start with one of tool/],
+    ['null', null as unknown as object, /agent\(\): /],
+    ['nothing', undefined as unknown as object, /agent\(\): /],
+  ])('%s', (_name, definition, message) => {
+    const define = () => agent(definition as AgentDefinition<undefined, undefined>)
+
+    expect(define).toThrow(DefinitionError)
+    expect(define).toThrow(message)
+  })
+})
+
+describe('agentscope 8.1/10 and 15: two subagents with one tool name are refused, never replaced', () => {
+  const twins = [
+    agent({ name: 'Research Agent', instructions: '' }),
+    agent({ name: 'research_agent', instructions: '' }),
+  ] as const
+
+  test('when both derive it', () => {
+    const host = agent({ name: 'host', instructions: '', model: scriptedModel(['hi']), subagents: twins })
+    const runtime = openRuntime()
+
+    for (const attempt of [1, 2]) {
+      const start = () => runtime.run(host, `attempt ${attempt}`)
+      expect(start).toThrow(SubAgentUnavailable)
+      expect(start).toThrow(/"host" has two tools named "call_research_agent"/)
+    }
+    expect(() => openRuntime({ agents: [host] })).toThrow(SubAgentUnavailable)
+  })
+
+  test('when a tool has it', () => {
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel(['hi']),
+      tools: { call_research_agent: search },
+      subagents: [twins[0]],
+    })
+
+    expect(() => openRuntime().run(host, 'go')).toThrow(/two tools named "call_research_agent"/)
+  })
+})
+
+describe('an agent', () => {
+  test('is immutable and shows what it was given', () => {
+    const tools = { search }
+    const clerk = agent({ name: 'clerk', description: 'Files', instructions: 'You file.', tools })
+
+    expect(Object.isFrozen(clerk)).toBe(true)
+    expect(clerk).toMatchObject({ name: 'clerk', description: 'Files', instructions: 'You file.', model: null })
+    expect(clerk.tools.get('search')).toBe(search)
+  })
+
+  test('has a hash that changes with what it is told or may use, and not with the code inside its tools', () => {
+    const base = { name: 'clerk', instructions: 'You file.', tools: { search } } as const
+    const other = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'other code' })
+    const { hash } = agent(base)
+
+    expect(agent(base).hash).toBe(hash)
+    expect(agent({ ...base, tools: { search: other } }).hash).toBe(hash)
+    expect(agent({ ...base, instructions: 'You sort.' }).hash).not.toBe(hash)
+    expect(agent({ ...base, tools: { find: search } }).hash).not.toBe(hash)
+    expect(agent({ ...base, grant: { deny: ['tool:search'] } }).hash).not.toBe(hash)
+    expect(agent({ ...base, output: z.object({ a: z.string() }) }).hash).not.toBe(hash)
+    expect(agent({ ...base, subagents: { worker } }).hash).not.toBe(hash)
+  })
+
+  test.each<[string, Schema]>([
+    ['zod 4', z.object({ topic: z.string().min(3) })],
+    ['valibot', toStandardJsonSchema(v.object({ topic: v.pipe(v.string(), v.minLength(3)) }))],
+    ['arktype', type({ topic: 'string>=3' })],
+    ['JSON Schema', { type: 'object', properties: { topic: { type: 'string', minLength: 3 } }, required: ['topic'] }],
+  ])('takes an input and an output of %s', async (_name, schema) => {
+    const model = scriptedModel(['{"topic":"HTTP/3"}'])
+    const clerk = agent({ name: 'clerk', instructions: '', model, input: schema, output: schema })
+
+    const outcome = await openRuntime().run(clerk, { topic: 'QUIC' }).result
+
+    expect(outcome).toMatchObject({ status: 'completed', output: { topic: 'HTTP/3' } })
+    expect(model.requests[0]?.outputSchema).toMatchObject({ properties: { topic: { minLength: 3 } } })
+    expect(model.requests[0]?.messages.at(-1)).toEqual({ role: 'user', content: '{"topic":"QUIC"}' })
+  })
+})
+
+test('createRuntime refuses a wrong grant and a wrong budget', () => {
+  expect(() => openRuntime({ grant: { use: ['everything'] } })).toThrow(DefinitionError)
+  expect(() => openRuntime({ budget: { turns: -1 } })).toThrow(/createRuntime: budget\.turns/)
+})

@@ -1,0 +1,231 @@
+import { agent, createRuntime, InputError, memoryStore, NotFoundError, RunError, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { eventsOf, gate, openRuntime, rolesIn } from '../support/reading.ts'
+
+const anything = { type: 'object' } as const
+
+describe('agentscope 8.2/35: one definition, run in any way', () => {
+  const Topic = z.object({ topic: z.string().min(3) })
+  const Findings = z.object({ findings: z.array(z.string()) })
+
+  test('generate gives the outcome of a run that completed', async () => {
+    const model = scriptedModel(['{"findings":["fast"]}'])
+    const researcher = agent({ name: 'researcher', instructions: 'Go.', model, input: Topic, output: Findings })
+
+    const outcome = await researcher.generate({ topic: 'QUIC' })
+
+    expect(outcome).toMatchObject({
+      status: 'completed',
+      output: { findings: ['fast'] },
+      text: '{"findings":["fast"]}',
+      error: null,
+      modelCalls: 1,
+      toolCalls: 0,
+      children: 0,
+      retryable: false,
+      advice: null,
+      uncertain: [],
+    })
+  })
+
+  test('generate throws a RunError with the outcome of any other', async () => {
+    const model = scriptedModel([{ text: 'I had begun', error: new Error('quota exceeded') }])
+    const researcher = agent({ name: 'researcher', instructions: 'Go.', model })
+
+    const error = await researcher.generate('QUIC').catch((thrown: unknown) => thrown)
+
+    expect(error).toBeInstanceOf(RunError)
+    expect(error).toMatchObject({ code: 'run', isRetryable: true })
+    expect((error as RunError).message).toMatch(/ended failed: quota exceeded/)
+    expect((error as RunError).outcome).toMatchObject({ status: 'failed', text: 'I had begun', output: null })
+  })
+
+  test('stream gives a run: its events and its result', async () => {
+    const model = scriptedModel([{ chunks: ['one ', 'two'] }])
+    const run = agent({ name: 'counter', instructions: '', model }).stream('count')
+
+    const events = await eventsOf(run)
+
+    expect(events.map(({ type }) => type)).toEqual([
+      ...['run-start', 'message', 'text-delta', 'text-delta', 'usage', 'message', 'run-end'],
+    ])
+    expect(await run.result).toMatchObject({ status: 'completed', text: 'one two', output: null })
+  })
+
+  test('runtime.run gives the same, and the result of a run that did not complete resolves too', async () => {
+    const model = scriptedModel([{ error: new Error('no') }])
+
+    const outcome = await openRuntime().run(agent({ name: 'counter', instructions: '', model }), 'count').result
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model', message: 'no' } })
+  })
+
+  test('the result may be awaited again and again, late and by many', async () => {
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scriptedModel(['x']) }), 'go')
+
+    const [first, second] = await Promise.all([run.result, run.result])
+
+    expect(first).toBe(second)
+    expect(await run.result).toBe(first)
+  })
+
+  test('attach gives a handle for a run by its id, while it runs and when it is over', async () => {
+    const open = gate()
+    const model = scriptedModel(async () => {
+      await open.opened
+      return 'done'
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(agent({ name: 'a', instructions: '', model }), 'go')
+    await nextEvent(run)
+    const early = runtime.attach(run.id)
+    open.open()
+
+    expect(await early.result).toMatchObject({ status: 'completed', text: 'done', runId: run.id })
+    expect(await runtime.attach(run.id).result).toMatchObject({ text: 'done' })
+    expect((await eventsOf(runtime.attach(run.id))).at(-1)?.type).toBe('run-end')
+    expect(early.conversationId).toBe(run.conversationId)
+  })
+
+  test('attach refuses an id that is no run', () => {
+    expect(() => openRuntime().attach('nope')).toThrow(NotFoundError)
+  })
+
+  test('resume goes on with what a closed runtime left, and gives those runs', async () => {
+    const store = memoryStore()
+    const keptOpen = { ...store, close: async () => undefined }
+    const entered = gate()
+    const held = scriptedModel(async () => {
+      entered.open()
+      return new Promise<never>(() => undefined)
+    })
+    const first = createRuntime({ store: keptOpen, engine: { graceMs: 20 } })
+    const run = first.run(agent({ name: 'a', instructions: 'same', model: held }), 'go')
+    await entered.opened
+    await first.close()
+    const live = agent({ name: 'a', instructions: 'same', model: scriptedModel(['went on']) })
+    const second = openRuntime({ store, agents: [live] })
+
+    const open = await second.resume()
+
+    expect(open.map(({ id }) => id)).toEqual([run.id])
+    expect(await open[0]?.result).toMatchObject({ status: 'completed', text: 'went on' })
+    expect(await second.resume()).toEqual([])
+  })
+})
+
+describe('an input that is wrong', () => {
+  const Topic = z.object({ topic: z.string().min(3) })
+
+  test.each([[{ topic: 'a' }], [{}], [null], ['topic']])(
+    'as %j is an InputError with the issues; nothing is recorded and no model is called',
+    async (input) => {
+      const model = scriptedModel([])
+      const researcher = agent({ name: 'researcher', instructions: '', model, input: Topic })
+      const runtime = openRuntime()
+
+      const run = runtime.run(researcher, input as never)
+
+      await expect(run.result).rejects.toThrow(InputError)
+      await expect(run.result).rejects.toThrow(/The input of "researcher" is wrong/)
+      await expect(eventsOf(run)).rejects.toThrow(InputError)
+      await expect(researcher.generate(input as never)).rejects.toThrow(InputError)
+      expect(runtime.store.roots({ limit: 10 })).toEqual([])
+      expect(() => runtime.attach(run.id)).toThrow(NotFoundError)
+      expect(model.requests).toHaveLength(0)
+    },
+  )
+
+  test.each([[''], ['  \n'], [7], [undefined], [{ message: 'hi' }]])(
+    'for an agent without an input schema, as %j',
+    async (input) => {
+      const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
+
+      await expect(openRuntime().run(clerk, input as never).result).rejects.toThrow(/give it a text/)
+    },
+  )
+
+  test('that nobody awaits does not end the process', async () => {
+    const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+
+    openRuntime().run(clerk, '')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+  })
+
+  test('agentscope 8.2/41: dates and defaults of an input reach the model as JSON', async () => {
+    const model = scriptedModel(['ok'])
+    const input = z.object({ at: z.iso.date().transform((text) => new Date(text)), n: z.number().default(3) })
+    const clerk = agent({ name: 'clerk', instructions: '', model, input })
+
+    await openRuntime().run(clerk, { at: '2030-01-02' }).result
+
+    expect(model.requests[0]?.messages.at(-1)?.content).toBe('{"at":"2030-01-02T00:00:00.000Z","n":3}')
+  })
+})
+
+describe('a conversation goes on', () => {
+  test('with what was said before, and a turn at a time', async () => {
+    const model = scriptedModel([{ text: 'Hello Ann.', delayMs: 20 }, 'You are Ann.'])
+    const clerk = agent({ name: 'clerk', instructions: 'Be kind.', model })
+    const runtime = openRuntime()
+
+    const first = runtime.run(clerk, 'I am Ann.')
+    await nextEvent(first)
+    const second = runtime.run(clerk, 'Who am I?', { conversationId: first.conversationId })
+
+    expect(await second.result).toMatchObject({ text: 'You are Ann.', modelCalls: 1 })
+    expect(await first.result).toMatchObject({ text: 'Hello Ann.' })
+    expect(model.requests[1]?.messages).toEqual([
+      { role: 'system', content: 'Be kind.' },
+      { role: 'user', content: 'I am Ann.' },
+      { role: 'assistant', content: 'Hello Ann.', calls: [] },
+      { role: 'user', content: 'Who am I?' },
+    ])
+  })
+
+  test('but not in one that is not there', async () => {
+    const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
+
+    const run = openRuntime().run(clerk, 'hi', { conversationId: '01890000-0000-7000-8000-000000000000' })
+
+    await expect(run.result).rejects.toThrow(NotFoundError)
+  })
+
+  test('agentscope 8.6/88: after a cancelled turn, and no call is left without a result', async () => {
+    const entered = gate()
+    const stuck = tool({
+      description: 'Stuck',
+      inputSchema: anything,
+      execute: () => {
+        entered.open()
+        return new Promise<never>(() => undefined)
+      },
+    })
+    const model = scriptedModel([{ calls: [{ name: 'stuck', input: {} }] }, 'fine'])
+    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { stuck } })
+    const runtime = openRuntime()
+    const first = runtime.run(clerk, 'go')
+    await entered.opened
+    await first.cancel()
+    await first.result
+
+    const second = await runtime.run(clerk, 'again', { conversationId: first.conversationId }).result
+
+    expect(second).toMatchObject({ status: 'completed', text: 'fine' })
+    const roles = rolesIn(model.requests[1])
+    expect(roles.slice(0, 4)).toEqual(['user', 'assistant', 'tool', 'user'].toSpliced(3, 1, roles[3] ?? ''))
+    expect(roles.at(-1)).toBe('user')
+  })
+})
+
+async function nextEvent(events: AsyncIterable<unknown>): Promise<void> {
+  for await (const _event of events) return
+}

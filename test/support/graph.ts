@@ -1,0 +1,129 @@
+import { type Claim, planClaim } from '../../src/graph/claim.ts'
+import type { CommitKind } from '../../src/graph/commit.ts'
+import type { Draft } from '../../src/graph/draft.ts'
+import type { NodeEnd } from '../../src/graph/end-node.ts'
+import { type KindFlags, withKinds } from '../../src/graph/kinds.ts'
+import { type Mutation, planMutate } from '../../src/graph/mutate.ts'
+import { planResult } from '../../src/graph/result.ts'
+import type { Id, Node, Turn, TurnLimits } from '../../src/graph/rows.ts'
+import { planSay } from '../../src/graph/say.ts'
+import { Ledger } from '../../src/store/ledger.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
+
+export const LIMITS: TurnLimits = {
+  turns: 25,
+  toolCalls: 100,
+  children: 10,
+  concurrency: 10,
+  depth: 3,
+  wallMs: 60_000,
+}
+
+export interface GraphOptions {
+  readonly kinds?: Readonly<Record<string, Partial<KindFlags>>>
+  readonly clock?: FakeClock
+  readonly engineId?: Id
+}
+
+/** The graph without an engine: a test takes its steps one by one, in the name of one engine. */
+export class Graph {
+  readonly store: Store
+  readonly clock: FakeClock
+  readonly engineId: Id
+  private readonly ledger: Ledger
+  private ids = 0
+  private free = 0
+
+  constructor(store: Store, { kinds = {}, clock = fakeClock(), engineId = 'engine-1' }: GraphOptions = {}) {
+    this.store = store
+    this.clock = clock
+    this.engineId = engineId
+    const claims = {
+      engineId,
+      take: () => this.free-- > 0,
+      giveBack: (taken: number) => {
+        this.free += taken
+      },
+    }
+    this.ledger = new Ledger({
+      store,
+      clock,
+      kinds: withKinds(kinds),
+      listener: { claims: () => (this.free > 0 ? claims : null), committed: () => undefined },
+    })
+  }
+
+  async commit<T>(kind: CommitKind, rootId: Id, plan: (draft: Draft) => T): Promise<T> {
+    return this.ledger.commit({ kind, rootId, plan })
+  }
+
+  /** A turn of one user_message and one pending agent_message. */
+  say(text: string, { conversationId = this.id(), limits = LIMITS } = {}): Promise<Turn> {
+    const conversation = { id: conversationId, agent: { name: 'agent', hash: 'h' }, ceiling: [] }
+    const request = {
+      turnId: this.id(),
+      nodeIds: [this.id(), this.id()],
+      input: text,
+      content: text,
+      briefing: null,
+      limits,
+      deadline: null,
+      mayStart: true,
+    }
+    return this.commit('say', conversationId, (draft) => planSay(draft, conversation, request))
+  }
+
+  /** An empty conversation to put nodes into by hand: its first turn has ended. */
+  async conversation(): Promise<Id> {
+    const turn = await this.say('begin')
+    await this.end(await this.claim(turn.entryNodeId), { state: 'finished', output: { content: 'ready' } })
+    return turn.conversationId
+  }
+
+  mutate<T>(conversationId: Id, change: (mutation: Mutation) => T, turnId?: Id): Promise<T> {
+    const scope = { conversationId, limits: LIMITS, ...(turnId === undefined ? {} : { turnId }) }
+    return this.commit('mutate', conversationId, (draft) => planMutate(draft, scope, change))
+  }
+
+  /** Claims one runnable node for this graph's engine; undefined when it could not be had. */
+  async tryClaim(nodeId: Id): Promise<Claim | undefined> {
+    const rootId = this.node(nodeId).rootId
+    this.free = 1
+    const started = await this.commit('claim', rootId, (draft) => {
+      planClaim(draft, [nodeId])
+      return draft.started
+    })
+    this.free = 0
+    const node = started[0]
+    return node && { nodeId: node.id, engineId: this.engineId, epoch: node.epoch }
+  }
+
+  async claim(nodeId: Id): Promise<Claim> {
+    const claim = await this.tryClaim(nodeId)
+    if (claim === undefined) throw new Error(`${nodeId} is not runnable: ${JSON.stringify(this.node(nodeId))}`)
+    return claim
+  }
+
+  end(claim: Claim, end: NodeEnd): Promise<boolean> {
+    return this.commit('result', this.node(claim.nodeId).rootId, (draft) => planResult(draft, claim, end))
+  }
+
+  node(id: Id): Node {
+    const node = this.store.node(id)
+    if (node === undefined) throw new Error(`there is no node ${id}`)
+    return node
+  }
+
+  turn(id: Id): Turn {
+    const turn = this.store.turn(id)
+    if (turn === undefined) throw new Error(`there is no turn ${id}`)
+    return turn
+  }
+
+  /** Distinct and in order; not random, so that a failure can be read. */
+  id(): Id {
+    this.ids++
+    return `01900000-0000-7000-8000-${String(this.ids).padStart(12, '0')}`
+  }
+}

@@ -1,0 +1,99 @@
+import type { EngineRow } from '../../src/graph/rows.ts'
+import { createRuntime, type Runtime, type RuntimeOptions } from '../../src/runtime.ts'
+import type { Store } from '../../src/store/store.ts'
+import type { Rows } from './stores.ts'
+
+/** A runtime with a store handle of its own, as a process has it, that can be killed or frozen. */
+export interface Process {
+  readonly runtime: Runtime
+  readonly store: Store
+  /** Nothing it writes arrives any more, and its engine row proves that it is gone: what `kill -9` leaves behind. */
+  kill(): Promise<void>
+  /** Nothing it writes arrives until `thaw`: the process is stopped, or its machine sleeps. */
+  freeze(): void
+  thaw(): void
+}
+
+export type ProcessOptions = Omit<RuntimeOptions, 'store'> & { readonly store?: (store: Store) => Store }
+
+/** Quick enough for tests that run on the computer's clock. */
+export const QUICK = { sweepMs: 20, graceMs: 200 } as const
+
+export function startProcess(rows: Rows, { store: wrap = (store) => store, ...options }: ProcessOptions = {}): Process {
+  const inner = wrap(rows.open())
+  const engines = new Set<string>()
+  let gate: Gate | undefined
+  const store: Store = {
+    ...inner,
+    commit: async (commit) => {
+      if (gate !== undefined) await gate.opened
+      for (const { id } of commit.engines) engines.add(id)
+      await inner.commit(commit)
+    },
+  }
+  return {
+    runtime: createRuntime({ ...options, engine: { ...QUICK, ...options.engine }, store }),
+    store,
+    kill: async () => {
+      gate = makeGate()
+      for (const id of engines) await markDead(inner, inner.engine(id))
+    },
+    freeze: () => {
+      gate = makeGate()
+    },
+    thaw: () => {
+      const closed = gate
+      gate = undefined
+      closed?.open()
+    },
+  }
+}
+
+/** The engine's row says another start of its process than the pid has now: the process is proven dead. */
+async function markDead(store: Store, row: EngineRow | undefined): Promise<void> {
+  if (row === undefined) return
+  const engines = [{ ...row, version: row.version + 1, processStart: 'before' }]
+  await store.commit({ ...NOTHING, engines })
+}
+
+const NOTHING: Parameters<Store['commit']>[0] = {
+  kind: 'lease',
+  at: 0,
+  rootId: null,
+  conversations: [],
+  turns: [],
+  nodes: [],
+  edges: [],
+  links: [],
+  bodies: [],
+  engines: [],
+  dropEngines: [],
+  blocks: [],
+  dropBlocks: [],
+  events: [],
+}
+
+/** Something to wait for that a test decides. */
+export interface Gate {
+  readonly opened: Promise<void>
+  open(): void
+}
+
+export function makeGate(): Gate {
+  let open: () => void = () => undefined
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
+
+/** Waits until `check` gives something, and says what was waited for when it does not. */
+export async function until<T>(what: string, check: () => T | undefined | false, timeoutMs = 5_000): Promise<T> {
+  const giveUpAt = performance.now() + timeoutMs
+  for (;;) {
+    const found = check()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > giveUpAt) throw new Error(`waited ${timeoutMs} ms for: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}

@@ -1,0 +1,65 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { memoryStore } from '../../src/store/memory.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import type { Store } from '../../src/store/store.ts'
+
+/** The same rows for any number of processes: each opens a store of its own on them. */
+export interface Rows {
+  open(): Store
+  /** Throws everything away. */
+  drop(): Promise<void>
+}
+
+export const stores: readonly (readonly [name: string, create: () => Rows])[] = [
+  ['memory', memoryRows],
+  ['sqlite', sqliteRows],
+]
+
+/** Rows in memory behind handles that know nothing of each other but what is committed. */
+export function memoryRows(): Rows {
+  const store = memoryStore({ keep: 1_000_000 })
+  const watchers = new Map<object, Set<() => void>>()
+  return {
+    open: () => {
+      const own = new Set<() => void>()
+      watchers.set(own, own)
+      return {
+        ...store,
+        shared: true,
+        commit: async (commit) => {
+          await store.commit(commit)
+          for (const others of watchers.values()) {
+            if (others !== own) for (const changed of others) setImmediate(changed)
+          }
+        },
+        watch: (changed) => {
+          own.add(changed)
+          return () => own.delete(changed)
+        },
+        close: async () => {
+          own.clear()
+          watchers.delete(own)
+        },
+      }
+    },
+    drop: () => store.close(),
+  }
+}
+
+function sqliteRows(): Rows {
+  const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
+  const opened: Store[] = []
+  return {
+    open: () => {
+      const store = sqliteStore(path.join(folder, 'rows.db'))
+      opened.push(store)
+      return store
+    },
+    drop: async () => {
+      for (const store of opened) await store.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,155 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { type } from 'arktype'
+import { agent, DefinitionError, type Schema, type StandardSchema, type Tool, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import * as v from 'valibot'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { z as z3 } from 'zod3'
+import { openRuntime, resultIn } from '../support/reading.ts'
+
+const handWritten: StandardSchema<{ city: string }> = {
+  '~standard': {
+    version: 1,
+    vendor: 'own',
+    validate: (value) => {
+      const city: unknown = Object(value)['city']
+      if (typeof city === 'string' && city.length >= 3) return { value: { city } }
+      return { issues: [{ message: 'must be at least 3 letters', path: ['city'] }] }
+    },
+    jsonSchema: {
+      input: () => ({ type: 'object', properties: { city: { type: 'string', minLength: 3 } }, required: ['city'] }),
+      output: () => ({ type: 'object' }),
+    },
+  },
+}
+
+const schemas: [string, Schema<{ city: string }>][] = [
+  ['zod 4', z.object({ city: z.string().min(3) })],
+  ['valibot', toStandardJsonSchema(v.object({ city: v.pipe(v.string(), v.minLength(3)) }))],
+  ['arktype', type({ city: 'string>=3' })],
+  ['a Standard Schema written by hand', handWritten],
+  [
+    'raw JSON Schema',
+    { type: 'object', properties: { city: { type: 'string', minLength: 3 } }, required: ['city'] } as Schema<never>,
+  ],
+]
+
+describe.each(schemas)('peers 6/2: a tool with %s', (_name, inputSchema) => {
+  const lookUp = tool({ description: 'Population', inputSchema, execute: (input) => ({ got: input as { city: string } }) })
+
+  test('shows the model exactly its fields', async () => {
+    const model = scriptedModel(['done'])
+
+    await openRuntime().run(agent({ name: 'clerk', instructions: '', model, tools: { lookUp } }), 'go').result
+
+    const [offered] = model.requests[0]?.tools ?? []
+    expect(offered).toMatchObject({ name: 'lookUp', description: 'Population' })
+    expect(offered?.inputSchema).toMatchObject({
+      type: 'object',
+      properties: { city: { type: 'string', minLength: 3 } },
+      required: ['city'],
+    })
+  })
+
+  test('gets what fits', async () => {
+    const said = await resultOf(lookUp, { city: 'Oslo' })
+
+    expect(said).toBe('{"got":{"city":"Oslo"}}')
+  })
+
+  test.each([[{ city: 'X' }], [{}], [{ city: 7 }], ['"Oslo"'], [null], [['Oslo']]])(
+    'answers the arguments %j with what is wrong, and is not run',
+    async (input) => {
+      let runs = 0
+      const counted = tool({ description: 'Population', inputSchema, execute: () => ++runs })
+
+      const said = await resultOf(counted, input)
+
+      expect(said).toMatch(/^The arguments of it are wrong\. ./)
+      expect(runs).toBe(0)
+    },
+  )
+})
+
+test('a transform and a default of the schema reach execute', async () => {
+  const add = tool({
+    description: 'Adds',
+    inputSchema: z.object({ a: z.string().transform(Number), b: z.number().default(40) }),
+    execute: ({ a, b }) => a + b,
+  })
+
+  expect(await resultOf(add, { a: '2' })).toBe('42')
+})
+
+test('extra arguments are dropped or refused as the schema says (agentscope 8.2/34)', async () => {
+  const echo = (inputSchema: Schema) => tool({ description: 'Echo', inputSchema, execute: (input) => input as string })
+  const input = { q: 'a', constructor: 'x', _host: 'x' }
+
+  expect(await resultOf(echo(z.object({ q: z.string() })), input)).toBe('{"q":"a"}')
+  expect(await resultOf(echo(z.strictObject({ q: z.string() })), input)).toContain('"constructor"')
+})
+
+test('a schema that checks asynchronously is awaited', async () => {
+  const slow = tool({
+    description: 'Slow',
+    inputSchema: z.object({ q: z.string().refine(async (q) => q !== 'bad', { message: 'is bad' }) }),
+    execute: ({ q }) => q,
+  })
+
+  expect(await resultOf(slow, { q: 'good' })).toBe('good')
+  expect(await resultOf(slow, { q: 'bad' })).toContain('q: is bad')
+})
+
+describe('a definition that cannot work is refused with what to do', () => {
+  const good = { description: 'Echo', inputSchema: { type: 'object' }, execute: () => 1 }
+
+  test.each<[string, object, RegExp]>([
+    ['no description', { ...good, description: undefined }, /needs a description/],
+    ['no execute', { ...good, execute: undefined }, /needs execute\(input, context\)/],
+    ['an execute that is no function', { ...good, execute: 'rm -rf' }, /needs execute/],
+    ['no inputSchema', { ...good, inputSchema: undefined }, /needs an inputSchema.*\{ type: "object" \}/],
+    ['the word parameters', { ...good, parameters: {} }, /no "parameters"\. It has .*inputSchema/],
+    ['a name', { ...good, name: 'x' }, /no "name"/],
+    ['a wrong effect', { ...good, effect: 'readonly' }, /"pure", "idempotent" or "effectful", not "readonly"/],
+    ['a timeout of zero', { ...good, timeoutMs: 0 }, /timeoutMs/],
+    ['a timeout that is no number', { ...good, timeoutMs: '5s' }, /timeoutMs/],
+    ['a timeout that is not a number', { ...good, timeoutMs: Number.NaN }, /timeoutMs/],
+    ['a zod 3 schema', { ...good, inputSchema: z3.object({ q: z3.string() }) }, /zod 3 .*upgrade to zod 4/],
+    ['a bare valibot schema', { ...good, inputSchema: v.object({ q: v.string() }) }, /toStandardJsonSchema/],
+    ['a zod shape', { ...good, inputSchema: { q: z.string() } }, /this is a shape.*z\.object/],
+    ['a string for a schema', { ...good, inputSchema: 'q: string' }, /not a schema/],
+    ['a zod 3 outputSchema', { ...good, outputSchema: z3.string() }, /outputSchema.*zod 3/],
+    ['null', null as unknown as object, /tool\(\): /],
+    ['a function', (() => 1) as unknown as object, /tool\(\): /],
+  ])('%s', (_name, definition, message) => {
+    const define = () => tool(definition as typeof good)
+
+    expect(define).toThrow(DefinitionError)
+    expect(define).toThrow(message)
+  })
+
+  test('a schema that no JSON Schema can express is refused when its agent is run or registered', () => {
+    const model = scriptedModel([])
+    const when = tool({ description: 'When', inputSchema: z.object({ at: z.date() }), execute: () => 1 })
+    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { when } })
+
+    expect(() => openRuntime({ agents: [clerk] })).toThrow(DefinitionError)
+    expect(() => openRuntime().run(clerk, 'go')).toThrow(/Date/)
+    expect(model.requests).toHaveLength(0)
+  })
+})
+
+test('a tool is immutable', () => {
+  const echo = tool({ description: 'Echo', inputSchema: { type: 'object' }, execute: () => 1 })
+
+  expect(() => Object.assign(echo, { execute: () => 2 })).toThrow(TypeError)
+})
+
+/** Calls the tool once through an agent; what the model reads as the result. */
+async function resultOf(it: Tool<never, unknown>, input: unknown): Promise<string> {
+  const model = scriptedModel([{ calls: [{ name: 'it', input: input as never }] }, 'done'])
+  const outcome = await openRuntime().run(agent({ name: 'clerk', instructions: '', model, tools: { it } }), 'go').result
+  expect(outcome.status).toBe('completed')
+  return resultIn(model.requests[1])
+}

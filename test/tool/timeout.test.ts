@@ -1,0 +1,179 @@
+import { agent, isLegateError, tool } from 'legate'
+import { type ScriptedModel, scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { gate, openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
+
+const anything = { type: 'object' } as const
+const stuck = () => new Promise<never>(() => undefined)
+
+function clerk(model: ScriptedModel, tools: Parameters<typeof agent>[0]['tools']) {
+  return agent({ name: 'clerk', instructions: '', model, tools: tools ?? {} })
+}
+
+describe('a tool that takes too long', () => {
+  test.each(['pure', 'idempotent'] as const)(
+    'is not waited for although it ignores its signal, and may be called again when it is %s',
+    async (effect) => {
+      const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+      const it = tool({ description: 'It', inputSchema: anything, effect, timeoutMs: 40, execute: stuck })
+      const start = Date.now()
+
+      const outcome = await openRuntime().run(clerk(model, { it }), 'go').result
+
+      expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
+      expect(resultIn(model.requests[1])).toBe('Error: the call took longer than 40 ms and was stopped.')
+      expect(resultsIn(model.requests[1])[0]?.isError).toBe(true)
+      expect(Date.now() - start).toBeLessThan(1_000)
+    },
+  )
+
+  test('must be checked before it is called again when it is effectful, as it is unless it says otherwise', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+    const it = tool({ description: 'It', inputSchema: anything, timeoutMs: 40, execute: stuck })
+
+    await openRuntime().run(clerk(model, { it }), 'go').result
+
+    expect(resultIn(model.requests[1])).toBe(
+      'Error: the call took longer than 40 ms and was stopped. It may or may not have taken effect: check before you call it again.',
+    )
+  })
+
+  test('has its signal aborted with the reason, and what it gives afterwards changes nothing', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+    const aborted = gate<unknown>()
+    const it = tool({
+      description: 'It',
+      inputSchema: anything,
+      timeoutMs: 40,
+      execute: (_input, { signal }) =>
+        new Promise<string>((resolve) => {
+          signal.addEventListener('abort', () => {
+            aborted.open(signal.reason)
+            setTimeout(resolve, 20, 'too late')
+          })
+        }),
+    })
+    const runtime = openRuntime()
+
+    const run = runtime.run(clerk(model, { it }), 'go')
+    const outcome = await run.result
+    await new Promise((resolve) => setTimeout(resolve, 60))
+
+    expect(isLegateError(await aborted.opened, 'aborted')).toBe(true)
+    expect(outcome.status).toBe('completed')
+    expect(taskOf(runtime, run).output.content).toMatch(/^Error: the call took longer/)
+  })
+
+  test('does not hold up the others of its message', async () => {
+    const calls = ['it', 'quick'].map((name) => ({ name, input: {} }))
+    const model = scriptedModel([{ calls }, 'done'])
+    const it = tool({ description: 'It', inputSchema: anything, timeoutMs: 40, execute: stuck })
+    const quick = tool({ description: 'Quick', inputSchema: anything, execute: () => 'quick' })
+
+    await openRuntime().run(clerk(model, { it, quick }), 'go').result
+
+    expect(resultsIn(model.requests[1]).map(({ content }) => String(content).slice(0, 9))).toEqual(['Error: th', 'quick'])
+  })
+
+  test('is told apart from a tool that throws because of its own timeout', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+    const it = tool({
+      description: 'It',
+      inputSchema: anything,
+      execute: () => Promise.reject(new DOMException('The fetch timed out', 'TimeoutError')),
+    })
+
+    await openRuntime().run(clerk(model, { it }), 'go').result
+
+    expect(resultIn(model.requests[1])).toBe('Error: The fetch timed out')
+  })
+})
+
+describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => {
+  test('aborts the tool, calls no model again and keeps what was said', async () => {
+    const entered = gate()
+    const heard = gate<boolean>()
+    const it = tool({
+      description: 'It',
+      inputSchema: anything,
+      execute: (_input, { signal }) => {
+        signal.addEventListener('abort', () => heard.open(true))
+        entered.open()
+        return stuck()
+      },
+    })
+    const model = scriptedModel([{ text: 'Let me look.', calls: [{ name: 'it', input: {} }] }])
+    const runtime = openRuntime()
+    const run = runtime.run(clerk(model, { it }), 'go')
+    await entered.opened
+    const start = Date.now()
+
+    await run.cancel('enough')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({
+      status: 'cancelled',
+      error: { code: 'cancelled', message: 'enough' },
+      text: 'Let me look.',
+    })
+    expect(await heard.opened).toBe(true)
+    expect(taskOf(runtime, run).state).toBe('stopped')
+    expect(model.requests).toHaveLength(1)
+    expect(Date.now() - start).toBeLessThan(1_000)
+  })
+
+  test('by its abortSignal ends the same way', async () => {
+    const entered = gate()
+    const it = tool({
+      description: 'It',
+      inputSchema: anything,
+      execute: () => {
+        entered.open()
+        return stuck()
+      },
+    })
+    const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }])
+    const controller = new AbortController()
+    const run = openRuntime().run(clerk(model, { it }), 'go', { abortSignal: controller.signal })
+    await entered.opened
+
+    controller.abort(new Error('the user left'))
+
+    expect(await run.result).toMatchObject({ status: 'cancelled', error: { message: 'the user left' } })
+  })
+})
+
+test('a tool knows its call: key, node, attempt; its progress is seen by readers and never by the model', async () => {
+  const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+  const contexts: object[] = []
+  const it = tool({
+    description: 'It',
+    inputSchema: anything,
+    execute: (_input, { idempotencyKey, node, progress, signal, logger }) => {
+      progress('half way', { percent: 50 })
+      progress('nearly')
+      logger.debug('not printed')
+      contexts.push({ idempotencyKey, node, aborted: signal.aborted })
+      return 'ok'
+    },
+  })
+  const runtime = openRuntime()
+  const run = runtime.run(clerk(model, { it }), 'go')
+  const seen: unknown[] = []
+
+  for await (const event of run) if (event.type === 'progress') seen.push([event.message, event.data, event.nodeId])
+
+  const task = taskOf(runtime, run)
+  expect(contexts).toEqual([
+    {
+      idempotencyKey: task.id,
+      node: { id: task.id, conversationId: run.conversationId, turnId: run.id, attempt: 1 },
+      aborted: false,
+    },
+  ])
+  expect(seen).toEqual([
+    ['half way', { percent: 50 }, task.id],
+    ['nearly', null, task.id],
+  ])
+  expect(JSON.stringify(model.requests)).not.toContain('half way')
+})
