@@ -8,20 +8,24 @@ import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
 const MANY = 100_000
 
 /** A scripted model asks the shared brain what to say. */
-function model(brain, role, wholeStream) {
+function model(brain, role) {
   return {
     id: `bench/${role}`,
     async *stream(request) {
       const decision = await brain.think(role, view(request.messages))
-      if (decision.kind === 'stream') yield* deltas(decision.count, wholeStream)
+      if (decision.kind === 'stream') yield* deltas(decision.count)
       else if (decision.kind === 'text') yield { type: 'text-delta', text: decision.text }
       else for (const call of callsOf(decision)) yield call
-      yield { type: 'finish', reason: 'stop', usage: USAGE }
+      yield FINISH
     },
   }
 }
 
-const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+const FINISH = {
+  type: 'finish',
+  reason: 'stop',
+  usage: { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 },
+}
 
 function view(messages) {
   let at = messages.length - 1
@@ -100,7 +104,8 @@ function pair(brain, subTools) {
     name: 'host',
     instructions: 'You delegate.',
     model: model(brain, 'host'),
-    subagents: { sub },
+    // The other frameworks tell a child its task and nothing else.
+    subagents: { sub: { agent: sub, briefing: 'none' } },
     budget: { children: MANY, concurrency: MANY, toolCalls: MANY },
   })
 }
@@ -129,7 +134,7 @@ export async function chain({ brain, depth }) {
       ...(subagents ? { subagents } : {}),
     })
   let next = level(depth)
-  for (let at = depth - 1; at >= 0; at--) next = level(at, { [`L${at + 1}`]: next })
+  for (let at = depth - 1; at >= 0; at--) next = level(at, { [`L${at + 1}`]: { agent: next, briefing: 'none' } })
   const legate = await runtime()
   return { run: (input) => answer(legate.run(next, input)) }
 }

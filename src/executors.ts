@@ -7,7 +7,7 @@ import type { BlockWriter } from './conversation/blocks.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
-import { subagentEntries } from './delegation/subagent.ts'
+import { type SubagentEntry, subagentEntries } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { Budget } from './grant/budget.ts'
@@ -44,6 +44,7 @@ export class Executors implements Home {
   readonly runtime: object
   private readonly parts: ExecutorParts
   private readonly toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
@@ -56,26 +57,35 @@ export class Executors implements Home {
 
   /** Runs one claimed node to its end and commits it. */
   async execute(claimed: Node, work: Work): Promise<void> {
+    try {
+      await this.begin(claimed, work)
+    } catch (error) {
+      await this.failed(claimed, work, error)
+    }
+  }
+
+  /** Not async itself: what an async function holds is kept for as long as it waits. */
+  private begin(claimed: Node, work: Work): void | Promise<void> {
     const { store } = this.ledger
     const node = store.node(claimed.id)
     const turn = store.turn(claimed.turnId)
     const conversation = store.conversation(claimed.conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return
-    try {
-      const agent = this.agentOf(conversation)
-      if (agent.hash !== conversation.agent.hash) await this.noteChange(conversation.id, agent)
-      const toolkit = this.toolkitOf(agent)
-      const layers = this.layersOf(agent, conversation)
-      await this.executeAs({ node, turn, conversation, agent, toolkit, layers, work, home: this })
-    } catch (error) {
-      await this.failed(node, work, error)
-    }
+    const agent = this.agentOf(conversation)
+    const toolkit = this.toolkitOf(agent)
+    const layers = this.layersOf(agent, conversation)
+    const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
+    if (agent.hash === conversation.agent.hash) return this.executeAs(run)
+    return this.noteChange(conversation.id, agent).then(() => this.executeAs(run))
   }
 
-  /** Makes an agent and those it may delegate to known to this process. */
+  /** Makes an agent and those it may delegate to known to this process: all of them, or none when one cannot work. */
   register(agent: AgentCore): void {
-    if (!this.parts.registry.add(agent)) return
-    for (const entry of subagentEntries(agent)) this.register(entry.agent)
+    const { registry } = this.parts
+    if (registry.has(agent)) return
+    const found = new Map<string, AgentCore>()
+    this.collect(agent, found)
+    for (const one of found.values()) registry.add(one)
   }
 
   modelOf(agent: AgentCore, conversation: Conversation): Model | null {
@@ -140,15 +150,29 @@ export class Executors implements Home {
     })
   }
 
+  /** A provider may make a new agent each time, which offers the same provider: one of a kind is enough. */
+  private collect(agent: AgentCore, found: Map<string, AgentCore>): void {
+    const key = `${agent.name}/${agent.hash}`
+    if (found.has(key) || this.parts.registry.has(agent)) return
+    found.set(key, agent)
+    for (const { agent: below } of this.entriesOf(agent)) this.collect(below, found)
+  }
+
+  private entriesOf(agent: AgentCore): readonly SubagentEntry[] {
+    const known = this.entries.get(agent)
+    if (known !== undefined) return known
+    const entries = subagentEntries(agent)
+    this.entries.set(agent, entries)
+    return entries
+  }
+
   private toolkitOf(agent: AgentCore): Toolkit {
     const known = this.toolkits.get(agent)
     if (known !== undefined) return known
     const entries = new Map<string, ToolEntry>()
     for (const [name, tool] of agent.tools) entries.set(name, toolEntry(name, tool))
-    for (const entry of subagentEntries(agent)) entries.set(entry.name, entry)
-    if (!entries.has(READ_RESULT)) {
-      entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
-    }
+    for (const entry of this.entriesOf(agent)) entries.set(entry.name, entry)
+    entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
     const toolkit = new Toolkit(entries)
     this.toolkits.set(agent, toolkit)
     return toolkit

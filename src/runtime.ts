@@ -3,9 +3,9 @@ import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { InputError, messageOf, NotFoundError } from './base/error.ts'
-import { freshId } from './base/id.ts'
+import { freshIds } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
-import { describeIssues } from './base/schema.ts'
+import { type CheckedSchema, describeIssues } from './base/schema.ts'
 import { BlockWriter } from './conversation/blocks.ts'
 import { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
@@ -81,6 +81,8 @@ export class Runtime {
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
   private readonly blocks: BlockWriter
+  private readonly report: (error: unknown) => void
+  private isStarted = false
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 
@@ -90,7 +92,9 @@ export class Runtime {
     this.clock = options.clock ?? systemClock
     const logger = options.logger ?? warningLogger
     const report = (error: unknown) => logger.error(messageOf(error), { error })
+    this.report = report
     const kinds = new Map(Object.entries(options.kinds ?? {}))
+    const runnableKinds = ['agent_message', 'task', ...kinds.keys()]
     this.feeds = new Feeds(this.store)
     this.ends = new TurnEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
@@ -111,8 +115,9 @@ export class Runtime {
     this.engine = new LocalEngine(this.ledger, {
       ...ENGINE_DEFAULTS,
       ...options.engine,
-      canRun: () => ({ agents: this.registry.names, kinds: ['agent_message', 'task', ...kinds.keys()] }),
+      canRun: () => ({ agents: this.registry.names, kinds: runnableKinds }),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.forget() : () => undefined,
+      swept: () => this.changed(),
       report,
     })
     this.executors = new Executors({
@@ -136,12 +141,11 @@ export class Runtime {
     const current = currentCall()
     if (current?.runtime === this) return this.runInside<Out>(current, agent, input)
     this.executors.register(agent)
-    const now = this.clock.now()
-    const runId = freshId(now)
-    const conversationId = options.conversationId ?? freshId(now)
+    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
+    const { conversationId = fresh, abortSignal } = options
     const isKnown = options.conversationId !== undefined
-    const started = this.say(agent, input, { ...options, runId, conversationId, isKnown })
-    return this.handle<Out>({ runId, conversationId, started, abortSignal: options.abortSignal })
+    const started = attempt(() => this.say(agent, input, { ...options, runId, conversationId, isKnown, nodeIds })) ?? undefined
+    return this.handle<Out>({ runId, conversationId, started, abortSignal })
   }
 
   /** A handle for a run of this store, whoever runs it. */
@@ -149,7 +153,7 @@ export class Runtime {
     const turn = this.store.turn(runId)
     if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
     this.watch()
-    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: Promise.resolve() })
+    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: undefined })
   }
 
   /** A conversation of this store. */
@@ -204,18 +208,35 @@ export class Runtime {
     return this.close()
   }
 
-  /** One more turn: recorded, and started when its conversation is idle. */
-  private async say(agent: AgentCore, input: unknown, options: SayOptions): Promise<void> {
-    const value = await readInput(agent, input)
+  /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
+  private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
+    const value = readInput(agent, input)
+    if (value instanceof Promise || !this.isStarted) return this.sayLater(agent, value, options)
+    return this.record(agent, value, options)
+  }
+
+  private async sayLater(agent: AgentCore, value: Json | Promise<Json>, options: SayOptions): Promise<void> {
+    const input = await value
     await this.start()
-    const known = this.store.conversation(options.conversationId)
+    await this.record(agent, input, options)
+  }
+
+  private record(agent: AgentCore, value: Json, options: SayOptions): void | Promise<void> {
+    const { conversationId, runId, owner = null, title = null } = options
+    const known = this.store.conversation(conversationId)
     if (known === undefined && options.isKnown) {
-      throw new NotFoundError('not_found', `There is no conversation ${options.conversationId} in this store.`)
+      throw new NotFoundError('not_found', `There is no conversation ${conversationId} in this store.`)
     }
-    const now = this.clock.now()
+    const conversation = {
+      id: conversationId,
+      agent: { name: agent.name, hash: agent.hash },
+      ceiling: NO_CEILING,
+      owner,
+      title,
+    }
     const request = {
-      turnId: options.runId,
-      nodeIds: [freshId(now), freshId(now)],
+      turnId: runId,
+      nodeIds: options.nodeIds,
       input: value,
       content: typeof value === 'string' ? value : JSON.stringify(value),
       briefing: null,
@@ -223,28 +244,16 @@ export class Runtime {
       deadline: null,
       mayStart: true,
     }
-    this.registry.settle(options.conversationId, agent)
-    await this.ledger.commit({
-      kind: 'say',
-      rootId: known?.rootId ?? options.conversationId,
-      plan: (draft) =>
-        planSay(
-          draft,
-          {
-            id: options.conversationId,
-            agent: { name: agent.name, hash: agent.hash },
-            ceiling: [],
-            owner: options.owner ?? null,
-            title: options.title ?? null,
-          },
-          request,
-        ),
-    })
+    this.registry.settle(conversationId, agent)
+    const rootId = known?.rootId ?? conversationId
+    const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
+    return said instanceof Promise ? said.then(() => undefined) : undefined
   }
 
   private async start(): Promise<void> {
     this.watch()
     await this.engine.start((node, work) => this.executors.execute(node, work))
+    this.isStarted = true
   }
 
   private handle<Out>({ runId, conversationId, started, abortSignal }: HandleOptions): Run<Out> {
@@ -253,9 +262,9 @@ export class Runtime {
       id: runId,
       conversationId,
       started,
-      result: async () => {
-        await started
-        return (await this.ends.wait(runId)) as RunOutcome<Out>
+      result: () => {
+        const ended = started instanceof Promise ? started.then(() => this.ends.wait(runId)) : this.ends.wait(runId)
+        return ended as Promise<RunOutcome<Out>>
       },
       follow: (after) => {
         const rootId = this.store.conversation(conversationId)?.rootId ?? conversationId
@@ -299,23 +308,47 @@ export class Runtime {
   private async end(): Promise<void> {
     this.unwatch?.()
     this.blocks.stop()
-    await this.engine.stop()
-    await this.store.close()
+    try {
+      await this.engine.stop()
+    } finally {
+      this.ends.close()
+      this.feeds.close()
+      await this.store.close()
+    }
   }
 
   private watch(): void {
-    this.unwatch ??= this.store.watch(() => {
+    this.unwatch ??= this.store.watch(() => this.changed())
+  }
+
+  /** Another process may have written. */
+  private changed(): void {
+    try {
       this.feeds.changed()
       this.ends.changed()
-    })
+    } catch (error) {
+      this.report(error)
+    }
   }
 }
 
 export const ENGINE_DEFAULTS = { workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 } as const
 
+const NO_CEILING: readonly Json[] = []
+
+/** A failure at once is the same as one later. */
+function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
+  }
+}
+
 interface SayOptions extends StartOptions {
   readonly runId: Id
   readonly conversationId: Id
+  readonly nodeIds: readonly Id[]
   /** The caller named the conversation: it must be there. */
   readonly isKnown: boolean
 }
@@ -323,17 +356,19 @@ interface SayOptions extends StartOptions {
 interface HandleOptions {
   readonly runId: Id
   readonly conversationId: Id
-  readonly started: Promise<unknown>
+  readonly started: undefined | Promise<unknown>
   readonly abortSignal?: AbortSignal | undefined
 }
 
 /** Checked against the agent's `input`, as JSON. An agent without one takes a text. */
-async function readInput(agent: AgentCore, input: unknown): Promise<Json> {
-  if (agent.input === null) {
-    if (typeof input === 'string' && input.trim() !== '') return input
-    throw new InputError('invalid_input', `"${agent.name}" has no input schema: give it a text that is not empty.`)
-  }
-  const checked = await agent.input.validate(input)
+function readInput(agent: AgentCore, input: unknown): Json | Promise<Json> {
+  if (agent.input !== null) return checkInput(agent, agent.input, input)
+  if (typeof input === 'string' && input.trim() !== '') return input
+  throw new InputError('invalid_input', `"${agent.name}" has no input schema: give it a text that is not empty.`)
+}
+
+async function checkInput(agent: AgentCore, schema: CheckedSchema, input: unknown): Promise<Json> {
+  const checked = await schema.validate(input)
   if (!checked.ok) {
     throw new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${describeIssues(checked.issues)}`, {
       details: { issues: checked.issues },

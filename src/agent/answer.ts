@@ -4,6 +4,7 @@ import { textOf } from '../graph/content.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Node } from '../graph/rows.ts'
 import type { AgentCore } from './definition.ts'
+import { saysNothing } from './messages.ts'
 
 /** What becomes of an answer without tool calls. */
 export type Judged =
@@ -16,7 +17,7 @@ const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 /** An empty or invalid answer is asked for once more; after that it is a failure with a name, never an empty success (I6). */
 export function judge(agent: AgentCore, node: Node, answer: Answer): Judged | Promise<Judged> {
   const isSecond = node.purpose === 'repair'
-  if (isEmpty(answer)) {
+  if (saysNothing(answer.content)) {
     if (!isSecond) return { end: 'again', nudge: EMPTY_NUDGE }
     return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
   }
@@ -29,12 +30,6 @@ async function judgeValue(schema: CheckedSchema, text: string, isSecond: boolean
   if (read.ok) return { end: 'completed', value: read.value }
   if (isSecond) return { end: 'failed', code: 'invalid_output', message: read.error }
   return { end: 'again', nudge: `Your answer does not fit. ${read.error}\nAnswer again with only the corrected JSON.` }
-}
-
-/** Reasoning says nothing to the reader, and a text of spaces neither. */
-function isEmpty({ content }: Answer): boolean {
-  if (typeof content === 'string') return content.trim() === ''
-  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
 }
 
 async function readValue(

@@ -20,26 +20,14 @@ export class CallFailed extends Error {
 }
 
 /** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
-export async function call(run: NodeRun, model: Model, request: ModelRequest): Promise<Answer> {
-  const { work, node } = run
-  const heard = new Heard(run, model)
-  try {
-    const decision = decide(run.layers, 'model', model.id)
-    if (decision.verdict !== 'allow') {
-      throw new DeniedError('denied', `The model ${model.id} is not allowed here: ${decision.reason}.`)
-    }
-    if (node.attempt > 1) heard.emit({ type: 'reset', attempt: node.attempt })
-    for await (const part of model.stream(request, work)) {
-      heard.take(part)
-      if (work.stopCause !== null) throw work.signal.reason
-    }
-    if (!heard.finished) throw cutStream(model)
-    return heard.answer()
-  } catch (error) {
-    throw new CallFailed(heard.answer(), error)
-  } finally {
-    heard.end()
-  }
+export function call(run: NodeRun, model: Model, request: ModelRequest): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    new Heard(run, model, { resolve, reject }).listen(request)
+  })
+}
+
+function deniedModel(model: Model, reason: string): DeniedError {
+  return new DeniedError('denied', `The model ${model.id} is not allowed here: ${reason}.`)
 }
 
 function cutStream(model: Model): ModelError {
@@ -48,11 +36,19 @@ function cutStream(model: Model): ModelError {
   })
 }
 
-/** Collects the parts of one answer. */
+interface Settle {
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (failure: CallFailed) => void
+}
+
+/** Collects the parts of one answer. A model that does not hear its signal is not waited for. */
 class Heard {
-  finished = false
   private readonly run: NodeRun
   private readonly model: Model
+  private readonly settle: Settle
+  private parts: AsyncIterator<Part> | undefined
+  private isOver = false
+  private isFinished = false
   private live: LiveNode | undefined
   private text = ''
   private chunks = 0
@@ -61,12 +57,64 @@ class Heard {
   private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
 
-  constructor(run: NodeRun, model: Model) {
+  constructor(run: NodeRun, model: Model, settle: Settle) {
     this.run = run
     this.model = model
+    this.settle = settle
   }
 
-  take(part: Part): void {
+  listen(request: ModelRequest): void {
+    const { node, work, layers } = this.run
+    try {
+      const decision = decide(layers, 'model', this.model.id)
+      if (decision.verdict !== 'allow') throw deniedModel(this.model, decision.reason)
+      if (node.attempt > 1) this.emit({ type: 'reset', attempt: node.attempt })
+      work.onStop = () => this.fail(work.signal.reason)
+      if (work.stopCause !== null) return work.onStop()
+      this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()
+      this.next(this.parts)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private next(parts: AsyncIterator<Part>): void {
+    parts.next().then(this.onNext, this.onError)
+  }
+
+  private readonly onNext = (result: IteratorResult<Part>): void => {
+    if (this.isOver) return
+    try {
+      if (result.done) return this.end()
+      this.take(result.value)
+      if (this.parts !== undefined) this.next(this.parts)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private readonly onError = (error: unknown): void => this.fail(error)
+
+  private end(): void {
+    if (!this.isFinished) return this.fail(cutStream(this.model))
+    this.leave()
+    this.settle.resolve(this.answer())
+  }
+
+  private fail(error: unknown): void {
+    if (this.isOver) return
+    this.leave()
+    this.parts?.return?.().catch(() => undefined)
+    this.settle.reject(new CallFailed(this.answer(), error))
+  }
+
+  private leave(): void {
+    this.isOver = true
+    this.run.work.onStop = null
+    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+  }
+
+  private take(part: Part): void {
     switch (part.type) {
       case 'text-delta':
         if (part.text === '') return
@@ -87,13 +135,13 @@ class Heard {
         this.blocks.push(part.block)
         return
       case 'finish':
-        this.finished = true
+        this.isFinished = true
         this.usage = part.usage
         return
     }
   }
 
-  answer(): Answer {
+  private answer(): Answer {
     return {
       content: this.content(),
       reasoning: this.reasoning,
@@ -111,14 +159,10 @@ class Heard {
   }
 
   /** A node has a place to stream to from its first delta until its end. */
-  emit(body: LiveBody): void {
+  private emit(body: LiveBody): void {
     const { node, conversation, home } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock.now())
-  }
-
-  end(): void {
-    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Content } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Message } from '../model/model.ts'
@@ -37,8 +38,14 @@ function messageOf(node: Node): Message | undefined {
 function spoken(node: Node): Message | undefined {
   const calls = node.output.calls ?? []
   const content = node.output.content ?? ''
-  if (calls.length === 0 && content.length === 0) return undefined
+  if (calls.length === 0 && saysNothing(content)) return undefined
   return { role: 'assistant', content, calls }
+}
+
+/** Reasoning says nothing to the reader, and a text of spaces neither. */
+export function saysNothing(content: Content): boolean {
+  if (typeof content === 'string') return content.trim() === ''
+  return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
 }
 
 function taskResult(node: Node): Message {

@@ -9,19 +9,21 @@ export class AgentRegistry {
   private readonly known: WeakSet<AgentCore> = new WeakSet()
   private list: readonly string[] = []
 
-  /** Makes an agent known. True when it was not: then its subagents are to be made known too. */
-  add(agent: AgentCore): boolean {
-    if (this.known.has(agent)) return false
+  has(agent: AgentCore): boolean {
+    return this.known.has(agent)
+  }
+
+  /** Makes an agent known. */
+  add(agent: AgentCore): void {
     this.known.add(agent)
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
       this.byName.set(agent.name, new Map([[agent.hash, agent]]))
       this.list = [...this.byName.keys()]
-      return true
+      return
     }
     versions.delete(agent.hash)
     versions.set(agent.hash, agent)
-    return true
   }
 
   get names(): readonly string[] {

@@ -53,7 +53,7 @@ function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void>
   if (judged.end === 'again' && mayCallAgain(run)) {
     return commitStep(run, answer, { tasks: [], next: { purpose: 'repair', nudge: judged.nudge, limit: null } })
   }
-  const failure = failureOf(judged)
+  const failure = failureOf(judged, run.node)
   const value = judged.end === 'completed' ? judged.value : undefined
   const final = { answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] }, value, failure }
   return run.home.ledger.commit({
@@ -63,14 +63,17 @@ function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void>
   })
 }
 
-function failureOf(judged: Judged): Node['failure'] {
+function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   if (judged.end === 'completed') return null
   if (judged.end === 'failed') return { code: judged.code, message: judged.message }
+  const { limit } = metadata
+  if (typeof limit === 'string') return { code: limit, message: 'The limit was reached, and nothing was summed up.' }
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function mayCallAgain({ turn }: NodeRun): boolean {
-  return turn.account.modelCalls + 1 < turn.limits.turns
+/** A wrap-up is the last call there is. */
+function mayCallAgain({ turn, node }: NodeRun): boolean {
+  return node.purpose !== 'wrap_up' && turn.account.modelCalls + 1 < turn.limits.turns
 }
 
 function expand(run: NodeRun, answer: Answer): void | Promise<void> {

@@ -1,10 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { LegateError } from './error.ts'
-import { sha256 } from './hash.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
 export function freshId(now: number): string {
   return timeOf(now) + randomUUID().slice(15)
+}
+
+/** Several at once: one random draw, told apart by their last 8 characters. */
+export function freshIds(now: number, count: number): string[] {
+  const id = freshId(now)
+  return spreadIds(id.slice(0, 28), Number.parseInt(id.slice(28), 16), count)
 }
 
 /**
@@ -16,11 +21,11 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   if (!Number.isInteger(count) || count < 0 || count > maxDerived) {
     throw new LegateError('internal', `Cannot derive ${count} ids; ask for 0 to ${maxDerived}.`)
   }
-  const digest = sha256(`${parentId}/${label}`)
-  const variant = '89ab'.charAt(Number.parseInt(digest.charAt(3), 16) & 3)
-  const head = `${parentId.slice(0, 13)}-7${digest.slice(0, 3)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 11)}`
-  const low = Number.parseInt(digest.slice(11, 19), 16)
-  return Array.from({ length: count }, (_, ordinal) => head + spread(low, ordinal))
+  const [high, middle, low] = mix(`${parentId}/${label}`)
+  const random = hex8(high) + hex8(middle)
+  const variant = VARIANTS[high & 3] ?? '8'
+  const head = `${parentId.slice(0, 13)}-7${random.slice(0, 3)}-${variant}${random.slice(3, 6)}-${random.slice(6, 10)}`
+  return spreadIds(head, low, count)
 }
 
 /** True for an id in the one form we write: lower case, dashes, version 7. */
@@ -56,10 +61,46 @@ function timeOf(now: number): string {
   return lastTimeText
 }
 
+function spreadIds(head: string, low: number, count: number): string[] {
+  const ids: string[] = []
+  for (let ordinal = 0; ordinal < count; ordinal++) ids.push(head + spread(low, ordinal))
+  return ids
+}
+
+const VARIANTS = ['8', '9', 'a', 'b']
+
+function hex8(word: number): string {
+  return word.toString(16).padStart(8, '0')
+}
+
+/**
+ * 96 bits of a text, well mixed. Not a secret: ids are no authority, and nobody but us chooses what is hashed here; a
+ * cryptographic hash would be the dearest part of a delegation.
+ */
+function mix(text: string): [number, number, number] {
+  let a = 0x243f6a88
+  let b = 0x85a308d3
+  let c = 0x13198a2e
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    a = Math.imul(a ^ code, 0x2c1b3c6d)
+    b = Math.imul(b ^ (code + (a >>> 15)), 0x297a2d39)
+    c = Math.imul(c ^ (code + (b >>> 13)), 0x1b56c4e9)
+    a ^= c >>> 16
+  }
+  return [finish(a ^ (b >>> 7)), finish(b ^ (c >>> 9)), finish(c ^ (a >>> 11))]
+}
+
+/** Spreads every bit over the whole word. */
+function finish(word: number): number {
+  let mixed = Math.imul(word ^ (word >>> 16), 0x21f0aaad)
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97)
+  return (mixed ^ (mixed >>> 15)) >>> 0
+}
+
 /** An odd factor is a bijection on 32 bits: neighbours look different and no two ordinals meet. */
 function spread(low: number, ordinal: number): string {
-  const mixed = (low + Math.imul(ordinal, 0x9e3779b1)) >>> 0
-  return mixed.toString(16).padStart(8, '0')
+  return hex8((low + Math.imul(ordinal, 0x9e3779b1)) >>> 0)
 }
 
 function bare(text: string): string {

@@ -56,6 +56,8 @@ export class TreeFeed {
   private readonly seenInBlock: Map<Id, { epoch: number; chars: number }> = new Map()
   private readonly store: Store
   private buffering = false
+  /** The runtime was closed. */
+  isClosed = false
 
   constructor(store: Store, rootId: Id) {
     this.store = store
@@ -108,6 +110,12 @@ export class TreeFeed {
     const index = Math.max(position - this.dropped, 0)
     const event = this.buffer[index]
     return event === undefined ? undefined : { event, next: this.dropped + index + 1 }
+  }
+
+  /** There is nothing more to come: whoever waits is told. */
+  close(): void {
+    this.isClosed = true
+    this.wake()
   }
 
   onMore(run: () => void): () => void {

@@ -22,6 +22,11 @@ export class Feeds {
     for (const tree of this.trees.values()) tree.changed()
   }
 
+  /** Ends all readers: nothing more is written or heard of here. */
+  close(): void {
+    for (const tree of [...this.trees.values()]) tree.close()
+  }
+
   /** A tree's feed for one more reader; to be given back with `leave`. */
   enter(rootId: Id): TreeFeed {
     const tree = this.treeOf(rootId)
@@ -48,7 +53,8 @@ export class Feeds {
       turnId: node.turnId,
       nodeId: node.id,
       path: conversation.path,
-      parentId: conversation.parentTurnId,
+      parentId:
+        conversation.turnCount === 1 ? conversation.parentTurnId : (this.store.link(node.turnId)?.hostTurnId ?? null),
     })
     tree.liveNodes.set(node.id, live)
     return live

@@ -39,7 +39,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   }
 
   next(): Promise<IteratorResult<RunEvent>> {
-    const result = this.take() ?? this.endOfForgotten()
+    const result = this.take() ?? this.endOfClosed() ?? this.endOfForgotten()
     if (result !== undefined) return Promise.resolve(result)
     return new Promise((resolve) => {
       this.waiting = resolve
@@ -56,7 +56,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   private deliver(): void {
     if (this.waiting === undefined) return
-    const result = this.take()
+    const result = this.take() ?? this.endOfClosed()
     if (result === undefined) return
     const resolve = this.waiting
     this.waiting = undefined
@@ -75,6 +75,12 @@ class Follower implements AsyncIterableIterator<RunEvent> {
       if (isLast) return { value: undefined, done: true }
     }
     return undefined
+  }
+
+  private endOfClosed(): IteratorResult<RunEvent> | undefined {
+    if (!this.tree.isClosed) return undefined
+    this.finish()
+    return { value: undefined, done: true }
   }
 
   /** A memory store may have forgotten an ended tree: then there is nothing more to come. */

@@ -5,8 +5,8 @@ import type { Run, RunOutcome } from './run.ts'
 export interface RunHandleOptions<Out> {
   readonly id: Id
   readonly conversationId: Id
-  /** Settles when the run is recorded; rejects when it could not be. */
-  readonly started: Promise<unknown>
+  /** Settles when the run is recorded; rejects when it could not be. Nothing when it is already. */
+  readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
   readonly follow: (after: number) => AsyncIterableIterator<RunEvent>
   readonly cancel: (reason: string | undefined) => Promise<void>
@@ -43,11 +43,11 @@ export class RunHandle<Out> implements Run<Out> {
 }
 
 /** An iterator that begins when `ready` has settled, and fails with it. */
-function lateIterator<T>(ready: Promise<unknown>, begin: () => AsyncIterator<T>): AsyncIterator<T> {
+function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => AsyncIterator<T>): AsyncIterator<T> {
   let begun: Promise<AsyncIterator<T>> | undefined
   let iterator: AsyncIterator<T> | undefined
   const first = () => {
-    begun ??= ready.then(() => {
+    begun ??= Promise.resolve(ready).then(() => {
       iterator = begin()
       return iterator
     })

@@ -1,3 +1,4 @@
+import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
@@ -7,7 +8,7 @@ import type { Store } from '../store/store.ts'
 /** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
 export class TurnEnds {
   private readonly store: Store
-  private readonly waiters: Map<Id, ((outcome: Outcome) => void)[]> = new Map()
+  private readonly waiters: Map<Id, Waiter[]> = new Map()
   private readonly keepAlive: KeepAlive = new KeepAlive()
 
   constructor(store: Store) {
@@ -18,10 +19,11 @@ export class TurnEnds {
   wait(turnId: Id): Promise<Outcome> {
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
+      const waiter = { resolve, reject }
       const others = this.waiters.get(turnId)
-      if (others === undefined) this.waiters.set(turnId, [resolve])
-      else others.push(resolve)
+      if (others === undefined) this.waiters.set(turnId, [waiter])
+      else others.push(waiter)
       this.keepAlive.hold(true)
     })
   }
@@ -39,6 +41,16 @@ export class TurnEnds {
     }
   }
 
+  /** The runtime is closed: what still waits will not hear of the end here. */
+  close(): void {
+    for (const [turnId, waiting] of this.waiters) {
+      const message = `The runtime was closed before the run ${turnId} ended. Open its store again and attach to it.`
+      for (const { reject } of waiting) reject(new StoreError('store_closed', message, { details: { runId: turnId } }))
+    }
+    this.waiters.clear()
+    this.keepAlive.hold(false)
+  }
+
   private tell(turn: Turn, nodes: readonly Node[] = []): void {
     const waiting = this.waiters.get(turn.id)
     if (waiting === undefined || turn.outcome === null) return
@@ -47,8 +59,13 @@ export class TurnEnds {
     const { answerNodeId } = turn.outcome
     const said = nodes.find(({ id }) => id === answerNodeId)
     const outcome = said ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
-    for (const resolve of waiting) resolve(outcome)
+    for (const { resolve } of waiting) resolve(outcome)
   }
+}
+
+interface Waiter {
+  resolve(outcome: Outcome): void
+  reject(error: StoreError): void
 }
 
 /** A turn's outcome with its words. */

@@ -31,9 +31,13 @@ function recentEvents(reader: Reader, task: Node): Json[] {
   const context = contextOf(reader, task, ROUNDS)
   const results = context.filter((node) => node.kind === 'task').slice(-RECENT)
   if (results.length > 0) return results.map((node) => summary(node, textOf(resultContent(node))))
-  const last = context.findLast((node) => node.kind === 'user_message' || node.kind === 'agent_message')
-  if (last === undefined) return []
-  return [summary(last, textOf(last.input.content ?? last.output.content ?? ''))]
+  const last = context.findLast((node) => spokenIn(node) !== '')
+  return last === undefined ? [] : [summary(last, spokenIn(last))]
+}
+
+function spokenIn(node: Node): string {
+  if (node.kind !== 'user_message' && node.kind !== 'agent_message') return ''
+  return textOf(node.input.content ?? node.output.content ?? '')
 }
 
 function summary(node: Node, text: string): Json {

@@ -67,6 +67,7 @@ export class CalledChildren implements CurrentCall {
       briefing: 'none',
       budget: undefined,
       onParentClose: 'cancel',
+      agent,
       take: () => agent,
     } as const
     return spawn(this.run, { offer, input, mode: 'called', ids })

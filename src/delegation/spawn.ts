@@ -9,7 +9,7 @@ import { delegateLayer } from '../grant/grant.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { Link } from '../graph/rows.ts'
-import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
+import { type ChildIds, isOwnSession, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
 import { briefingText, snapshot } from './briefing.ts'
 
 /** How a host offers one of its subagents. */
@@ -22,6 +22,8 @@ export interface Offer {
   readonly briefing: 'none' | 'snapshot'
   readonly budget: Budget | undefined
   readonly onParentClose: Link['onParentClose']
+  /** The agent, or what its provider gave when the host was read. */
+  readonly agent: AnyAgent
   /** The agent for one delegation. Throws when there is none to be had. */
   take(): AnyAgent
 }
@@ -39,23 +41,26 @@ export type SpawnResult =
   | { readonly lost: true }
 
 /**
- * The one way a child is started (I8): the agent is taken, its use is decided, the input is checked, the briefing made,
+ * The one way a child is started (I8): the input is checked, the agent is taken, its use is decided, the briefing made,
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
 export async function spawn(run: NodeRun, delegation: Delegation): Promise<SpawnResult> {
-  const taken = takeAgent(delegation.offer)
-  if (typeof taken === 'string') return refuse('unavailable', delegation.offer.name, taken)
   const { agent: host, conversation, home, node } = run
+  const { name } = delegation.offer.agent
+  const checking = readInput(delegation)
+  const input = checking instanceof Promise ? await checking : checking
+  if (!input.ok) return refuse('invalid_input', name, input.error)
+  const taken = takeAgent(delegation.offer)
+  if (typeof taken === 'string') return refuse('unavailable', name, taken)
   const denied = refusalOf(run, taken)
   if (denied !== undefined) return refuse('denied', taken.name, denied)
   if (taken.model === null && home.modelOf(host, conversation) === null) {
     return refuse('unavailable', taken.name, `Neither ${taken.name} nor its host has a model.`)
   }
-  const checking = readInput(delegation, taken)
-  const input = checking instanceof Promise ? await checking : checking
-  if (!input.ok) return refuse('invalid_input', taken.name, input.error)
   const request = requestOf(run, delegation, { agent: taken, input: input.value })
-  home.settleChild(request.sessionId ?? request.ids.conversation, taken)
+  const { sessionId } = request
+  if (sessionId === null) home.settleChild(request.ids.conversation, taken)
+  else if (isOwnSession(home.ledger.store.conversation(sessionId), run, taken)) home.settleChild(sessionId, taken)
   const spawned = await home.ledger.commit({
     kind: 'spawn',
     rootId: node.rootId,
@@ -64,7 +69,12 @@ export async function spawn(run: NodeRun, delegation: Delegation): Promise<Spawn
   return 'refused' in spawned ? refuse('unavailable', taken.name, `${spawned.reason}.`) : spawned
 }
 
-function refuse(status: 'invalid_input' | 'unavailable' | 'denied', agentName: string, message: string): SpawnResult {
+/** A delegation that became no child. */
+export function refuse(
+  status: 'invalid_input' | 'unavailable' | 'denied',
+  agentName: string,
+  message: string,
+): SpawnResult {
   return { refused: refusedOutcome(status, message), agentName }
 }
 
@@ -86,10 +96,11 @@ function refusalOf({ layers, node }: NodeRun, agent: AgentCore): string | undefi
 type ReadInput = { ok: true; value: Json } | { ok: false; error: string }
 
 /** The input as the child gets it: checked, with defaults filled in, as JSON. */
-function readInput({ input, offer }: Delegation, agent: AgentCore): ReadInput | Promise<ReadInput> {
+function readInput({ input, offer }: Delegation): ReadInput | Promise<ReadInput> {
   if (offer.contract === 'message') return readMessage(input)
   if (offer.input === null) {
-    return typeof input === 'string' ? { ok: true, value: input } : { ok: false, error: `${agent.name} takes a text.` }
+    if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
+    return { ok: false, error: `"${offer.agent.name}" has no input schema: give it a text that is not empty.` }
   }
   const checked = offer.input.validate(input)
   return checked instanceof Promise ? checked.then((result) => asJson(result, input)) : asJson(checked, input)

@@ -1,18 +1,12 @@
 import { type AgentCore, type AnyAgent, isAgent, type SubagentConfig, type SubagentValue } from '../agent/definition.ts'
-import { DefinitionError, messageOf, SubAgentUnavailable } from '../base/error.ts'
+import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
-import { checkBudget } from '../grant/budget.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import type { Offer } from './spawn.ts'
 import { toolNameOf } from './tool-name.ts'
 
 /** A subagent as its host's toolkit holds it. */
-export interface SubagentEntry extends ToolEntry, Offer {
-  /** The agent, or what its provider gave when the host was read. */
-  readonly agent: AnyAgent
-}
-
-const CONFIG_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
+export interface SubagentEntry extends ToolEntry, Offer {}
 
 /** The `message` contract: one text, and a session to go on with. */
 const MESSAGE_SCHEMA = {
@@ -40,7 +34,7 @@ export function subagentEntries(host: AgentCore): SubagentEntry[] {
       throw new SubAgentUnavailable('subagent_unavailable', `"${host.name}" has two tools named "${name}". Use keys.`)
     }
     seen.add(name)
-    return entry(name, readConfig(host, name, value))
+    return entry(name, readConfig(value))
   })
 }
 
@@ -57,7 +51,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
   const provider = isAgent(source) ? () => source : source
   const agent = takeFrom(provider, name)
   let spare: AnyAgent | undefined = agent
-  const description = config.description || agent.description || `Call ${agent.name} to complete tasks`
+  const description = config.description?.trim() || agent.description.trim() || `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
   return {
     name,
@@ -99,13 +93,6 @@ function callProvider(provider: () => AnyAgent, name: string): AnyAgent {
   }
 }
 
-function readConfig(host: AgentCore, name: string, value: SubagentValue): SubagentConfig {
-  if (isAgent(value) || typeof value === 'function') return { agent: value }
-  const where = `agent "${host.name}", subagents.${name}`
-  const unknown = Object.keys(value).find((key) => !CONFIG_KEYS.includes(key))
-  if (unknown !== undefined) {
-    throw new DefinitionError('definition', `${where} has no "${unknown}". It has ${CONFIG_KEYS.join(', ')}.`)
-  }
-  if (value.budget) checkBudget(value.budget, where)
-  return value
+function readConfig(value: SubagentValue): SubagentConfig {
+  return isAgent(value) || typeof value === 'function' ? { agent: value } : value
 }

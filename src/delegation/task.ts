@@ -6,7 +6,7 @@ import { childIds } from '../graph/spawn.ts'
 import { invoke } from '../tool/invoke.ts'
 import type { ToolEnd } from '../tool/result.ts'
 import { CalledChildren } from './called-children.ts'
-import { spawn } from './spawn.ts'
+import { refuse, spawn } from './spawn.ts'
 import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
@@ -21,12 +21,11 @@ export async function runTask(run: NodeRun): Promise<void> {
 
 async function delegateTask(run: NodeRun, entry: SubagentEntry): Promise<void> {
   const call = run.node.input.call
-  if (call?.invalid !== undefined) {
-    const content = `The arguments of ${call.name} are not JSON: ${call.invalid}`
-    return commitEnd(run, { state: 'finished', output: { content, isError: true }, body: null })
-  }
   const ids = childIds(run.node.id, 0)
-  const spawned = await spawn(run, { offer: entry, input: call?.input, mode: 'parked', ids })
+  const spawned =
+    call?.invalid === undefined
+      ? await spawn(run, { offer: entry, input: call?.input, mode: 'parked', ids })
+      : refuse('invalid_input', entry.agent.name, `The arguments are not JSON: ${call.invalid}`)
   if (!('refused' in spawned)) return
   const facts = {
     contract: entry.contract,

@@ -11,6 +11,8 @@ export interface Work {
   readonly signal: AbortSignal
   /** Why `signal` aborted; null while it has not. */
   readonly stopCause: StopCause | null
+  /** Called when the node is asked to stop, by what waits for code that may not hear the signal. */
+  onStop: (() => void) | null
   /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }

@@ -17,26 +17,34 @@ export class Lease {
   private readonly options: LeaseOptions
   private readonly proof: ProcessProof = proveSelf()
   private renewAt = 0
+  private until = 0
 
   constructor(options: LeaseOptions) {
     this.options = options
+  }
+
+  /** Others take its claims when it is over: then nothing may be claimed before it is renewed. */
+  get isValid(): boolean {
+    return this.options.clock.now() < this.until
   }
 
   /** Renews when a third of the lease is gone. False when others had taken it for dead meanwhile. */
   async renew(): Promise<boolean> {
     const { store, clock, leaseMs } = this.options
     const now = clock.now()
-    if (now < this.renewAt) return true
     const row = store.engine(this.options.engineId)
+    if (now < this.renewAt && row !== undefined) return true
     const kept = this.renewAt === 0 || (row !== undefined && row.leaseUntil > now)
     await this.put(row, now + leaseMs)
     this.renewAt = now + leaseMs / 3
+    this.until = now + leaseMs
     return kept
   }
 
   async end(): Promise<void> {
-    if (this.options.store.engine(this.options.engineId) === undefined) return
-    await dropEngine(this.options.store, this.options.engineId, this.options.clock.now())
+    this.until = 0
+    const row = this.options.store.engine(this.options.engineId)
+    if (row !== undefined) await dropEngine(this.options.store, row, this.options.clock.now())
   }
 
   private async put(row: EngineRow | undefined, leaseUntil: number): Promise<void> {
@@ -56,8 +64,10 @@ export function isDead(engine: EngineRow, now: number): boolean {
   return engine.leaseUntil <= now || isProvenDead(engine)
 }
 
-export async function dropEngine(store: Store, engineId: Id, now: number): Promise<void> {
-  await store.commit({ ...emptyCommit(now), dropEngines: [engineId] })
+/** Refused when the engine has renewed its lease since `engine` was read. */
+export async function dropEngine(store: Store, engine: EngineRow, now: number): Promise<void> {
+  const last = { ...engine, version: engine.version + 1 }
+  await store.commit({ ...emptyCommit(now), engines: [last], dropEngines: [engine.id] })
 }
 
 function emptyCommit(at: number): Commit {

@@ -18,6 +18,8 @@ export interface LocalEngineOptions {
   readonly canRun: SweepOptions['canRun']
   /** Called before each node runs. */
   readonly beforeNode: () => void
+  /** Called after each sweep: others may have written what nobody told us of. */
+  readonly swept: () => void
   readonly report: (error: unknown) => void
 }
 
@@ -59,7 +61,7 @@ export class LocalEngine implements Engine {
     })
     this.workers = {
       engineId: this.id,
-      take: () => this.take(),
+      take: (kind, agentName) => this.take(kind, agentName),
       giveBack: (taken) => {
         this.reserved -= taken
       },
@@ -67,18 +69,21 @@ export class LocalEngine implements Engine {
   }
 
   start(execute: Execute): Promise<void> {
-    this.starting ??= this.begin(execute)
+    this.starting ??= this.begin(execute).catch((error: unknown) => {
+      this.starting = undefined
+      throw error
+    })
     return this.starting
   }
 
   /** Workers for the nodes that a commit of this process makes runnable. */
   claims(): ReservedClaims | null {
-    return this.state === 'started' ? this.workers : null
+    return this.state === 'started' && this.lease.isValid ? this.workers : null
   }
 
   /** After a commit: run what it claimed, stop what it cancelled, remember when to look again. */
   committed(draft: Draft): void {
-    for (const nodeId of draft.aborted) this.running.get(nodeId)?.stop('cancel')
+    for (let at = draft.aborted.length - 1; at >= 0; at--) this.abort(draft, draft.aborted[at] ?? '')
     for (const node of draft.started) this.run(node)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
@@ -101,7 +106,22 @@ export class LocalEngine implements Engine {
     this.arm(this.clock.now() + this.options.sweepMs)
   }
 
-  private take(): boolean {
+  /** Leaves first. A node that was stopped without its consent holds no worker any more, whatever it still does. */
+  private abort(draft: Draft, nodeId: Id): void {
+    const work = this.running.get(nodeId)
+    work?.stop('cancel')
+    if (work !== undefined && draft.node(nodeId).endedAt !== null) this.forsake(nodeId)
+  }
+
+  private forsake(nodeId: Id): void {
+    this.running.delete(nodeId)
+    if (this.running.size === 0) this.drained?.()
+    if (this.starved) this.look()
+  }
+
+  private take(kind: string, agentName: string): boolean {
+    const { agents, kinds } = this.options.canRun()
+    if (!kinds.includes(kind) || !agents.includes(agentName)) return false
     if (this.running.size + this.reserved - this.lent >= this.options.workers) {
       this.starved = true
       return false
@@ -125,13 +145,12 @@ export class LocalEngine implements Engine {
   }
 
   private done(node: Node, work: RunningNode): void {
-    if (this.running.get(node.id) === work) this.running.delete(node.id)
-    if (this.running.size === 0) this.drained?.()
-    if (this.starved) this.look()
+    if (this.running.get(node.id) === work) this.forsake(node.id)
   }
 
   /** The node could not write its end (the store was away, or a defect of ours): its claim is given back. */
   private failed(node: Node, work: RunningNode, error: unknown): void {
+    if (this.state === 'stopped') return
     this.options.report(error)
     this.giveBack(node, 'Its end could not be written.').then(
       () => this.done(node, work),
@@ -153,10 +172,6 @@ export class LocalEngine implements Engine {
     if (delta === 1 && this.starved) this.look()
   }
 
-  private get freeWorkers(): number {
-    return this.options.workers - (this.running.size + this.reserved - this.lent)
-  }
-
   /** Sweeps now, or once more after the sweep that is going on. */
   look(): void {
     if (this.state !== 'started') return
@@ -175,18 +190,29 @@ export class LocalEngine implements Engine {
   private async sweepOnce(): Promise<void> {
     const options: SweepOptions = {
       engineId: this.id,
+      graceMs: this.options.graceMs,
       canRun: this.options.canRun,
-      freeWorkers: () => (this.state === 'started' ? this.freeWorkers : 0),
+      freeWorkers: () => this.availableWorkers(),
+      report: this.options.report,
     }
     this.starved = false
     try {
-      if (!(await this.lease.renew())) this.stopLost()
+      await this.lease.renew()
       this.stopAsked()
       await sweep(this.ledger, options)
+      this.options.swept()
     } catch (error) {
       this.options.report(error)
     }
     this.armNext()
+  }
+
+  /** Without one, what is runnable stays pending: look again when one is free. */
+  private availableWorkers(): number {
+    if (this.state !== 'started' || !this.lease.isValid) return 0
+    const free = this.options.workers - (this.running.size + this.reserved - this.lent)
+    if (free <= 0) this.starved = true
+    return free
   }
 
   /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
@@ -195,6 +221,7 @@ export class LocalEngine implements Engine {
     for (const [nodeId, work] of this.running) {
       const cause = this.stopCauseOf(nodeId, work, now)
       if (cause !== null) work.stop(cause)
+      if (cause === 'lost') this.forsake(nodeId)
     }
   }
 
@@ -205,23 +232,23 @@ export class LocalEngine implements Engine {
     return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
   }
 
-  /** Our lease had run out: others may have taken our nodes. What they took is stopped here; its writes are refused anyway. */
-  private stopLost(): void {
-    for (const [nodeId, work] of this.running) {
-      if (this.ledger.store.node(nodeId)?.epoch !== work.claim.epoch) work.stop('lost')
-    }
-  }
-
   private armNext(): void {
     if (this.state !== 'started') return
     const now = this.clock.now()
-    let at = now + this.options.sweepMs
-    const due = this.ledger.store.nextDue(now)
-    if (due !== undefined && due < at) at = due
+    let at = Math.min(now + this.options.sweepMs, this.nextDue(now))
     for (const work of this.running.values()) {
       if (work.stopCause === null && work.timeoutAt < at) at = work.timeoutAt
     }
     this.arm(at)
+  }
+
+  private nextDue(now: number): number {
+    try {
+      return this.ledger.store.nextDue(now) ?? Number.POSITIVE_INFINITY
+    } catch (error) {
+      this.options.report(error)
+      return Number.POSITIVE_INFINITY
+    }
   }
 
   /** One timer for everything that is due. */
@@ -245,13 +272,17 @@ export class LocalEngine implements Engine {
     await this.sweeping
     await this.drain()
     for (const work of this.running.values()) work.stop('shutdown')
-    await this.drain()
-    for (const work of this.running.values()) {
-      const node = this.ledger.store.node(work.claim.nodeId)
-      if (node !== undefined) await this.giveBack(node, 'The process that ran it was closed.')
-    }
-    await this.lease.end()
+    await this.giveBackAll()
     this.state = 'stopped'
+    await this.lease.end()
+  }
+
+  /** Others go on with what we leave. Also with what no code of ours runs any more: aborted nodes do not write their end. */
+  private async giveBackAll(): Promise<void> {
+    const { store } = this.ledger
+    for (let claimed = store.claimedBy(this.id, 1); claimed.length > 0; claimed = store.claimedBy(this.id, 1)) {
+      for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.')
+    }
   }
 
   /** Waits until nothing runs, at most for the grace. */

@@ -16,7 +16,10 @@ export class RunningNode implements Work {
   /** When it must be stopped for taking too long; Infinity without a limit of its own. */
   readonly timeoutAt: number
   stopCause: StopCause | null = null
+  onStop: (() => void) | null = null
   private controller: AbortController | undefined
+  /** How many things its code awaits: it has one worker to lend, however many there are. */
+  private awaited = 0
   private readonly lending: (delta: 1 | -1) => void
 
   constructor(node: Node, now: number, lending: (delta: 1 | -1) => void) {
@@ -37,14 +40,15 @@ export class RunningNode implements Work {
     if (this.stopCause !== null) return
     this.stopCause = cause
     this.controller?.abort(reasonOf(cause))
+    this.onStop?.()
   }
 
   async lend<T>(wait: Promise<T>): Promise<T> {
-    this.lending(1)
+    if (this.awaited++ === 0) this.lending(1)
     try {
       return await wait
     } finally {
-      this.lending(-1)
+      if (--this.awaited === 0) this.lending(-1)
     }
   }
 }

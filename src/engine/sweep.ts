@@ -1,14 +1,18 @@
-import { CANCEL_GRACE_MS, planCancel } from '../graph/cancel.ts'
+import { ConflictError, StoreError } from '../base/error.ts'
+import { planCancel } from '../graph/cancel.ts'
 import { planClaim } from '../graph/claim.ts'
 import { planForce, planRecover } from '../graph/recover.ts'
 import type { EngineRow, Id } from '../graph/rows.ts'
-import type { Ledger } from '../store/ledger.ts'
+import type { Ledger, Step } from '../store/ledger.ts'
 import { dropEngine, isDead } from './lease.ts'
 
 export interface SweepOptions {
   readonly engineId: Id
+  /** How long a cancelled node has before it is stopped without its consent. */
+  readonly graceMs: number
   readonly freeWorkers: () => number
   readonly canRun: () => { readonly agents: readonly string[]; readonly kinds: readonly string[] }
+  readonly report: (error: unknown) => void
 }
 
 const BATCH = 256
@@ -18,60 +22,69 @@ const BATCH = 256
  * runnable nodes. Run at start, every second and when another process has written; all progress could rest on it.
  */
 export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void> {
-  await recoverLost(ledger, options.engineId)
-  await expireTurns(ledger)
-  await forceStops(ledger)
+  await recoverLost(ledger, options)
+  await expireTurns(ledger, options)
+  await forceStops(ledger, options)
   await claimRunnable(ledger, options)
 }
 
-async function claimRunnable(ledger: Ledger, { freeWorkers, canRun }: SweepOptions): Promise<void> {
-  const { agents, kinds } = canRun()
-  for (let free = freeWorkers(); free > 0; free = freeWorkers()) {
+async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {
+  const { agents, kinds } = options.canRun()
+  for (let free = options.freeWorkers(); free > 0; free = options.freeWorkers()) {
     const limit = Math.min(free, BATCH)
     const nodes = ledger.store.runnable({ now: ledger.clock.now(), limit, agents, kinds })
-    if (nodes.length === 0) return
+    let taken = 0
     for (const [rootId, ids] of byTree(nodes)) {
-      await ledger.commit({ kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })
+      taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
     }
-    if (freeWorkers() >= free) return
+    if (taken === 0) return
   }
 }
 
-async function recoverLost(ledger: Ledger, engineId: Id): Promise<void> {
+async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store, clock } = ledger
   for (const engine of store.engines()) {
-    if (engine.id === engineId || !isDead(engine, clock.now())) continue
-    if (await recoverClaims(ledger, engine)) await dropEngine(store, engine.id, clock.now())
+    if (engine.id === options.engineId || !isDead(engine, clock.now())) continue
+    await recoverClaims(ledger, options, engine)
+    if (store.claimedBy(engine.id, 1).length > 0) continue
+    // It lives after all, or another process was faster.
+    await dropEngine(store, engine, clock.now()).catch(ignoreConflict)
   }
 }
 
-/** True when nothing is left that the engine had claimed. */
-async function recoverClaims(ledger: Ledger, engine: EngineRow): Promise<boolean> {
+async function recoverClaims(ledger: Ledger, options: SweepOptions, engine: EngineRow): Promise<void> {
   const lost = { engineId: engine.id, reason: `The process that ran it (pid ${engine.pid}) is gone.` }
-  for (const node of ledger.store.claimedBy(engine.id, BATCH)) {
-    await ledger.commit({
-      kind: 'recover',
-      rootId: node.rootId,
-      plan: (draft) => planRecover(draft, node.id, lost),
-    })
-  }
-  return ledger.store.claimedBy(engine.id, 1).length === 0
-}
-
-async function expireTurns(ledger: Ledger): Promise<void> {
-  for (const turn of ledger.store.overdue(ledger.clock.now(), BATCH)) {
-    await ledger.commit({
-      kind: 'expire',
-      rootId: turn.rootId,
-      plan: (draft) => planCancel(draft, turn.id, { cause: 'timed_out', reason: null }),
-    })
+  for (const { id, rootId } of ledger.store.claimedBy(engine.id, BATCH)) {
+    await tryStep(ledger, options, { kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lost) })
   }
 }
 
-async function forceStops(ledger: Ledger): Promise<void> {
-  for (const node of ledger.store.unstopped(ledger.clock.now() - CANCEL_GRACE_MS, BATCH)) {
-    await ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, node.id) })
+async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void> {
+  const request = { cause: 'timed_out', reason: null } as const
+  for (const { id, rootId } of ledger.store.overdue(ledger.clock.now(), BATCH)) {
+    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planCancel(draft, id, request) })
   }
+}
+
+async function forceStops(ledger: Ledger, options: SweepOptions): Promise<void> {
+  for (const { id, rootId } of ledger.store.unstopped(ledger.clock.now() - options.graceMs, BATCH)) {
+    await tryStep(ledger, options, { kind: 'force', rootId, plan: (draft) => planForce(draft, id) })
+  }
+}
+
+/** A tree with which something is wrong does not hold up the others; a store that is away holds up all. */
+async function tryStep<T>(ledger: Ledger, { report }: SweepOptions, step: Step<T>): Promise<T | undefined> {
+  try {
+    return await ledger.commit(step)
+  } catch (error) {
+    if (StoreError.isInstance(error)) throw error
+    report(error)
+    return undefined
+  }
+}
+
+function ignoreConflict(error: unknown): void {
+  if (!ConflictError.isInstance(error)) throw error
 }
 
 function byTree(nodes: readonly { readonly id: Id; readonly rootId: Id }[]): Map<Id, Id[]> {

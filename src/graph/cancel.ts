@@ -1,6 +1,6 @@
 import type { Draft } from './draft.ts'
 import { stopNode } from './end-node.ts'
-import type { CancelRequest, Id, Turn } from './rows.ts'
+import type { CancelRequest, Id, Node, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 
 /** How long a running node has to commit what it has before it is stopped without being asked again. */
@@ -23,6 +23,14 @@ export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest
     }
   }
   settle(draft)
+}
+
+/** The code inside a node is gone: what it started and awaited is of no use to anybody. */
+export function cancelCalled(draft: Draft, node: Node): void {
+  for (const link of draft.openLinks(node.turnId)) {
+    if (link.taskId !== node.id || link.mode !== 'called' || link.onParentClose !== 'cancel') continue
+    planCancel(draft, link.id, { cause: 'parent', reason: 'What started it has ended.' })
+  }
 }
 
 function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {

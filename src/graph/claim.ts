@@ -1,12 +1,13 @@
 import type { Draft } from './draft.ts'
 import type { Id, Node } from './rows.ts'
 
-/** Takes the nodes that are still runnable, as far as the engine has workers. */
-export function planClaim(draft: Draft, nodeIds: readonly Id[]): void {
+/** Takes the nodes that are still runnable, as far as the engine has workers; gives how many it took. */
+export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
   for (const id of nodeIds) {
     const node = draft.findNode(id)
     if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node)
   }
+  return draft.started.length
 }
 
 export function isRunnable(node: Node, now: number): boolean {

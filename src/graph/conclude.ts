@@ -83,6 +83,7 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
 
 function defaultReason(turn: Turn, status: Status): string {
   if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
+  if (status === 'over_budget') return `The limit of ${turn.limits.toolCalls} tool calls was reached.`
   if (status === 'timed_out') return 'The deadline passed.'
   if (status === 'cancelled') return 'The run was cancelled.'
   return `The run ended: ${status}.`

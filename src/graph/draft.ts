@@ -9,10 +9,11 @@ import type { Reader } from './reader.ts'
 import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from './rows.ts'
 import { mayBecome } from './states.ts'
 
-/** Lets a commit hand the nodes it makes runnable to the engine that makes it: `take` reserves one worker. */
+/** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
 export interface Claims {
   readonly engineId: Id
-  take(): boolean
+  /** Reserves a worker, if the engine has one and the code for such a node. */
+  take(kind: string, agentName: string): boolean
 }
 
 export interface DraftOptions {
@@ -239,9 +240,10 @@ export class Draft {
     this.dropBlocks.push(nodeId)
   }
 
-  /** Hands a runnable node to this draft's engine if it has a free worker; else it stays pending for a sweep. */
+  /** Hands a runnable node to this draft's engine if it can run it now; else it stays pending for a sweep. */
   claim(node: Node): Node {
-    if (this.claims === null || !this.claims.take()) return node
+    if (this.claims === null) return node
+    if (!this.claims.take(node.kind, this.conversation(node.conversationId).agent.name)) return node
     const claimed = this.changeNode(node, {
       state: 'running',
       engineId: this.claims.engineId,
@@ -262,7 +264,7 @@ export class Draft {
       turnId: turn.id,
       nodeId,
       path: conversation.path,
-      parentId: conversation.parentTurnId,
+      parentId: turn.ordinal === 0 ? conversation.parentTurnId : (this.findLink(turn.id)?.hostTurnId ?? null),
       body,
     })
   }

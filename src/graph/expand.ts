@@ -41,6 +41,7 @@ export interface NextCall {
 export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
+  if (draft.turn(node.turnId).cancel !== null) return keepWords(draft, node, step.answer)
   const turn = countCall(draft, node, step.answer)
   const ended = draft.changeNode(node, { usage: step.answer.usage })
   const tasks = step.tasks.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
@@ -94,6 +95,19 @@ export interface FinalAnswer {
   readonly failure: Node['failure']
 }
 
+/** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */
+function keepWords(draft: Draft, node: Node, answer: Answer): void {
+  const said = { ...answer, calls: [], droppedCalls: answer.droppedCalls + answer.calls.length }
+  countCall(draft, node, said)
+  endNode(draft, draft.changeNode(node, { usage: answer.usage }), {
+    state: 'stopped',
+    output: outputOf(said),
+    failure: { code: 'stopped', message: 'The run was asked to stop.' },
+    streamed: answer.streamed ?? null,
+  })
+  settle(draft)
+}
+
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
@@ -128,7 +142,6 @@ function addTask(
     state: task.approval === null ? 'pending' : 'awaiting_approval',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
     metadata: task.approval?.required ? { approvalRequired: true } : {},
-    idempotencyKey: id,
     effect: task.effect,
     timeoutMs: task.timeoutMs,
   })

@@ -26,7 +26,13 @@ export interface TurnRequest {
  */
 export function openTurn(draft: Draft, conversation: Conversation, request: TurnRequest): Turn {
   const entryNodeId = request.nodeIds[request.nodeIds.length - 1] ?? request.turnId
-  const turn = newTurn(conversation, draft.now, { ...request, id: request.turnId, entryNodeId })
+  const turn = newTurn(conversation, draft.now, {
+    id: request.turnId,
+    entryNodeId,
+    limits: request.limits,
+    input: request.input,
+    deadline: request.deadline,
+  })
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
   const starts = request.mayStart && conversation.activeTurnId === null

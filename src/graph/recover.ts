@@ -1,3 +1,4 @@
+import { cancelCalled } from './cancel.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import type { Id, Node } from './rows.ts'
@@ -31,6 +32,7 @@ function recover(draft: Draft, node: Node, reason: string): void {
   if (node.effect === 'effectful') return doubt(draft, node, reason)
   if (node.recoveries > MAX_RECOVERIES) {
     const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
+    cancelCalled(draft, node)
     return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
   }
   draft.event(draft.turn(node.turnId), node.id, {
@@ -51,6 +53,7 @@ function stopOrDoubt(draft: Draft, node: Node, reason: string): void {
 function doubt(draft: Draft, node: Node, reason: string): void {
   const turn = draft.turn(node.turnId)
   draft.changeTurn(turn, { account: { ...turn.account, uncertain: [...turn.account.uncertain, node.id] } })
+  cancelCalled(draft, node)
   draft.event(turn, node.id, { type: 'uncertain', tool: node.input.call?.name ?? node.kind, reason })
   endNode(draft, node, { state: 'uncertain', failure: { code: 'uncertain', message: reason } })
 }

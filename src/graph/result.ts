@@ -1,4 +1,4 @@
-import { planCancel } from './cancel.ts'
+import { cancelCalled } from './cancel.ts'
 import { type Claim, heldNode } from './claim.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
@@ -8,10 +8,7 @@ import { settle } from './settle.ts'
 export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
   const node = heldNode(draft, claim)
   if (node === undefined) return false
-  for (const link of draft.openLinks(node.turnId)) {
-    if (link.taskId !== node.id || link.mode !== 'called' || link.onParentClose !== 'cancel') continue
-    planCancel(draft, link.id, { cause: 'parent', reason: 'The tool that started it has ended.' })
-  }
+  cancelCalled(draft, node)
   endNode(draft, draft.node(node.id), end)
   settle(draft)
   return true
@@ -26,6 +23,11 @@ export function planRetry(
   const node = heldNode(draft, claim)
   if (node === undefined) return false
   const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: retry.error } })
+    settle(draft)
+    return true
+  }
   draft.changeNode(node, {
     state: 'pending',
     engineId: null,

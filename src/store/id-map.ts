@@ -1,81 +1,73 @@
+/** What an IdMap holds: the entry itself is the link of its bucket's chain. */
+export interface Keyed {
+  readonly id: string
+  nextInBucket: this | null
+}
+
 /**
- * A map by id for rows that come and go. Unlike `Map`, it holds on to nothing that was deleted: a `Map` under churn
- * leaves tables behind that keep their entries, and the next table, reachable until the next full collection.
+ * A map by id for entries that come and go by the million. A `Map` under churn leaves old tables behind that keep their
+ * entries, and all later tables, alive until the next full collection; this one holds on to nothing that was deleted.
  */
-export class IdMap<Value> {
-  private buckets: (Slot<Value> | undefined)[] = emptyBuckets(64)
+export class IdMap<Entry extends Keyed> {
+  private buckets: (Entry | null)[] = emptyBuckets(64)
   private count = 0
 
   get size(): number {
     return this.count
   }
 
-  get(id: string): Value | undefined {
-    let slot = this.buckets[hashOf(id) & (this.buckets.length - 1)]
-    while (slot !== undefined && slot.id !== id) slot = slot.next
-    return slot?.value
+  get(id: string): Entry | undefined {
+    let entry = this.buckets[hashOf(id) & (this.buckets.length - 1)] ?? null
+    while (entry !== null && entry.id !== id) entry = entry.nextInBucket
+    return entry ?? undefined
   }
 
-  /** The id must not be in the map. */
-  add(id: string, value: Value): void {
+  /** The entry must be in no map. */
+  add(entry: Entry): void {
     if (this.count >= this.buckets.length) this.grow()
-    const hash = hashOf(id)
-    const index = hash & (this.buckets.length - 1)
-    this.buckets[index] = { id, hash, value, next: this.buckets[index] }
+    const at = hashOf(entry.id) & (this.buckets.length - 1)
+    entry.nextInBucket = this.buckets[at] ?? null
+    this.buckets[at] = entry
     this.count++
   }
 
-  delete(id: string): void {
-    const index = hashOf(id) & (this.buckets.length - 1)
-    let before: Slot<Value> | undefined
-    for (let slot = this.buckets[index]; slot !== undefined; slot = slot.next) {
-      if (slot.id === id) {
-        if (before === undefined) this.buckets[index] = slot.next
-        else before.next = slot.next
-        slot.next = undefined
-        this.count--
-        return
-      }
-      before = slot
+  delete(entry: Entry): void {
+    const at = hashOf(entry.id) & (this.buckets.length - 1)
+    let before: Entry | null = null
+    let found = this.buckets[at] ?? null
+    while (found !== null && found !== entry) {
+      before = found
+      found = found.nextInBucket
     }
+    if (found === null) return
+    if (before === null) this.buckets[at] = entry.nextInBucket
+    else before.nextInBucket = entry.nextInBucket
+    entry.nextInBucket = null
+    this.count--
   }
 
   /** In no particular order. */
-  *values(): Generator<Value> {
+  *[Symbol.iterator](): Generator<Entry> {
     for (const first of this.buckets) {
-      for (let slot = first; slot !== undefined; slot = slot.next) yield slot.value
+      for (let entry = first; entry !== null; entry = entry.nextInBucket) yield entry
     }
   }
 
   private grow(): void {
-    const buckets = emptyBuckets<Value>(this.buckets.length * 2)
-    for (const first of this.buckets) {
-      let slot = first
-      while (slot !== undefined) {
-        const { next } = slot
-        const index = slot.hash & (buckets.length - 1)
-        slot.next = buckets[index]
-        buckets[index] = slot
-        slot = next
-      }
-    }
-    this.buckets = buckets
+    const entries = [...this]
+    this.buckets = emptyBuckets(this.buckets.length * 2)
+    this.count = 0
+    for (const entry of entries) this.add(entry)
   }
 }
 
-interface Slot<Value> {
-  readonly id: string
-  readonly hash: number
-  readonly value: Value
-  next: Slot<Value> | undefined
+function emptyBuckets<Entry>(length: number): (Entry | null)[] {
+  return new Array<Entry | null>(length).fill(null)
 }
 
-function emptyBuckets<Value>(length: number): (Slot<Value> | undefined)[] {
-  return new Array<Slot<Value> | undefined>(length).fill(undefined)
-}
-
+/** Ids differ in their last characters: those are enough. */
 function hashOf(id: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < id.length; index++) hash = Math.imul(hash ^ id.charCodeAt(index), 0x01000193)
-  return hash ^ (hash >>> 15)
+  let hash = id.length
+  for (let at = Math.max(0, id.length - 8); at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
+  return hash ^ (hash >>> 13)
 }

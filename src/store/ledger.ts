@@ -121,7 +121,7 @@ const MAX_ATTEMPTS = 200
 
 /** A conflict over a row's version is a race; one that a rule itself reports is an answer. */
 function isStale(error: unknown): boolean {
-  return ConflictError.isInstance(error) && error.details['table'] !== undefined
+  return ConflictError.isInstance(error) && error.details['stale'] === true
 }
 
 function pause(tries: number): Promise<void> {

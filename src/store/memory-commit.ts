@@ -1,254 +1,236 @@
 import type { Commit } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
-import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from './conflict.ts'
 import {
-  type ConversationEntry,
-  type EngineEntry,
-  type LinkEntry,
-  linkConversation,
-  linkLink,
-  linkNode,
-  linkTurn,
-  type NodeEntry,
-  newConversation,
-  newLink,
-  newNode,
-  newTree,
-  newTurn,
+  ConversationEntry,
+  insert,
+  LaneEntry,
+  LinkEntry,
+  NodeEntry,
   type Tables,
-  type Tree,
-  type TurnEntry,
-  updateLink,
-  updateNode,
-  updateTurn,
-} from './memory-rows.ts'
+  Tree,
+  TurnEntry,
+} from './memory-tables.ts'
 
 /** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */
 export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
-  const staged = stage(tables, commit)
-  for (let index = 0; index < staged.conversations.length; index++) {
-    putConversation(
-      tables,
-      staged.conversations[index] as ConversationEntry,
-      commit.conversations[index] as Conversation,
-    )
-  }
-  for (let index = 0; index < staged.turns.length; index++) {
-    putTurn(tables, staged.turns[index] as TurnEntry, commit.turns[index] as Turn)
-  }
-  for (let index = 0; index < staged.nodes.length; index++) {
-    putNode(tables, staged.nodes[index] as NodeEntry, commit.nodes[index] as Node)
-  }
-  for (let index = 0; index < staged.links.length; index++) {
-    putLink(staged.links[index] as LinkEntry, commit.links[index] as Link)
-  }
-  for (let index = 0; index < staged.engines.length; index++) {
-    putEngine(staged.engines[index] as EngineEntry, commit.engines[index] as EngineRow)
-  }
-  if (staged.tree !== undefined) extend(tables, staged.tree, commit)
+  const check = new Check(tables, commit)
+  check.all()
+  for (const row of commit.conversations) putConversation(tables, row)
+  for (const row of commit.turns) putTurn(tables, row)
+  for (const row of commit.nodes) putNode(tables, row)
+  for (const row of commit.links) putLink(tables, row)
+  for (const edge of commit.edges) putEdge(tables, edge)
+  for (const engine of commit.engines) tables.engines.set(engine.id, engine)
+  const tree = commit.rootId === null ? undefined : tables.trees.get(commit.rootId)
+  if (tree !== undefined) extend(tables, tree, commit)
   putUntracked(tables, commit)
-  return staged.tree
+  return tree
 }
 
-/** Makes the entries of new rows and raises the versions of known ones; both are taken back when a check fails. */
-interface Staged {
-  tree: Tree | undefined
-  readonly conversations: ConversationEntry[]
-  readonly turns: TurnEntry[]
-  readonly nodes: NodeEntry[]
-  readonly links: LinkEntry[]
-  readonly engines: EngineEntry[]
-  edges: number
-}
+/** Everything that could refuse a commit, asked before the first change. */
+class Check {
+  private readonly tables: Tables
+  private readonly commit: Commit
+  private newNodes: Map<Id, Node> | null = null
 
-function stage(tables: Tables, commit: Commit): Staged {
-  const staged: Staged = { tree: undefined, conversations: [], turns: [], nodes: [], links: [], engines: [], edges: 0 }
-  try {
-    if (commit.rootId !== null) staged.tree = treeFor(tables, commit, commit.rootId)
-    else requireNoTreeRows(commit)
-    for (const row of commit.conversations) staged.conversations.push(stageConversation(tables, row, staged.tree))
-    for (const row of commit.turns) staged.turns.push(stageTurn(tables, row, commit.rootId))
-    for (const row of commit.nodes) staged.nodes.push(stageNode(tables, row, commit.rootId))
-    for (const row of commit.links) staged.links.push(stageLink(tables, row, commit.rootId))
-    for (const row of commit.engines) staged.engines.push(stageEngine(tables, row))
-    for (const edge of commit.edges) {
-      stageEdge(tables, edge)
-      staged.edges++
+  constructor(tables: Tables, commit: Commit) {
+    this.tables = tables
+    this.commit = commit
+  }
+
+  all(): void {
+    const { tables, commit } = this
+    if (commit.rootId === null) requireNoTreeRows(commit)
+    else if (
+      tables.trees.get(commit.rootId) === undefined &&
+      !commit.conversations.some(({ id }) => id === commit.rootId)
+    ) {
+      throw unknownTree(commit.rootId)
     }
-    return staged
-  } catch (error) {
-    unstage(tables, commit, staged)
-    throw error
+    for (const row of commit.conversations) this.conversation(row)
+    for (const row of commit.turns) this.turn(row)
+    for (const row of commit.nodes) this.node(row)
+    for (const row of commit.links) this.link(row)
+    for (const row of commit.engines) expectVersion('engines', row, tables.engines.get(row.id))
+    for (let at = 0; at < commit.edges.length; at++) this.edge(commit.edges[at] as Edge, at)
+  }
+
+  private conversation(row: Conversation): void {
+    const known = this.tables.conversations.get(row.id)?.row
+    if (row.rootId !== this.commit.rootId) throw foreignRow('conversations', row.id)
+    expectVersion('conversations', row, known)
+    if (known !== undefined && known.rootId !== row.rootId) throw foreignRow('conversations', row.id)
+  }
+
+  private turn(row: Turn): void {
+    const known = this.tables.turns.get(row.id)?.row
+    if (row.rootId !== this.commit.rootId) throw foreignRow('turns', row.id)
+    expectVersion('turns', row, known)
+    const home = known ?? this.conversationOf(row.conversationId)
+    const homeId = known === undefined ? home?.id : known.conversationId
+    if (home === undefined || home.rootId !== row.rootId || homeId !== row.conversationId) {
+      throw foreignRow('turns', row.id)
+    }
+  }
+
+  private node(row: Node): void {
+    const known = this.tables.nodes.get(row.id)?.row
+    if (row.rootId !== this.commit.rootId) throw foreignRow('nodes', row.id)
+    expectVersion('nodes', row, known)
+    if (known !== undefined) {
+      if (known.turnId !== row.turnId) throw foreignRow('nodes', row.id)
+      return
+    }
+    const turn = this.turnOf(row.turnId)
+    if (turn === undefined || turn.rootId !== row.rootId || turn.conversationId !== row.conversationId) {
+      throw foreignRow('nodes', row.id)
+    }
+    if (row.idempotencyKey !== null) this.key(row)
+  }
+
+  private key(row: Node): void {
+    const isTaken = (other: Node) =>
+      other !== row &&
+      other.turnId === row.turnId &&
+      other.kind === row.kind &&
+      other.idempotencyKey === row.idempotencyKey
+    const stored = this.tables.turns.get(row.turnId)?.nodes ?? []
+    if (stored.some((entry) => isTaken(entry.row)) || this.commit.nodes.some(isTaken)) throw takenKey(row)
+  }
+
+  private link(row: Link): void {
+    const known = this.tables.links.get(row.id)?.row
+    if (row.rootId !== this.commit.rootId) throw foreignRow('links', row.id)
+    expectVersion('links', row, known)
+    const host = known === undefined ? this.turnOf(row.hostTurnId)?.id : known.hostTurnId
+    if (host !== row.hostTurnId) throw foreignRow('links', row.id)
+  }
+
+  private edge(edge: Edge, at: number): void {
+    const from = this.tables.nodes.get(edge.from)
+    const to = this.tables.nodes.get(edge.to)
+    const source = from?.row ?? this.newNode(edge.from)
+    const target = to?.row ?? this.newNode(edge.to)
+    if (source === undefined || target === undefined || source === target) throw wrongEdge(edge)
+    if (!isOf(edge, source) || !isOf(edge, target)) throw wrongEdge(edge)
+    if (from?.edgesOut?.some((other) => isSame(other, edge))) throw knownEdge(edge)
+    const previous = this.commit.edges[at - 1]
+    if (previous !== undefined && isSame(previous, edge)) throw knownEdge(edge)
+  }
+
+  private conversationOf(id: Id): Conversation | undefined {
+    return this.tables.conversations.get(id)?.row ?? this.commit.conversations.find((row) => row.id === id)
+  }
+
+  private turnOf(id: Id): Turn | undefined {
+    return this.tables.turns.get(id)?.row ?? this.commit.turns.find((row) => row.id === id)
+  }
+
+  private newNode(id: Id): Node | undefined {
+    const { nodes } = this.commit
+    if (nodes.length <= FEW) {
+      for (const row of nodes) if (row.id === id) return row
+      return undefined
+    }
+    this.newNodes ??= new Map(nodes.map((row) => [row.id, row]))
+    return this.newNodes.get(id)
   }
 }
 
-function treeFor(tables: Tables, commit: Commit, rootId: Id): Tree {
-  const tree = tables.trees.get(rootId)
-  if (tree !== undefined) return tree
-  if (commit.conversations.some((row) => row.id === rootId)) return newTree(rootId)
-  throw unknownTree(rootId)
-}
-
-function stageConversation(tables: Tables, row: Conversation, tree: Tree | undefined): ConversationEntry {
-  const known = tables.conversations.get(row.id)
-  if (tree === undefined || row.rootId !== tree.rootId) throw foreignRow('conversations', row.id)
-  expectVersion('conversations', row, known)
-  if (known !== undefined) {
-    if (known.tree !== tree) throw foreignRow('conversations', row.id)
-    known.version = row.version
-    return known
-  }
-  const entry = newConversation(row, tree)
-  tables.conversations.add(row.id, entry)
-  return entry
-}
-
-function stageTurn(tables: Tables, row: Turn, rootId: Id | null): TurnEntry {
-  const known = tables.turns.get(row.id)
-  if (row.rootId !== rootId) throw foreignRow('turns', row.id)
-  expectVersion('turns', row, known)
-  if (known !== undefined) {
-    if (known.row.conversationId !== row.conversationId) throw foreignRow('turns', row.id)
-    known.version = row.version
-    return known
-  }
-  const conversation = tables.conversations.get(row.conversationId)
-  if (conversation === undefined || conversation.row.rootId !== rootId) throw foreignRow('turns', row.id)
-  const entry = newTurn(row, conversation)
-  tables.turns.add(row.id, entry)
-  return entry
-}
-
-function stageNode(tables: Tables, row: Node, rootId: Id | null): NodeEntry {
-  const known = tables.nodes.get(row.id)
-  if (row.rootId !== rootId) throw foreignRow('nodes', row.id)
-  expectVersion('nodes', row, known)
-  if (known !== undefined) {
-    if (known.row.turnId !== row.turnId) throw foreignRow('nodes', row.id)
-    known.version = row.version
-    return known
-  }
-  const turn = tables.turns.get(row.turnId)
-  if (turn === undefined || turn.row.rootId !== rootId || turn.row.conversationId !== row.conversationId) {
-    throw foreignRow('nodes', row.id)
-  }
-  const entry = newNode(row, turn)
-  if (row.idempotencyKey !== null) stageKey(turn, keyOf(row.kind, row.idempotencyKey), entry)
-  tables.nodes.add(row.id, entry)
-  return entry
-}
-
-export function keyOf(kind: string, key: string): string {
-  return `${kind}\n${key}`
-}
-
-function stageKey(turn: TurnEntry, key: string, entry: NodeEntry): void {
-  turn.keys ??= new Map()
-  if (turn.keys.has(key)) throw takenKey(entry.row)
-  turn.keys.set(key, entry)
-}
-
-function stageLink(tables: Tables, row: Link, rootId: Id | null): LinkEntry {
-  const known = tables.links.get(row.id)
-  if (row.rootId !== rootId) throw foreignRow('links', row.id)
-  expectVersion('links', row, known)
-  if (known !== undefined) {
-    if (known.row.hostTurnId !== row.hostTurnId) throw foreignRow('links', row.id)
-    known.version = row.version
-    return known
-  }
-  const turn = tables.turns.get(row.hostTurnId)
-  if (turn === undefined || turn.row.rootId !== rootId) throw foreignRow('links', row.id)
-  const entry = newLink(row, turn)
-  tables.links.add(row.id, entry)
-  return entry
-}
-
-function stageEngine(tables: Tables, row: EngineRow): EngineEntry {
-  const known = tables.engines.get(row.id)
-  expectVersion('engines', row, known)
-  if (known !== undefined) {
-    known.version = row.version
-    return known
-  }
-  const entry: EngineEntry = { row, version: row.version, isLinked: false }
-  tables.engines.set(row.id, entry)
-  return entry
-}
-
-function stageEdge(tables: Tables, edge: Edge): void {
-  const from = tables.nodes.get(edge.from)
-  const to = tables.nodes.get(edge.to)
-  if (from === undefined || to === undefined || from === to) throw wrongEdge(edge)
-  if (!isOf(edge, from) || !isOf(edge, to)) throw wrongEdge(edge)
-  const shorter = from.out.length < to.in.length ? from.out : to.in
-  if (shorter.some((other) => isSame(other, edge))) throw knownEdge(edge)
-  from.out.push(edge)
-  to.in.push(edge)
-}
+/** Up to so many rows are looked through rather than indexed. */
+const FEW = 16
 
 function isSame(a: Edge, b: Edge): boolean {
-  return a.from === b.from && a.to === b.to && a.type === b.type
+  return a.to === b.to && a.from === b.from && a.type === b.type
 }
 
-function isOf(edge: Edge, entry: NodeEntry): boolean {
-  return entry.row.conversationId === edge.conversationId && entry.row.rootId === edge.rootId
+function isOf(edge: Edge, node: Node): boolean {
+  return node.conversationId === edge.conversationId && node.rootId === edge.rootId
 }
 
-function unstage(tables: Tables, commit: Commit, staged: Staged): void {
-  for (let index = staged.edges - 1; index >= 0; index--) {
-    const edge = commit.edges[index] as Edge
-    tables.nodes.get(edge.from)?.out.pop()
-    tables.nodes.get(edge.to)?.in.pop()
+function putConversation(tables: Tables, row: Conversation): void {
+  const known = tables.conversations.get(row.id)
+  if (known !== undefined) {
+    known.row = row
+    return
   }
-  for (const entry of staged.nodes) {
-    const { kind, idempotencyKey } = entry.row
-    if (!entry.isLinked && idempotencyKey !== null) entry.turn.keys?.delete(keyOf(kind, idempotencyKey))
+  const tree = tables.trees.get(row.rootId) ?? newTree(tables, row.rootId)
+  const entry = new ConversationEntry(row, tree)
+  tree.conversations.push(entry)
+  tables.conversations.add(entry)
+}
+
+function newTree(tables: Tables, rootId: Id): Tree {
+  const tree = new Tree(rootId, ++tables.treeCount)
+  tables.trees.add(tree)
+  return tree
+}
+
+function putTurn(tables: Tables, row: Turn): void {
+  const known = tables.turns.get(row.id)
+  if (known !== undefined) {
+    if (known.row.state !== 'ended' && row.state === 'ended') closeTurn(tables, known)
+    if (known.row.state === 'ended' && row.state !== 'ended') openTurn(tables, known)
+    known.row = row
+    return
   }
-  takeBack(tables.conversations, staged.conversations)
-  takeBack(tables.turns, staged.turns)
-  takeBack(tables.nodes, staged.nodes)
-  takeBack(tables.links, staged.links)
-  takeBack(tables.engines, staged.engines)
+  const conversation = tables.conversations.get(row.conversationId) as ConversationEntry
+  const entry = new TurnEntry(row, conversation)
+  conversation.turns.push(entry)
+  tables.turns.add(entry)
+  insert((tables.lanes.get(row.laneId) ?? newLane(tables, row.laneId)).turns, entry)
+  if (row.state !== 'ended') openTurn(tables, entry)
 }
 
-interface Staging {
-  readonly row: { readonly id: Id; readonly version: number }
-  version: number
-  readonly isLinked: boolean
+function newLane(tables: Tables, laneId: Id): LaneEntry {
+  const lane = new LaneEntry(laneId)
+  tables.lanes.add(lane)
+  return lane
 }
 
-function takeBack<Entry extends Staging>(table: { delete(id: Id): unknown }, staged: readonly Entry[]): void {
-  for (const entry of staged) {
-    if (entry.isLinked) entry.version = entry.row.version
-    else table.delete(entry.row.id)
+function openTurn(tables: Tables, entry: TurnEntry): void {
+  entry.conversation.tree.openTurns++
+  tables.openTurns.add(entry)
+}
+
+function closeTurn(tables: Tables, entry: TurnEntry): void {
+  entry.conversation.tree.openTurns--
+  tables.openTurns.delete(entry)
+}
+
+function putNode(tables: Tables, row: Node): void {
+  let entry = tables.nodes.get(row.id)
+  if (entry === undefined) {
+    const turn = tables.turns.get(row.turnId) as TurnEntry
+    entry = new NodeEntry(row, turn)
+    insert(turn.nodes, entry)
+    tables.nodes.add(entry)
+  } else entry.row = row
+  if (row.state === 'pending' && row.blockers === 0) tables.ready.add(entry)
+  else tables.ready.delete(entry)
+}
+
+function putLink(tables: Tables, row: Link): void {
+  const known = tables.links.get(row.id)
+  if (known !== undefined) {
+    known.row = row
+    return
   }
+  const turn = tables.turns.get(row.hostTurnId) as TurnEntry
+  const entry = new LinkEntry(row)
+  insert(turn.links, entry)
+  tables.links.add(entry)
 }
 
-function putConversation(tables: Tables, entry: ConversationEntry, row: Conversation): void {
-  if (entry.isLinked) entry.row = row
-  else linkConversation(tables, entry)
-}
-
-function putTurn(tables: Tables, entry: TurnEntry, row: Turn): void {
-  if (entry.isLinked) updateTurn(tables, entry, row)
-  else linkTurn(tables, entry)
-}
-
-function putNode(tables: Tables, entry: NodeEntry, row: Node): void {
-  if (entry.isLinked) updateNode(tables, entry, row)
-  else linkNode(tables, entry)
-}
-
-function putLink(entry: LinkEntry, row: Link): void {
-  if (entry.isLinked) updateLink(entry, row)
-  else linkLink(entry)
-}
-
-function putEngine(entry: EngineEntry, row: EngineRow): void {
-  entry.row = row
-  entry.isLinked = true
+function putEdge(tables: Tables, edge: Edge): void {
+  const from = tables.nodes.get(edge.from) as NodeEntry
+  const to = tables.nodes.get(edge.to) as NodeEntry
+  from.edgesOut ??= []
+  from.edgesOut.push(edge)
+  to.edgesIn ??= []
+  to.edgesIn.push(edge)
 }
 
 function extend(tables: Tables, tree: Tree, commit: Commit): void {
@@ -266,22 +248,20 @@ function extend(tables: Tables, tree: Tree, commit: Commit): void {
 /** A body lives as long as a tree that brought it or names it. */
 function holdBody(tables: Tables, tree: Tree, hash: string): void {
   const body = tables.bodies.get(hash)
-  if (body === undefined || tree.bodies.has(hash)) return
+  if (body === undefined || tree.bodies?.has(hash)) return
+  tree.bodies ??= new Set()
   tree.bodies.add(hash)
   body.trees++
 }
 
 /** Rows without a version. A block of a claim that was lost, or of a node that has ended, is left out. */
 function putUntracked(tables: Tables, commit: Commit): void {
-  for (const id of commit.dropEngines) {
-    tables.engines.delete(id)
-    if (tables.claims.get(id)?.size === 0) tables.claims.delete(id)
-  }
+  for (const id of commit.dropEngines) tables.engines.delete(id)
   for (const block of commit.blocks) {
     const node = tables.nodes.get(block.nodeId)?.row
     if (node?.state === 'running' && node.epoch === block.epoch) tables.blocks.set(block.nodeId, block)
   }
-  for (const id of commit.dropBlocks) tables.blocks.delete(id)
+  if (tables.blocks.size > 0) for (const id of commit.dropBlocks) tables.blocks.delete(id)
 }
 
 function expectVersion(
@@ -289,5 +269,5 @@ function expectVersion(
   row: { readonly id: Id; readonly version: number },
   known: { readonly version: number } | undefined,
 ): void {
-  if ((known?.version ?? 0) !== row.version - 1) throw staleRow(table, row)
+  if ((known === undefined ? 0 : known.version) !== row.version - 1) throw staleRow(table, row)
 }

@@ -1,88 +1,54 @@
 import { parseOwnJson } from '../base/json.ts'
-import type { EventRow } from '../graph/event.ts'
-import { keyOf } from './memory-commit.ts'
-import {
-  emptyTables,
-  linkConversation,
-  linkLink,
-  linkNode,
-  linkTurn,
-  type NodeEntry,
-  newConversation,
-  newLink,
-  newNode,
-  newTree,
-  newTurn,
-  type Tables,
-  type Tree,
-  type TurnEntry,
-} from './memory-rows.ts'
+import type { Edge } from '../graph/rows.ts'
+import { applyCommit } from './memory-commit.ts'
+import { emptyTables, type Tables, type Tree } from './memory-tables.ts'
 
 /** The same rows in new tables, each row written as text and read back: nothing survives that is not plain data. */
 export function reloadTables(old: Tables): Tables {
   const tables = emptyTables()
-  const turns: [TurnEntry, TurnEntry][] = []
-  const trees = [...old.trees.values()].sort((a, b) => a.number - b.number)
-  for (const tree of trees) turns.push(...reloadTree(tables, tree))
-  for (const [hash, { text, trees }] of old.bodies) tables.bodies.set(hash, { text: again(text), trees })
-  for (const [id, { row, version }] of old.engines) tables.engines.set(id, { row: again(row), version, isLinked: true })
-  reloadNodes(tables, old)
-  for (const [turn, before] of turns) reloadLinks(tables, turn, before)
+  for (const [hash, { text }] of old.bodies) tables.bodies.set(hash, { text: again(text), trees: 0 })
+  const trees = [...old.trees].sort((a, b) => a.number - b.number)
+  for (const tree of trees) reloadTree(tables, tree)
+  for (const [id, row] of old.engines) tables.engines.set(id, again(row))
   for (const [id, block] of old.blocks) tables.blocks.set(id, again(block))
-  for (const tree of old.ended.inOrder()) {
-    const reloaded = tables.trees.get(tree.rootId)
-    if (reloaded !== undefined) tables.ended.add(reloaded)
+  for (const { id } of old.ended) {
+    const tree = tables.trees.get(id)
+    if (tree !== undefined) tables.ended.add(tree)
   }
   return tables
 }
 
-function reloadTree(tables: Tables, old: Tree): [TurnEntry, TurnEntry][] {
-  const tree = newTree(old.rootId)
-  tree.seq = old.seq
-  for (const event of old.events) tree.events.push(again<EventRow>(event))
-  for (const hash of old.bodies) tree.bodies.add(hash)
-  const turns: [TurnEntry, TurnEntry][] = []
-  for (const before of old.conversations) {
-    const conversation = newConversation(again(before.row), tree)
-    tables.conversations.add(conversation.row.id, conversation)
-    linkConversation(tables, conversation)
-    for (const beforeTurn of before.turns) {
-      const turn = newTurn(again(beforeTurn.row), conversation)
-      tables.turns.add(turn.row.id, turn)
-      linkTurn(tables, turn)
-      turns.push([turn, beforeTurn])
-    }
+function reloadTree(tables: Tables, old: Tree): void {
+  const turns = old.conversations.flatMap((conversation) => conversation.turns)
+  const nodes = turns.flatMap((turn) => turn.nodes)
+  const asNew = <Row extends { readonly version: number }>({ row }: { readonly row: Row }) => {
+    return { ...again(row), version: 1 }
   }
-  return turns
+  applyCommit(tables, {
+    kind: 'mutate',
+    at: 0,
+    rootId: old.id,
+    conversations: old.conversations.map(asNew),
+    turns: turns.map(asNew),
+    nodes: nodes.map(asNew),
+    edges: nodes.flatMap(({ edgesOut }) => (edgesOut ?? []).map((edge) => again<Edge>(edge))),
+    links: turns.flatMap(({ links }) => links.map(asNew)),
+    bodies: [...(old.bodies ?? [])].map((hash) => ({ hash, text: '' })),
+    engines: [],
+    dropEngines: [],
+    blocks: [],
+    dropBlocks: [],
+    events: old.events.map((event) => again(event)),
+  })
+  for (const { row } of old.conversations) restore(tables.conversations.get(row.id), row)
+  for (const { row } of turns) restore(tables.turns.get(row.id), row)
+  for (const { row } of nodes) restore(tables.nodes.get(row.id), row)
+  for (const turn of turns) for (const { row } of turn.links) restore(tables.links.get(row.id), row)
 }
 
-function reloadNodes(tables: Tables, old: Tables): void {
-  const nodes = [...old.nodes.values()].sort((a, b) => a.number - b.number)
-  for (const before of nodes) {
-    const turn = tables.turns.get(before.row.turnId)
-    if (turn === undefined) continue
-    const node = newNode(again(before.row), turn)
-    tables.nodes.add(node.row.id, node)
-    linkNode(tables, node)
-    reloadKey(turn, node)
-    for (const edge of before.out) node.out.push(again(edge))
-    for (const edge of before.in) node.in.push(again(edge))
-  }
-}
-
-function reloadKey(turn: TurnEntry, node: NodeEntry): void {
-  const { kind, idempotencyKey } = node.row
-  if (idempotencyKey === null) return
-  turn.keys ??= new Map()
-  turn.keys.set(keyOf(kind, idempotencyKey), node)
-}
-
-function reloadLinks(tables: Tables, turn: TurnEntry, before: TurnEntry): void {
-  for (const old of before.links.entries) {
-    const link = newLink(again(old.row), turn)
-    tables.links.add(link.row.id, link)
-    linkLink(link)
-  }
+/** New rows have version 1; these had another. */
+function restore<Row extends { readonly version: number }>(entry: { row: Row } | undefined, { version }: Row): void {
+  if (entry !== undefined) entry.row = { ...entry.row, version }
 }
 
 function again<Row>(row: Row): Row {

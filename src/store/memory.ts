@@ -1,20 +1,11 @@
 import { StoreError } from '../base/error.ts'
 import type { LiveBlock } from '../graph/commit.ts'
 import type { RunnableQuery } from '../graph/reader.ts'
-import type { Conversation, Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
-import { applyCommit, keyOf } from './memory-commit.ts'
+import { applyCommit } from './memory-commit.ts'
 import { reloadTables } from './memory-reload.ts'
-import {
-  countUpTo,
-  emptyTables,
-  forgetTree,
-  type LinkEntry,
-  type NodeEntry,
-  openOf,
-  type Tables,
-  type TurnEntry,
-} from './memory-rows.ts'
+import { countUpTo, emptyTables, forgetTree, type NodeEntry, type Tables, type TurnEntry } from './memory-tables.ts'
 import type { Store } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -36,8 +27,11 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       const open = tables()
       const tree = applyCommit(open, commit)
       if (tree === undefined) return
-      if (tree.openTurns > 0) open.ended.delete(tree)
-      else open.ended.add(tree)
+      if (tree.openTurns > 0) {
+        open.ended.delete(tree)
+        return
+      }
+      open.ended.add(tree)
       if (open.ended.size > keep) forgetOldest(open, keep)
     },
     conversation: (id) => tables().conversations.get(id)?.row,
@@ -45,18 +39,21 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     node: (id) => tables().nodes.get(id)?.row,
     link: (id) => tables().links.get(id)?.row,
     body: (hash) => tables().bodies.get(hash)?.text,
-    edgesFrom: (nodeId) => tables().nodes.get(nodeId)?.out.slice() ?? [],
-    edgesTo: (nodeId) => tables().nodes.get(nodeId)?.in.slice() ?? [],
+    edgesFrom: (nodeId) => tables().nodes.get(nodeId)?.edgesOut ?? NO_EDGES,
+    edgesTo: (nodeId) => tables().nodes.get(nodeId)?.edgesIn ?? NO_EDGES,
     nodesOf: (turnId) =>
       tables()
         .turns.get(turnId)
-        ?.nodes.entries.map(rowOf<Node>) ?? [],
+        ?.nodes.map(rowOf<Node>) ?? [],
     openNodes: (turnId) => openNodes(tables().turns.get(turnId)),
-    nodeByKey: (turnId, kind, key) => tables().turns.get(turnId)?.keys?.get(keyOf(kind, key))?.row,
+    nodeByKey: (turnId, kind, key) =>
+      tables()
+        .turns.get(turnId)
+        ?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
     linksOf: (hostTurnId) =>
       tables()
         .turns.get(hostTurnId)
-        ?.links.entries.map(rowOf<Link>) ?? [],
+        ?.links.map(rowOf<Link>) ?? [],
     linkAt: (hostTurnId, ordinal) => linkAt(tables().turns.get(hostTurnId), ordinal),
     openLinks: (hostTurnId) => openLinks(tables().turns.get(hostTurnId)),
     turnsOf: (laneId, range) => turnsOf(tables(), laneId, range),
@@ -64,9 +61,9 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     runnable: (query) => runnable(tables(), query),
     overdue: (now, limit) => overdue(tables(), now, limit),
     unstopped: (before, limit) => unstopped(tables(), before, limit),
-    claimedBy: (engineId, limit) => take(tables().claims.get(engineId)?.values() ?? [], limit).map(rowOf<Node>),
-    engines: () => Array.from(tables().engines.values(), (entry) => entry.row),
-    engine: (id) => tables().engines.get(id)?.row,
+    claimedBy: (engineId, limit) => claimedBy(tables(), engineId, limit),
+    engines: () => [...tables().engines.values()],
+    engine: (id) => tables().engines.get(id),
     nextDue: (now) => nextDue(tables(), now),
     events: (rootId, after, limit) => {
       const first = Math.max(0, Math.floor(after))
@@ -79,8 +76,8 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     lastSeq: (rootId) => tables().trees.get(rootId)?.seq ?? 0,
     blocks: (rootId) => blocks(tables(), rootId),
     roots: (query) => roots(tables(), query),
-    findIds: (ending, limit) => findIds(tables(), ending, limit),
-    openRoots: (limit) => take(tables().openRoots.values(), limit).map(rowOf<Turn>),
+    findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
+    openRoots: (limit) => take(openRoots(tables()), limit),
     watch: () => {
       tables()
       return () => undefined
@@ -94,16 +91,15 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
   }
 }
 
+const NO_EDGES: readonly Edge[] = []
+const NO_LINKS: readonly Link[] = []
+
 function closedError(): StoreError {
   return new StoreError('store_closed', 'The memory store was closed; its rows are gone. Open a new one.')
 }
 
 function forgetOldest(tables: Tables, keep: number): void {
-  while (tables.ended.size > keep) {
-    const oldest = tables.ended.oldest()
-    if (oldest === undefined) return
-    forgetTree(tables, oldest)
-  }
+  while (tables.ended.size > keep && tables.ended.first !== null) forgetTree(tables, tables.ended.first)
 }
 
 function rowOf<Row>(entry: { readonly row: Row }): Row {
@@ -119,26 +115,20 @@ function take<Item>(items: Iterable<Item>, limit: number): Item[] {
   return taken
 }
 
-function isOpenNode(entry: NodeEntry): boolean {
-  return isOpen(entry.row.state)
-}
-
 function openNodes(turn: TurnEntry | undefined): readonly Node[] {
-  return turn === undefined ? [] : openOf(turn.nodes, isOpenNode).map(rowOf<Node>)
-}
-
-function isOpenLink(entry: LinkEntry): boolean {
-  return entry.row.outcome === null
+  const open: Node[] = []
+  if (turn !== undefined) for (const { row } of turn.nodes) if (isOpen(row.state)) open.push(row)
+  return open
 }
 
 function openLinks(turn: TurnEntry | undefined): readonly Link[] {
-  return turn === undefined ? [] : openOf(turn.links, isOpenLink).map(rowOf<Link>)
+  if (turn === undefined || turn.links.length === 0) return NO_LINKS
+  return turn.links.filter(({ row }) => row.outcome === null).map(rowOf<Link>)
 }
 
 function linkAt(turn: TurnEntry | undefined, ordinal: number): Link | undefined {
   if (turn === undefined) return undefined
-  const index = countUpTo(turn.links, ordinal) - 1
-  const link = turn.links.entries[index]?.row
+  const link = turn.links[countUpTo(turn.links, ordinal) - 1]?.row
   return link?.ordinal === ordinal ? link : undefined
 }
 
@@ -147,89 +137,92 @@ function turnsOf(
   laneId: Id,
   range: { readonly last?: number; readonly limit: number },
 ): readonly Turn[] {
-  const lane = tables.lanes.get(laneId)
+  const lane = tables.lanes.get(laneId)?.turns
   if (lane === undefined) return []
-  const end = range.last === undefined ? lane.entries.length : countUpTo(lane, range.last)
-  return lane.entries.slice(Math.max(0, end - Math.max(0, range.limit)), end).map(rowOf<Turn>)
+  const end = range.last === undefined ? lane.length : countUpTo(lane, range.last)
+  return lane.slice(Math.max(0, end - Math.max(0, range.limit)), end).map(rowOf<Turn>)
 }
 
-function isOpenTurn(entry: TurnEntry): boolean {
-  return entry.row.state !== 'ended'
-}
-
+/** Open turns are the last of their lane, so the search is as long as the queue. */
 function queuedTurn(tables: Tables, laneId: Id): Turn | undefined {
-  const lane = tables.lanes.get(laneId)
-  if (lane === undefined) return undefined
-  return openOf(lane, isOpenTurn).find((entry) => entry.row.state === 'queued')?.row
+  const lane = tables.lanes.get(laneId)?.turns ?? []
+  let first: Turn | undefined
+  for (let at = lane.length - 1; at >= 0; at--) {
+    const row = lane[at]?.row
+    if (row === undefined || row.state === 'ended') break
+    if (row.state === 'queued') first = row
+  }
+  return first
 }
 
 function runnable(tables: Tables, { now, limit, kinds, agents }: RunnableQuery): readonly Node[] {
   if (tables.ready.size === 0) return []
-  const found: NodeEntry[] = []
-  for (const entry of tables.ready.values()) {
-    const { row, turn } = entry
-    if (row.wakeAt !== null && row.wakeAt > now) continue
-    if (!kinds.includes(row.kind) || !agents.includes(turn.conversation.row.agent.name)) continue
-    found.push(entry)
-  }
-  found.sort((a, b) => a.row.createdAt - b.row.createdAt || a.number - b.number)
-  return found.slice(0, Math.max(0, limit)).map(rowOf<Node>)
+  const isFit = ({ row, turn }: NodeEntry) =>
+    (row.wakeAt === null || row.wakeAt <= now) &&
+    kinds.includes(row.kind) &&
+    agents.includes(turn.conversation.row.agent.name)
+  const found: Node[] = []
+  for (const entry of tables.ready) if (isFit(entry)) found.push(entry.row)
+  found.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
+  return found.slice(0, Math.max(0, limit))
 }
 
 function overdue(tables: Tables, now: number, limit: number): readonly Turn[] {
   const found: Turn[] = []
-  for (const { row } of tables.timed.values()) if (row.deadline !== null && row.deadline <= now) found.push(row)
+  for (const { row } of tables.openTurns) {
+    if (row.state === 'running' && row.deadline !== null && row.deadline <= now) found.push(row)
+  }
   found.sort((a, b) => (a.deadline ?? 0) - (b.deadline ?? 0))
   return found.slice(0, Math.max(0, limit))
 }
 
 function unstopped(tables: Tables, before: number, limit: number): readonly Node[] {
   const found: Node[] = []
-  for (const turn of tables.stopping.values()) {
+  for (const turn of tables.openTurns) {
     if (turn.row.cancel === null || turn.row.cancel.at > before) continue
-    for (const node of openNodes(turn)) {
-      if (found.length >= limit) return found
-      if (node.state === 'running') found.push(node)
-    }
+    for (const node of openNodes(turn)) if (node.state === 'running') found.push(node)
   }
-  return found
+  return found.slice(0, Math.max(0, limit))
+}
+
+function claimedBy(tables: Tables, engineId: Id, limit: number): readonly Node[] {
+  const found: Node[] = []
+  for (const turn of tables.openTurns) {
+    for (const node of openNodes(turn)) if (node.engineId === engineId) found.push(node)
+  }
+  return found.slice(0, Math.max(0, limit))
 }
 
 function nextDue(tables: Tables, now: number): number | undefined {
   let next = Number.POSITIVE_INFINITY
-  for (const { row } of tables.timed.values()) {
-    if (row.deadline !== null && row.deadline > now && row.deadline < next) next = row.deadline
+  for (const { row } of tables.openTurns) {
+    if (row.state === 'running' && row.deadline !== null && row.deadline > now) next = Math.min(next, row.deadline)
   }
-  for (const { row } of tables.sleeping.values()) {
-    if (row.wakeAt !== null && row.wakeAt > now && row.wakeAt < next) next = row.wakeAt
-  }
+  for (const { row } of tables.ready) if (row.wakeAt !== null && row.wakeAt > now) next = Math.min(next, row.wakeAt)
   return next === Number.POSITIVE_INFINITY ? undefined : next
 }
 
 function blocks(tables: Tables, rootId: Id): readonly LiveBlock[] {
-  const found: LiveBlock[] = []
-  for (const block of tables.blocks.values()) if (block.rootId === rootId) found.push(block)
-  return found
+  return [...tables.blocks.values()].filter((block) => block.rootId === rootId)
 }
 
 function roots(tables: Tables, query: { readonly limit: number; readonly before?: Id }): readonly Conversation[] {
-  const trees = [...tables.trees.values()].sort((a, b) => b.number - a.number)
-  const start = query.before === undefined ? 0 : trees.findIndex(({ rootId }) => rootId === query.before) + 1
+  const ids = [...tables.trees].sort((a, b) => b.number - a.number).map(({ id }) => id)
+  const start = query.before === undefined ? 0 : ids.indexOf(query.before) + 1
   if (query.before !== undefined && start === 0) return []
-  const found = trees.slice(start, start + Math.max(0, query.limit))
-  return found.flatMap(({ rootId }) => tables.conversations.get(rootId)?.row ?? [])
+  const found = ids.slice(start, start + Math.max(0, query.limit))
+  return found.flatMap((rootId) => tables.conversations.get(rootId)?.row ?? [])
 }
 
 type FoundId = ReturnType<Store['findIds']>[number]
 
-function findIds(tables: Tables, ending: string, limit: number): readonly FoundId[] {
-  return take(idsEndingSo(tables, ending), limit)
-}
-
 function* idsEndingSo(tables: Tables, ending: string): Generator<FoundId> {
   if (ending === '') return
-  for (const { row } of tables.conversations.values())
-    if (row.id.endsWith(ending)) yield { id: row.id, type: 'conversation' }
-  for (const { row } of tables.turns.values()) if (row.id.endsWith(ending)) yield { id: row.id, type: 'turn' }
-  for (const { row } of tables.nodes.values()) if (row.id.endsWith(ending)) yield { id: row.id, type: 'node' }
+  for (const { id } of tables.conversations) if (id.endsWith(ending)) yield { id, type: 'conversation' }
+  for (const { id } of tables.turns) if (id.endsWith(ending)) yield { id, type: 'turn' }
+  for (const { id } of tables.nodes) if (id.endsWith(ending)) yield { id, type: 'node' }
+}
+
+function* openRoots(tables: Tables): Generator<Turn> {
+  for (const { row, conversation } of tables.openTurns) if (conversation.row.type === 'user') yield row
 }

@@ -146,7 +146,7 @@ const ADD_NODE = `INSERT OR IGNORE INTO nodes
     (version, data, is_open, ready, wake_at, engine_id, epoch, id, turn_id, conversation_id, ordinal, kind, key)
   SELECT 1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE id = ?7)`
 const SET_NODE = `UPDATE nodes SET data = ?1, is_open = ?2, ready = ?3, wake_at = ?4, engine_id = ?5, epoch = ?6, version = ?9
-  WHERE id = ?7 AND turn_id = ?8 AND version = ?9 - 1`
+  WHERE id = ?7 AND +turn_id = ?8 AND version = ?9 - 1`
 
 function putNode(db: Connection, row: Node, data: string): void {
   const { id, version, state } = row
@@ -179,7 +179,7 @@ function addedNodeRefusal(db: Connection, row: Node): ConflictError {
 const ADD_LINK = `INSERT OR IGNORE INTO links
     (version, data, is_open, id, host_turn_id, host_conversation_id, ordinal) VALUES (1, ?, ?, ?, ?, ?, ?)`
 const SET_LINK = `UPDATE links SET data = ?1, is_open = ?2, version = ?5
-  WHERE id = ?3 AND host_turn_id = ?4 AND version = ?5 - 1`
+  WHERE id = ?3 AND +host_turn_id = ?4 AND version = ?5 - 1`
 
 function putLink(db: Connection, row: Link, data: string): void {
   const { id, version, hostTurnId } = row

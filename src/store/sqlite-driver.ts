@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import { StoreError } from '../base/error.ts'
 
-/** Never a boolean, never undefined: a driver may end the process over one. */
 export type SqlValue = null | number | string | Uint8Array
 export type SqlRow = readonly SqlValue[]
 
@@ -93,8 +92,9 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
 }
 
 /**
- * Two peculiarities of libsql: a statement that ran with `all` gives `get` its last row once more, so each way has its
- * own; and statements live until they are collected, so that closing does not remove the -wal file by itself.
+ * Three peculiarities of libsql: a boolean as a parameter aborts the process; a statement that ran with `all` gives `get`
+ * its last row once more, so each way has its own; and statements live until they are collected, so that closing does
+ * not remove the -wal file by itself.
  */
 function connectLibsql(database: Database<LibsqlStatement>): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
@@ -102,9 +102,9 @@ function connectLibsql(database: Database<LibsqlStatement>): Connection {
   const runs = statements((sql) => database.prepare(sql))
   return {
     exec: (sql) => database.exec(sql),
-    first: (sql, parameters = []) => firsts(sql).get(parameters) as SqlRow | undefined,
-    all: (sql, parameters = []) => lists(sql).all(parameters) as SqlRow[],
-    run: (sql, parameters) => Number(runs(sql).run(parameters).changes),
+    first: (sql, parameters = []) => firsts(sql).get(bindable(parameters)) as SqlRow | undefined,
+    all: (sql, parameters = []) => lists(sql).all(bindable(parameters)) as SqlRow[],
+    run: (sql, parameters) => Number(runs(sql).run(bindable(parameters)).changes),
     close: () => {
       try {
         database.exec('PRAGMA journal_mode = DELETE')
@@ -114,6 +114,11 @@ function connectLibsql(database: Database<LibsqlStatement>): Connection {
       database.close()
     },
   }
+}
+
+function bindable(parameters: readonly unknown[]): readonly unknown[] {
+  if (parameters.some((value) => typeof value === 'boolean')) throw new TypeError('SQLite cannot bind a boolean.')
+  return parameters
 }
 
 function statements<S>(prepare: (sql: string) => S): (sql: string) => S {

@@ -9,7 +9,7 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
     watchers.clear()
   }
   const look = (): void => {
-    const seen = version()
+    const seen = versionOr(version, known)
     if (seen === known) return
     known = seen
     for (const { changed } of [...watchers]) changed()
@@ -18,7 +18,7 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
     const watcher = { changed }
     watchers.add(watcher)
     if (timer === undefined) {
-      known = version()
+      known = versionOr(version, known)
       timer = setInterval(look, 100).unref()
     }
     return () => {
@@ -27,4 +27,13 @@ export function watchFile(version: () => number): { add(changed: () => void): ()
     }
   }
   return { add, end }
+}
+
+/** A failure now is no news; whoever reads next is told of it. */
+function versionOr(version: () => number, known: number): number {
+  try {
+    return version()
+  } catch {
+    return known
+  }
 }

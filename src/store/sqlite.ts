@@ -147,6 +147,7 @@ function begin(db: Connection, path: string): boolean {
     return true
   } catch (error) {
     if ((resultCode(error) & 0xff) === RESULT.busy) return false
+    rollBack(db)
     throw storeError(error, path)
   }
 }

@@ -1,5 +1,18 @@
 export type { Clock } from '../base/clock.ts'
+export { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
+export { CrashCase, type CrashOptions, crash, type Kill } from './crash.ts'
+export { type CrashProgram, type CrashWorker, count, crashWorker, pass, say } from './crash-worker.ts'
+export {
+  FAILPOINTS,
+  type Failpoint,
+  type FailpointPlan,
+  type Failpoints,
+  failpoints,
+  type KillPoint,
+  withFailpoints,
+} from './failpoints.ts'
 export { type FakeClock, fakeClock } from './fake-clock.ts'
+export { type CountedEffect, countOutside, type OutsideCounter, startCounter } from './outside-counter.ts'
 export {
   type Script,
   type ScriptedAnswer,
@@ -8,3 +21,6 @@ export {
   scriptedModel,
 } from './scripted-model.ts'
 export { storeConformance } from './store-conformance.ts'
+export type { TreeRows } from './tree-rows.ts'
+export type { WorkerLine } from './worker-log.ts'
+export type { WorkerExit, WorkerProcess } from './worker-process.ts'

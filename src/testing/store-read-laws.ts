@@ -29,13 +29,19 @@ export const readLaws: readonly Law[] = [
       const commit = fullCommit()
 
       await store.commit(commit)
+      const check = () => {
+        assert.deepEqual(store.conversation('root-a'), commit.conversations[0])
+        assert.deepEqual(store.turn(place.turnId), commit.turns[0])
+        for (const node of commit.nodes) assert.deepEqual(store.node(node.id), node)
+        assert.deepEqual(store.link('link-1'), commit.links[1])
+        assert.equal(store.body('hash-1'), 'a large text')
+        assert.equal(store.body('hash-2'), '')
+        assert.deepEqual(store.engine('engine-0'), commit.engines[0])
+      }
 
-      assert.deepEqual(store.conversation('root-a'), commit.conversations[0])
-      assert.deepEqual(store.turn(place.turnId), commit.turns[0])
-      for (const node of commit.nodes) assert.deepEqual(store.node(node.id), node)
-      assert.deepEqual(store.link('link-1'), commit.links[1])
-      assert.equal(store.body('hash-1'), 'a large text')
-      assert.deepEqual(store.engine('engine-0'), commit.engines[0])
+      check()
+      store.reopen()
+      check()
     },
   ],
   [
@@ -233,7 +239,10 @@ export function fullCommit(): Commit {
     nodes: [0, 1, 2].map((ordinal) => nodeRow(place, `node-${ordinal}`, { ordinal, metadata: { deep: [{ a: 1 }] } })),
     edges: [edgeRow(place, 'node-0', 'node-1'), { ...edgeRow(place, 'node-0', 'node-2'), type: 'dependency' }],
     links: [linkRow(place, 'link-0'), linkRow(place, 'link-1', { ordinal: 1 })],
-    bodies: [{ hash: 'hash-1', text: 'a large text' }],
+    bodies: [
+      { hash: 'hash-1', text: 'a large text' },
+      { hash: 'hash-2', text: '' },
+    ],
     engines: [engineRow('engine-0')],
     events: [warningEvent(place, 'first'), warningEvent(place, 'second')],
   })

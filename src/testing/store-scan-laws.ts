@@ -24,11 +24,11 @@ export const scanLaws: readonly Law[] = [
     async (store) => {
       const nodes = [
         nodeRow(place, 'ready'),
-        nodeRow(place, 'blocked', { blockers: 1 }),
-        nodeRow(place, 'running', { state: 'running' }),
-        nodeRow(place, 'asleep', { wakeAt: 5001 }),
-        nodeRow(place, 'awake', { wakeAt: 5000 }),
-        nodeRow(place, 'done', { state: 'finished' }),
+        nodeRow(place, 'blocked', { ordinal: 1, blockers: 1 }),
+        nodeRow(place, 'running', { ordinal: 2, state: 'running' }),
+        nodeRow(place, 'asleep', { ordinal: 3, wakeAt: 5001 }),
+        nodeRow(place, 'awake', { ordinal: 4, wakeAt: 5000 }),
+        nodeRow(place, 'done', { ordinal: 5, state: 'finished' }),
       ]
       await store.commit(treeCommit('root-a', { nodes }))
 

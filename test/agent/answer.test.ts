@@ -2,7 +2,7 @@ import { agent, type Block, tool } from 'legate'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openRuntime } from '../support/reading.ts'
+import { openRuntime, rolesIn } from '../support/reading.ts'
 
 const anything = { type: 'object' } as const
 const Answer = z.object({ n: z.number().int() })
@@ -21,7 +21,9 @@ describe('I6: an answer that is empty', () => {
     const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model }), 'go').result
 
     model.assertComplete()
-    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'empty_answer' }, text: '', modelCalls: 2 })
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'empty_answer' }, modelCalls: 2 })
+    expect(outcome.text.trim()).toBe('')
+    expect(rolesIn(model.requests[1])).toEqual(['user', 'user'])
     expect(model.requests[1]?.messages.at(-1)).toEqual({
       role: 'user',
       content: 'Your last answer was empty. Give your final answer now.',

@@ -1,6 +1,6 @@
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
 import { type } from 'arktype'
-import { agent, type AgentDefinition, DefinitionError, type Schema, SubAgentUnavailable, tool } from 'legate'
+import { type AgentDefinition, agent, DefinitionError, type Schema, SubAgentUnavailable, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
@@ -24,7 +24,11 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a system prompt', { ...good, system: 'x' }, /no "system"\. It has .*instructions/],
     ['a model that is no model', { ...good, model: {} }, /stream\(request/],
     ['a model by name', { ...good, model: 'openai/gpt-5' }, /model of "clerk"/],
-    ['a tool that is no tool', { ...good, tools: { search: { execute: () => 1 } } }, /tools\.search is not a tool.*tool\(/],
+    [
+      'a tool that is no tool',
+      { ...good, tools: { search: { execute: () => 1 } } },
+      /tools\.search is not a tool.*tool\(/,
+    ],
     ['a tool name with a space', { ...good, tools: { 'look up': search } }, /"look up" is no name for a tool/],
     ['a tool name of 65 characters', { ...good, tools: { ['x'.repeat(65)]: search } }, /at most 64/],
     ['a list of tools', { ...good, tools: [search] }, /tools.*\{ name: tool/],

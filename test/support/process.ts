@@ -7,6 +7,7 @@ import type { Rows } from './stores.ts'
 export interface Process {
   readonly runtime: Runtime
   readonly store: Store
+  readonly killed: boolean
   /** Nothing it writes arrives any more, and its engine row proves that it is gone: what `kill -9` leaves behind. */
   kill(): Promise<void>
   /** Nothing it writes arrives until `thaw`: the process is stopped, or its machine sleeps. */
@@ -23,6 +24,7 @@ export function startProcess(rows: Rows, { store: wrap = (store) => store, ...op
   const inner = wrap(rows.open())
   const engines = new Set<string>()
   let gate: Gate | undefined
+  let killed = false
   const store: Store = {
     ...inner,
     commit: async (commit) => {
@@ -30,11 +32,19 @@ export function startProcess(rows: Rows, { store: wrap = (store) => store, ...op
       for (const { id } of commit.engines) engines.add(id)
       await inner.commit(commit)
     },
+    watch: (changed) =>
+      inner.watch(() => {
+        if (!killed) changed()
+      }),
   }
   return {
     runtime: createRuntime({ ...options, engine: { ...QUICK, ...options.engine }, store }),
     store,
+    get killed() {
+      return killed
+    },
     kill: async () => {
+      killed = true
       gate = makeGate()
       for (const id of engines) await markDead(inner, inner.engine(id))
     },

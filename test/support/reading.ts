@@ -1,4 +1,12 @@
-import { createRuntime, type ModelRequest, type Node, type Run, type RunEvent, type Runtime, type RuntimeOptions } from 'legate'
+import {
+  createRuntime,
+  type ModelRequest,
+  type Node,
+  type Run,
+  type RunEvent,
+  type Runtime,
+  type RuntimeOptions,
+} from 'legate'
 import { onTestFinished } from 'vitest'
 
 /** A runtime that is closed when the test ends. */

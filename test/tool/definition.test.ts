@@ -36,7 +36,11 @@ const schemas: [string, Schema<{ city: string }>][] = [
 ]
 
 describe.each(schemas)('peers 6/2: a tool with %s', (_name, inputSchema) => {
-  const lookUp = tool({ description: 'Population', inputSchema, execute: (input) => ({ got: input as { city: string } }) })
+  const lookUp = tool({
+    description: 'Population',
+    inputSchema,
+    execute: (input) => ({ got: input as { city: string } }),
+  })
 
   test('shows the model exactly its fields', async () => {
     const model = scriptedModel(['done'])

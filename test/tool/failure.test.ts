@@ -124,17 +124,13 @@ describe('a result that is no JSON says so and what to return instead', () => {
 
 describe('a tool may return anything that can be awaited', () => {
   test('a thenable that is no Promise', async () => {
-    const thenable = { then: (resolve: (value: string) => void) => setTimeout(resolve, 1, 'late') }
+    const thenable = withThen({ value: (resolve: (value: string) => void) => setTimeout(resolve, 1, 'late') })
 
     expect((await callOnce(() => thenable)).said).toBe('late')
   })
 
   test('a thenable that throws', async () => {
-    const thenable = {
-      get then() {
-        return fail()
-      },
-    }
+    const thenable = withThen({ get: fail })
 
     expect((await callOnce(() => thenable)).said).toBe('Error: no')
   })
@@ -246,6 +242,10 @@ test('cybros A40, agentscope 8.8/101: every failure of one message is shown in c
 
 function clerk(model: ScriptedModel, tools: Parameters<typeof agent>[0]['tools']) {
   return agent({ name: 'clerk', instructions: '', model, tools: tools ?? {} })
+}
+
+function withThen(descriptor: PropertyDescriptor): object {
+  return Object.defineProperty({}, 'then', descriptor)
 }
 
 function later<T>(ms: number, value: T): Promise<T> {

@@ -35,7 +35,7 @@ function idIn(content: unknown): string {
 
 describe('a result too long to show', () => {
   test.each<[string, string]>([
-    ['10 MB of ASCII', 'The quick brown fox. '.repeat(500_000)],
+    ['half a MB of ASCII', 'The quick brown fox. '.repeat(25_000)],
     ['1 MB of characters of 1 to 4 bytes', 'aé漢😀'.repeat(100_000)],
     ['200 KB of pairs at odd places', `x${'😀'.repeat(50_000)}`],
     ['text with lines like the note itself', 'one\n[cut: 3 of 4]\n'.repeat(10_000)],
@@ -53,15 +53,32 @@ describe('a result too long to show', () => {
     for (const page of pages) expect(Buffer.byteLength(page)).toBeLessThan(SHOWN + 300)
   })
 
+  test('of 10 MB is cut at 64 KB, and any page of it can be read', async () => {
+    const text = Array.from({ length: 1_000_000 }, (_, at) => String(at).padStart(9)).join('\n')
+    const offsets = [5_000_000, text.length - 100]
+    const model = scriptedModel((request, call) => {
+      if (call === 0) return { calls: [{ name: 'dump', input: {} }] }
+      if (call === 1) return { calls: offsets.map((offset) => readCall(idIn(resultIn(request)), offset)) }
+      return 'done'
+    })
+    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(text) } })
+
+    await openRuntime().run(clerk, 'go').result
+
+    const [cut, middle, end] = resultsIn(model.requests[2]).map(({ content }) => String(content))
+    expect(Buffer.byteLength(cut ?? '')).toBeLessThan(SHOWN + 300)
+    expect(text.startsWith(String(cut).slice(0, SHOWN))).toBe(true)
+    expect(text.startsWith(String(middle).split('\n[')[0] ?? '?', 5_000_000)).toBe(true)
+    expect(end).toBe(text.slice(-100))
+  })
+
   test('that is JSON is cut as its text', async () => {
     const rows = Array.from({ length: 20_000 }, (_, id) => ({ id, name: `row ${id}` }))
     const { script, read } = pager()
     const model = scriptedModel(script)
 
-    await openRuntime().run(
-      agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(rows) } }),
-      'go',
-    ).result
+    await openRuntime().run(agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(rows) } }), 'go')
+      .result
 
     expect(JSON.parse(read())).toEqual(rows)
   })
@@ -158,10 +175,8 @@ describe('read_result', () => {
       return 'done'
     })
 
-    await openRuntime().run(
-      agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(long) } }),
-      'go',
-    ).result
+    await openRuntime().run(agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(long) } }), 'go')
+      .result
 
     expect(resultsIn(model.requests[2])[1]).toMatchObject({ content: '', isError: false })
   })

@@ -72,7 +72,10 @@ describe('a tool that takes too long', () => {
 
     await openRuntime().run(clerk(model, { it, quick }), 'go').result
 
-    expect(resultsIn(model.requests[1]).map(({ content }) => String(content).slice(0, 9))).toEqual(['Error: th', 'quick'])
+    expect(resultsIn(model.requests[1]).map(({ content }) => String(content).slice(0, 9))).toEqual([
+      'Error: th',
+      'quick',
+    ])
   })
 
   test('is told apart from a tool that throws because of its own timeout', async () => {

@@ -1,0 +1,129 @@
+// node scripts/scenarios.mjs: writes docs/scenarios.md from the names of the tests. --check only tells whether it is new.
+//
+// A test cites a scenario in its name or in that of a suite around it: `cybros A33`, `agentscope 8.2/23-30, 36`,
+// `reliability L3`. Under a suite named `agentscope 8.6: ...` a test may begin with the number alone: `79 and 80: ...`.
+// Invariants of ARCHITECTURE.md are cited as they are: `I6`.
+
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import ts from 'typescript'
+
+const root = path.resolve(import.meta.dirname, '..')
+const page = path.join(root, 'docs/scenarios.md')
+const sources = ['agentscope', 'aster-goose', 'agently', 'cybros', 'reliability']
+const numbers = String.raw`[A-Z]*-?\d+(?:(?:, | and | to |-|–)[A-Z]*-?\d+)*`
+const citation = new RegExp(String.raw`\b(${sources.join('|')}) (?:(\d+\.\d+)(?:/(${numbers}))?|(${numbers}))`, 'g')
+const leading = /^(\d+(?:(?:, | and | to |-|–)\d+)*)[:,]/
+const invariant = /\bI(?:10|[1-9])\b/g
+
+const heading = [
+  '# Scenarios',
+  '',
+  'Which tests prove which invariant (`I1` to `I10`, see ARCHITECTURE.md) and which scenario. Tests cite them in their',
+  'names; `node scripts/scenarios.mjs` writes this page.',
+  '',
+  '| cited as | proved in |',
+  '|---|---|',
+]
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) main()
+
+function main() {
+  const current = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const wanted = scenariosPage()
+  if (process.argv.includes('--check')) process.exit(current === wanted ? 0 : 1)
+  writeFileSync(page, wanted)
+  console.log(`${wanted.split('\n').filter((line) => line.startsWith('| `')).length} scenarios in ${page}`)
+}
+
+/** The page as the tests want it now. */
+export function scenariosPage() {
+  const files = new Map()
+  for (const file of testFiles()) {
+    for (const scenario of scenariosIn(readFileSync(path.join(root, file), 'utf8'))) {
+      if (!files.has(scenario)) files.set(scenario, new Set())
+      files.get(scenario).add(file)
+    }
+  }
+  const names = [...files.keys()].sort(invariantsFirst)
+  const rows = names.map((name) => `| \`${name}\` | ${[...files.get(name)].map(link).join(', ')} |`)
+  return `${[...heading, ...rows].join('\n')}\n`
+}
+
+/** Every scenario that a file's tests cite, once. */
+export function scenariosIn(text) {
+  const found = new Set()
+  const visit = (node, names) => {
+    const name = ts.isCallExpression(node) ? testName(node) : undefined
+    const inner = name === undefined ? names : [...names, name]
+    if (name !== undefined) for (const scenario of citedBy(inner)) found.add(scenario)
+    ts.forEachChild(node, (child) => visit(child, inner))
+  }
+  visit(ts.createSourceFile('test.ts', text, ts.ScriptTarget.ES2023), [])
+  return [...found]
+}
+
+function invariantsFirst(a, b) {
+  const isOther = (name) => Number(name.includes(' '))
+  return isOther(a) - isOther(b) || a.localeCompare(b, 'en', { numeric: true })
+}
+
+function link(file) {
+  return `[${file}](../${file})`
+}
+
+function testFiles() {
+  return ['src', 'test']
+    .flatMap((folder) =>
+      readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+        path.join(folder, file),
+      ),
+    )
+    .map((file) => file.split(path.sep).join('/'))
+    .filter((file) => file.endsWith('.test.ts'))
+    .sort()
+}
+
+/** The name in `test('...')`, `describe.each(...)('...')`, `test.skipIf(...)('...')`. */
+function testName(call) {
+  const [name] = call.arguments
+  if (name === undefined || !ts.isStringLiteralLike(name)) return undefined
+  let callee = call.expression
+  while (ts.isCallExpression(callee) || ts.isPropertyAccessExpression(callee)) callee = callee.expression
+  return ts.isIdentifier(callee) && ['test', 'it', 'describe'].includes(callee.text) ? name.text : undefined
+}
+
+/** What the innermost of these names cites; a number alone belongs to the section that a name around it gives. */
+function citedBy(names) {
+  const own = names.at(-1) ?? ''
+  const found = citations(own)
+  const open = citations(names.slice(0, -1).join(' ')).filter(({ list }) => list === undefined)
+  const [, list] = leading.exec(own) ?? []
+  if (list !== undefined && open.length > 0) found.push({ ...open.at(-1), list })
+  return [...found.flatMap(spell), ...(own.match(invariant) ?? [])]
+}
+
+function citations(name) {
+  return [...name.matchAll(citation)].map(([, source, section, inSection, alone]) => ({
+    source,
+    section,
+    list: section === undefined ? alone : inSection,
+  }))
+}
+
+/** `8.2/23-25, 30` is four scenarios; a section alone is one. */
+function spell({ source, section, list }) {
+  if (list === undefined) return [`${source} ${section}`]
+  const place = section === undefined ? '' : `${section}/`
+  return list
+    .split(/, | and /)
+    .flatMap((part) => range(part))
+    .map((number) => `${source} ${place}${number}`)
+}
+
+function range(part) {
+  const [, letters, first, last] = /^([A-Z]*-?)(\d+)(?: to |-|–)[A-Z]*-?(\d+)$/.exec(part) ?? []
+  if (first === undefined) return [part]
+  return Array.from({ length: Math.max(0, last - first) + 1 }, (_, step) => `${letters}${Number(first) + step}`)
+}

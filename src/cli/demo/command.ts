@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createRuntime, type Run, type Runtime } from '../../index.ts'
+import { sqliteStore } from '../../store/sqlite.ts'
+import { readExecutions } from './log.ts'
+import { type Calls, callsOf, type Report, reportOf } from './report.ts'
+import { line, type Paint, painter, Story } from './view.ts'
+import { WorkerProcess } from './worker-process.ts'
+
+const LONGEST_MS = 60_000
+const PAUSE_MS = 800
+
+/**
+ * Starts a worker process, shows what it does out of the store, kills it in the middle, starts another, and counts what
+ * ran. `entry` is the program itself, which is the worker too. Gives the exit code.
+ */
+export async function demo(entry: string): Promise<number> {
+  try {
+    const folder = mkdtempSync(join(tmpdir(), 'legate-demo-'))
+    const worker = new WorkerProcess(entry, folder)
+    clearOnExit(folder, worker)
+    const runtime = createRuntime({ store: sqliteStore(join(folder, 'demo.db')) })
+    const timer = setTimeout(() => fail(`the run was not over after ${LONGEST_MS / 1000} s.`), LONGEST_MS)
+    const code = await new Stage(folder, worker, runtime).play()
+    clearTimeout(timer)
+    await worker.ended
+    await runtime.close()
+    return code
+  } catch (error) {
+    return fail(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** Leaves no process and no file behind, on whatever way out. */
+function clearOnExit(folder: string, worker: WorkerProcess): void {
+  process.once('exit', () => {
+    worker.end()
+    rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  })
+  process.once('SIGINT', () => process.exit(130))
+  process.once('SIGTERM', () => process.exit(143))
+  process.stdout.once('error', () => process.exit(0)) // whoever read our lines has gone
+  worker.onFailure = fail
+}
+
+function fail(message: string): never {
+  process.stderr.write(`\nThe demo failed: ${message}\n`)
+  process.exit(1)
+}
+
+interface Kill {
+  readonly pid: number
+  readonly calls: Calls
+  /** The last event that the killed process wrote. */
+  readonly lastSeq: number
+}
+
+class Stage {
+  private readonly folder: string
+  private readonly worker: WorkerProcess
+  private readonly runtime: Runtime
+  private readonly paint: Paint = painter(process.stdout, process.env)
+  private readonly startedAt: number = Date.now()
+  private kill: Kill | undefined
+
+  constructor(folder: string, worker: WorkerProcess, runtime: Runtime) {
+    this.folder = folder
+    this.worker = worker
+    this.runtime = runtime
+  }
+
+  async play(): Promise<number> {
+    this.print('\nOne agent, three subagents, and a kill -9 in the middle.\n')
+    this.print(
+      this.paint('dim', 'The models are scripted: no key, no network. The tools really read this package.\n\n'),
+    )
+    this.startWorker('starts')
+    const run = await this.findRun()
+    await this.watch(run)
+    const { status } = await run.result
+    if (this.kill === undefined) throw new Error('the run was over before its process could be killed.')
+    const report = reportOf(this.kill.calls, readExecutions(join(this.folder, 'calls.log')), this.kill.pid)
+    this.tellEnd(status, report)
+    return status === 'completed' && report.repeated === 0 ? 0 : 1
+  }
+
+  /** The run of the worker, as soon as it is recorded. */
+  private async findRun(): Promise<Run> {
+    for (;;) {
+      const [turn] = this.runtime.store.openRoots(1)
+      if (turn !== undefined) return this.runtime.attach(turn.id)
+      await sleep(20)
+    }
+  }
+
+  /** One reader for both processes: events come out of the store, whoever wrote them. */
+  private async watch(run: Run): Promise<void> {
+    const story = new Story(this.paint)
+    let isBack = false
+    for await (const event of run) {
+      const told = story.tell(event)
+      if (told !== undefined) this.print(line(this.paint, event.at - this.startedAt, told))
+      if (event.type === 'delegation-end' && this.kill === undefined) this.kill = await this.killWorker(run)
+      if (isBack || this.kill === undefined || event.seq < this.kill.lastSeq) continue
+      isBack = true
+      await this.comeBack(this.kill)
+    }
+  }
+
+  private async killWorker({ id, conversationId }: Run): Promise<Kill> {
+    const pid = await this.worker.kill()
+    const { store } = this.runtime
+    return { pid, calls: callsOf(store, id), lastSeq: store.lastSeq(conversationId) }
+  }
+
+  private async comeBack({ pid, calls }: Kill): Promise<void> {
+    const left = `${calls.finished.size} calls had finished, ${calls.running.size} were running`
+    this.tell(this.paint('red', `kill -9 ${pid}: the process is gone. ${left}.`))
+    await sleep(PAUSE_MS)
+    this.startWorker('starts, opens the same file and calls runtime.resume()')
+  }
+
+  private startWorker(how: string): void {
+    this.tell(this.paint('cyan', `process ${this.worker.start()} ${how}`))
+  }
+
+  private tellEnd(status: string, report: Report): void {
+    const bold = (value: string | number) => this.paint('bold', String(value))
+    const seconds = ((Date.now() - this.startedAt) / 1000).toFixed(1)
+    this.print(`
+The run ended ${bold(status)} after ${seconds} s and ${report.processes} processes.
+
+  ${bold(report.calls)} nodes called a model or a tool, ${report.executions} times in all (counted by the calls themselves).
+  ${bold(report.kept)} of them had finished before the kill: ${bold(report.repeated)} ran twice.
+  ${bold(report.interrupted)} of them were interrupted by it: ${bold(report.rerun)} ran again.
+
+Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-restart.ts, then README.md.
+`)
+  }
+
+  private tell(what: string): void {
+    this.print(line(this.paint, Date.now() - this.startedAt, ['', what]))
+  }
+
+  private print(text: string): void {
+    process.stdout.write(text)
+  }
+}

@@ -1,0 +1,119 @@
+import { sqliteStore } from '../store/sqlite.ts'
+import { type Connection, connect } from '../store/sqlite-driver.ts'
+import { wrongEffects } from './effect-laws.ts'
+import { unsettled } from './ended-laws.ts'
+import { brokenGraph } from './graph-laws.ts'
+import { brokenChains, lostEvents, readCommits, unevenSequences } from './log-laws.ts'
+import type { CountedEffect } from './outside-counter.ts'
+import { brokenExits, leftBehind, leftLocks } from './process-laws.ts'
+import { readTrees, type TreeRows } from './tree-rows.ts'
+import type { WorkerLine } from './worker-log.ts'
+import type { WorkerExit } from './worker-process.ts'
+
+/** What is left of a crash test to judge by. */
+export interface Evidence {
+  readonly database: string
+  /** What the workers acknowledged, and which points they passed. */
+  readonly lines: readonly WorkerLine[]
+  readonly exits: readonly WorkerExit[]
+  /** What the outside counter has seen; null when nobody counted. */
+  readonly effects: readonly CountedEffect[] | null
+}
+
+/** Figures of a case in which nothing was wrong. */
+export interface Aftermath {
+  readonly kills: number
+  readonly workers: number
+  readonly events: number
+  /** Nodes that may or may not have had their effect; every one is named in the outcome of its run. */
+  readonly uncertain: number
+  readonly lines: readonly WorkerLine[]
+  readonly exits: readonly WorkerExit[]
+  readonly trees: readonly TreeRows[]
+}
+
+/** When all runs have ended and all workers are gone: everything that is promised of a crash (L1 to L9), or an error. */
+export function aftermath(evidence: Evidence): Aftermath {
+  const left = leftBehind(evidence.database)
+  return withRows(evidence.database, (trees, db) => {
+    const wrong = [
+      ...left,
+      ...leftLocks(db),
+      ...brokenRows(evidence, trees, db),
+      ...trees.flatMap(unsettled),
+      ...(evidence.effects === null ? [] : wrongEffects(evidence.effects, trees)),
+      ...brokenExits(evidence.exits),
+    ]
+    requireNothing(wrong, evidence)
+    return figuresOf(evidence, trees)
+  })
+}
+
+/** What must be true at any moment, however many workers were just killed: L1, L2, L7 and the shape of the graph. */
+export function checkStanding(evidence: Pick<Evidence, 'database' | 'lines'>): void {
+  withRows(evidence.database, (trees, db) => requireNothing(brokenRows(evidence, trees, db), evidence))
+}
+
+function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows[], db: Connection): string[] {
+  return [
+    ...damage(db),
+    ...lostEvents(lines, trees),
+    ...unevenSequences(lines, trees),
+    ...brokenChains(readCommits(db)),
+    ...trees.flatMap(brokenGraph),
+    ...unreached(trees, db),
+  ]
+}
+
+function withRows<T>(database: string, use: (trees: readonly TreeRows[], db: Connection) => T): T {
+  const store = sqliteStore(database)
+  const db = connect(database)
+  try {
+    return use(readTrees(store), db)
+  } finally {
+    db.close()
+    store.close().catch(() => undefined)
+  }
+}
+
+function damage(db: Connection): string[] {
+  const [[said] = ['']] = db.all('PRAGMA integrity_check')
+  const foreign = db.all('PRAGMA foreign_key_check')
+  return [
+    ...(said === 'ok' ? [] : [`the database is damaged: ${said}`]),
+    ...foreign.map(([table]) => `a row of ${table} refers to nothing`),
+  ]
+}
+
+/** Rows that no walk from a root finds belong to nobody. */
+function unreached(trees: readonly TreeRows[], db: Connection): string[] {
+  return (['conversations', 'turns', 'nodes', 'links'] as const).flatMap((table) => {
+    const found = trees.reduce((sum, tree) => sum + tree[table].size, 0)
+    const stored = Number(db.first(COUNTS[table])?.[0])
+    return found === stored ? [] : [`${stored - found} of ${stored} ${table} belong to nothing`]
+  })
+}
+
+const COUNTS = {
+  conversations: 'SELECT count(*) FROM conversations',
+  turns: 'SELECT count(*) FROM turns',
+  nodes: 'SELECT count(*) FROM nodes',
+  links: 'SELECT count(*) FROM links',
+}
+
+function requireNothing(wrong: readonly string[], { database }: Pick<Evidence, 'database'>): void {
+  if (wrong.length > 0) throw new Error(`${wrong.length} wrong in ${database}:\n${wrong.join('\n')}`)
+}
+
+function figuresOf({ lines, exits }: Evidence, trees: readonly TreeRows[]): Aftermath {
+  const nodes = trees.flatMap((tree) => [...tree.nodes.values()])
+  return {
+    kills: exits.filter(({ signal }) => signal === 'SIGKILL').length,
+    workers: exits.length,
+    events: trees.reduce((sum, { events }) => sum + events.length, 0),
+    uncertain: nodes.filter(({ state }) => state === 'uncertain').length,
+    lines,
+    exits,
+    trees,
+  }
+}

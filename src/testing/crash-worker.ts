@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { parseOwnJson } from '../base/json.ts'
+import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
+import { sqliteStore } from '../store/sqlite.ts'
+import type { Store } from '../store/store.ts'
+import { type Failpoints, failpoints, type KillPoint, withFailpoints } from './failpoints.ts'
+import { countOutside } from './outside-counter.ts'
+import { withAcknowledgements, writeLine } from './worker-log.ts'
+
+/** What a worker process runs. The file that calls `crashWorker` is the program of a crash test. */
+export interface CrashProgram {
+  readonly options: Omit<RuntimeOptions, 'store'>
+  /**
+   * Called in every worker, new or restarted, after `resume`: looks at the rows, does what is left to do and returns when
+   * all of it is over. Then the runtime is closed and the process must end by itself.
+   */
+  drive(worker: CrashWorker): Promise<void>
+}
+
+export interface CrashWorker {
+  readonly runtime: Runtime
+  readonly store: Store
+  /** What the test gave this worker to know. */
+  readonly role: string
+}
+
+/** What a test tells a worker it starts; its only argument. */
+export interface WorkerOrders {
+  readonly folder: string
+  readonly role: string
+  readonly counter: string | null
+  readonly killAt: KillPoint | null
+}
+
+/** The name of the database in a case's folder. */
+export const DATABASE = 'rows.db'
+
+/** Runs a program as one of the processes of a crash test. */
+export async function crashWorker({ options, drive }: CrashProgram): Promise<void> {
+  const { folder, role } = orders()
+  const inner = sqliteStore(join(folder, DATABASE))
+  const store = withFailpoints(withAcknowledgements(inner), points())
+  const runtime = createRuntime({ ...options, store })
+  say('ready')
+  await runtime.resume()
+  await drive({ runtime, store, role })
+  await runtime.close()
+}
+
+/** Tells the test something: it can wait for that. */
+export function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Passes a point of the program's own: the test can have the worker killed there. */
+export function pass(point: string): void {
+  points().pass(point)
+}
+
+/** Has the outside counter count an effect of this worker. */
+export async function count(name: string, key: string): Promise<void> {
+  const { counter, folder } = orders()
+  if (counter === null) throw new Error('this test has no outside counter')
+  await countOutside(counter, { group: folder, key, name })
+}
+
+let known: WorkerOrders | undefined
+
+function orders(): WorkerOrders {
+  known ??= parseOwnJson(process.argv[2] ?? '') as WorkerOrders
+  return known
+}
+
+let passing: Failpoints | undefined
+
+function points(): Failpoints {
+  passing ??= failpoints({
+    killAt: orders().killAt ?? undefined,
+    passed: (point, hit) => writeLine({ type: 'pass', pid: process.pid, point, hit }),
+  })
+  return passing
+}

@@ -1,0 +1,125 @@
+import { expansionIds } from '../graph/expand.ts'
+import type { Id, Link, Node, Turn } from '../graph/rows.ts'
+import { isOpen } from '../graph/states.ts'
+import type { TreeRows } from './tree-rows.ts'
+
+/** What is true of a tree after every commit, and so whenever its processes were killed. */
+export function brokenGraph(tree: TreeRows): string[] {
+  return [
+    ...[...tree.nodes.values()].flatMap((node) => [...brokenNode(tree, node), ...callsWithoutTask(tree, node)]),
+    ...[...tree.links.values()].flatMap((link) => brokenLink(tree, link)),
+    ...[...tree.turns.values()].flatMap((turn) => brokenTurn(tree, turn)),
+    ...twins(tree),
+    ...homeless(tree),
+    ...leftBlocks(tree),
+  ]
+}
+
+function brokenNode(tree: TreeRows, node: Node): string[] {
+  const wrong: string[] = []
+  const say = (what: string) => wrong.push(`${node.kind} ${node.id} (${node.state}): ${what}`)
+  if (isOpen(node.state) !== (node.endedAt === null)) say(`endedAt is ${node.endedAt}`)
+  if ((node.state === 'running') !== (node.engineId !== null)) say(`its engine is ${node.engineId}`)
+  if (node.state === 'finished' && node.blockers !== 0) say(`it finished with ${node.blockers} blockers`)
+  if (node.state !== 'pending' && node.state !== 'awaiting_approval') return wrong
+  const blockers = unsatisfied(tree, node)
+  if (blockers !== node.blockers) say(`it has ${node.blockers} blockers and ${blockers} unsatisfied edges`)
+  return wrong
+}
+
+/** Blocking edges that still hold a node back, and one more while its turn is queued. */
+function unsatisfied(tree: TreeRows, node: Node): number {
+  const turn = tree.turns.get(node.turnId)
+  const queued = turn?.state === 'queued' && turn.entryNodeId === node.id ? 1 : 0
+  const edges = (tree.edgesTo.get(node.id) ?? []).filter(({ type, from }) => {
+    const parent = tree.nodes.get(from)
+    if (type === 'branch' || parent === undefined) return false
+    return parent.endedAt === null || (type === 'dependency' && parent.state !== 'finished')
+  })
+  return edges.length + queued
+}
+
+/** A79: a stored call has its task, and no result is without its call. */
+function callsWithoutTask(tree: TreeRows, node: Node): string[] {
+  const calls = node.output.calls ?? []
+  if (calls.length === 0) return []
+  const ids = expansionIds(node.id, calls.length)
+  return calls.flatMap((call, at) => {
+    const task = tree.nodes.get(ids[at] ?? '')
+    const isIts = task?.kind === 'task' && JSON.stringify(task.input.call) === JSON.stringify(call)
+    return isIts ? [] : [`A79 ${node.kind} ${node.id}: call ${at} (${call.name}) has no task`]
+  })
+}
+
+function brokenLink(tree: TreeRows, link: Link): string[] {
+  const wrong: string[] = []
+  const say = (what: string) => wrong.push(`link ${link.id} of task ${link.taskId}: ${what}`)
+  const task = tree.nodes.get(link.taskId)
+  const child = tree.turns.get(link.id)
+  if (task === undefined) say('its task is not there')
+  if (child === undefined) say('its child is not there')
+  if (child !== undefined && child.conversationId !== link.childConversationId)
+    say('its child is in another conversation')
+  if (JSON.stringify(child?.outcome ?? null) !== JSON.stringify(link.outcome))
+    say('its outcome is not that of its child')
+  if (link.mode !== 'parked' || task === undefined) return wrong
+  if (link.outcome === null && task.state === 'finished') say('its task has finished and its child has not')
+  if (link.outcome !== null && task.state === 'waiting') say('its task still waits for a child that has ended')
+  if (task.state === 'finished' && link.deliveredTo !== task.id) say('its outcome was not delivered')
+  return wrong
+}
+
+function brokenTurn(tree: TreeRows, turn: Turn): string[] {
+  const wrong: string[] = []
+  const say = (what: string) => wrong.push(`turn ${turn.id} (${turn.state}): ${what}`)
+  const nodes = [...tree.nodes.values()].filter(({ turnId }) => turnId === turn.id)
+  if ((turn.state === 'ended') !== (turn.outcome !== null)) say('outcome and state do not fit')
+  if (turn.state === 'ended' && nodes.some(({ endedAt }) => endedAt === null)) say('it has open nodes')
+  if (turn.state === 'running' && nodes.every(({ endedAt }) => endedAt !== null) && !hasOpenLinks(tree, turn)) {
+    say('nothing in it is open')
+  }
+  const conversation = tree.conversations.get(turn.conversationId)
+  if ((turn.state === 'running') !== (conversation?.activeTurnId === turn.id)) say('its lane says otherwise')
+  if (nodes.length !== turn.nodeCount) say(`it counts ${turn.nodeCount} nodes and has ${nodes.length}`)
+  return wrong
+}
+
+function hasOpenLinks(tree: TreeRows, turn: Turn): boolean {
+  return [...tree.links.values()].some(({ hostTurnId, outcome }) => hostTurnId === turn.id && outcome === null)
+}
+
+/** A64: a delegation has exactly one child. */
+function twins(tree: TreeRows): string[] {
+  const children = new Map<Id, number>()
+  for (const { taskId, mode } of tree.links.values()) {
+    if (mode === 'parked') children.set(taskId, (children.get(taskId) ?? 0) + 1)
+  }
+  const parents = [...tree.nodes.values()].filter(({ wait, output }) => wait?.on === 'children' || output.subagent)
+  return [
+    ...[...children].filter(([, count]) => count > 1).map(([id, count]) => `A64 task ${id} has ${count} children`),
+    ...parents.filter(({ id }) => !children.has(id)).map(({ id }) => `A64 task ${id} has no child`),
+  ]
+}
+
+/** A child conversation knows who made it, and that task has a link to it. */
+function homeless(tree: TreeRows): string[] {
+  const wrong: string[] = []
+  for (const { id, type, parentTaskId, parentTurnId, parentConversationId } of tree.conversations.values()) {
+    if (type === 'user') continue
+    const isKnown = [...tree.links.values()].some((link) => {
+      const isFirst = link.childConversationId === id && link.taskId === parentTaskId
+      return isFirst && link.hostTurnId === parentTurnId && link.hostConversationId === parentConversationId
+    })
+    if (!isKnown) wrong.push(`conversation ${id} is linked to nothing`)
+  }
+  return wrong
+}
+
+function leftBlocks(tree: TreeRows): string[] {
+  return tree.blocks
+    .filter(({ nodeId, epoch }) => {
+      const node = tree.nodes.get(nodeId)
+      return node?.state !== 'running' || node.epoch !== epoch
+    })
+    .map(({ nodeId }) => `a block of live events of ${nodeId} was left`)
+}

@@ -1,0 +1,43 @@
+import { existsSync, readFileSync, writeSync } from 'node:fs'
+import { parseOwnJson } from '../base/json.ts'
+import type { CommitKind } from '../graph/commit.ts'
+import type { EventRow } from '../graph/event.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** What a worker says of itself. A commit is told only after the store has acknowledged it. */
+export type WorkerLine =
+  | {
+      readonly type: 'commit'
+      readonly pid: number
+      readonly kind: CommitKind
+      readonly rootId: Id | null
+      readonly events: readonly EventRow[]
+    }
+  | { readonly type: 'pass'; readonly pid: number; readonly point: string; readonly hit: number }
+
+/** Workers get their log opened for appending: what they wrote to it stays when they are killed. */
+const LOG_DESCRIPTOR = 3
+
+export function writeLine(line: WorkerLine): void {
+  writeSync(LOG_DESCRIPTOR, `${JSON.stringify(line)}\n`)
+}
+
+/** All lines of a log, whichever worker wrote them, in the order they were written. The last may be torn. */
+export function readLines(file: string): WorkerLine[] {
+  if (!existsSync(file)) return []
+  const lines = readFileSync(file, 'utf8').split('\n')
+  return lines.slice(0, -1).map((line) => parseOwnJson(line) as WorkerLine)
+}
+
+/** The store, with every commit told once it was acknowledged. */
+export function withAcknowledgements(store: Store): Store {
+  return {
+    ...store,
+    commit: async (commit) => {
+      await store.commit(commit)
+      const { kind, rootId, events } = commit
+      writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })
+    },
+  }
+}

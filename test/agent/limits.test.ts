@@ -1,0 +1,182 @@
+import { agent, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
+
+const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+const call = { name: 'it', input: {} }
+
+describe('cybros A42: the turn limit', () => {
+  test('is followed by one call without tools to wrap up, which is no turn, and names the outcome', async () => {
+    const model = scriptedModel([{ calls: [call] }, { calls: [call] }, 'So far: two results.'])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+    const runtime = openRuntime()
+
+    const run = runtime.run(clerk, 'go')
+    const outcome = await run.result
+
+    model.assertComplete()
+    expect(outcome).toMatchObject({
+      status: 'max_turns',
+      text: 'So far: two results.',
+      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+      output: null,
+      modelCalls: 2,
+      toolCalls: 2,
+      advice: expect.stringContaining('budget.turns'),
+    })
+    expect(model.requests.map(toolNamesIn)).toEqual([['it'], ['it'], []])
+    expect(model.requests[2]?.messages.at(-1)).toEqual({
+      role: 'user',
+      content: 'You have used all 2 turns of this run. Sum up what you have and what is missing.',
+    })
+    expect(resultsIn(model.requests[2])).toHaveLength(2)
+    expect(runtime.store.nodesOf(run.id).at(-1)?.purpose).toBe('wrap_up')
+  })
+
+  test('of one turn lets that turn answer', async () => {
+    const model = scriptedModel(['at once'])
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, budget: { turns: 1 } }), 'go')
+      .result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: 'at once' })
+  })
+
+  test('is not passed by a wrap-up that calls tools all the same', async () => {
+    const model = scriptedModel([{ calls: [call] }, { text: 'One more!', calls: [call, call] }])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+    const runtime = openRuntime()
+
+    const run = runtime.run(clerk, 'go')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'max_turns', text: 'One more!', toolCalls: 1 })
+    expect(tasksOf(runtime, run)).toHaveLength(1)
+  })
+
+  test('ends in max_turns with the last words also when the wrap-up says nothing', async () => {
+    const model = scriptedModel([{ text: 'Looking.', calls: [call] }, ''])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 1 } })
+
+    const outcome = await openRuntime().run(clerk, 'go').result
+
+    model.assertComplete()
+    expect(outcome).toMatchObject({ status: 'max_turns', text: 'Looking.' })
+  })
+
+  test('leaves an output schema out of the wrap-up', async () => {
+    const model = scriptedModel([{ calls: [call] }, 'I did not get there.'])
+    const output = z.object({ n: z.number() })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, output, budget: { turns: 1 } })
+
+    const outcome = await openRuntime().run(clerk, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'max_turns', text: 'I did not get there.', output: null })
+  })
+
+  test('counts a repair as a turn', async () => {
+    const model = scriptedModel([{ calls: [call] }, ''])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { turns: 2 } })
+
+    const outcome = await openRuntime().run(clerk, 'go').result
+
+    model.assertComplete()
+    expect(outcome).toMatchObject({ status: 'max_turns', modelCalls: 2 })
+  })
+
+  test('is 25 unless a budget says less; the smallest of runtime and agent holds', async () => {
+    const forever = () => scriptedModel(({ tools }) => (tools.length === 0 ? 'enough' : { calls: [call] }))
+    const clerk = (turns?: number) =>
+      agent({
+        name: 'a',
+        instructions: '',
+        model: forever(),
+        tools: { it },
+        ...(turns === undefined ? {} : { budget: { turns } }),
+      })
+
+    expect(await openRuntime().run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 25 })
+    const small = openRuntime({ budget: { turns: 3 } })
+    expect(await small.run(clerk(), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
+    expect(await small.run(clerk(30), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 3 })
+    expect(await small.run(clerk(2), 'go').result).toMatchObject({ status: 'max_turns', modelCalls: 2 })
+  })
+})
+
+describe('cybros A42: the limit of tool calls', () => {
+  test('keeps the first, drops the rest, counts them, and wraps up as over_budget', async () => {
+    const five = Array.from({ length: 5 }, (_, at) => ({ name: 'it', input: { at } }))
+    const model = scriptedModel([{ text: 'Five at once.', calls: five }, 'I have three.'])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { toolCalls: 3 } })
+    const runtime = openRuntime()
+
+    const run = runtime.run(clerk, 'go')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({
+      status: 'over_budget',
+      text: 'I have three.',
+      toolCalls: 3,
+      error: { code: 'over_budget', message: 'The limit of 3 tool calls was reached.' },
+    })
+    expect(toolNamesIn(model.requests[1])).toEqual([])
+    expect(rolesIn(model.requests[1])).toEqual(['user', 'assistant', 'tool', 'tool', 'tool', 'user'])
+    const [, message] = runtime.store.nodesOf(run.id)
+    expect(message?.output).toMatchObject({ droppedCalls: 2, calls: five.slice(0, 3) })
+    expect(only(await eventsOf(run), 'tool-call')).toHaveLength(3)
+  })
+
+  test('of zero drops them all and leaves no call without a result', async () => {
+    const model = scriptedModel([{ calls: [call, call] }, 'Nothing then.'])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { toolCalls: 0 } })
+
+    const outcome = await openRuntime().run(clerk, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'over_budget', text: 'Nothing then.', toolCalls: 0 })
+    expect(rolesIn(model.requests[1])).toEqual(['user', 'user'])
+  })
+
+  test('may be reached exactly', async () => {
+    const model = scriptedModel([{ calls: [call, call] }, 'done'])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it }, budget: { toolCalls: 2 } })
+
+    expect(await openRuntime().run(clerk, 'go').result).toMatchObject({ status: 'completed', toolCalls: 2 })
+  })
+
+  test('stays over_budget when the wrap-up says nothing or calls again', async () => {
+    const clerk = (wrapUp: string | { calls: (typeof call)[] }) => {
+      const model = scriptedModel([{ text: 'Looking.', calls: [call] }, wrapUp])
+      return agent({ name: 'a', instructions: '', model, tools: { it }, budget: { toolCalls: 0 } })
+    }
+
+    for (const wrapUp of ['', { calls: [call] }]) {
+      const outcome = await openRuntime().run(clerk(wrapUp), 'go').result
+      expect(outcome).toMatchObject({ status: 'over_budget', text: 'Looking.', modelCalls: 1 })
+    }
+  })
+})
+
+describe('the time limit', () => {
+  test('ends the run as timed_out with what was said, though model and tool ignore their signals', async () => {
+    const stuck = tool({
+      description: 'Stuck',
+      inputSchema: { type: 'object' },
+      execute: () => new Promise<never>(() => undefined),
+    })
+    const model = scriptedModel([{ text: 'Looking.', calls: [{ name: 'stuck', input: {} }] }])
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { stuck }, budget: { wallMs: 60 } })
+    const start = Date.now()
+
+    const outcome = await openRuntime().run(clerk, 'go').result
+
+    expect(outcome).toMatchObject({
+      status: 'timed_out',
+      text: 'Looking.',
+      error: { code: 'timed_out', message: 'The deadline passed.' },
+      retryable: true,
+    })
+    expect(Date.now() - start).toBeLessThan(1_500)
+  })
+})

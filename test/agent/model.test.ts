@@ -1,0 +1,230 @@
+import { agent, isLegateError, type Model, ModelError, type Part, tool } from 'legate'
+import { fakeClock, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { eventsOf, gate, only, openRuntime } from '../support/reading.ts'
+
+const passing = (message = 'busy') => Object.assign(new Error(message), { statusCode: 429, retryAfterMs: 1 })
+const FINISH: Part = {
+  type: 'finish',
+  reason: 'stop',
+  usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
+}
+
+/** A model written by hand: `parts` is called for each request. */
+function model(parts: (call: number, signal: AbortSignal) => AsyncIterable<Part> | Iterable<Part>): Model {
+  let calls = 0
+  return {
+    id: 'own/model',
+    async *stream(_request, { signal }) {
+      yield* parts(calls++, signal)
+    },
+  }
+}
+
+describe('a model that fails', () => {
+  test.each<[string, unknown, string]>([
+    ['an Error', new Error('bad key'), 'bad key'],
+    ['a status that will not pass', Object.assign(new Error('not found'), { statusCode: 404 }), 'not found'],
+    ['a string', 'no', 'no'],
+    ['null', null, 'null'],
+    ['one of our errors', new ModelError('model', 'refused'), 'refused'],
+  ])('with %s ends the run as failed at the first try', async (_name, error, message) => {
+    const thrower = model(() => {
+      throw error
+    })
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: thrower }), 'go').result
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model', message }, text: '', modelCalls: 0 })
+  })
+
+  test('keeps what it had said', async () => {
+    const outcome = await openRuntime().run(
+      agent({
+        name: 'a',
+        instructions: '',
+        model: scriptedModel([{ chunks: ['Half ', 'of it'], error: new Error('x') }]),
+      }),
+      'go',
+    ).result
+
+    expect(outcome).toMatchObject({ status: 'failed', text: 'Half of it' })
+  })
+
+  test('in the middle of calls makes no task of them', async () => {
+    let runs = 0
+    const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => ++runs })
+    const cut = model(() => [{ type: 'tool-call', id: '1', name: 'it', input: {} }, fail()])
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: cut, tools: { it } }), 'go')
+      .result
+
+    expect(outcome.status).toBe('failed')
+    expect(runs).toBe(0)
+  })
+
+  test.each<[string, ScriptedTurn]>([
+    ['a rate limit', { error: passing() }],
+    ['a cut stream', { text: 'Half', cut: true }],
+    ['a reset connection', { error: Object.assign(new Error('reset'), { code: 'ECONNRESET' }) }],
+  ])('in a way that may pass, as %s, is tried again on the same node', async (_name, turn) => {
+    const scripted = scriptedModel([turn, 'done'])
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock })
+
+    const run = runtime.run(agent({ name: 'a', instructions: '', model: scripted }), 'go')
+    const seen: object[] = []
+    for await (const event of run) {
+      if (event.type === 'retry' || event.type === 'reset') seen.push([event.type, event.attempt])
+      if (event.type === 'retry') await clock.advance(event.wakeAt - clock.now())
+    }
+
+    expect(await run.result).toMatchObject({ status: 'completed', text: 'done', modelCalls: 1 })
+    expect(seen).toEqual([
+      ['retry', 2],
+      ['reset', 2],
+    ])
+    expect(runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'agent_message')).toHaveLength(1)
+    expect(runtime.store.nodesOf(run.id).at(-1)?.attempt).toBe(2)
+  })
+
+  test('four times in passing ways ends the run as failed', async () => {
+    const scripted = scriptedModel(Array(5).fill({ error: passing('still busy') }))
+
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scripted }), 'go')
+    const events = await eventsOf(run)
+
+    expect(await run.result).toMatchObject({ status: 'failed', error: { message: 'still busy' } })
+    expect(scripted.requests).toHaveLength(4)
+    expect(only(events, 'retry').map(({ attempt }) => attempt)).toEqual([2, 3, 4])
+  })
+
+  test('is cancelled while it waits for the next try', async () => {
+    const scripted = scriptedModel([
+      { error: Object.assign(new Error('busy'), { statusCode: 503, retryAfterMs: 20_000 }) },
+    ])
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scripted }), 'go')
+    for await (const event of run) if (event.type === 'retry') break
+
+    await run.cancel()
+
+    expect(await run.result).toMatchObject({ status: 'cancelled' })
+    expect(scripted.requests).toHaveLength(1)
+  })
+})
+
+describe('agentscope 8.8/103 and 104: a run that is cancelled while its model speaks', () => {
+  test('ends at once with what was said, though the model ignores its signal', async () => {
+    const spoken = gate()
+    const deaf = model(async function* () {
+      yield { type: 'text-delta', text: 'I was ' } as const
+      yield { type: 'text-delta', text: 'saying' } as const
+      spoken.open()
+      await new Promise(() => undefined)
+    })
+    const run = openRuntime({ engine: { graceMs: 50 } }).run(agent({ name: 'a', instructions: '', model: deaf }), 'go')
+    await spoken.opened
+    const start = Date.now()
+
+    await run.cancel()
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'cancelled', text: 'I was saying' })
+    expect(Date.now() - start).toBeLessThan(1_000)
+  })
+
+  test('aborts its signal with a reason, and drops what comes later', async () => {
+    const spoken = gate()
+    const aborted = gate<unknown>()
+    const polite = model(async function* (_call, signal) {
+      yield { type: 'text-delta', text: 'first' } as const
+      spoken.open()
+      await new Promise<void>((resolve) => {
+        signal.addEventListener('abort', () => {
+          aborted.open(signal.reason)
+          resolve()
+        })
+      })
+      yield { type: 'text-delta', text: ' and second' } as const
+      yield FINISH
+    })
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: polite }), 'go')
+    await spoken.opened
+
+    await run.cancel('enough')
+
+    expect(await run.result).toMatchObject({ status: 'cancelled', text: 'first' })
+    expect(isLegateError(await aborted.opened, 'aborted')).toBe(true)
+  })
+
+  test('before it said anything ends as cancelled without words', async () => {
+    const controller = new AbortController()
+    controller.abort()
+    const slow = scriptedModel([{ text: 'never', delayMs: 5_000 }])
+
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: slow }), 'go', {
+      abortSignal: controller.signal,
+    })
+
+    expect(await run.result).toMatchObject({ status: 'cancelled', text: '', output: null })
+  })
+
+  test('a second cancel, and one after the end, change nothing', async () => {
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scriptedModel(['done']) }), 'go')
+    const outcome = await run.result
+
+    await run.cancel()
+    await run.cancel('again')
+
+    expect(await run.result).toBe(outcome)
+    expect(outcome.status).toBe('completed')
+  })
+})
+
+test('an agent without a model, in a runtime without one, fails with what to do', async () => {
+  const warnings: unknown[] = []
+  const logger = { debug: note, info: note, warn: note, error: (message: string) => warnings.push(message) }
+
+  const outcome = await openRuntime({ logger }).run(agent({ name: 'bare', instructions: '' }), 'go').result
+
+  expect(outcome).toMatchObject({ status: 'failed', error: { message: expect.stringMatching(/bare has no model/) } })
+  expect(warnings).toHaveLength(1)
+})
+
+test('an agent without a model uses the runtime’s', async () => {
+  const fallback = scriptedModel(['from the runtime'])
+
+  const outcome = await openRuntime({ model: fallback }).run(agent({ name: 'bare', instructions: '' }), 'go').result
+
+  expect(outcome.text).toBe('from the runtime')
+})
+
+test('settings reach the model as they are', async () => {
+  const scripted = scriptedModel(['ok'])
+  const settings = { temperature: 0, maxOutputTokens: 99, providerOptions: { own: { effort: 'low' } } }
+
+  await openRuntime().run(agent({ name: 'a', instructions: 'I', model: scripted, settings }), 'go').result
+
+  expect(scripted.requests[0]).toMatchObject({ settings, path: ['a'], outputSchema: null })
+})
+
+test('usage of every call is summed', async () => {
+  const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
+  const scripted = scriptedModel([
+    { calls: [{ name: 'it', input: {} }], usage: { inputTokens: 10, outputTokens: 2, cacheReadTokens: 5 } },
+    { text: 'done', usage: { inputTokens: 20, outputTokens: 3, cacheWriteTokens: 7 } },
+  ])
+
+  const { usage } = await openRuntime().run(
+    agent({ name: 'a', instructions: '', model: scripted, tools: { it } }),
+    'go',
+  ).result
+
+  expect(usage).toEqual({ inputTokens: 30, outputTokens: 5, cacheReadTokens: 5, cacheWriteTokens: 7 })
+})
+
+function note(): void {}
+
+function fail(): never {
+  throw new Error('cut')
+}

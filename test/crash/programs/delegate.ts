@@ -1,0 +1,63 @@
+import { agent, tool } from 'legate'
+import { count, crashWorker } from 'legate/testing'
+import { allowAll, call, counted, QUICK, roundsOf, steppingModel } from './parts.ts'
+
+/** Delegation two deep and in parallel, tools of the three effects, children started by code, and an approval. */
+const topic = { type: 'object', properties: { topic: { type: 'string' } }, required: ['topic'] } as const
+
+const reader = agent({
+  name: 'reader',
+  instructions: 'Read.',
+  input: topic,
+  tools: { look: counted('look', 'pure') },
+  model: steppingModel({ calls: [call('look')] }),
+})
+
+const researcher = agent({
+  name: 'researcher',
+  instructions: 'Research.',
+  input: topic,
+  tools: { book: counted('book', 'idempotent') },
+  subagents: { read: reader },
+  model: steppingModel({ calls: [call('book'), call('read', { topic: 'a page' })] }),
+})
+
+const asker = agent({ name: 'asker', instructions: 'Ask.', input: topic, model: steppingModel() })
+
+const survey = tool({
+  description: 'Asks around.',
+  inputSchema: { type: 'object' },
+  effect: 'idempotent',
+  execute: async (_, { delegate, idempotencyKey }) => {
+    await count('survey', idempotencyKey)
+    await Promise.all([delegate(asker, { topic: 'one' }), delegate(asker, { topic: 'two' })])
+    return 'survey is done.'
+  },
+})
+
+const lead = agent({
+  name: 'lead',
+  instructions: 'Lead.',
+  grant: { ask: ['tool:sign'] },
+  tools: { pay: counted('pay', 'effectful'), sign: counted('sign', 'effectful'), survey },
+  subagents: { research: researcher },
+  model: steppingModel({
+    calls: [
+      call('research', { topic: 'a' }),
+      call('research', { topic: 'b' }),
+      call('pay'),
+      call('sign'),
+      call('survey'),
+    ],
+  }),
+})
+
+await crashWorker({
+  options: { agents: [lead, asker], engine: QUICK },
+  drive: async ({ runtime, store }) => {
+    const [known] = roundsOf(store, 0)
+    const run = known === undefined ? runtime.run(lead, 'Write.') : runtime.attach(known.id)
+    await allowAll(runtime, run)
+    await run.result
+  },
+})

@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Effect, type Model, type Run, type Runtime, type Store, type Turn, tool } from 'legate'
+import { count, pass, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+
+/** Workers of crash tests look often, so that a test is over soon. */
+export const QUICK = { sweepMs: 20, graceMs: 100 } as const
+
+const USAGE = { inputTokens: 7, outputTokens: 3 }
+
+/** Says its turns one after the other. What was said is in the request, so a restarted process goes on where it was. */
+export function stepping(...turns: readonly ScriptedAnswer[]): Script {
+  return async ({ messages, path }) => {
+    await count('model', path.join('/'))
+    const asked = messages.findLastIndex(({ role }) => role === 'user')
+    const said = messages.slice(asked).filter(({ role }) => role === 'assistant').length
+    return { usage: USAGE, text: `${path.at(-1)} is done.`, ...turns[said] }
+  }
+}
+
+export function steppingModel(...turns: readonly ScriptedAnswer[]): Model {
+  return scriptedModel(stepping(...turns))
+}
+
+/** The model, with a pause before each piece of text. */
+export function slowed(model: Model, pauseMs: number): Model {
+  return {
+    id: model.id,
+    async *stream(request, options) {
+      for await (const part of model.stream(request, options)) {
+        if (part.type === 'text-delta') await sleep(pauseMs, undefined, options)
+        yield part
+      }
+    },
+  }
+}
+
+/** A tool whose only effect is seen by the outside counter. The worker can be killed just before and just after it. */
+export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonly lastsMs?: number } = {}) {
+  return tool({
+    description: `Does ${name}.`,
+    inputSchema: { type: 'object' },
+    effect,
+    execute: async (_, { idempotencyKey, signal }) => {
+      pass(`${name}:before`)
+      await count(name, idempotencyKey)
+      pass(`${name}:after`)
+      if (lastsMs > 0) await sleep(lastsMs, undefined, { signal })
+      return `${name} is done.`
+    },
+  })
+}
+
+export function call(name: string, input: { readonly [key: string]: string } = {}) {
+  return { name, input }
+}
+
+/** The rounds of the n-th oldest conversation; none when it is not there yet. */
+export function roundsOf(store: Store, at: number): readonly Turn[] {
+  const root = store.roots({ limit: 100 }).at(-1 - at)
+  return root === undefined ? [] : store.turnsOf(root.id, { limit: 100 })
+}
+
+/** Resolves when the run is in the store. */
+export async function recorded(run: Run): Promise<void> {
+  for await (const _ of run) return
+}
+
+/** Allows every call of a run that awaits a person's word, until the run is over. */
+export async function allowAll(runtime: Runtime, run: Run): Promise<void> {
+  for await (const event of run) {
+    if (event.type !== 'approval-request' || event.nodeId === null) continue
+    if (runtime.store.node(event.nodeId)?.state !== 'awaiting_approval') continue
+    await runtime.answer(event.nodeId, { allow: true })
+  }
+}
+
+/** Resolves with what `look` finds. */
+export async function until<T>(look: () => T | undefined): Promise<T> {
+  for (;;) {
+    const found = look()
+    if (found !== undefined) return found
+    await sleep(5)
+  }
+}

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { agent } from 'legate'
+import { crashWorker } from 'legate/testing'
+import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
+
+/** Runs that are stopped: by a deadline, by a person with a tree of children at work, and by force. */
+const LONG = { lastsMs: 60_000 }
+
+const late = agent({
+  name: 'late',
+  instructions: 'Take your time.',
+  budget: { wallMs: 80 },
+  model: slowed(steppingModel({ chunks: ['Well', 'then'] }), 60_000),
+})
+
+const hand = agent({
+  name: 'hand',
+  instructions: 'Work.',
+  tools: { look: counted('look', 'pure', LONG), pay: counted('pay', 'effectful', LONG) },
+  model: steppingModel({ calls: [call('look'), call('pay')] }),
+})
+
+const boss = agent({
+  name: 'boss',
+  instructions: 'Delegate.',
+  tools: { book: counted('book', 'idempotent', LONG) },
+  subagents: [hand],
+  model: steppingModel({
+    calls: [call('call_hand', { message: 'a' }), call('call_hand', { message: 'b' }), call('book')],
+  }),
+})
+
+const speaker = agent({ name: 'speaker', instructions: 'Speak.', model: steppingModel() })
+
+await crashWorker({
+  options: {
+    agents: [late, boss, speaker],
+    engine: QUICK,
+    kinds: { stubborn: { execute: () => sleep(400, 'too late') } },
+  },
+  drive: async ({ runtime, store }) => {
+    if (roundsOf(store, 0).length === 0) await recorded(runtime.run(late, 'Go.'))
+    if (roundsOf(store, 1).length === 0) await recorded(runtime.run(boss, 'Go.'))
+    const [tree] = roundsOf(store, 1)
+    if (tree === undefined) return
+    await until(() => (store.turn(tree.id)?.account.children ?? 0) === 2 || store.turn(tree.id)?.outcome || undefined)
+    await runtime.cancel(tree.id, 'Enough.')
+    if (roundsOf(store, 2).length === 0) await recorded(runtime.run(speaker, 'Hello.'))
+    const [greeting] = roundsOf(store, 2)
+    if (greeting === undefined) return
+    await runtime.attach(greeting.id).result
+    if (roundsOf(store, 2).length === 1) {
+      const talk = await runtime.conversation(greeting.conversationId)
+      await talk.mutate((graph) => graph.createNode({ kind: 'stubborn', effect: 'pure' }))
+    }
+    for (const { id } of roundsOf(store, 2)) await runtime.cancel(id)
+    const all = [0, 1, 2].flatMap((at) => roundsOf(store, at))
+    await Promise.all(all.map(({ id }) => runtime.attach(id).result))
+  },
+})

@@ -1,0 +1,48 @@
+import { agent, ModelError } from 'legate'
+import { count, crashWorker } from 'legate/testing'
+import { QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
+
+/** Several rounds of one conversation: a failing and a streaming model, a queued round, new instructions, nodes by hand. */
+const streaming = slowed(steppingModel({ chunks: ['One', ' two', ' three', ' four.'] }), 100)
+
+let hasFailed = false
+
+const model = {
+  id: streaming.id,
+  async *stream(...[request, options]: Parameters<typeof streaming.stream>) {
+    if (!hasFailed) {
+      hasFailed = true
+      await count('model', request.path.join('/'))
+      throw Object.assign(new ModelError('model', 'overloaded', { isRetryable: true }), { retryAfterMs: 10 })
+    }
+    yield* streaming.stream(request, options)
+  },
+}
+
+const first = agent({ name: 'speaker', instructions: 'Speak.', model })
+const second = agent({ name: 'speaker', instructions: 'Speak up.', model: steppingModel() })
+
+await crashWorker({
+  options: {
+    agents: [first],
+    engine: QUICK,
+    kinds: { check: { execute: () => 'checked' } },
+  },
+  drive: async ({ runtime, store }) => {
+    const rounds = () => roundsOf(store, 0)
+    if (rounds().length === 0) await recorded(runtime.run(first, 'One.'))
+    const conversationId = rounds()[0]?.conversationId ?? ''
+    if (rounds().length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))
+    if (rounds().length === 2) await recorded(runtime.run(second, 'Three.', { conversationId }))
+    await Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
+    if (rounds().length === 3) {
+      const talk = await runtime.conversation(conversationId)
+      await talk.mutate((graph) => {
+        const asked = graph.createNode({ kind: 'user_message', content: 'Check it.' })
+        const check = graph.createNode({ kind: 'check', effect: 'pure' })
+        graph.createEdge(asked.id, check.id, 'sequence')
+      })
+    }
+    await Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
+  },
+})

@@ -1,0 +1,187 @@
+import { agent, type AnyAgent, type Budget } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+
+const Input = z.object({ n: z.number() })
+const ask = { name: 'ask', input: { n: 1 } }
+
+/** `levels` agents below one another, each of which passes its result on. */
+function tower(levels: number, budget: Budget = {}): AnyAgent {
+  let below: AnyAgent | undefined
+  for (let level = levels; level >= 0; level--) {
+    const model = scriptedModel((request) => {
+      const [result] = resultsIn(request)
+      return result === undefined && request.tools.length > 0 ? { calls: [ask] } : `${level}<${String(result?.content)}`
+    })
+    below = agent({
+      name: `level${level}`,
+      instructions: '',
+      model,
+      ...(level === 0 ? { budget } : { input: Input }),
+      ...(below === undefined ? {} : { subagents: { ask: { agent: below, briefing: 'none' as const } } }),
+    })
+  }
+  return below as AnyAgent
+}
+
+describe('agentscope 8.8/110: the limit of depth', () => {
+  test('is 3 below the root unless a budget says otherwise, and is refused in words', async () => {
+    const outcome = await openRuntime().run(tower(5), 'go' as never).result
+
+    expect(outcome).toMatchObject({ status: 'completed' })
+    expect(outcome.text).toBe(
+      '0<1<2<3<Delegation skipped: subagent unavailable. delegation is 4 deep and the limit is 3. Do this work yourself.',
+    )
+  })
+
+  test.each([
+    [0, '0<Delegation skipped: subagent unavailable. delegation is 1 deep and the limit is 0. Do this work yourself.'],
+    [1, '0<1<Delegation skipped: subagent unavailable. delegation is 2 deep and the limit is 1. Do this work yourself.'],
+    [5, '0<1<2<3<4<5<undefined'],
+  ])('may be set to %i', async (depth, text) => {
+    const outcome = await openRuntime().run(tower(5, { depth }), 'go' as never).result
+
+    expect(outcome.text).toBe(text)
+  })
+
+  test('holds for the whole tree: a child cannot raise it, and the runtime’s is the most', async () => {
+    const outcome = await openRuntime({ budget: { depth: 1 } }).run(tower(5, { depth: 4 }), 'go' as never).result
+
+    expect(outcome.text).toMatch(/^0<1<Delegation skipped.*the limit is 1/)
+  })
+})
+
+describe('the limit of children', () => {
+  const expert = () => agent({ name: 'expert', instructions: '', model: scriptedModel(() => 'ok'), input: Input })
+
+  test('lets the first run and refuses the rest in words, and the host goes on', async () => {
+    const model = scriptedModel([{ calls: Array(4).fill(ask) }, 'done'])
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      subagents: { ask: expert() },
+      budget: { children: 2 },
+    })
+
+    const outcome = await openRuntime().run(host, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', children: 2 })
+    const said = resultsIn(model.requests[1]).map(({ content }) => content)
+    const refused =
+      'Delegation skipped: subagent unavailable. this run has started 2 subagents, its limit. Use what they gave.'
+    expect(said.toSorted()).toEqual([refused, refused, 'ok', 'ok'])
+  })
+
+  test('of zero refuses all', async () => {
+    const model = scriptedModel([{ calls: [ask] }, 'done'])
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: expert() }, budget: { children: 0 } })
+
+    await openRuntime().run(host, 'go').result
+
+    expect(resultIn(model.requests[1])).toMatch(/started 0 subagents, its limit/)
+  })
+})
+
+describe('agentscope 8.8/101: concurrency', () => {
+  /** Experts that count how many of them work at once. */
+  function counting() {
+    let inside = 0
+    const seen = { most: 0 }
+    const model = scriptedModel(async () => {
+      seen.most = Math.max(seen.most, ++inside)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      inside--
+      return 'ok'
+    })
+    return { seen, expert: agent({ name: 'expert', instructions: '', model, input: Input }) }
+  }
+
+  test.each([
+    [1, 1],
+    [3, 3],
+    [20, 8],
+  ])('of %i lets %i of 8 children work at once; the others wait their turn', async (concurrency, most) => {
+    const { seen, expert } = counting()
+    const model = scriptedModel([{ calls: Array(8).fill(ask) }, 'done'])
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: expert }, budget: { concurrency } })
+
+    const outcome = await openRuntime().run(host, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', children: 8 })
+    expect(seen.most).toBe(most)
+  })
+
+  test('with one worker and a depth of 3 nothing waits for itself (I5)', async () => {
+    const outcome = await openRuntime({ engine: { workers: 1 } }).run(tower(3, { concurrency: 1 }), 'go' as never).result
+
+    expect(outcome.text).toBe('0<1<2<3<undefined')
+  })
+})
+
+describe('a budget of the host for one of its subagents', () => {
+  test('binds that child, and the smaller number holds', async () => {
+    const stubborn = scriptedModel(({ tools }) => (tools.length === 0 ? 'enough' : { calls: [{ name: 'x', input: {} }] }))
+    const inner = agent({ name: 'inner', instructions: '', input: Input })
+    const expert = agent({
+      name: 'expert',
+      instructions: '',
+      model: stubborn,
+      input: Input,
+      subagents: { inner },
+      budget: { turns: 3 },
+    })
+    const run = async (turns: number) => {
+      const model = scriptedModel([{ calls: [ask] }, 'done'])
+      const subagents = { ask: { agent: expert, budget: { turns } } }
+      await openRuntime().run(agent({ name: 'host', instructions: '', model, subagents }), 'go').result
+      return resultIn(model.requests[1])
+    }
+
+    expect(await run(2)).toBe('[max_turns] The limit of 2 turns was reached.\n\nenough')
+    expect(await run(9)).toBe('[max_turns] The limit of 3 turns was reached.\n\nenough')
+  })
+
+  test('agentscope 8.8/107: a child’s own deadline ends the child, not the host', async () => {
+    const slow = agent({
+      name: 'slow',
+      instructions: '',
+      model: scriptedModel([{ text: 'never', delayMs: 5_000 }]),
+      input: Input,
+    })
+    const model = scriptedModel([{ calls: [ask] }, 'went on'])
+    const subagents = { ask: { agent: slow, budget: { wallMs: 40 } } }
+
+    const outcome = await openRuntime().run(agent({ name: 'host', instructions: '', model, subagents }), 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: 'went on' })
+    expect(resultIn(model.requests[1])).toBe('[timed_out] The deadline passed.')
+  })
+
+  test('a child cannot outlive its host’s deadline', async () => {
+    const slow = agent({
+      name: 'slow',
+      instructions: '',
+      model: scriptedModel([{ text: 'never', delayMs: 5_000 }]),
+      input: Input,
+      budget: { wallMs: 100_000 },
+    })
+    const model = scriptedModel([{ text: 'Asking.', calls: [ask] }])
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      subagents: { ask: slow },
+      budget: { wallMs: 60 },
+    })
+    const runtime = openRuntime()
+
+    const run = runtime.run(host, 'go')
+
+    expect(await run.result).toMatchObject({ status: 'timed_out', text: 'Asking.' })
+    const [link] = runtime.store.linksOf(run.id)
+    expect(['timed_out', 'cancelled']).toContain(link?.outcome?.status)
+  })
+})

@@ -1,0 +1,254 @@
+import { agent, type AnyAgent } from 'legate'
+import { type Script, scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { eventsOf, gate, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
+
+/** The session a result names. */
+function sessionIn(content: unknown): string {
+  return /^session_id: (\S+)\n\n/.exec(String(content))?.[1] ?? 'none'
+}
+
+/** Answers with everything a user said to it so far. */
+function rememberer(name = 'expert') {
+  const model = scriptedModel(({ messages }) => {
+    const said = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
+    return `heard ${said.join(', ')}`
+  })
+  return { agent: agent({ name, instructions: `You are ${name}.`, model }), model }
+}
+
+function host(script: Script, subagents: Record<string, AnyAgent>) {
+  const model = scriptedModel(script)
+  return { agent: agent({ name: 'host', instructions: '', model, subagents }), model }
+}
+
+describe('agentscope 8.6: the sessions of the message contract', () => {
+  test('79: without an id a new session, with it the same child goes on and remembers', async () => {
+    const expert = rememberer()
+    const { agent: boss, model } = host(
+      (request, call) => {
+        const last = resultsIn(request).at(-1)?.content
+        if (call === 0) return { calls: [{ name: 'ask', input: { message: 'one' } }] }
+        if (call === 1) return { calls: [{ name: 'ask', input: { message: 'two', session_id: sessionIn(last) } }] }
+        return 'done'
+      },
+      { ask: expert.agent },
+    )
+    const runtime = openRuntime()
+
+    const run = runtime.run(boss, 'go')
+    expect((await run.result).status).toBe('completed')
+
+    const [first, second] = resultsIn(model.requests[2]).map(({ content }) => String(content))
+    expect(first).toMatch(/^session_id: [0-9a-f-]{36}\n\nheard one$/)
+    expect(second).toBe(`session_id: ${sessionIn(first)}\n\nheard one, two`)
+    const links = runtime.store.linksOf(run.id)
+    expect(links.map(({ childConversationId }) => childConversationId)).toEqual(Array(2).fill(sessionIn(first)))
+    expect(links[0]?.id).not.toBe(links[1]?.id)
+    expect(runtime.store.conversation(sessionIn(first))?.turnCount).toBe(2)
+  })
+
+  test('79: it goes on in a later turn of the host too, and its events name the run that asks now', async () => {
+    const expert = rememberer()
+    const { agent: boss } = host(
+      (request, call) => {
+        const session = sessionIn(resultsIn(request).at(-1)?.content)
+        if (call === 0) return { calls: [{ name: 'ask', input: { message: 'one' } }] }
+        if (call === 2) return { calls: [{ name: 'ask', input: { message: 'two', session_id: session } }] }
+        return 'done'
+      },
+      { ask: expert.agent },
+    )
+    const runtime = openRuntime()
+    const first = runtime.run(boss, 'go')
+    await first.result
+
+    const second = runtime.run(boss, 'more', { conversationId: first.conversationId })
+    const events = await eventsOf(second)
+
+    expect(await second.result).toMatchObject({ status: 'completed', children: 1 })
+    const childRuns = only(events, 'run-start').filter(({ agent: name }) => name === 'expert')
+    expect(childRuns).toHaveLength(1)
+    expect(childRuns[0]?.parentId).toBe(second.id)
+    expect(expert.model.requests[1]?.messages.at(-1)?.content).toBe('two')
+    expect(expert.model.requests[1]?.messages).toHaveLength(4)
+  })
+
+  test('81: two sessions of one agent are apart', async () => {
+    const expert = rememberer()
+    const { agent: boss, model } = host(
+      (request, call) => {
+        const sessions = resultsIn(request).map(({ content }) => sessionIn(content))
+        if (call === 0) return { calls: ['a', 'b'].map((message) => ({ name: 'ask', input: { message } })) }
+        if (call === 1) {
+          return {
+            calls: sessions.map((session_id, at) => ({ name: 'ask', input: { message: `more ${at}`, session_id } })),
+          }
+        }
+        return 'done'
+      },
+      { ask: expert.agent },
+    )
+
+    await openRuntime().run(boss, 'go').result
+
+    const said = resultsIn(model.requests[2]).map(({ content }) => String(content).split('\n\n')[1])
+    expect(said).toEqual(['heard a', 'heard b', 'heard a, more 0', 'heard b, more 1'])
+  })
+
+  test('86: an empty id is no id', async () => {
+    const expert = rememberer()
+    const { agent: boss, model } = host(
+      (_request, call) =>
+        call === 0
+          ? { calls: ['', null].map((session_id) => ({ name: 'ask', input: { message: 'hi', session_id } })) }
+          : 'done',
+      { ask: expert.agent },
+    )
+
+    await openRuntime().run(boss, 'go').result
+
+    const said = resultsIn(model.requests[1]).map(({ content }) => String(content))
+    expect(said.every((text) => /^session_id: [0-9a-f-]{36}\n\nheard hi$/.test(text))).toBe(true)
+    expect(sessionIn(said[0])).not.toBe(sessionIn(said[1]))
+  })
+
+  test('86, I9: an unknown id, another agent’s, the host’s own, another host’s: refused in the same words', async () => {
+    const expert = rememberer('expert')
+    const other = rememberer('other')
+    const runtime = openRuntime()
+    const elsewhere = host((_request, call) => (call === 0 ? ask('ask', 'hidden') : 'done'), { ask: expert.agent })
+    const hidden = runtime.run(elsewhere.agent, 'go')
+    await hidden.result
+    const [foreign] = runtime.store.linksOf(hidden.id)
+    const wrong: string[] = []
+    const boss = host(
+      (request, call) => {
+        if (call === 0) return ask('other', 'mine')
+        if (call > 1) return 'done'
+        const others = sessionIn(resultsIn(request)[0]?.content)
+        wrong.push('nope', others, run.conversationId, foreign?.childConversationId ?? '', hidden.conversationId)
+        wrong.push('..', 'a/b', '\u0000', 'x'.repeat(10_000), '会话')
+        return { calls: wrong.map((session_id) => ({ name: 'ask', input: { message: 'psst', session_id } })) }
+      },
+      { ask: expert.agent, other: other.agent },
+    )
+
+    const run = runtime.run(boss.agent, 'go')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'completed', children: 1 })
+    const said = resultsIn(boss.model.requests[2]).slice(1)
+    expect(said.map(({ content }) => String(content))).toEqual(
+      wrong.map(
+        (id) => `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`,
+      ),
+    )
+    expect(JSON.stringify(expert.model.requests)).not.toContain('psst')
+    expect(tasksOf(runtime, run).slice(1).every(({ output }) => output.subagent === undefined)).toBe(true)
+  })
+
+  test('I1, I9: a foreign id does not change who runs that conversation', async () => {
+    const runtime = openRuntime()
+    const open = gate()
+    const entered = gate()
+    const slow = scriptedModel(async (_request, call) => {
+      if (call === 0) return 'ready'
+      if (call === 1) {
+        entered.open()
+        await open.opened
+        return { calls: [{ name: 'nothing', input: {} }] }
+      }
+      return 'said by the victim'
+    }, 'victim/model')
+    const victim = agent({ name: 'victim', instructions: '', model: slow })
+    const intruderModel = scriptedModel(() => 'said by the intruder', 'intruder/model')
+    const intruder = agent({ name: 'intruder', instructions: '', model: intruderModel })
+    const boss = host(
+      (request, call) => {
+        if (call === 0) return ask('victim', 'hello')
+        const session_id = sessionIn(resultsIn(request)[0]?.content)
+        if (call > 1) return 'done'
+        const names = ['victim', 'intruder', 'intruder']
+        const ids = [session_id, session_id, run.conversationId]
+        return { calls: names.map((name, at) => ({ name, input: { message: 'go on', session_id: ids[at] ?? '' } })) }
+      },
+      { victim, intruder },
+    )
+
+    const run = runtime.run(boss.agent, 'go')
+    await entered.opened
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    open.open()
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
+    expect(resultsIn(boss.model.requests[2]).map(({ content }) => String(content).split('\n\n').at(-1))).toEqual([
+      'ready',
+      'said by the victim',
+      expect.stringMatching(/^Error: Session setup failed: there is no session/),
+      expect.stringMatching(/^Error: Session setup failed: there is no session/),
+    ])
+    expect(intruderModel.requests).toHaveLength(0)
+    expect(only(await eventsOf(run), 'definition-changed')).toEqual([])
+  })
+
+  test('87: calls on one session wait for each other, and none is lost', async () => {
+    const expert = rememberer()
+    const { agent: boss, model } = host(
+      (request, call) => {
+        const session_id = sessionIn(resultsIn(request)[0]?.content)
+        if (call === 0) return ask('ask', 'zero')
+        if (call > 1) return 'done'
+        return { calls: ['one', 'two', 'three'].map((message) => ({ name: 'ask', input: { message, session_id } })) }
+      },
+      { ask: expert.agent },
+    )
+
+    await openRuntime().run(boss, 'go').result
+
+    const said = resultsIn(model.requests[2]).map(({ content }) => String(content).split('\n\n')[1])
+    expect(said).toEqual([
+      'heard zero',
+      'heard zero, one',
+      'heard zero, one, two',
+      'heard zero, one, two, three',
+    ])
+  })
+
+  test('88: after a failure the same session works, and the error names no session', async () => {
+    const expertModel = scriptedModel(['fine', { error: new Error('no quota') }, 'fine again'])
+    const expert = agent({ name: 'expert', instructions: '', model: expertModel })
+    const { agent: boss, model } = host(
+      (request, call) => {
+        const session_id = sessionIn(resultsIn(request)[0]?.content)
+        if (call === 0) return ask('ask', 'zero')
+        if (call > 2) return 'done'
+        return { calls: [{ name: 'ask', input: { message: `try ${call}`, session_id } }] }
+      },
+      { ask: expert },
+    )
+
+    await openRuntime().run(boss, 'go').result
+
+    const said = resultsIn(model.requests[3]).map(({ content }) => String(content))
+    expect(said[1]).toBe('Error: Execution error: no quota')
+    expect(said[2]).toBe(`session_id: ${sessionIn(said[0])}\n\nfine again`)
+  })
+
+  test('a session_id that is no text is refused', async () => {
+    const expert = rememberer()
+    const { agent: boss, model } = host(
+      (_request, call) => (call === 0 ? { calls: [{ name: 'ask', input: { message: 'hi', session_id: 7 } }] } : 'done'),
+      { ask: expert.agent },
+    )
+
+    await openRuntime().run(boss, 'go').result
+
+    expect(resultsIn(model.requests[1])[0]?.content).toBe('Error: session_id must be a string')
+  })
+})
+
+function ask(name: string, message: string) {
+  return { calls: [{ name, input: { message } }] }
+}

@@ -1,0 +1,222 @@
+import { type AnyAgent, agent } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { makeGate, until } from '../support/process.ts'
+import { eventsOfType } from '../support/rows.ts'
+import { stores } from '../support/stores.ts'
+
+describe.each(stores)('claims on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('cybros A34: two processes race over sixty nodes, and each node runs once', async () => {
+    const runs: string[] = []
+    const by = new Map<string, number>()
+    const work = (name: string) => ({
+      execute: async (node: { id: string }) => {
+        runs.push(node.id)
+        by.set(name, (by.get(name) ?? 0) + 1)
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      },
+    })
+    const one = start({ agents: [speaker('speaker')], kinds: { work: work('one') }, engine: { workers: 4 } })
+    const two = start({ agents: [speaker('speaker')], kinds: { work: work('two') }, engine: { workers: 4 } })
+    await two.runtime.resume()
+    const talk = await talkOf(one.runtime)
+
+    const { turnId, ids } = await talk.mutate((m) => {
+      const ids = Array.from({ length: 60 }, () => m.createNode({ kind: 'work' }).id)
+      return { turnId: m.turnId, ids }
+    })
+    const outcome = await one.runtime.attach(turnId).result
+
+    expect(outcome.status).toBe('completed')
+    expect(runs.toSorted()).toEqual(ids.toSorted())
+    expect([...by.keys()].toSorted()).toEqual(['one', 'two'])
+    for (const id of ids) expect(one.store.node(id)).toMatchObject({ state: 'finished', epoch: 1 })
+  })
+
+  test('cybros A34: one worker runs nodes one at a time, the oldest first', async () => {
+    const order: string[] = []
+    let running = 0
+    const work = {
+      execute: async (node: { id: string }) => {
+        expect(++running).toBe(1)
+        order.push(node.id)
+        await Promise.resolve()
+        running--
+      },
+    }
+    const { runtime } = start({ kinds: { work }, engine: { workers: 1 } })
+    const talk = await talkOf(runtime)
+
+    const { turnId, ids } = await talk.mutate((m) => {
+      const ids = Array.from({ length: 20 }, () => m.createNode({ kind: 'work' }).id)
+      return { turnId: m.turnId, ids }
+    })
+    await runtime.attach(turnId).result
+
+    expect(order).toEqual(ids)
+  })
+
+  test('workers are the limit of what runs at once', async () => {
+    let running = 0
+    let most = 0
+    const work = {
+      execute: async () => {
+        most = Math.max(most, ++running)
+        await new Promise((resolve) => setTimeout(resolve, 3))
+        running--
+      },
+    }
+    const { runtime } = start({ kinds: { work }, engine: { workers: 3 } })
+    const talk = await talkOf(runtime)
+
+    const turnId = await talk.mutate((m) => {
+      for (let n = 0; n < 12; n++) m.createNode({ kind: 'work' })
+      return m.turnId
+    })
+    await runtime.attach(turnId).result
+
+    expect(most).toBe(3)
+  })
+
+  test('quick nodes on one worker do not wait for the next sweep', async () => {
+    const { runtime } = start({ kinds: { work: { execute: () => 1 } }, engine: { workers: 1, sweepMs: 60_000 } })
+    const talk = await talkOf(runtime)
+
+    const runs = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const other = await talkOf(runtime)
+        return other.mutate((m) => {
+          m.createNode({ kind: 'work' })
+          return m.turnId
+        })
+      }),
+    )
+
+    for (const turnId of runs) expect((await runtime.attach(turnId).result).status).toBe('completed')
+    expect(talk.row?.activeTurnId).toBeNull()
+  })
+
+  test('two processes with one worker each share the children of one run', async () => {
+    const seen = new Set<string>()
+    const both = makeGate()
+    const worker = (name: string) =>
+      agent({
+        name: 'worker',
+        instructions: 'Work.',
+        model: scriptedModel(async () => {
+          seen.add(name)
+          if (seen.size === 2) both.open()
+          await both.opened
+          return name
+        }),
+      })
+    const host = (name: string) =>
+      agent({
+        name: 'host',
+        instructions: 'Delegate.',
+        model: scriptedModel(({ messages }) =>
+          messages.some(({ role }) => role === 'tool')
+            ? 'done'
+            : { calls: ['a', 'b', 'c', 'd'].map((message) => ({ name: 'ask', input: { message } })) },
+        ),
+        subagents: { ask: worker(name) },
+      })
+    const one = start({ agents: [host('one')], engine: { workers: 1 } })
+    const two = start({ agents: [host('two')], engine: { workers: 1 } })
+    await two.runtime.resume()
+
+    const outcome = await one.runtime.run(host('one'), 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: 'done', children: 4 })
+    expect([...seen].toSorted()).toEqual(['one', 'two'])
+  })
+
+  test('a process claims only what it has code for, also of what its own commits make runnable', async () => {
+    const entered = makeGate()
+    const stuck = agent({
+      name: 'worker',
+      instructions: '',
+      model: scriptedModel(() => {
+        entered.open()
+        return makeGate().opened.then(() => 'never')
+      }),
+    })
+    const hostOf = (worker: AnyAgent) =>
+      agent({
+        name: 'host',
+        instructions: '',
+        model: scriptedModel(({ messages }) =>
+          messages.some(({ role }) => role === 'tool') ? 'done' : { calls: [{ name: 'ask', input: { message: 'x' } }] },
+        ),
+        subagents: { ask: worker },
+      })
+    const first = start()
+    const run = first.runtime.run(hostOf(stuck), 'go')
+    await entered.opened
+    await first.kill()
+
+    // The one that knows only the worker finishes the child, and with it the host's task.
+    const second = start({ agents: [speaker('worker', 'found')] })
+    await second.runtime.resume()
+    const next = await until('the host to be runnable', () =>
+      second.store.nodesOf(run.id).find(({ kind, state }) => kind === 'agent_message' && state !== 'finished'),
+    )
+    await until('the child to end', () => second.store.linksOf(run.id)[0]?.outcome?.status === 'completed')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(second.store.node(next.id)).toMatchObject({ state: 'pending', blockers: 0, epoch: 0 })
+
+    const third = start({ agents: [hostOf(stuck)] })
+    const [resumed] = await third.runtime.resume()
+    expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'done' })
+  })
+
+  test('cybros A69: one worker, fifty waiting parents, three levels deep: all complete', async () => {
+    const leaf = speaker('leaf', 'leaf')
+    const nested = (name: string, child: ReturnType<typeof speaker>) =>
+      agent({
+        name,
+        instructions: '',
+        model: scriptedModel(({ messages }) =>
+          messages.some(({ role }) => role === 'tool') ? name : { calls: [{ name: 'ask', input: { message: 'x' } }] },
+        ),
+        subagents: { ask: child },
+      })
+    const top = nested('top', nested('middle', nested('inner', leaf)))
+    const { runtime, store } = start({ engine: { workers: 1 } })
+
+    const runs = Array.from({ length: 50 }, () => runtime.run(top, 'go'))
+    const outcomes = await Promise.all(runs.map(({ result }) => result))
+
+    expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 50 }, () => 'completed'))
+    expect(eventsOfType(store, runs[0]?.conversationId ?? '', 'delegation-end')).toHaveLength(3)
+  })
+
+  test('cybros A69: code inside a tool that awaits children holds no worker, and lends it only once', async () => {
+    let running = 0
+    let most = 0
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel(async () => {
+        most = Math.max(most, ++running)
+        await new Promise((resolve) => setTimeout(resolve, 3))
+        running--
+        return 'done'
+      }),
+    })
+    const fan = simpleTool(async (_, { delegate }) => {
+      const outcomes = await Promise.all([delegate(child, 'a'), delegate(child, 'b'), delegate(child, 'c')])
+      return outcomes.length
+    })
+    const host = agent({ name: 'host', instructions: '', model: scriptedModel(callsThenSays('fan')), tools: { fan } })
+    const { runtime } = start({ engine: { workers: 1 } })
+
+    const outcome = await runtime.run(host, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: '3', children: 3 })
+    expect(most).toBe(1)
+  })
+})
