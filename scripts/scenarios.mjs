@@ -1,44 +1,46 @@
-// node scripts/scenarios.mjs: writes docs/scenarios.md from the names of the tests. --check only tells whether it is new.
+// node scripts/scenarios.mjs: writes docs/scenarios.md from the names of the tests. npm test does it too.
 //
 // A test cites a scenario in its name or in that of a suite around it: `cybros A33`, `agentscope 8.2/23-30, 36`,
 // `reliability L3`. Under a suite named `agentscope 8.6: ...` a test may begin with the number alone: `79 and 80: ...`.
 // Invariants of ARCHITECTURE.md are cited as they are: `I6`.
 
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import ts from 'typescript'
 
 const root = path.resolve(import.meta.dirname, '..')
 const page = path.join(root, 'docs/scenarios.md')
-const sources = ['agentscope', 'aster-goose', 'agently', 'cybros', 'reliability']
-const numbers = String.raw`[A-Z]*-?\d+(?:(?:, | and | to |-|–)[A-Z]*-?\d+)*`
-const citation = new RegExp(String.raw`\b(${sources.join('|')}) (?:(\d+\.\d+)(?:/(${numbers}))?|(${numbers}))`, 'g')
+const sources = ['agentscope', 'aster-goose', 'agently', 'cybros', 'peers', 'reliability']
+const number = String.raw`(?!I\d)[A-Z]*-?\d+`
+const numbers = `${number}(?:(?:, | and | to |-|–)${number})*`
+const citation = new RegExp(
+  String.raw`\b(${sources.join('|')}) (?:(\d+\.\d+|\d+(?=/))(?:/(${numbers}))?|(${numbers}))`,
+  'g',
+)
 const leading = /^(\d+(?:(?:, | and | to |-|–)\d+)*)[:,]/
 const invariant = /\bI(?:10|[1-9])\b/g
 
 const heading = [
   '# Scenarios',
   '',
-  'Which tests prove which invariant (`I1` to `I10`, see ARCHITECTURE.md) and which scenario. Tests cite them in their',
-  'names; `node scripts/scenarios.mjs` writes this page.',
+  'Which tests prove which invariant (`I1` to `I10`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) and which scenario, named by',
+  'its specification and its number there. Tests cite them in their names; `node scripts/scenarios.mjs` writes this page.',
   '',
   '| cited as | proved in |',
   '|---|---|',
 ]
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) main()
+main()
 
 function main() {
-  const current = existsSync(page) ? readFileSync(page, 'utf8') : ''
-  const wanted = scenariosPage()
-  if (process.argv.includes('--check')) process.exit(current === wanted ? 0 : 1)
-  writeFileSync(page, wanted)
-  console.log(`${wanted.split('\n').filter((line) => line.startsWith('| `')).length} scenarios in ${page}`)
+  const files = citations()
+  const rows = [...files.keys()].sort(invariantsFirst).map((name) => row(name, files.get(name)))
+  writeFileSync(page, `${[...heading, ...rows].join('\n')}\n`)
+  console.log(`${rows.length} invariants and scenarios in ${page}`)
 }
 
-/** The page as the tests want it now. */
-export function scenariosPage() {
+/** Which files cite what. */
+function citations() {
   const files = new Map()
   for (const file of testFiles()) {
     for (const scenario of scenariosIn(readFileSync(path.join(root, file), 'utf8'))) {
@@ -46,13 +48,15 @@ export function scenariosPage() {
       files.get(scenario).add(file)
     }
   }
-  const names = [...files.keys()].sort(invariantsFirst)
-  const rows = names.map((name) => `| \`${name}\` | ${[...files.get(name)].map(link).join(', ')} |`)
-  return `${[...heading, ...rows].join('\n')}\n`
+  return files
+}
+
+function row(name, files) {
+  return `| \`${name}\` | ${[...files].map(link).join(', ')} |`
 }
 
 /** Every scenario that a file's tests cite, once. */
-export function scenariosIn(text) {
+function scenariosIn(text) {
   const found = new Set()
   const visit = (node, names) => {
     const name = ts.isCallExpression(node) ? testName(node) : undefined
@@ -97,14 +101,14 @@ function testName(call) {
 /** What the innermost of these names cites; a number alone belongs to the section that a name around it gives. */
 function citedBy(names) {
   const own = names.at(-1) ?? ''
-  const found = citations(own)
-  const open = citations(names.slice(0, -1).join(' ')).filter(({ list }) => list === undefined)
+  const found = placesIn(own)
+  const open = placesIn(names.slice(0, -1).join(' ')).filter(({ list }) => list === undefined)
   const [, list] = leading.exec(own) ?? []
   if (list !== undefined && open.length > 0) found.push({ ...open.at(-1), list })
   return [...found.flatMap(spell), ...(own.match(invariant) ?? [])]
 }
 
-function citations(name) {
+function placesIn(name) {
   return [...name.matchAll(citation)].map(([, source, section, inSection, alone]) => ({
     source,
     section,

@@ -3,7 +3,6 @@ import type { Home, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
 import { messageOf } from './base/error.ts'
-import type { BlockWriter } from './conversation/blocks.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
@@ -25,7 +24,6 @@ export interface ExecutorParts {
   readonly ledger: Ledger
   readonly feeds: Feeds
   readonly ends: TurnEnds
-  readonly blocks: BlockWriter
   readonly registry: AgentRegistry
   readonly kinds: ReadonlyMap<string, KindDefinition>
   readonly logger: Logger
@@ -112,7 +110,6 @@ export class Executors implements Home {
       const model = this.modelOf(run.agent, run.conversation)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
-      this.parts.blocks.wake()
       return runStep(run, model)
     }
     const own = this.parts.kinds.get(kind)

@@ -27,7 +27,7 @@ import type { Model } from './model/model.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
-import { type CurrentCall, currentCall } from './tool/current.ts'
+import { currentCall, type StartedChild } from './tool/current.ts'
 import type { Logger } from './tool/tool.ts'
 
 export interface RuntimeOptions {
@@ -64,8 +64,8 @@ export interface StartOptions extends RunOptions {
 }
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  if (options.grant) checkGrant(options.grant, 'createRuntime')
-  if (options.budget) checkBudget(options.budget, 'createRuntime')
+  if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
+  if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
   return new Runtime(options)
 }
 
@@ -95,7 +95,7 @@ export class Runtime {
     this.report = report
     const kinds = new Map(Object.entries(options.kinds ?? {}))
     const runnableKinds = ['agent_message', 'task', ...kinds.keys()]
-    this.feeds = new Feeds(this.store)
+    this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
     this.ledger = new Ledger({
@@ -124,7 +124,6 @@ export class Runtime {
       ledger: this.ledger,
       feeds: this.feeds,
       ends: this.ends,
-      blocks: this.blocks,
       registry: this.registry,
       kinds,
       logger,
@@ -139,12 +138,13 @@ export class Runtime {
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
   run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
     const current = currentCall()
-    if (current?.runtime === this) return this.runInside<Out>(current, agent, input)
+    if (current?.runtime === this) return this.runInside<Out>(current.start(agent, input), options)
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
     const { conversationId = fresh, abortSignal } = options
     const isKnown = options.conversationId !== undefined
-    const started = attempt(() => this.say(agent, input, { ...options, runId, conversationId, isKnown, nodeIds })) ?? undefined
+    const started =
+      attempt(() => this.say(agent, input, { ...options, runId, conversationId, isKnown, nodeIds })) ?? undefined
     return this.handle<Out>({ runId, conversationId, started, abortSignal })
   }
 
@@ -162,7 +162,7 @@ export class Runtime {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
     await this.start()
-    return new ConversationHandle(this.ledger, id, limitsOf([this.options.budget], null))
+    return new ConversationHandle(this.ledger, id, limitsOf([this.options.budget]))
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
@@ -240,7 +240,7 @@ export class Runtime {
       input: value,
       content: typeof value === 'string' ? value : JSON.stringify(value),
       briefing: null,
-      limits: limitsOf([agent.budget, this.options.budget], null),
+      limits: limitsOf([agent.budget, this.options.budget]),
       deadline: null,
       mayStart: true,
     }
@@ -284,9 +284,8 @@ export class Runtime {
   }
 
   /** An agent started by code inside a running tool: a child of that call. */
-  private runInside<Out>(current: CurrentCall, agent: object, input: unknown): Run<Out> {
-    const child = current.start(agent, input)
-    return new RunHandle<Out>({
+  private runInside<Out>(child: StartedChild, { abortSignal }: RunOptions): Run<Out> {
+    const run = new RunHandle<Out>({
       id: child.runId,
       conversationId: child.conversationId,
       started: child.started,
@@ -297,6 +296,8 @@ export class Runtime {
       },
       cancel: (reason) => this.cancel(child.runId, reason),
     })
+    if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
+    return run
   }
 
   /** What only this process knows is thrown away: the rows must be enough. */

@@ -1,7 +1,7 @@
 import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { parseJson, sizeOf } from '../base/json.ts'
-import type { LiveNode } from '../conversation/feed.ts'
+import type { LiveNode } from '../conversation/live-node.ts'
 import { decide } from '../grant/decide.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
 import type { LiveBody } from '../graph/event.ts'
@@ -68,7 +68,7 @@ class Heard {
     try {
       const decision = decide(layers, 'model', this.model.id)
       if (decision.verdict !== 'allow') throw deniedModel(this.model, decision.reason)
-      if (node.attempt > 1) this.emit({ type: 'reset', attempt: node.attempt })
+      if (node.attempt > 1 || node.recoveries > 0) this.emit({ type: 'reset', attempt: node.attempt })
       work.onStop = () => this.fail(work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
       this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()
@@ -104,7 +104,7 @@ class Heard {
   private fail(error: unknown): void {
     if (this.isOver) return
     this.leave()
-    this.parts?.return?.().catch(() => undefined)
+    leaveOff(this.parts).catch(() => undefined)
     this.settle.reject(new CallFailed(this.answer(), error))
   }
 
@@ -164,6 +164,11 @@ class Heard {
     this.live ??= home.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock.now())
   }
+}
+
+/** A model written by hand may do anything here. */
+async function leaveOff(parts: AsyncIterator<Part> | undefined): Promise<void> {
+  await parts?.return?.()
 }
 
 const NO_CALLS: readonly ToolCall[] = []

@@ -98,8 +98,8 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
   checkKeys(definition)
   const { name } = definition
   const where = `agent "${name}"`
-  if (definition.grant) checkGrant(definition.grant, where)
-  if (definition.budget) checkBudget(definition.budget, where)
+  if (definition.grant !== undefined) checkGrant(definition.grant, where)
+  if (definition.budget !== undefined) checkBudget(definition.budget, where)
   const tools = readTools(definition.tools ?? {}, where)
   const subagents = readSubagents(definition.subagents ?? {}, tools, where)
   const core = {
@@ -185,7 +185,7 @@ function checkSubagent(value: unknown, where: string): void {
   if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${SUBAGENT_KEYS.join(', ')}.`)
   checkChoice(config.briefing, ['none', 'snapshot'], `${where}.briefing`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
-  if (config.budget) checkBudget(config.budget, where)
+  if (config.budget !== undefined) checkBudget(config.budget, where)
 }
 
 function isSource(value: unknown): boolean {

@@ -33,8 +33,8 @@ describe('freshId', () => {
 describe('deriveIds', () => {
   test('gives the same ids in every process', () => {
     expect(deriveIds(parent, 'task', 2)).toEqual([
-      '01928c5e-5b00-7d71-ac36-0b29183247a7',
-      '01928c5e-5b00-7d71-ac36-0b29b669c158',
+      '01928c5e-5b00-7ed9-9e98-796391235006',
+      '01928c5e-5b00-7ed9-9e98-79632f5ac9b7',
     ])
   })
 

@@ -69,8 +69,11 @@ function spreadIds(head: string, low: number, count: number): string[] {
 
 const VARIANTS = ['8', '9', 'a', 'b']
 
+const BYTES = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
 function hex8(word: number): string {
-  return word.toString(16).padStart(8, '0')
+  const high = `${BYTES[word >>> 24]}${BYTES[(word >>> 16) & 255]}`
+  return `${high}${BYTES[(word >>> 8) & 255]}${BYTES[word & 255]}`
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import type { LiveEvent } from '../graph/event.ts'
+import { emptyCommit } from '../graph/commit.ts'
 import type { Store } from '../store/store.ts'
 import type { Feeds } from './feeds.ts'
 
@@ -12,6 +12,7 @@ export class BlockWriter {
   private readonly clock: Clock
   private readonly report: (error: unknown) => void
   private armed = false
+  private isStopped = false
   private cancel: () => void = () => undefined
 
   constructor(options: { store: Store; feeds: Feeds; clock: Clock; report: (error: unknown) => void }) {
@@ -19,64 +20,43 @@ export class BlockWriter {
     this.feeds = options.feeds
     this.clock = options.clock
     this.report = options.report
+    this.feeds.onLive = () => this.wake()
   }
 
-  /** Something is being streamed. */
-  wake(): void {
-    if (this.armed || !this.store.shared) return
+  /** Something is being streamed: look again soon, as long as it is. */
+  private wake(): void {
+    if (this.armed || this.isStopped || !this.store.shared) return
     this.armed = true
     this.cancel = this.clock.at(
       this.clock.now() + EVERY_MS,
       () => {
-        this.write().catch(this.report)
+        this.write()
+          .catch(this.report)
+          .finally(() => {
+            if (this.feeds.isStreaming) this.wake()
+          })
       },
       { ref: false },
     )
   }
 
   stop(): void {
+    this.isStopped = true
     this.cancel()
   }
 
   private async write(): Promise<void> {
     this.armed = false
-    for (const { nodeId, rootId, live } of [...this.feeds.unwritten()]) {
+    for (const live of this.feeds.unwritten()) {
+      const { id: nodeId, rootId, epoch } = live.node
       const node = this.store.node(nodeId)
-      if (node === undefined || node.epoch !== live.epoch || node.state !== 'running') continue
-      live.written = live.events.length
+      if (node === undefined || node.epoch !== epoch || node.state !== 'running') continue
+      live.isUnwritten = false
+      const events = live.soFar(this.clock.now(), () => 0)
       await this.store.commit({
-        kind: 'stream',
-        at: this.clock.now(),
-        rootId,
-        conversations: [],
-        turns: [],
-        nodes: [],
-        edges: [],
-        links: [],
-        bodies: [],
-        engines: [],
-        dropEngines: [],
-        blocks: [{ nodeId, rootId, epoch: live.epoch, events: merged(live.events) }],
-        dropBlocks: [],
-        events: [],
+        ...emptyCommit('stream', this.clock.now(), rootId),
+        blocks: [{ nodeId, rootId, epoch, events }],
       })
-      this.wake()
     }
   }
-}
-
-/** Deltas of one kind in a row become one. */
-function merged(events: readonly LiveEvent[]): LiveEvent[] {
-  const out: LiveEvent[] = []
-  for (const event of events) {
-    const last = out[out.length - 1]
-    const isSame = last?.type === event.type && 'text' in event && 'text' in last && sameCall(last, event)
-    if (isSame) out[out.length - 1] = { ...last, text: last.text + event.text } as LiveEvent
-    else out.push(event)
-  }
-  return out
-}
-
-function sameCall(a: LiveEvent, b: LiveEvent): boolean {
-  return a.type !== 'tool-input-delta' || (b.type === 'tool-input-delta' && a.callId === b.callId)
 }

@@ -1,13 +1,6 @@
 import type { LiveBlock } from '../graph/commit.ts'
-import {
-  type EventPlace,
-  type EventRow,
-  type LiveBody,
-  type LiveEvent,
-  type RunEvent,
-  toEvent,
-} from '../graph/event.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
+import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
 /** Live events get the last whole number plus a fraction that grows by this. */
@@ -16,63 +9,31 @@ const PAGE = 1_000
 /** Beyond this many buffered events, those of nodes that have ended are dropped: their message has it all. */
 const BUFFER_LIMIT = 200_000
 
-/** What a running node has streamed so far in this process. */
-export class LiveNode {
-  readonly events: LiveEvent[] = []
-  readonly epoch: number
-  /** How many of `events` are in the block that other processes read. */
-  written = 0
-  private readonly tree: TreeFeed
-  private readonly place: Omit<EventPlace, 'seq' | 'at'>
-
-  constructor(tree: TreeFeed, node: Node, place: Omit<EventPlace, 'seq' | 'at'>) {
-    this.tree = tree
-    this.epoch = node.epoch
-    this.place = place
-  }
-
-  emit(body: LiveBody, at: number): void {
-    const { conversationId, turnId, nodeId, path, parentId } = this.place
-    const event: LiveEvent = { seq: this.tree.nextLive(), at, conversationId, turnId, nodeId, path, parentId, ...body }
-    this.events.push(event)
-    this.tree.append(event)
-  }
-}
-
 /**
  * The events of one tree in this process: one buffer, any number of readers, each an index into it. Durable events come
  * from the commits, of this process or another; nothing here is needed to go on after a restart.
  */
 export class TreeFeed {
   readonly rootId: Id
-  readonly liveNodes: Map<Id, LiveNode> = new Map()
-  /** The last durable event the buffer holds or starts after. */
-  private whole: number
+  /** The runtime was closed. */
+  isClosed = false
+  /** Changes when events were dropped from the buffer: an index found before is no longer good. */
+  generation = 0
+  /** The last durable event in the buffer. */
+  private whole = 0
   private fraction = 0
   private buffer: RunEvent[] = []
-  /** How many events were dropped from the front of the buffer. */
-  private dropped = 0
   private readonly wakers: Set<() => void> = new Set()
   private readonly seenInBlock: Map<Id, { epoch: number; chars: number }> = new Map()
   private readonly store: Store
-  private buffering = false
-  /** The runtime was closed. */
-  isClosed = false
+  private readonly isLive: (nodeId: Id) => boolean
 
-  constructor(store: Store, rootId: Id) {
+  constructor(store: Store, rootId: Id, isLive: (nodeId: Id) => boolean) {
     this.store = store
     this.rootId = rootId
-    this.whole = store.lastSeq(rootId)
-  }
-
-  /** Begins to keep events for readers: all durable ones, and the live ones of nodes that still run. */
-  open(): void {
-    if (this.buffering) return
-    this.buffering = true
-    this.whole = 0
+    this.isLive = isLive
     this.catchUp()
-    for (const node of this.liveNodes.values()) this.buffer.push(...node.events)
-    this.buffer.sort((a, b) => a.seq - b.seq)
+    this.takeBlocks()
   }
 
   nextLive(): number {
@@ -81,7 +42,6 @@ export class TreeFeed {
   }
 
   append(event: LiveEvent): void {
-    if (!this.buffering) return
     this.buffer.push(event)
     this.wake()
   }
@@ -91,25 +51,33 @@ export class TreeFeed {
     const last = events[events.length - 1]
     if (last === undefined) return
     const isNext = events[0]?.seq === this.whole + 1
-    if (this.buffering && !isNext) this.catchUp()
-    else this.take(events, last.seq)
+    if (isNext) this.take(events, last.seq)
+    else this.catchUp()
     this.wake()
   }
 
   /** Another process has written: take what is new. */
   changed(): void {
-    if (!this.buffering) return
-    const before = this.dropped + this.buffer.length
     this.catchUp()
-    for (const block of this.store.blocks(this.rootId)) this.takeBlock(block)
-    if (this.dropped + this.buffer.length > before) this.wake()
+    this.takeBlocks()
+    this.wake()
   }
 
-  /** The event at an absolute position; undefined when it is still to come. A position that was dropped moves on. */
-  at(position: number): { event: RunEvent; next: number } | undefined {
-    const index = Math.max(position - this.dropped, 0)
-    const event = this.buffer[index]
-    return event === undefined ? undefined : { event, next: this.dropped + index + 1 }
+  /** The event at an index; undefined when it is still to come. */
+  at(index: number): RunEvent | undefined {
+    return this.buffer[index]
+  }
+
+  /** The index of the first event after a sequence number. */
+  indexAfter(seq: number): number {
+    let low = 0
+    let high = this.buffer.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((this.buffer[middle]?.seq ?? 0) <= seq) low = middle + 1
+      else high = middle
+    }
+    return low
   }
 
   /** There is nothing more to come: whoever waits is told. */
@@ -130,7 +98,6 @@ export class TreeFeed {
   private take(events: readonly EventRow[], lastSeq: number): void {
     this.whole = lastSeq
     this.fraction = 0
-    if (!this.buffering) return
     for (const event of events) this.buffer.push(toEvent(event))
     if (this.buffer.length > BUFFER_LIMIT) this.compact()
   }
@@ -144,8 +111,14 @@ export class TreeFeed {
     }
   }
 
+  /** What nodes of other processes have streamed so far. */
+  private takeBlocks(): void {
+    if (!this.store.shared) return
+    for (const block of this.store.blocks(this.rootId)) this.takeBlock(block)
+  }
+
   private takeBlock(block: LiveBlock): void {
-    if (this.liveNodes.has(block.nodeId)) return
+    if (this.isLive(block.nodeId)) return
     const seen = this.seenInBlock.get(block.nodeId)
     const known = seen?.epoch === block.epoch ? seen.chars : 0
     let chars = 0
@@ -162,8 +135,7 @@ export class TreeFeed {
   }
 
   private compact(): void {
-    const before = this.buffer.length
-    this.buffer = this.buffer.filter((event) => Number.isInteger(event.seq) || this.liveNodes.has(event.nodeId ?? ''))
-    this.dropped += before - this.buffer.length
+    this.buffer = this.buffer.filter((event) => Number.isInteger(event.seq) || this.isLive(event.nodeId ?? ''))
+    this.generation++
   }
 }

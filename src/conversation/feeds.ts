@@ -1,91 +1,87 @@
+import type { Clock } from '../base/clock.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
-import { LiveNode, TreeFeed } from './feed.ts'
+import { TreeFeed } from './feed.ts'
+import { LiveNode } from './live-node.ts'
 
-/** The feeds of a process: a tree has one while somebody reads it or a node of it streams. */
+/** The feeds of a process: a tree has one while somebody reads it. Nodes that stream are known whether read or not. */
 export class Feeds {
   private readonly store: Store
-  private readonly trees: Map<Id, TreeFeed> = new Map()
-  private readonly readers: Map<Id, number> = new Map()
+  private readonly clock: Clock
+  private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
+  private readonly live: Map<Id, LiveNode> = new Map()
 
-  constructor(store: Store) {
+  /** Called when a node begins to stream. */
+  onLive: () => void = () => undefined
+
+  constructor(store: Store, clock: Clock) {
     this.store = store
+    this.clock = clock
   }
 
   committed(commit: Commit): void {
     if (commit.rootId === null || this.trees.size === 0) return
-    this.trees.get(commit.rootId)?.publish(commit.events)
+    this.trees.get(commit.rootId)?.feed.publish(commit.events)
   }
 
   changed(): void {
-    for (const tree of this.trees.values()) tree.changed()
+    for (const { feed } of this.trees.values()) feed.changed()
   }
 
   /** Ends all readers: nothing more is written or heard of here. */
   close(): void {
-    for (const tree of [...this.trees.values()]) tree.close()
+    for (const { feed } of [...this.trees.values()]) feed.close()
   }
 
   /** A tree's feed for one more reader; to be given back with `leave`. */
   enter(rootId: Id): TreeFeed {
-    const tree = this.treeOf(rootId)
-    this.readers.set(rootId, (this.readers.get(rootId) ?? 0) + 1)
-    tree.open()
-    return tree
+    const known = this.trees.get(rootId)
+    if (known !== undefined) {
+      known.readers++
+      return known.feed
+    }
+    const feed = new TreeFeed(this.store, rootId, (nodeId) => this.live.has(nodeId))
+    this.trees.set(rootId, { feed, readers: 1 })
+    for (const node of this.liveIn(rootId)) {
+      for (const event of node.soFar(this.clock.now(), () => feed.nextLive())) feed.append(event)
+      node.tree = feed
+    }
+    return feed
   }
 
   leave(rootId: Id): void {
-    const left = (this.readers.get(rootId) ?? 1) - 1
-    if (left > 0) {
-      this.readers.set(rootId, left)
-      return
-    }
-    this.readers.delete(rootId)
-    this.dropIdle(rootId)
+    const tree = this.trees.get(rootId)
+    if (tree === undefined || --tree.readers > 0) return
+    this.trees.delete(rootId)
+    for (const node of this.liveIn(rootId)) node.tree = null
   }
 
   /** Where a node streams to while it runs; to be ended with `endLive`. */
   beginLive(node: Node, conversation: Conversation): LiveNode {
-    const tree = this.treeOf(node.rootId)
-    const live = new LiveNode(tree, node, {
-      conversationId: node.conversationId,
-      turnId: node.turnId,
-      nodeId: node.id,
-      path: conversation.path,
-      parentId:
-        conversation.turnCount === 1 ? conversation.parentTurnId : (this.store.link(node.turnId)?.hostTurnId ?? null),
-    })
-    tree.liveNodes.set(node.id, live)
+    const isFirst = conversation.turnCount === 1
+    const parentId = isFirst ? conversation.parentTurnId : (this.store.link(node.turnId)?.hostTurnId ?? null)
+    const live = new LiveNode(node, conversation.path, parentId)
+    if (this.trees.size > 0) live.tree = this.trees.get(node.rootId)?.feed ?? null
+    this.live.set(node.id, live)
+    this.onLive()
     return live
   }
 
   endLive(node: Node): void {
-    const tree = this.trees.get(node.rootId)
-    if (tree === undefined) return
-    tree.liveNodes.delete(node.id)
-    this.dropIdle(node.rootId)
+    this.live.delete(node.id)
+  }
+
+  get isStreaming(): boolean {
+    return this.live.size > 0
   }
 
   /** Nodes that streamed something other processes cannot see yet. */
-  *unwritten(): Generator<{ nodeId: Id; rootId: Id; live: LiveNode }> {
-    for (const tree of this.trees.values()) {
-      for (const [nodeId, live] of tree.liveNodes) {
-        if (live.events.length > live.written) yield { nodeId, rootId: tree.rootId, live }
-      }
-    }
+  unwritten(): LiveNode[] {
+    return [...this.live.values()].filter(({ isUnwritten }) => isUnwritten)
   }
 
-  private treeOf(rootId: Id): TreeFeed {
-    const known = this.trees.get(rootId)
-    if (known !== undefined) return known
-    const tree = new TreeFeed(this.store, rootId)
-    this.trees.set(rootId, tree)
-    return tree
-  }
-
-  private dropIdle(rootId: Id): void {
-    if (this.readers.has(rootId)) return
-    if (this.trees.get(rootId)?.liveNodes.size === 0) this.trees.delete(rootId)
+  private liveIn(rootId: Id): LiveNode[] {
+    return [...this.live.values()].filter(({ node }) => node.rootId === rootId)
   }
 }

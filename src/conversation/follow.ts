@@ -22,9 +22,11 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly options: FollowOptions
   private readonly family: Map<Id, boolean>
   private readonly tree: TreeFeed
-  private position = 0
+  private index = 0
+  private generation = 0
+  private lastSeq = 0
   private isDone = false
-  private waiting: ((result: IteratorResult<RunEvent>) => void) | undefined
+  private readonly waiting: ((result: IteratorResult<RunEvent>) => void)[] = []
   private readonly stopListening: () => void
 
   constructor(options: FollowOptions) {
@@ -39,35 +41,35 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   }
 
   next(): Promise<IteratorResult<RunEvent>> {
-    const result = this.take() ?? this.endOfClosed() ?? this.endOfForgotten()
+    const isFirst = this.waiting.length === 0
+    const result = isFirst ? (this.take() ?? this.endOfClosed() ?? this.endOfForgotten()) : undefined
     if (result !== undefined) return Promise.resolve(result)
     return new Promise((resolve) => {
-      this.waiting = resolve
+      this.waiting.push(resolve)
     })
   }
 
   return(): Promise<IteratorResult<RunEvent>> {
     this.finish()
     const end: IteratorResult<RunEvent> = { value: undefined, done: true }
-    this.waiting?.(end)
-    this.waiting = undefined
+    for (const resolve of this.waiting.splice(0)) resolve(end)
     return Promise.resolve(end)
   }
 
   private deliver(): void {
-    if (this.waiting === undefined) return
-    const result = this.take() ?? this.endOfClosed()
-    if (result === undefined) return
-    const resolve = this.waiting
-    this.waiting = undefined
-    resolve(result)
+    while (this.waiting.length > 0) {
+      const result = this.take() ?? this.endOfClosed()
+      if (result === undefined) return
+      this.waiting.shift()?.(result)
+    }
   }
 
   private take(): IteratorResult<RunEvent> | undefined {
     if (this.isDone) return { value: undefined, done: true }
-    for (let found = this.tree.at(this.position); found !== undefined; found = this.tree.at(this.position)) {
-      this.position = found.next
-      const { event } = found
+    if (this.generation !== this.tree.generation) this.findPlace()
+    for (let event = this.tree.at(this.index); event !== undefined; event = this.tree.at(this.index)) {
+      this.index++
+      this.lastSeq = event.seq
       if (!this.isFamily(event)) continue
       const isLast = event.type === 'run-end' && event.turnId === this.options.runId
       if (isLast) this.finish()
@@ -75,6 +77,11 @@ class Follower implements AsyncIterableIterator<RunEvent> {
       if (isLast) return { value: undefined, done: true }
     }
     return undefined
+  }
+
+  private findPlace(): void {
+    this.generation = this.tree.generation
+    this.index = this.tree.indexAfter(this.lastSeq)
   }
 
   private endOfClosed(): IteratorResult<RunEvent> | undefined {

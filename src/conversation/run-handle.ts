@@ -46,6 +46,7 @@ export class RunHandle<Out> implements Run<Out> {
 function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => AsyncIterator<T>): AsyncIterator<T> {
   let begun: Promise<AsyncIterator<T>> | undefined
   let iterator: AsyncIterator<T> | undefined
+  let isOver = false
   const first = () => {
     begun ??= Promise.resolve(ready).then(() => {
       iterator = begin()
@@ -54,10 +55,17 @@ function lateIterator<T>(ready: undefined | Promise<unknown>, begin: () => Async
     return begun
   }
   return {
-    next: () => (iterator === undefined ? first().then((inner) => inner.next()) : iterator.next()),
+    next: () => {
+      if (iterator !== undefined) return iterator.next()
+      return isOver ? Promise.resolve(END) : first().then((inner) => inner.next())
+    },
     return: async () => {
-      await iterator?.return?.()
-      return { value: undefined, done: true }
+      isOver = true
+      const inner = await begun?.catch(() => undefined)
+      await inner?.return?.()
+      return END
     },
   }
 }
+
+const END: IteratorReturnResult<undefined> = { value: undefined, done: true }

@@ -1,8 +1,8 @@
 import { type AnyAgent, isAgent } from '../agent/definition.ts'
 import type { NodeRun } from '../agent/node-run.ts'
-import { DefinitionError } from '../base/error.ts'
+import { DefinitionError, LegateError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import type { LiveNode } from '../conversation/feed.ts'
+import type { LiveNode } from '../conversation/live-node.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
 import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
@@ -75,11 +75,16 @@ export class CalledChildren implements CurrentCall {
 
   private async finish(spawned: SpawnResult): Promise<Outcome> {
     const { work, home, node } = this.run
-    if ('lost' in spawned) throw work.signal.reason
+    if ('lost' in spawned) throw work.stopCause === null ? tooLate() : work.signal.reason
     if ('refused' in spawned) return withWords(spawned.refused, {})
     const { id } = spawned.link
     const outcome = await home.waitFor(id)
     await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, id) })
     return outcome
   }
+}
+
+/** Code that goes on after its call has ended belongs to nobody: it can start nothing more. */
+function tooLate(): LegateError {
+  return new LegateError('aborted', 'The call that would start this agent has ended.')
 }

@@ -1,7 +1,7 @@
 import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
-import type { NodeEnd } from '../graph/end-node.ts'
+import { interruptedEnd, type NodeEnd } from '../graph/end-node.ts'
 import type { KindFlags } from '../graph/kinds.ts'
 import type { Reader } from '../graph/reader.ts'
 import { planResult } from '../graph/result.ts'
@@ -49,7 +49,7 @@ async function tryKind(
     const content = typeof json.value === 'string' ? json.value : json.text
     return { state: 'finished', output: { value: json.value, content } }
   } catch (error) {
-    if (work.stopCause !== null) return { state: 'stopped', failure: { code: 'stopped', message: messageOf(error) } }
+    if (work.stopCause !== null) return interruptedEnd(node, messageOf(error))
     return errored('kind', messageOf(error))
   }
 }

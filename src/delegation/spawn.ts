@@ -3,9 +3,9 @@ import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues } from '../base/schema.ts'
-import { type Budget, limitsOf } from '../grant/budget.ts'
+import { type Budget, childLimits } from '../grant/budget.ts'
 import { decide } from '../grant/decide.ts'
-import { delegateLayer } from '../grant/grant.ts'
+import { delegateLayer, type Layer } from '../grant/grant.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { Link } from '../graph/rows.ts'
@@ -129,6 +129,8 @@ function requestOf(
 ): SpawnRequest {
   const { node, agent: host, conversation, turn, home, work } = run
   const context = offer.briefing === 'none' ? null : snapshot(home.ledger.store, node, input)
+  const above = conversation.ceiling as unknown as readonly Layer[]
+  const ceiling = [...above, delegateLayer(host.name, host.grant, host.budget)]
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
     claim: work.claim,
@@ -142,8 +144,12 @@ function requestOf(
     content: asked?.message ?? (typeof input === 'string' ? input : JSON.stringify(input)),
     briefing: context === null ? null : briefingText(host.name, context),
     delegationContext: context ?? { input_payload: input },
-    ceiling: [...conversation.ceiling, delegateLayer(host.name, host.grant) as unknown as Json],
-    limits: limitsOf([agent.budget, offer.budget, home.budget], turn.limits.depth),
+    ceiling: ceiling as unknown as readonly Json[],
+    limits: childLimits(
+      [agent.budget, offer.budget, home.budget],
+      ceiling.map(({ budget }) => budget),
+      turn.limits.depth,
+    ),
     onParentClose: offer.onParentClose,
     sessionId: asked?.session_id ?? null,
   }

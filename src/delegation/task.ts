@@ -5,14 +5,19 @@ import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { invoke } from '../tool/invoke.ts'
 import type { ToolEnd } from '../tool/result.ts'
+import type { ToolEntry } from '../tool/toolkit.ts'
 import { CalledChildren } from './called-children.ts'
 import { refuse, spawn } from './spawn.ts'
 import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
-export async function runTask(run: NodeRun): Promise<void> {
+export function runTask(run: NodeRun): Promise<void> {
   const entry = run.toolkit.find(run.node.input.call?.name ?? '')
   if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)
+  return runTool(run, entry)
+}
+
+async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void> {
   const children = new CalledChildren(run)
   const end = await invoke(run, entry, children)
   children.end()

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { ConflictError } from '../base/error.ts'
-import type { Commit } from '../graph/commit.ts'
+import { emptyCommit } from '../graph/commit.ts'
 import type { EngineRow, Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { isProvenDead, type ProcessProof, proveSelf } from './process-proof.ts'
@@ -52,7 +52,7 @@ export class Lease {
     const { store, clock, engineId } = this.options
     const engine: EngineRow = { id: engineId, version, ...this.proof, leaseUntil }
     try {
-      await store.commit({ ...emptyCommit(clock.now()), engines: [engine] })
+      await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
     } catch (error) {
       if (!ConflictError.isInstance(error)) throw error
     }
@@ -67,24 +67,5 @@ export function isDead(engine: EngineRow, now: number): boolean {
 /** Refused when the engine has renewed its lease since `engine` was read. */
 export async function dropEngine(store: Store, engine: EngineRow, now: number): Promise<void> {
   const last = { ...engine, version: engine.version + 1 }
-  await store.commit({ ...emptyCommit(now), engines: [last], dropEngines: [engine.id] })
-}
-
-function emptyCommit(at: number): Commit {
-  return {
-    kind: 'lease',
-    at,
-    rootId: null,
-    conversations: [],
-    turns: [],
-    nodes: [],
-    edges: [],
-    links: [],
-    bodies: [],
-    engines: [],
-    dropEngines: [],
-    blocks: [],
-    dropBlocks: [],
-    events: [],
-  }
+  await store.commit({ ...emptyCommit('lease', now, null), engines: [last], dropEngines: [engine.id] })
 }

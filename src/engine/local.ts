@@ -30,6 +30,8 @@ export class LocalEngine implements Engine {
   private readonly clock: Clock
   private readonly options: LocalEngineOptions
   private readonly running: Map<Id, RunningNode> = new Map()
+  /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
+  private readonly forsaken: Set<RunningNode> = new Set()
   private readonly lease: Lease
   private readonly workers: ReservedClaims
   private execute: Execute | undefined
@@ -114,6 +116,12 @@ export class LocalEngine implements Engine {
   }
 
   private forsake(nodeId: Id): void {
+    const work = this.running.get(nodeId)
+    if (work !== undefined) this.forsaken.add(work)
+    this.release(nodeId)
+  }
+
+  private release(nodeId: Id): void {
     this.running.delete(nodeId)
     if (this.running.size === 0) this.drained?.()
     if (this.starved) this.look()
@@ -145,7 +153,8 @@ export class LocalEngine implements Engine {
   }
 
   private done(node: Node, work: RunningNode): void {
-    if (this.running.get(node.id) === work) this.forsake(node.id)
+    this.forsaken.delete(work)
+    if (this.running.get(node.id) === work) this.release(node.id)
   }
 
   /** The node could not write its end (the store was away, or a defect of ours): its claim is given back. */
@@ -271,7 +280,7 @@ export class LocalEngine implements Engine {
     this.unwatch()
     await this.sweeping
     await this.drain()
-    for (const work of this.running.values()) work.stop('shutdown')
+    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
     await this.giveBackAll()
     this.state = 'stopped'
     await this.lease.end()

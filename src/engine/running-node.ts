@@ -36,8 +36,12 @@ export class RunningNode implements Work {
     return this.controller.signal
   }
 
+  /** The first cause counts, except that a process that closes writes nothing more, whatever else was asked before. */
   stop(cause: StopCause): void {
-    if (this.stopCause !== null) return
+    if (this.stopCause !== null) {
+      if (cause === 'shutdown') this.stopCause = cause
+      return
+    }
     this.stopCause = cause
     this.controller?.abort(reasonOf(cause))
     this.onStop?.()

@@ -28,32 +28,59 @@ export const DEFAULT_LIMITS: TurnLimits = Object.freeze({
 
 export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
-/** The limits of one run: the smallest of what each budget says. `hostDepth` is null at the root. */
-export function limitsOf(budgets: readonly (Budget | undefined)[], hostDepth: number | null): TurnLimits {
-  const depth = least(budgets, 'depth', hostDepth ?? DEFAULT_LIMITS.depth)
+/** The limits of a run at the root: the smallest of what each budget says, else the default. */
+export function limitsOf(budgets: readonly (Budget | undefined)[]): TurnLimits {
+  return smallest(budgets, { ...DEFAULT_LIMITS, wallMs: ROOT_WALL_MS })
+}
+
+/**
+ * The limits of a child: its own budgets or the defaults, and never more than a budget above it names (I1). How deep
+ * delegation may go is said once, at the root.
+ */
+export function childLimits(
+  own: readonly (Budget | undefined)[],
+  above: readonly (Budget | undefined)[],
+  hostDepth: number,
+): TurnLimits {
+  const limits = smallest(own, { ...DEFAULT_LIMITS, depth: hostDepth })
+  const capped = smallest(above, limits)
   return {
-    turns: least(budgets, 'turns', DEFAULT_LIMITS.turns),
-    toolCalls: least(budgets, 'toolCalls', DEFAULT_LIMITS.toolCalls),
-    children: least(budgets, 'children', DEFAULT_LIMITS.children),
-    concurrency: least(budgets, 'concurrency', DEFAULT_LIMITS.concurrency),
-    depth: hostDepth === null ? depth : Math.min(depth, hostDepth),
-    wallMs: least(budgets, 'wallMs', hostDepth === null ? ROOT_WALL_MS : DEFAULT_LIMITS.wallMs),
+    turns: Math.min(limits.turns, capped.turns),
+    toolCalls: Math.min(limits.toolCalls, capped.toolCalls),
+    children: Math.min(limits.children, capped.children),
+    concurrency: Math.min(limits.concurrency, capped.concurrency),
+    depth: Math.min(limits.depth, hostDepth),
+    wallMs: Math.min(limits.wallMs, capped.wallMs),
   }
 }
 
-/** The smallest value any budget names; the default when none does. */
-function least(budgets: readonly (Budget | undefined)[], key: keyof Budget, byDefault: number): number {
-  let smallest: number | undefined
+/** For each number the smallest that is named; the default where none is. */
+function smallest(budgets: readonly (Budget | undefined)[], defaults: TurnLimits): TurnLimits {
+  return {
+    turns: least(budgets, 'turns') ?? defaults.turns,
+    toolCalls: least(budgets, 'toolCalls') ?? defaults.toolCalls,
+    children: least(budgets, 'children') ?? defaults.children,
+    concurrency: least(budgets, 'concurrency') ?? defaults.concurrency,
+    depth: least(budgets, 'depth') ?? defaults.depth,
+    wallMs: least(budgets, 'wallMs') ?? defaults.wallMs,
+  }
+}
+
+function least(budgets: readonly (Budget | undefined)[], key: keyof Budget): number | undefined {
+  let found: number | undefined
   for (const budget of budgets) {
     const said = budget?.[key]
-    if (said !== undefined && (smallest === undefined || said < smallest)) smallest = said
+    if (said !== undefined && (found === undefined || said < found)) found = said
   }
-  return smallest ?? byDefault
+  return found
 }
 
 export function checkBudget(budget: Budget, where: string): void {
+  if (typeof budget !== 'object' || budget === null) {
+    throw new DefinitionError('definition', `${where}: a budget is an object of numbers.`)
+  }
   for (const [key, value] of Object.entries(budget)) {
-    if (!(key in DEFAULT_LIMITS)) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, key)) {
       const known = Object.keys(DEFAULT_LIMITS).join(', ')
       throw new DefinitionError('definition', `${where}: a budget has ${known}, not "${key}".`)
     }

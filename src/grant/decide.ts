@@ -38,13 +38,28 @@ function decideLayer(layer: Layer, domain: string, name: string): Decision {
 
 function findRule(rules: readonly string[], domain: string, name: string): string | undefined {
   for (const rule of rules) {
-    const colon = rule.indexOf(':')
-    if (coversDomain(rule, colon, domain) && matchPattern(rule.slice(colon + 1), name)) return rule
+    const { domain: ruled, pattern } = parsed(rule)
+    if ((ruled === domain || (ruled === 'file.*' && domain.startsWith('file.'))) && matchPattern(pattern, name))
+      return rule
   }
   return undefined
 }
 
-function coversDomain(rule: string, colon: number, domain: string): boolean {
-  if (colon === domain.length && rule.startsWith(domain)) return true
-  return rule.startsWith('file.*:') && domain.startsWith('file.')
+interface Rule {
+  readonly domain: string
+  readonly pattern: string
+}
+
+/** Rules are few and asked for on every call. */
+const known: Map<string, Rule> = new Map()
+const MOST_KNOWN = 10_000
+
+function parsed(rule: string): Rule {
+  const found = known.get(rule)
+  if (found !== undefined) return found
+  const colon = rule.indexOf(':')
+  const made = { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
+  if (known.size >= MOST_KNOWN) known.clear()
+  known.set(rule, made)
+  return made
 }

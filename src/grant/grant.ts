@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import type { Budget } from './budget.ts'
 
 /**
  * What an agent may do itself (`use`) and may pass on (`delegate`, default: the same). Rules read `domain:pattern`, such
@@ -18,6 +19,8 @@ export interface Layer {
   readonly allow: readonly string[]
   readonly ask: readonly string[]
   readonly deny: readonly string[]
+  /** The budget of whoever set it: what is below may not have more. */
+  readonly budget?: Budget
 }
 
 const DOMAINS: ReadonlySet<string> = new Set([
@@ -43,22 +46,36 @@ export function useLayer(by: string, grant: Grant | undefined): Layer {
 }
 
 /** What an agent's children are bound by, whatever their own grant says (I1). */
-export function delegateLayer(by: string, grant: Grant | undefined): Layer {
+export function delegateLayer(by: string, grant: Grant | undefined, budget: Budget | undefined): Layer {
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
-  return { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
+  const layer = { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
+  return budget === undefined ? layer : { ...layer, budget }
 }
 
 /** Refuses a rule that could never match anything: a typing mistake must not pass for a permission. */
 export function checkGrant(grant: Grant, where: string): void {
-  for (const key of Object.keys(grant)) {
+  if (typeof grant !== 'object' || grant === null) refuse(`${where}: a grant is an object with lists of rules.`)
+  for (const [key, rules] of Object.entries(grant)) {
     if (!['use', 'delegate', 'ask', 'deny'].includes(key)) {
-      throw new DefinitionError('definition', `${where}: a grant has use, delegate, ask and deny, not "${key}".`)
+      refuse(`${where}: a grant has use, delegate, ask and deny, not "${key}".`)
     }
+    if (rules !== undefined && !Array.isArray(rules)) refuse(`${where}: grant.${key} must be a list of rules.`)
+    for (const rule of rules ?? []) checkRule(rule, where)
   }
-  for (const rule of [grant.use, grant.delegate, grant.ask, grant.deny].flatMap((rules) => rules ?? [])) {
-    const domain = rule.slice(0, Math.max(0, rule.indexOf(':')))
-    if (DOMAINS.has(domain)) continue
-    const known = [...DOMAINS].join(', ')
-    throw new DefinitionError('definition', `${where}: the rule "${rule}" must start with one of ${known} and a colon.`)
+}
+
+function checkRule(rule: unknown, where: string): void {
+  if (typeof rule !== 'string') refuse(`${where}: the rule ${JSON.stringify(rule)} must be a text.`)
+  const [domain = '', ...rest] = rule.split(':')
+  const pattern = rest.join(':')
+  if (!DOMAINS.has(domain) || rest.length === 0) {
+    refuse(`${where}: the rule "${rule}" must start with one of ${[...DOMAINS].join(', ')} and a colon.`)
   }
+  if (pattern.trim() === '' || pattern !== pattern.trim()) {
+    refuse(`${where}: the rule "${rule}" needs a pattern right after the colon, without spaces around it.`)
+  }
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
 }

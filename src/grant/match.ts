@@ -4,6 +4,7 @@
  */
 export function matchPattern(pattern: string, text: string): boolean {
   if (pattern === text || pattern === '**') return true
+  if (pattern === '*') return !text.includes('/')
   if (!pattern.includes('*')) return false
   if (!pattern.includes('/') && !text.includes('/')) return matchSegment(pattern, text)
   return matchSegments(pattern.split('/'), text.split('/'))

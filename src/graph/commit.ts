@@ -51,3 +51,23 @@ export interface Commit {
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
   readonly events: readonly EventRow[]
 }
+
+/** A commit without rows, to be filled by those that make no draft. */
+export function emptyCommit(kind: CommitKind, at: number, rootId: Id | null): Commit {
+  return {
+    kind,
+    at,
+    rootId,
+    conversations: [],
+    turns: [],
+    nodes: [],
+    edges: [],
+    links: [],
+    bodies: [],
+    engines: [],
+    dropEngines: [],
+    blocks: [],
+    dropBlocks: [],
+    events: [],
+  }
+}

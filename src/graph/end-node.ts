@@ -1,4 +1,5 @@
 import { type Content, textOf } from './content.ts'
+import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
@@ -33,6 +34,12 @@ export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
     }
     if (!goesOn || ended.state === 'stopped') draft.touch(ended, isLeaf)
   }
+}
+
+/** How a node ends that was interrupted while it ran: what may have had an effect is never said to be stopped (I4). */
+export function interruptedEnd(node: Node, message: string): NodeEnd {
+  const state = node.effect === 'effectful' ? 'uncertain' : 'stopped'
+  return { state, failure: { code: state, message } }
 }
 
 /** Stops a node without looking at what comes after it: for commits that stop all of a turn. */
@@ -83,8 +90,18 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
     endedAt: draft.now,
   })
   if (node.startedAt !== null) draft.dropBlock(node.id)
+  if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
   return ended
+}
+
+/** An uncertain node is shown: in the log, and in the outcome of its run. */
+function tellDoubt(draft: Draft, node: Node): void {
+  const turn = draft.turn(node.turnId)
+  const { account } = turn
+  draft.changeTurn(turn, { account: changedAccount(account, { uncertain: [...account.uncertain, node.id] }) })
+  const tool = node.input.call?.name ?? node.kind
+  draft.event(turn, node.id, { type: 'uncertain', tool, reason: node.failure?.message ?? '' })
 }
 
 interface Telling {

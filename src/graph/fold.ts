@@ -89,7 +89,7 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
   const head = `session_id: ${facts.childConversationId}`
   switch (outcome.status) {
     case 'completed':
-      return `${head}\n\n${outcome.text}`
+      return withMedia(`${head}\n\n${outcome.text}`, outcome.content)
     case 'max_turns':
     case 'over_budget':
     case 'timed_out':
@@ -111,6 +111,13 @@ function answerContent(outcome: Outcome): Content {
   if (typeof outcome.content === 'string') return outcome.content
   const kept = outcome.content.filter((block: Block) => block.type !== 'reasoning')
   return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept
+}
+
+/** Values are in the text already. */
+function withMedia(text: string, content: Content): Content {
+  if (typeof content === 'string') return text
+  const media = content.filter(({ type }) => type !== 'text' && type !== 'json' && type !== 'reasoning')
+  return media.length === 0 ? text : [{ type: 'text', text }, ...media]
 }
 
 function join(first: string, partial: string): string {

@@ -1,6 +1,6 @@
 import { cancelCalled } from './cancel.ts'
 import type { Draft } from './draft.ts'
-import { endNode } from './end-node.ts'
+import { endNode, interruptedEnd } from './end-node.ts'
 import type { Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
 
@@ -23,13 +23,12 @@ export function planForce(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || draft.turn(node.turnId).cancel === null) return
   draft.aborted.push(nodeId)
-  stopOrDoubt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
+  interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
   settle(draft)
 }
 
 function recover(draft: Draft, node: Node, reason: string): void {
-  if (draft.turn(node.turnId).cancel !== null) return stopOrDoubt(draft, node, reason)
-  if (node.effect === 'effectful') return doubt(draft, node, reason)
+  if (draft.turn(node.turnId).cancel !== null || node.effect === 'effectful') return interrupt(draft, node, reason)
   if (node.recoveries > MAX_RECOVERIES) {
     const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
     cancelCalled(draft, node)
@@ -45,15 +44,7 @@ function recover(draft: Draft, node: Node, reason: string): void {
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
 }
 
-function stopOrDoubt(draft: Draft, node: Node, reason: string): void {
-  if (node.effect === 'effectful') return doubt(draft, node, reason)
-  endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } })
-}
-
-function doubt(draft: Draft, node: Node, reason: string): void {
-  const turn = draft.turn(node.turnId)
-  draft.changeTurn(turn, { account: { ...turn.account, uncertain: [...turn.account.uncertain, node.id] } })
+function interrupt(draft: Draft, node: Node, reason: string): void {
   cancelCalled(draft, node)
-  draft.event(turn, node.id, { type: 'uncertain', tool: node.input.call?.name ?? node.kind, reason })
-  endNode(draft, node, { state: 'uncertain', failure: { code: 'uncertain', message: reason } })
+  endNode(draft, draft.node(node.id), interruptedEnd(node, reason))
 }

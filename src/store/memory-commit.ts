@@ -226,11 +226,8 @@ function putLink(tables: Tables, row: Link): void {
 
 function putEdge(tables: Tables, edge: Edge): void {
   const from = tables.nodes.get(edge.from) as NodeEntry
-  const to = tables.nodes.get(edge.to) as NodeEntry
-  from.edgesOut ??= []
-  from.edgesOut.push(edge)
-  to.edgesIn ??= []
-  to.edgesIn.push(edge)
+  if (from.edgesOut === null) from.edgesOut = [edge]
+  else from.edgesOut.push(edge)
 }
 
 function extend(tables: Tables, tree: Tree, commit: Commit): void {

@@ -1,4 +1,5 @@
 import { parseOwnJson } from '../base/json.ts'
+import { emptyCommit } from '../graph/commit.ts'
 import type { Edge } from '../graph/rows.ts'
 import { applyCommit } from './memory-commit.ts'
 import { emptyTables, type Tables, type Tree } from './memory-tables.ts'
@@ -25,19 +26,13 @@ function reloadTree(tables: Tables, old: Tree): void {
     return { ...again(row), version: 1 }
   }
   applyCommit(tables, {
-    kind: 'mutate',
-    at: 0,
-    rootId: old.id,
+    ...emptyCommit('mutate', 0, old.id),
     conversations: old.conversations.map(asNew),
     turns: turns.map(asNew),
     nodes: nodes.map(asNew),
     edges: nodes.flatMap(({ edgesOut }) => (edgesOut ?? []).map((edge) => again<Edge>(edge))),
     links: turns.flatMap(({ links }) => links.map(asNew)),
     bodies: [...(old.bodies ?? [])].map((hash) => ({ hash, text: '' })),
-    engines: [],
-    dropEngines: [],
-    blocks: [],
-    dropBlocks: [],
     events: old.events.map((event) => again(event)),
   })
   for (const { row } of old.conversations) restore(tables.conversations.get(row.id), row)

@@ -48,12 +48,12 @@ function statementsIn(file: string): string[] {
   const quoted = text.matchAll(/'((?:SELECT|UPDATE|INSERT|DELETE) [^'\n]*)'|`((?:SELECT|UPDATE|INSERT|DELETE) [^`]*)`/g)
   const statements = [...quoted].map(([, plain, template]) => (plain ?? template ?? '').replaceAll(/\s+/g, ' '))
   return statements.flatMap((sql) => {
-    if (sql.includes('${table}'))
-      return ['conversations', 'turns', 'nodes'].map((name) => sql.replace('${table}', name))
     if (sql.endsWith('FROM edges')) return [`${sql} WHERE from_id = ?`, `${sql} WHERE to_id = ?`]
-    return [sql]
+    return madeFor.test(sql) ? ['conversations', 'turns', 'nodes'].map((table) => sql.replace(madeFor, table)) : [sql]
   })
 }
+
+const madeFor = /\$\{table\}/
 
 function planOf(sql: string): string[] {
   const numbered = [...sql.matchAll(/\?(\d+)/g)].map(([, digits]) => Number(digits))

@@ -3,6 +3,7 @@ import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
+import { interruptedEnd } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
@@ -35,6 +36,7 @@ export async function invoke(
   if (!isAllowed(decision, run.node)) return errorEnd(`${call.name} is not allowed here: ${decision.reason}.`)
   const checked = await tool.input.validate(call.input)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
+  if (run.work.stopCause !== null) return failedEnd(null, run)
   try {
     const started = current.inside((context) => tool.execute(checked.value, context))
     const value = isPromise(started) ? await orStopped(started, run.work) : started
@@ -61,18 +63,20 @@ function failedEnd(error: unknown, { node, work }: Invocation): ToolEnd | undefi
     case 'shutdown':
       return undefined
     case 'cancel':
-      return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
+      return { ...interruptedEnd(node, 'The run was asked to stop.'), body: null }
     case 'timeout':
-      return errorEnd(timedOut(node))
+      return timedOut(node)
     default:
       return errorEnd(`Error: ${messageOf(error)}`)
   }
 }
 
-function timedOut(task: Node): string {
-  const said = `Error: the call took longer than ${task.timeoutMs} ms and was stopped.`
-  if (task.effect !== 'effectful') return said
-  return `${said} It may or may not have taken effect: check before you call it again.`
+/** A call that may have had its effect all the same is uncertain. */
+function timedOut(task: Node): ToolEnd {
+  const message = `the call took longer than ${task.timeoutMs} ms and was stopped.`
+  if (task.effect !== 'effectful') return errorEnd(`Error: ${message}`)
+  const content = `Error: ${message} It may or may not have taken effect: check before you call it again.`
+  return { ...interruptedEnd(task, message), output: { content, isError: true }, body: null }
 }
 
 /** The tool's value, or a rejection as soon as the node is asked to stop: a tool that ignores its signal is not waited for. */

@@ -181,6 +181,34 @@ describe('agentscope 8.8/103 and 104: a run that is cancelled while its model sp
   })
 })
 
+describe('a model whose stream is written by hand', () => {
+  const handMade = (iterator: object): Model => ({
+    id: 'hand/made',
+    stream: () => ({ [Symbol.asyncIterator]: () => iterator }) as AsyncIterable<Part>,
+  })
+
+  test.each<[string, object]>([
+    ['throws at once', { next: () => fail() }],
+    ['gives no promise', { next: () => ({ done: true }) }],
+    ['has a return that throws', { next: () => Promise.reject(new Error('no')), return: () => fail() }],
+    ['has a return that gives nothing', { next: () => Promise.reject(new Error('no')), return: () => undefined }],
+    ['gives a part that is nothing', { next: async () => ({ done: false, value: undefined }) }],
+  ])('and %s ends the run as failed', async (_name, iterator) => {
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: handMade(iterator) }), 'go')
+      .result
+
+    expect(outcome.status).toBe('failed')
+  })
+
+  test('that is no stream at all ends the run as failed', async () => {
+    const none = { id: 'no/stream', stream: () => undefined } as unknown as Model
+
+    expect((await openRuntime().run(agent({ name: 'a', instructions: '', model: none }), 'go').result).status).toBe(
+      'failed',
+    )
+  })
+})
+
 test('an agent without a model, in a runtime without one, fails with what to do', async () => {
   const warnings: unknown[] = []
   const logger = { debug: note, info: note, warn: note, error: (message: string) => warnings.push(message) }

@@ -43,11 +43,7 @@ describe('agentscope 8.2/31 and 32: what a child answers with survives folding',
   test('and by the message contract, after the line that names the session', async () => {
     const { content, session } = await folded({ text: 'A cat.', blocks: [image, value, file] }, false)
 
-    expect(content).toEqual([
-      { type: 'text', text: `session_id: ${session}\n\nA cat.\n{"rows":[1,2]}` },
-      image,
-      file,
-    ])
+    expect(content).toEqual([{ type: 'text', text: `session_id: ${session}\n\nA cat.\n{"rows":[1,2]}` }, image, file])
   })
 
   test('an image without a word is an answer by both', async () => {
@@ -80,8 +76,11 @@ describe('a child’s reasoning does not leave it', () => {
     const events = await eventsOf(run)
 
     expect(resultsIn(model.requests[1])[0]?.content).toBe('Subagent execution unavailable. cut\n\nI began')
-    expect(events.filter((event) => Number.isInteger(event.seq)).map((event) => JSON.stringify(event)).join()).not.toContain(
-      'secret',
-    )
+    expect(
+      events
+        .filter((event) => Number.isInteger(event.seq))
+        .map((event) => JSON.stringify(event))
+        .join(),
+    ).not.toContain('secret')
   })
 })

@@ -1,4 +1,4 @@
-import { agent, type AnyAgent, type Budget } from 'legate'
+import { type AnyAgent, agent, type Budget } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -38,7 +38,10 @@ describe('agentscope 8.8/110: the limit of depth', () => {
 
   test.each([
     [0, '0<Delegation skipped: subagent unavailable. delegation is 1 deep and the limit is 0. Do this work yourself.'],
-    [1, '0<1<Delegation skipped: subagent unavailable. delegation is 2 deep and the limit is 1. Do this work yourself.'],
+    [
+      1,
+      '0<1<Delegation skipped: subagent unavailable. delegation is 2 deep and the limit is 1. Do this work yourself.',
+    ],
     [5, '0<1<2<3<4<5<undefined'],
   ])('may be set to %i', async (depth, text) => {
     const outcome = await openRuntime().run(tower(5, { depth }), 'go' as never).result
@@ -115,7 +118,8 @@ describe('agentscope 8.8/101: concurrency', () => {
   })
 
   test('with one worker and a depth of 3 nothing waits for itself (I5)', async () => {
-    const outcome = await openRuntime({ engine: { workers: 1 } }).run(tower(3, { concurrency: 1 }), 'go' as never).result
+    const outcome = await openRuntime({ engine: { workers: 1 } }).run(tower(3, { concurrency: 1 }), 'go' as never)
+      .result
 
     expect(outcome.text).toBe('0<1<2<3<undefined')
   })
@@ -123,7 +127,9 @@ describe('agentscope 8.8/101: concurrency', () => {
 
 describe('a budget of the host for one of its subagents', () => {
   test('binds that child, and the smaller number holds', async () => {
-    const stubborn = scriptedModel(({ tools }) => (tools.length === 0 ? 'enough' : { calls: [{ name: 'x', input: {} }] }))
+    const stubborn = scriptedModel(({ tools }) =>
+      tools.length === 0 ? 'enough' : { calls: [{ name: 'x', input: {} }] },
+    )
     const inner = agent({ name: 'inner', instructions: '', input: Input })
     const expert = agent({
       name: 'expert',

@@ -1,8 +1,8 @@
-import { agent, tool } from 'legate'
+import { agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, only, openRuntime, resultIn, tasksOf } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = (name: string) => ({ calls: [{ name, input: { n: 1 } }] })
@@ -53,21 +53,25 @@ describe('agentscope 8.4/57: the model of a child', () => {
   })
 
   test('agentscope 8.1/4: nowhere to be had makes the delegation unavailable', async () => {
-    const stranger = agent({ name: 'stranger', instructions: '', input: Input })
-    const start = tool({
-      description: 'Start',
-      inputSchema: { type: 'object' },
-      execute: async (_input, { delegate }) => {
-        const outcome = (await delegate(stranger, { n: 1 })) as { status: string; error: { message: string } }
-        return `${outcome.status}: ${outcome.error.message}`
-      },
+    const expert = agent({ name: 'expert', instructions: '', input: Input })
+    const logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
+    const runtime = openRuntime({ logger })
+    const run = runtime.run(agent({ name: 'host', instructions: '', subagents: { expert } }), 'go')
+    await run.result
+    const conversation = await runtime.conversation(run.conversationId)
+    const call = { id: '1', name: 'expert', input: { n: 1 } }
+
+    const made = await conversation.mutate((graph) => ({
+      turnId: graph.turnId,
+      taskId: graph.createNode({ kind: 'task', input: { call } }).id,
+    }))
+    await runtime.attach(made.turnId).result
+
+    expect(runtime.store.node(made.taskId)?.output).toMatchObject({
+      content: 'Delegation skipped: subagent unavailable. Neither expert nor its host has a model.',
+      isError: true,
     })
-    const model = scriptedModel([{ calls: [{ name: 'start', input: {} }] }, 'done'])
-    const runtime = openRuntime()
-
-    await runtime.run(agent({ name: 'host', instructions: '', model, tools: { start } }), 'go').result
-
-    expect(resultIn(model.requests[1])).toMatch(/^completed|failed: |unavailable: /)
+    expect(runtime.store.linksOf(made.turnId)).toEqual([])
   })
 })
 
@@ -83,8 +87,9 @@ describe('I7: usage', () => {
     const middle = agent({
       name: 'middle',
       instructions: '',
-      model: scriptedModel((_request, call) => ({
-        ...(call % 2 === 0 ? { calls: [...ask('leaf').calls, ...ask('leaf').calls] } : { text: 'middle' }),
+      model: scriptedModel((request) => ({
+        ...(resultsIn(request).length === 0 ? { calls: [ask('leaf'), ask('leaf')].flatMap(({ calls }) => calls) } : {}),
+        text: 'middle',
         usage: usage(10),
       })),
       input: Input,
@@ -112,7 +117,10 @@ describe('I7: usage', () => {
     const expert = agent({
       name: 'expert',
       instructions: '',
-      model: scriptedModel([{ text: '{}', usage: { inputTokens: 5 } }, { text: '{}', usage: { inputTokens: 6 } }]),
+      model: scriptedModel([
+        { text: '{}', usage: { inputTokens: 5 } },
+        { text: '{}', usage: { inputTokens: 6 } },
+      ]),
       input: Input,
       output: z.object({ n: z.number() }),
     })
@@ -126,3 +134,5 @@ describe('I7: usage', () => {
     expect(outcome.usage.inputTokens).toBe(12)
   })
 })
+
+function ignore(): void {}

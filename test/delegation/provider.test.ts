@@ -1,4 +1,4 @@
-import { agent, type AnyAgent, SubAgentUnavailable } from 'legate'
+import { type AnyAgent, agent, SubAgentUnavailable } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -36,7 +36,12 @@ describe('agentscope 8.1/13: a provider', () => {
     let made = 0
     const { agent: boss, model } = host([1, 1], () => {
       const serial = ++made
-      return agent({ name: 'expert', instructions: `Serial ${serial}`, model: scriptedModel([`from ${serial}`]), input: Topic })
+      return agent({
+        name: 'expert',
+        instructions: `Serial ${serial}`,
+        model: scriptedModel([`from ${serial}`]),
+        input: Topic,
+      })
     })
 
     await openRuntime().run(boss, 'go').result
@@ -44,7 +49,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(resultsIn(model.requests[2]).map(({ content }) => content)).toEqual(['from 1', 'from 2'])
   })
 
-  test('8.1/3: that throws when its host is registered refuses the host with the cause, every time', () => {
+  test('agentscope 8.1/3: that throws when its host is registered refuses the host with the cause, every time', () => {
     const { agent: boss } = host([1], () => {
       throw new Error('no licence')
     })
@@ -57,7 +62,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(runtime.store.roots({ limit: 1 })).toEqual([])
   })
 
-  test('8.2/28: that throws later makes that one delegation unavailable', async () => {
+  test('agentscope 8.2/28: that throws later makes that one delegation unavailable', async () => {
     let made = 0
     const { agent: boss, model } = host([1, 1, 1], () => {
       if (++made === 2) throw new Error('no licence')
@@ -74,14 +79,15 @@ describe('agentscope 8.1/13: a provider', () => {
     ])
   })
 
-  test.each([['undefined', undefined], ['a promise', Promise.resolve()], ['an object', { name: 'expert' }]])(
-    'that gives %s is refused: it must give an agent',
-    (_name, value) => {
-      const { agent: boss } = host([1], () => value as never)
+  test.each([
+    ['undefined', undefined],
+    ['a promise', Promise.resolve()],
+    ['an object', { name: 'expert' }],
+  ])('that gives %s is refused: it must give an agent', (_name, value) => {
+    const { agent: boss } = host([1], () => value as never)
 
-      expect(() => openRuntime().run(boss, 'go')).toThrow(/"ask" is not an agent\. Make it with agent\(\)/)
-    },
-  )
+    expect(() => openRuntime().run(boss, 'go')).toThrow(/"ask" is not an agent\. Make it with agent\(\)/)
+  })
 
   test('may make a new agent that offers the same provider: it ends at the limit of depth', async () => {
     const made: string[] = []
@@ -101,7 +107,7 @@ describe('agentscope 8.1/13: a provider', () => {
     expect(made.length).toBeLessThan(12)
   })
 
-  test('8.4/57: may give an agent without a model: it uses its host’s', async () => {
+  test('agentscope 8.4/57: may give an agent without a model: it uses its host’s', async () => {
     const model = scriptedModel([{ calls: [ask] }, 'from the child', 'done'])
     const expert = () => agent({ name: 'expert', instructions: '', input: Topic })
     const boss = agent({ name: 'host', instructions: '', model, subagents: { ask: expert } })

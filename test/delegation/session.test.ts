@@ -1,4 +1,4 @@
-import { agent, type AnyAgent } from 'legate'
+import { type AnyAgent, agent } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, gate, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
@@ -140,12 +140,14 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     expect(outcome).toMatchObject({ status: 'completed', children: 1 })
     const said = resultsIn(boss.model.requests[2]).slice(1)
     expect(said.map(({ content }) => String(content))).toEqual(
-      wrong.map(
-        (id) => `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`,
-      ),
+      wrong.map((id) => `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`),
     )
     expect(JSON.stringify(expert.model.requests)).not.toContain('psst')
-    expect(tasksOf(runtime, run).slice(1).every(({ output }) => output.subagent === undefined)).toBe(true)
+    expect(
+      tasksOf(runtime, run)
+        .slice(1)
+        .every(({ output }) => output.subagent === undefined),
+    ).toBe(true)
   })
 
   test('I1, I9: a foreign id does not change who runs that conversation', async () => {
@@ -208,12 +210,7 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     await openRuntime().run(boss, 'go').result
 
     const said = resultsIn(model.requests[2]).map(({ content }) => String(content).split('\n\n')[1])
-    expect(said).toEqual([
-      'heard zero',
-      'heard zero, one',
-      'heard zero, one, two',
-      'heard zero, one, two, three',
-    ])
+    expect(said).toEqual(['heard zero', 'heard zero, one', 'heard zero, one, two', 'heard zero, one, two, three'])
   })
 
   test('88: after a failure the same session works, and the error names no session', async () => {

@@ -69,7 +69,7 @@ describe.each(stores)('deadlines on %s', (_, create) => {
       subagents: { ask: child },
       budget: { wallMs: 60_000 },
     })
-    const { runtime } = start({ clock })
+    const { runtime } = start({ clock, engine: { sweepMs: 10_000 } })
     const run = runtime.run(host, 'go')
     const link = await until('the child', () => world.store.linksOf(run.id)[0])
     expect(world.store.turn(link.id)?.deadline).toBe(world.store.turn(run.id)?.deadline)
@@ -109,7 +109,7 @@ describe.each(stores)('deadlines on %s', (_, create) => {
       await gate.opened
       return 'done'
     })
-    const { runtime } = start({ clock })
+    const { runtime } = start({ clock, engine: { sweepMs: 10_000 } })
     const first = runtime.run(agent({ name: 'a', instructions: '', model, budget: { wallMs: HOUR_MS } }), 'one')
     const second = agent({ name: 'a', instructions: '', model, budget: { wallMs: 1_000 } })
     await until('the first', () => world.store.turn(first.id))

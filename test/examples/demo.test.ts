@@ -8,12 +8,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 const program = path.resolve(import.meta.dirname, '../../dist/cli/main.js')
 
 let folder = ''
-beforeEach(() => {
+beforeEach(({ skip }) => {
+  skip(!existsSync(program), 'dist is not built: npm run build')
   folder = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
 })
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-describe.skipIf(!existsSync(program))('legate demo', () => {
+describe('legate demo', () => {
   test('is killed in the middle, comes back, and repeats nothing that had finished', async () => {
     const started = performance.now()
 
@@ -50,7 +51,7 @@ describe.skipIf(!existsSync(program))('legate demo', () => {
   })
 })
 
-describe.skipIf(!existsSync(program))('legate', () => {
+describe('legate', () => {
   test('tells its version and its commands', async () => {
     expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     for (const args of [[], ['help'], ['--help'], ['-h']]) {

@@ -22,20 +22,20 @@ test.each(examples)('%s is short, prints something and holds what it asserts', a
   log.mockRestore()
 })
 
-const isBuilt = existsSync(path.join(root, 'dist/index.js'))
-
-describe.skipIf(!isBuilt)('with the built package, in a process of its own', () => {
+describe('with the built package, in a process of its own', () => {
+  const isBuilt = existsSync(path.join(root, 'dist/index.js'))
   let folder = ''
 
   // Inside the package, so that `legate` means the package itself.
   beforeAll(() => {
-    folder = mkdtempSync(path.join(root, 'dist/examples-'))
+    if (isBuilt) folder = mkdtempSync(path.join(root, 'dist/examples-'))
   })
   afterAll(() => {
-    rmSync(folder, { recursive: true, force: true })
+    if (isBuilt) rmSync(folder, { recursive: true, force: true })
   })
 
-  test.each(examples)('%s runs and its process ends by itself', async (file) => {
+  test.for(examples)('%s runs and its process ends by itself', async (file, { skip }) => {
+    skip(!isBuilt, 'dist is not built: npm run build')
     const script = path.join(folder, file.replace(/\.ts$/, '.mjs'))
     writeFileSync(script, toJavaScript(readFileSync(path.join(root, 'examples', file), 'utf8')))
 

@@ -32,8 +32,9 @@ export class Graph {
   readonly clock: FakeClock
   readonly engineId: Id
   private readonly ledger: Ledger
+  freeWorkers = 0
+  private started: Node[] = []
   private ids = 0
-  private free = 0
 
   constructor(store: Store, { kinds = {}, clock = fakeClock(), engineId = 'engine-1' }: GraphOptions = {}) {
     this.store = store
@@ -41,16 +42,21 @@ export class Graph {
     this.engineId = engineId
     const claims = {
       engineId,
-      take: () => this.free-- > 0,
+      take: () => this.freeWorkers-- > 0,
       giveBack: (taken: number) => {
-        this.free += taken
+        this.freeWorkers += taken
       },
     }
     this.ledger = new Ledger({
       store,
       clock,
       kinds: withKinds(kinds),
-      listener: { claims: () => (this.free > 0 ? claims : null), committed: () => undefined },
+      listener: {
+        claims: () => (this.freeWorkers > 0 ? claims : null),
+        committed: (_, draft) => {
+          this.started.push(...draft.started)
+        },
+      },
     })
   }
 
@@ -89,14 +95,21 @@ export class Graph {
   /** Claims one runnable node for this graph's engine; undefined when it could not be had. */
   async tryClaim(nodeId: Id): Promise<Claim | undefined> {
     const rootId = this.node(nodeId).rootId
-    this.free = 1
-    const started = await this.commit('claim', rootId, (draft) => {
-      planClaim(draft, [nodeId])
-      return draft.started
-    })
-    this.free = 0
-    const node = started[0]
+    const [node] = await this.sweep(() =>
+      this.commit('claim', rootId, (draft) => {
+        planClaim(draft, [nodeId])
+      }),
+    )
     return node && { nodeId: node.id, engineId: this.engineId, epoch: node.epoch }
+  }
+
+  /** What `step` claims, if there is one worker. */
+  async sweep(step: (ledger: Ledger) => Promise<void>): Promise<readonly Node[]> {
+    this.started = []
+    this.freeWorkers = 1
+    await step(this.ledger)
+    this.freeWorkers = 0
+    return this.started
   }
 
   async claim(nodeId: Id): Promise<Claim> {

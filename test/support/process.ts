@@ -21,16 +21,16 @@ export type ProcessOptions = Omit<RuntimeOptions, 'store'> & { readonly store?: 
 export const QUICK = { sweepMs: 20, graceMs: 200 } as const
 
 export function startProcess(rows: Rows, { store: wrap = (store) => store, ...options }: ProcessOptions = {}): Process {
-  const inner = wrap(rows.open())
+  const raw = rows.open()
+  const inner = wrap(raw)
   const engines = new Set<string>()
   let gate: Gate | undefined
   let killed = false
   const store: Store = {
     ...inner,
-    commit: async (commit) => {
-      if (gate !== undefined) await gate.opened
+    commit: (commit) => {
       for (const { id } of commit.engines) engines.add(id)
-      await inner.commit(commit)
+      return gate === undefined ? inner.commit(commit) : gate.opened.then(() => inner.commit(commit))
     },
     watch: (changed) =>
       inner.watch(() => {
@@ -46,7 +46,7 @@ export function startProcess(rows: Rows, { store: wrap = (store) => store, ...op
     kill: async () => {
       killed = true
       gate = makeGate()
-      for (const id of engines) await markDead(inner, inner.engine(id))
+      for (const id of engines) await markDead(raw, raw.engine(id))
     },
     freeze: () => {
       gate = makeGate()

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { StoreError } from '../../src/base/error.ts'
 import { memoryStore } from '../../src/store/memory.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -28,11 +29,13 @@ export function memoryRows(): Rows {
       return {
         ...store,
         shared: true,
-        commit: async (commit) => {
-          await store.commit(commit)
+        commit: (commit) => {
+          if (!watchers.has(own)) throw new StoreError('store_closed', 'This handle was closed.')
+          const stored = store.commit(commit)
           for (const others of watchers.values()) {
             if (others !== own) for (const changed of others) setImmediate(changed)
           }
+          return stored
         },
         watch: (changed) => {
           own.add(changed)

@@ -27,11 +27,15 @@ describe('a tool that takes too long', () => {
     },
   )
 
-  test('must be checked before it is called again when it is effectful, as it is unless it says otherwise', async () => {
+  test('must be checked before it is called again when it is effectful, as it is unless it says otherwise (I4)', async () => {
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
     const it = tool({ description: 'It', inputSchema: anything, timeoutMs: 40, execute: stuck })
+    const runtime = openRuntime()
 
-    await openRuntime().run(clerk(model, { it }), 'go').result
+    const run = runtime.run(clerk(model, { it }), 'go')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'completed', uncertain: [taskOf(runtime, run).id] })
 
     expect(resultIn(model.requests[1])).toBe(
       'Error: the call took longer than 40 ms and was stopped. It may or may not have taken effect: check before you call it again.',
@@ -93,37 +97,46 @@ describe('a tool that takes too long', () => {
 })
 
 describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => {
-  test('aborts the tool, calls no model again and keeps what was said', async () => {
-    const entered = gate()
-    const heard = gate<boolean>()
-    const it = tool({
-      description: 'It',
-      inputSchema: anything,
-      execute: (_input, { signal }) => {
-        signal.addEventListener('abort', () => heard.open(true))
-        entered.open()
-        return stuck()
-      },
-    })
-    const model = scriptedModel([{ text: 'Let me look.', calls: [{ name: 'it', input: {} }] }])
-    const runtime = openRuntime()
-    const run = runtime.run(clerk(model, { it }), 'go')
-    await entered.opened
-    const start = Date.now()
+  test.each([
+    ['pure', 'stopped'],
+    ['effectful', 'uncertain'],
+  ] as const)(
+    'aborts a %s tool, which is then %s, calls no model again and keeps what was said',
+    async (effect, state) => {
+      const entered = gate()
+      const heard = gate<boolean>()
+      const it = tool({
+        description: 'It',
+        inputSchema: anything,
+        effect,
+        execute: (_input, { signal }) => {
+          signal.addEventListener('abort', () => heard.open(true))
+          entered.open()
+          return stuck()
+        },
+      })
+      const model = scriptedModel([{ text: 'Let me look.', calls: [{ name: 'it', input: {} }] }])
+      const runtime = openRuntime()
+      const run = runtime.run(clerk(model, { it }), 'go')
+      await entered.opened
+      const start = Date.now()
 
-    await run.cancel('enough')
-    const outcome = await run.result
+      await run.cancel('enough')
+      const outcome = await run.result
 
-    expect(outcome).toMatchObject({
-      status: 'cancelled',
-      error: { code: 'cancelled', message: 'enough' },
-      text: 'Let me look.',
-    })
-    expect(await heard.opened).toBe(true)
-    expect(taskOf(runtime, run).state).toBe('stopped')
-    expect(model.requests).toHaveLength(1)
-    expect(Date.now() - start).toBeLessThan(1_000)
-  })
+      expect(outcome).toMatchObject({
+        status: 'cancelled',
+        error: { code: 'cancelled', message: 'enough' },
+        text: 'Let me look.',
+      })
+      expect(await heard.opened).toBe(true)
+      const task = taskOf(runtime, run)
+      expect(task.state).toBe(state)
+      expect(outcome.uncertain).toEqual(state === 'uncertain' ? [task.id] : [])
+      expect(model.requests).toHaveLength(1)
+      expect(Date.now() - start).toBeLessThan(1_000)
+    },
+  )
 
   test('by its abortSignal ends the same way', async () => {
     const entered = gate()

@@ -46,7 +46,7 @@ export class Story {
       case 'delegation-end':
         return this.paint('green', `${event.agent} ${event.status}`)
       case 'node-state':
-        return event.to === 'pending' ? this.paint('yellow', `runs again: ${event.reason}`) : undefined
+        return event.to === 'pending' ? this.paint('yellow', rerunOf(event)) : undefined
       default:
         return undefined
     }
@@ -57,6 +57,10 @@ export class Story {
     const folder = this.inputs.get(nodeId)
     return folder === undefined ? undefined : `${[tool, folder].filter(Boolean).join(' ')}: ${content}`
   }
+}
+
+function rerunOf({ kind, reason }: { readonly kind: string; readonly reason: string }): string {
+  return `makes its ${kind === 'task' ? 'tool' : 'model'} call again: ${reason}`
 }
 
 function folderOf(input: Json): string {

@@ -1,14 +1,12 @@
 import { agent, tool } from 'legate'
 import { count, crashWorker } from 'legate/testing'
-import { allowAll, call, counted, QUICK, roundsOf, steppingModel } from './parts.ts'
+import { ANYTHING, allowAll, call, counted, QUICK, roundsOf, steppingModel } from './parts.ts'
 
 /** Delegation two deep and in parallel, tools of the three effects, children started by code, and an approval. */
-const topic = { type: 'object', properties: { topic: { type: 'string' } }, required: ['topic'] } as const
-
 const reader = agent({
   name: 'reader',
   instructions: 'Read.',
-  input: topic,
+  input: ANYTHING,
   tools: { look: counted('look', 'pure') },
   model: steppingModel({ calls: [call('look')] }),
 })
@@ -16,17 +14,17 @@ const reader = agent({
 const researcher = agent({
   name: 'researcher',
   instructions: 'Research.',
-  input: topic,
+  input: ANYTHING,
   tools: { book: counted('book', 'idempotent') },
   subagents: { read: reader },
   model: steppingModel({ calls: [call('book'), call('read', { topic: 'a page' })] }),
 })
 
-const asker = agent({ name: 'asker', instructions: 'Ask.', input: topic, model: steppingModel() })
+const asker = agent({ name: 'asker', instructions: 'Ask.', input: ANYTHING, model: steppingModel() })
 
 const survey = tool({
   description: 'Asks around.',
-  inputSchema: { type: 'object' },
+  inputSchema: ANYTHING,
   effect: 'idempotent',
   execute: async (_, { delegate, idempotencyKey }) => {
     await count('survey', idempotencyKey)

@@ -1,9 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Effect, type Model, type Run, type Runtime, type Store, type Turn, tool } from 'legate'
+import {
+  type Effect,
+  type Model,
+  type Run,
+  type Runtime,
+  type StandardSchema,
+  type Store,
+  type Turn,
+  tool,
+} from 'legate'
 import { count, pass, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const
+
+/** Takes anything. A library that checks is not needed here and would only cost start-up time. */
+export const ANYTHING: StandardSchema = {
+  '~standard': {
+    version: 1,
+    vendor: 'crash',
+    validate: (value) => ({ value }),
+    jsonSchema: { input: () => ({ type: 'object' }), output: () => ({ type: 'object' }) },
+  },
+}
 
 const USAGE = { inputTokens: 7, outputTokens: 3 }
 
@@ -38,7 +57,7 @@ export function slowed(model: Model, pauseMs: number): Model {
 export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonly lastsMs?: number } = {}) {
   return tool({
     description: `Does ${name}.`,
-    inputSchema: { type: 'object' },
+    inputSchema: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey, signal }) => {
       pass(`${name}:before`)

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent } from 'legate'
+import { agent, type Id, type Store } from 'legate'
 import { crashWorker } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
@@ -43,7 +43,7 @@ await crashWorker({
     if (roundsOf(store, 1).length === 0) await recorded(runtime.run(boss, 'Go.'))
     const [tree] = roundsOf(store, 1)
     if (tree === undefined) return
-    await until(() => (store.turn(tree.id)?.account.children ?? 0) === 2 || store.turn(tree.id)?.outcome || undefined)
+    await until(() => isAtWork(store, tree.id) || undefined)
     await runtime.cancel(tree.id, 'Enough.')
     if (roundsOf(store, 2).length === 0) await recorded(runtime.run(speaker, 'Hello.'))
     const [greeting] = roundsOf(store, 2)
@@ -58,3 +58,10 @@ await crashWorker({
     await Promise.all(all.map(({ id }) => runtime.attach(id).result))
   },
 })
+
+/** Has every child of the run begun to use its tools, or is the run already over? */
+function isAtWork(store: Store, runId: Id): boolean {
+  if (store.turn(runId)?.state === 'ended') return true
+  const links = store.linksOf(runId)
+  return links.length === 2 && links.every(({ id }) => store.nodesOf(id).some(({ kind }) => kind === 'task'))
+}

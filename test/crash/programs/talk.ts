@@ -1,21 +1,24 @@
-import { agent, ModelError } from 'legate'
+import { agent, type Model, ModelError } from 'legate'
 import { count, crashWorker } from 'legate/testing'
 import { QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
 
 /** Several rounds of one conversation: a failing and a streaming model, a queued round, new instructions, nodes by hand. */
-const streaming = slowed(steppingModel({ chunks: ['One', ' two', ' three', ' four.'] }), 100)
+const quick = steppingModel({ chunks: ['One', ' two', ' three.'] })
+const slow = slowed(quick, 100)
 
 let hasFailed = false
 
-const model = {
-  id: streaming.id,
-  async *stream(...[request, options]: Parameters<typeof streaming.stream>) {
+/** Fails once in every process, and streams slowly in the first round. */
+const model: Model = {
+  id: quick.id,
+  async *stream(request, options) {
     if (!hasFailed) {
       hasFailed = true
       await count('model', request.path.join('/'))
       throw Object.assign(new ModelError('model', 'overloaded', { isRetryable: true }), { retryAfterMs: 10 })
     }
-    yield* streaming.stream(request, options)
+    const isFirst = request.messages.every(({ role }) => role !== 'assistant')
+    yield* (isFirst ? slow : quick).stream(request, options)
   },
 }
 
@@ -30,11 +33,13 @@ await crashWorker({
   },
   drive: async ({ runtime, store }) => {
     const rounds = () => roundsOf(store, 0)
+    const allEnd = () => Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
     if (rounds().length === 0) await recorded(runtime.run(first, 'One.'))
     const conversationId = rounds()[0]?.conversationId ?? ''
     if (rounds().length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))
+    await allEnd()
     if (rounds().length === 2) await recorded(runtime.run(second, 'Three.', { conversationId }))
-    await Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
+    await allEnd()
     if (rounds().length === 3) {
       const talk = await runtime.conversation(conversationId)
       await talk.mutate((graph) => {
@@ -43,6 +48,6 @@ await crashWorker({
         graph.createEdge(asked.id, check.id, 'sequence')
       })
     }
-    await Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
+    await allEnd()
   },
 })

@@ -1,0 +1,95 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { DefinitionError } from '../base/error.ts'
+import { type Budget, checkBudget, childLimits, DEFAULT_LIMITS, limitsOf, ROOT_WALL_MS } from './budget.ts'
+
+describe('the limits of a run', () => {
+  test('have defaults; a root may take a day, a child an hour', () => {
+    expect(limitsOf([])).toEqual({
+      turns: 25,
+      toolCalls: 1_000,
+      children: 100,
+      concurrency: 20,
+      depth: 3,
+      wallMs: ROOT_WALL_MS,
+    })
+    expect(childLimits([undefined], [], 3)).toEqual({ ...DEFAULT_LIMITS, wallMs: 3_600_000 })
+  })
+
+  test('are the smallest of what each budget says; what none says is the default', () => {
+    const limits = limitsOf([{ turns: 9, children: 4 }, undefined, { turns: 5 }, { turns: 7, wallMs: 10 }])
+
+    expect(limits).toMatchObject({ turns: 5, children: 4, wallMs: 10, toolCalls: 1_000 })
+  })
+
+  test('may be more than the default', () => {
+    expect(limitsOf([{ turns: 500, depth: 9 }])).toMatchObject({ turns: 500, depth: 9 })
+  })
+
+  test('never let a child go deeper than its host may', () => {
+    expect(childLimits([{ depth: 9 }], [], 2).depth).toBe(2)
+    expect(childLimits([{ depth: 1 }], [], 2).depth).toBe(1)
+    expect(childLimits([{}], [], 0).depth).toBe(0)
+  })
+
+  test('one more budget never raises a number that was said', () => {
+    const number = fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined })
+    const budget = fc
+      .record({
+        turns: number,
+        toolCalls: number,
+        children: number,
+        concurrency: number,
+        depth: number,
+        wallMs: number,
+      })
+      .map((said) => Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined)) as Budget)
+    fc.assert(
+      fc.property(fc.array(budget, { minLength: 1, maxLength: 4 }), budget, (budgets, extra) => {
+        const before = limitsOf(budgets)
+        const after = limitsOf([...budgets, extra])
+        for (const key of Object.keys(before) as (keyof typeof before)[]) {
+          if (budgets.some((one) => one[key] !== undefined)) expect(after[key]).toBeLessThanOrEqual(before[key])
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})
+
+describe('a budget that makes no sense is refused', () => {
+  test.each<[string, unknown, RegExp]>([
+    ['a misspelt key', { turn: 3 }, /a budget has turns, .* not "turn"/],
+    ['a key of every object', { toString: 3 }, /not "toString"/],
+    ['zero turns', { turns: 0 }, /budget\.turns must be a whole number of at least 1/],
+    ['a negative number', { toolCalls: -1 }, /at least 0/],
+    ['half a turn', { turns: 1.5 }, /whole number/],
+    ['no number', { turns: Number.NaN }, /whole number/],
+    ['no end', { wallMs: Number.POSITIVE_INFINITY }, /whole number/],
+    ['text', { turns: '3' }, /whole number/],
+    ['null', { turns: null }, /whole number/],
+    ['a number for all', 7, /./],
+  ])('%s', (_name, budget, message) => {
+    const check = () => checkBudget(budget as Budget, 'here')
+
+    expect(check).toThrow(DefinitionError)
+    expect(check).toThrow(message)
+  })
+
+  test('and zero is fine where it means none', () => {
+    checkBudget({ depth: 0, children: 0, toolCalls: 0, turns: 1, concurrency: 1, wallMs: 1 }, 'here')
+  })
+})
+
+describe('the limits of a child', () => {
+  test('I1: are never more than a budget above it names', () => {
+    const own = [{ turns: 40, children: 3, wallMs: 5_000_000 }]
+    const above = [{ turns: 10 }, undefined, { turns: 20, wallMs: 60_000 }]
+
+    expect(childLimits(own, above, 3)).toMatchObject({ turns: 10, children: 3, wallMs: 60_000 })
+  })
+
+  test('are not raised by a larger budget above', () => {
+    expect(childLimits([undefined], [{ children: 5_000, turns: 900 }], 3)).toEqual(DEFAULT_LIMITS)
+  })
+})

@@ -1,0 +1,200 @@
+import { type AnyAgent, agent, type Part, type Run, type Runtime, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
+import { eventsOf, gate, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+
+const Input = z.object({ n: z.number() })
+const ask = { calls: [{ name: 'ask', input: { n: 1 } }] }
+const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
+
+/** Says something, tells of it, and then waits to be stopped. */
+function speaker() {
+  const [spoken, stopped] = [gate(), gate<unknown>()]
+  let calls = 0
+  const model = {
+    id: 'own/speaker',
+    async *stream(_request: unknown, { signal }: { signal: AbortSignal }): AsyncGenerator<Part> {
+      calls++
+      yield { type: 'text-delta', text: 'So far: ' }
+      yield { type: 'text-delta', text: 'one finding.' }
+      spoken.open()
+      await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))).catch(
+        stopped.open,
+      )
+    },
+  }
+  return { model, spoken: spoken.opened, stopped: stopped.opened, calls: () => calls }
+}
+
+function below(levels: number, leaf: AnyAgent): AnyAgent {
+  let agentBelow = leaf
+  for (let level = levels; level > 0; level--) {
+    const model = scriptedModel([{ text: `Level ${level} asks.`, ...ask }])
+    const input = level === 1 ? {} : { input: Input }
+    agentBelow = agent({ name: `level${level}`, instructions: '', model, ...input, subagents: { ask: agentBelow } })
+  }
+  return agentBelow
+}
+
+describe('agentscope 8.8/103 and 104: cancelling a host', () => {
+  test.each([1, 2, 3])(
+    'stops the child %i levels down at once, and keeps at each level what it had',
+    async (levels) => {
+      const { model, spoken, stopped, calls } = speaker()
+      const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+      const runtime = openRuntime()
+      const run = runtime.run(below(levels, leaf), 'go' as never)
+      await spoken
+      const start = Date.now()
+
+      await run.cancel('enough')
+      const outcome = await run.result
+
+      expect(outcome).toMatchObject({ status: 'cancelled', text: 'Level 1 asks.', error: { message: 'enough' } })
+      expect(await stopped).toMatchObject({ code: 'aborted' })
+      expect(Date.now() - start).toBeLessThan(1_000)
+      expect(calls()).toBe(1)
+      const statuses = runsBelow(runtime, run).map(({ id }) => runtime.store.turn(id)?.outcome?.status)
+      expect(statuses).toEqual(Array(levels + 1).fill('cancelled'))
+      const partial = levels === 1 ? 'So far: one finding.' : 'Level 2 asks.'
+      expect(taskOf(runtime, run)).toMatchObject({
+        state: 'stopped',
+        output: { content: `${INTERRUPTED}\n\n${partial}` },
+      })
+    },
+  )
+
+  test('ends the child before itself, in the events too', async () => {
+    const { model, spoken } = speaker()
+    const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+    const run = openRuntime().run(below(2, leaf), 'go' as never)
+    const reading = eventsOf(run)
+    await spoken
+
+    await run.cancel()
+    const events = await reading
+
+    expect(only(events, 'run-end').map(({ path, outcome }) => `${path.at(-1)} ${outcome.status}`)).toEqual([
+      'leaf cancelled',
+      'level2 cancelled',
+      'level1 cancelled',
+    ])
+  })
+
+  test('leaves the conversation fit to go on: the call has a result that says it was interrupted', async () => {
+    const { model: slow, spoken } = speaker()
+    const leaf = agent({ name: 'leaf', instructions: '', model: slow, input: Input })
+    const model = scriptedModel([ask, 'Fine.'])
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: leaf } })
+    const runtime = openRuntime()
+    const first = runtime.run(host, 'go')
+    await spoken
+    await first.cancel()
+    await first.result
+
+    const second = await runtime.run(host, 'go on', { conversationId: first.conversationId }).result
+
+    expect(second).toMatchObject({ status: 'completed', text: 'Fine.' })
+    expect(resultIn(model.requests[1])).toBe(`${INTERRUPTED}\n\nSo far: one finding.`)
+  })
+
+  test('stops children that wait for their turn too: none of them starts', async () => {
+    const { model, spoken, calls } = speaker()
+    const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel([{ calls: Array(4).fill(ask.calls[0]) }]),
+      subagents: { ask: leaf },
+      budget: { concurrency: 1 },
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    await spoken
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    await run.cancel()
+    await run.result
+
+    expect(calls()).toBe(1)
+    expect(runtime.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(Array(4).fill('cancelled'))
+  })
+})
+
+test('cancelling one child leaves its siblings and its host alone', async () => {
+  const { model: slow, spoken } = speaker()
+  const held = agent({ name: 'held', instructions: '', model: slow, input: Input })
+  const quick = agent({ name: 'quick', instructions: '', model: scriptedModel(['quick answer']), input: Input })
+  const calls = ['held', 'quick'].map((name) => ({ name, input: { n: 1 } }))
+  const model = scriptedModel([{ calls }, 'done'])
+  const runtime = openRuntime()
+  const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { held, quick } }), 'go')
+  await spoken
+
+  const link = runtime.store.linksOf(run.id).find(({ agentName }) => agentName === 'held')
+  await runtime.cancel(link?.id ?? '')
+
+  expect(await run.result).toMatchObject({ status: 'completed', text: 'done', children: 2 })
+})
+
+test('a child that is given up on with its host goes on when the host says so', async () => {
+  const [entered, open] = [gate(), gate()]
+  const model = scriptedModel(async () => {
+    entered.open()
+    await open.opened
+    return 'finished after all'
+  })
+  const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+  const host = agent({
+    name: 'host',
+    instructions: '',
+    model: scriptedModel([ask]),
+    subagents: { ask: { agent: leaf, onParentClose: 'abandon' } },
+  })
+  const runtime = openRuntime()
+  const run = runtime.run(host, 'go')
+  await entered.opened
+  const [link] = runtime.store.linksOf(run.id)
+
+  await run.cancel()
+  expect(await run.result).toMatchObject({ status: 'cancelled' })
+  open.open()
+
+  expect(await runtime.attach(link?.id ?? '').result).toMatchObject({ status: 'completed', text: 'finished after all' })
+})
+
+test('a tool that is stopped with its run has the children it called stopped too, and starts no more', async () => {
+  const { model, spoken, calls } = speaker()
+  const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+  const chain = tool({
+    description: 'Chain',
+    inputSchema: { type: 'object' },
+    execute: async (_input, { delegate }) => {
+      await delegate(leaf, { n: 1 })
+      await delegate(leaf, { n: 2 })
+      return 'both'
+    },
+  })
+  const host = agent({
+    name: 'host',
+    instructions: '',
+    model: scriptedModel([{ calls: [{ name: 'chain', input: {} }] }]),
+    tools: { chain },
+  })
+  const runtime = openRuntime()
+  const run = runtime.run(host, 'go')
+  await spoken
+
+  await run.cancel()
+  await run.result
+  await new Promise((resolve) => setTimeout(resolve, 20))
+
+  expect(calls()).toBe(1)
+  expect(runtime.store.linksOf(run.id)).toHaveLength(1)
+})
+
+/** The run and all runs below it, hosts first. */
+function runsBelow(runtime: Runtime, run: Pick<Run, 'id'>): { readonly id: string }[] {
+  return [{ id: run.id }, ...runtime.store.linksOf(run.id).flatMap(({ id }) => runsBelow(runtime, { id }))]
+}

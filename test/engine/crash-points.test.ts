@@ -1,0 +1,133 @@
+import { agent, type ModelRequest, type Store } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { simpleTool, useWorld } from '../support/agents.ts'
+import { makeGate, type Process } from '../support/process.ts'
+import { eventsOf, nodesOfTree, tasksOf, turnsOfTree } from '../support/rows.ts'
+import { stores } from '../support/stores.ts'
+
+/** More than a run of the scenario makes; one that is not reached ends without a crash. */
+const COMMITS = 26
+
+describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s', (_, create) => {
+  const world = useWorld(create)
+  const { start } = world
+
+  describe.each(['before', 'after'] as const)('%s it is written', (moment) => {
+    test.each(Array.from({ length: COMMITS }, (_, n) => n + 1))('n = %i: the run goes on, and nothing is doubled', async (n) => {
+      const { host, requests, effects } = scenario()
+      const doomed = dyingAt(n, moment)
+      const run = doomed.process.runtime.run(host, 'go')
+      await Promise.race([doomed.dead, run.result])
+
+      const heir = start({ agents: [host] })
+      const [resumed] = await heir.runtime.resume()
+      if (resumed === undefined) return expectOverOrNeverBegun(run.id)
+      const outcome = await resumed.result
+
+      expect(outcome.status).toBe('completed')
+      expect(outcome.text).toMatch(/looked.*child: dug/s)
+      expect(outcome.children).toBe(1)
+      expectWhole(run.id)
+      for (const request of requests) expectAnswered(request)
+      expect(effects.length).toBeLessThanOrEqual(1)
+      expect(effects.length === 0 || outcome.uncertain.length === 0 || outcome.uncertain.length === 1).toBe(true)
+    })
+  })
+
+  function expectOverOrNeverBegun(runId: string): void {
+    const turn = world.store.turn(runId)
+    if (turn === undefined) return
+    expect(turn.outcome?.status).toBe('completed')
+    expectWhole(runId)
+  }
+
+  /** Every call has one task with an end, every child one link, every start one end. */
+  function expectWhole(runId: string): void {
+    const nodes = nodesOfTree(world.store, runId)
+    expect(nodes.filter(({ endedAt }) => endedAt === null)).toEqual([])
+    expect(world.store.linksOf(runId)).toHaveLength(1)
+    for (const turnId of turnsOfTree(world.store, runId)) {
+      const calls = world.store.nodesOf(turnId).flatMap(({ output }) => output.calls ?? [])
+      expect(tasksOf(world.store, turnId).map(({ input }) => input.call)).toEqual(calls)
+    }
+    const events = eventsOf(world.store, world.store.turn(runId)?.rootId ?? '')
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1))
+    for (const type of ['run', 'delegation'] as const) {
+      const starts = events.filter((event) => event.type === `${type}-start`)
+      const ends = events.filter((event) => event.type === `${type}-end`)
+      expect(ends).toHaveLength(starts.length)
+    }
+  }
+
+  function dyingAt(n: number, moment: 'before' | 'after') {
+    const died = makeGate()
+    let process: Process | undefined
+    let commits = 0
+    const commit = (store: Store) => (step: Parameters<Store['commit']>[0]) => {
+      commits++
+      if (commits < n) return store.commit(step)
+      if (commits === n && moment === 'after') store.commit(step)
+      const gone = process?.kill() ?? Promise.resolve()
+      gone.then(died.open)
+      return makeGate().opened
+    }
+    process = start({ store: (store) => ({ ...store, commit: commit(store) }) })
+    return { process, dead: died.opened }
+  }
+})
+
+/** One message with a pure tool, an effectful one and a child, which uses a tool itself. */
+function scenario() {
+  const requests: ModelRequest[] = []
+  const effects: string[] = []
+  const noted = (request: ModelRequest) => {
+    requests.push(request)
+    return request.messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+  }
+  const child = agent({
+    name: 'child',
+    instructions: '',
+    model: scriptedModel((request) => {
+      const [dug] = noted(request)
+      return dug === undefined ? { calls: [{ name: 'dig', input: {} }] } : `child: ${dug}`
+    }),
+    tools: { dig: simpleTool(() => 'dug', { effect: 'pure' }) },
+  })
+  const host = agent({
+    name: 'host',
+    instructions: '',
+    model: scriptedModel((request) => {
+      const results = noted(request)
+      if (results.length > 0) return results.join('\n')
+      return {
+        calls: [
+          { name: 'look', input: {} },
+          { name: 'send', input: {} },
+          { name: 'ask', input: { message: 'dig' } },
+        ],
+      }
+    }),
+    tools: {
+      look: simpleTool(() => 'looked', { effect: 'pure' }),
+      send: simpleTool(() => effects.push('sent')),
+    },
+    subagents: { ask: child },
+  })
+  return { host, requests, effects }
+}
+
+/** What a provider demands: each call of a message is answered, by nothing else, before the next message. */
+function expectAnswered({ messages }: ModelRequest): void {
+  let open: string[] = []
+  for (const message of messages) {
+    if (message.role === 'tool') {
+      expect(open).toContain(message.callId)
+      open = open.filter((id) => id !== message.callId)
+      continue
+    }
+    expect(open).toEqual([])
+    if (message.role === 'assistant') open = message.calls.map(({ id }) => id)
+  }
+  expect(open).toEqual([])
+}

@@ -1,0 +1,160 @@
+import { agent, type Effect, type RunEvent, StoreError } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { makeGate, until } from '../support/process.ts'
+import { nodesOfTree, tasksOf } from '../support/rows.ts'
+import { stores } from '../support/stores.ts'
+
+describe.each(stores)('closing a runtime on %s', (_, create) => {
+  const world = useWorld(create)
+  const { start } = world
+
+  test('lets a running node finish, and starts no other', async () => {
+    const entered = makeGate()
+    const finish = makeGate()
+    let runs = 0
+    const work = simpleTool(async () => {
+      runs++
+      entered.open()
+      await finish.opened
+      return 'finished in peace'
+    })
+    const model = scriptedModel(callsThenSays('work'))
+    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { work } })
+    const first = start({ engine: { graceMs: 2_000 } })
+    const run = first.runtime.run(clerk, 'go')
+    await entered.opened
+
+    const closed = first.runtime.close()
+    finish.open()
+    await closed
+
+    expect(tasksOf(world.store, run.id)[0]).toMatchObject({ state: 'finished', recoveries: 0 })
+    expect(model.requests).toHaveLength(1)
+    const second = start({ agents: [clerk] })
+    const [resumed] = await second.runtime.resume()
+    expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'finished in peace' })
+    expect(runs).toBe(1)
+  })
+
+  test.each<[Effect, string]>([
+    ['pure', 'pending'],
+    ['idempotent', 'pending'],
+    ['effectful', 'uncertain'],
+  ])('gives a %s tool back after the grace: it is %s', async (effect, state) => {
+    const { run } = await closedInside(effect)
+
+    const [task] = tasksOf(world.store, run.id)
+    expect(task).toMatchObject({ state, engineId: null, recoveries: 1 })
+    const heir = start({
+      agents: [clerkWith(simpleTool(() => 'by the heir', { effect }))],
+    })
+    const [resumed] = await heir.runtime.resume()
+    const outcome = await resumed?.result
+    expect(outcome?.status).toBe('completed')
+    expect(outcome?.text).toMatch(effect === 'effectful' ? /unknown/ : /^by the heir$/)
+    expect(outcome?.uncertain).toEqual(effect === 'effectful' ? [task?.id] : [])
+  })
+
+  test('gives a model call back after the grace, and another process makes it again', async () => {
+    const entered = makeGate()
+    const stuck = scriptedModel(() => {
+      entered.open()
+      return { text: 'never', delayMs: 60_000 }
+    })
+    const first = start({ engine: { graceMs: 20 } })
+    const run = first.runtime.run(agent({ name: 'clerk', instructions: '', model: stuck }), 'go')
+    await entered.opened
+    await first.runtime.close()
+    expect(world.store.nodesOf(run.id)[1]).toMatchObject({ state: 'pending', engineId: null })
+
+    const second = start({ agents: [speaker('clerk', 'made again')] })
+    const [resumed] = await second.runtime.resume()
+
+    expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'made again' })
+  })
+
+  test('gives a node back that does not hear its signal, and what it gives later is not written', async () => {
+    const gate = makeGate()
+    const entered = makeGate()
+    const stubborn = {
+      execute: async () => {
+        entered.open()
+        await gate.opened
+        return 'too late'
+      },
+    }
+    const first = start({ kinds: { stubborn }, engine: { graceMs: 20 } })
+    const talk = await talkOf(first.runtime)
+    const nodeId = await talk.mutate((m) => m.createNode({ kind: 'stubborn', effect: 'pure' }).id)
+    await entered.opened
+
+    await first.runtime.close()
+    expect(world.store.node(nodeId)).toMatchObject({ state: 'pending', epoch: 2 })
+    gate.open()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    expect(world.store.node(nodeId)).toMatchObject({ state: 'pending', epoch: 2, output: {} })
+  })
+
+  test('leaves no claim and no engine behind', async () => {
+    const { run } = await closedInside('pure')
+
+    expect(world.store.engines()).toEqual([])
+    expect(nodesOfTree(world.store, run.id).filter(({ engineId }) => engineId !== null)).toEqual([])
+  })
+
+  test('tells who waits for a run that is not over', async () => {
+    const entered = makeGate()
+    const stuck = scriptedModel(() => {
+      entered.open()
+      return { text: 'never', delayMs: 60_000 }
+    })
+    const { runtime } = start({ engine: { graceMs: 20 } })
+    const run = runtime.run(agent({ name: 'clerk', instructions: '', model: stuck }), 'go')
+    const events: RunEvent[] = []
+    const reading = (async () => {
+      for await (const event of run) events.push(event)
+    })()
+    await entered.opened
+    await until('the reader', () => events.length > 0)
+
+    await runtime.close()
+
+    await expect(run.result).rejects.toThrow(StoreError)
+    await expect(run.result).rejects.toMatchObject({ code: 'store_closed', details: { runId: run.id } })
+    await reading
+    expect(events.at(-1)?.type).not.toBe('run-end')
+  })
+
+  test('twice is once, and a closed runtime takes no run', async () => {
+    const { runtime } = start()
+    await runtime.run(speaker('a'), 'go').result
+
+    await Promise.all([runtime.close(), runtime.close()])
+
+    await expect(runtime.run(speaker('a'), 'go').result).rejects.toThrow(/closed/)
+  })
+
+  function clerkWith(work: ReturnType<typeof simpleTool>) {
+    return agent({ name: 'clerk', instructions: '', model: scriptedModel(callsThenSays('work')), tools: { work } })
+  }
+
+  /** A run whose tool did not end within the grace of its runtime. */
+  async function closedInside(effect: Effect) {
+    const entered = makeGate()
+    const work = simpleTool(
+      () => {
+        entered.open()
+        return makeGate().opened
+      },
+      { effect },
+    )
+    const { runtime } = start({ engine: { graceMs: 20 } })
+    const run = runtime.run(clerkWith(work), 'go')
+    await entered.opened
+    await runtime.close()
+    return { run }
+  }
+})

@@ -1,0 +1,205 @@
+import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { type } from 'arktype'
+import {
+  type Agent,
+  type AnyAgent,
+  agent,
+  type InferInput,
+  type InferOutput,
+  type Outcome,
+  type Run,
+  type RunEvent,
+  type RunOutcome,
+  type Runtime,
+  type StandardSchema,
+  type Tool,
+  tool,
+} from 'legate'
+import * as v from 'valibot'
+import { describe, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+
+declare const runtime: Runtime
+declare const handWritten: StandardSchema<{ q: string }, { q: number }>
+
+/** Checked by the compiler only: what is in `check` is never run. */
+function never(_check: () => void): void {}
+
+describe('peers 6/7: a tool infers', () => {
+  test('the input of execute from the schema, after its transforms and defaults', () => {
+    tool({
+      description: '',
+      inputSchema: z.object({ q: z.string(), n: z.number().default(1), at: z.string().transform(Number) }),
+      execute: (input) => {
+        expectTypeOf(input).toEqualTypeOf<{ q: string; n: number; at: number }>()
+        return 1
+      },
+    })
+    tool({
+      description: '',
+      inputSchema: toStandardJsonSchema(v.object({ q: v.string(), n: v.optional(v.number()) })),
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: string; n?: number | undefined }>(),
+    })
+    tool({
+      description: '',
+      inputSchema: type({ q: 'string', 'n?': 'number' }),
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: string; n?: number }>(),
+    })
+    never(() => {
+      tool({
+        description: '',
+        inputSchema: handWritten,
+        execute: (input) => expectTypeOf(input).toEqualTypeOf<{ q: number }>(),
+      })
+    })
+    tool({
+      description: '',
+      inputSchema: { type: 'object' },
+      execute: (input) => expectTypeOf(input).toEqualTypeOf<unknown>(),
+    })
+  })
+
+  test('its own type from both', () => {
+    const search = tool({
+      description: '',
+      inputSchema: z.object({ q: z.string() }),
+      execute: async ({ q }) => ({ hits: [q] }),
+    })
+
+    expectTypeOf(search).toEqualTypeOf<Tool<{ q: string }, { hits: string[] }>>()
+  })
+
+  test('that execute must give what the outputSchema promises', () => {
+    never(() => {
+      tool({
+        description: '',
+        inputSchema: { type: 'object' },
+        outputSchema: z.object({ rows: z.number() }),
+        // @ts-expect-error rows must be a number
+        execute: () => ({ rows: 'three' }),
+      })
+    })
+  })
+
+  test('what its context has', () => {
+    tool({
+      description: '',
+      inputSchema: { type: 'object' },
+      execute: (_input, context) => {
+        expectTypeOf(context.signal).toEqualTypeOf<AbortSignal>()
+        expectTypeOf(context.idempotencyKey).toEqualTypeOf<string>()
+        expectTypeOf(context.node.attempt).toEqualTypeOf<number>()
+        return null
+      },
+    })
+  })
+
+  test('that a definition has what it needs', () => {
+    never(() => {
+      // @ts-expect-error no description
+      tool({ inputSchema: { type: 'object' }, execute: () => 1 })
+      // @ts-expect-error no such effect
+      tool({ description: '', inputSchema: { type: 'object' }, effect: 'readonly', execute: () => 1 })
+      // @ts-expect-error no such key
+      tool({ description: '', inputSchema: { type: 'object' }, parameters: {}, execute: () => 1 })
+    })
+  })
+})
+
+describe('an agent infers', () => {
+  const typed = agent({
+    name: 'typed',
+    instructions: '',
+    input: z.object({ topic: z.string(), n: z.number().default(1) }),
+    output: z.object({ at: z.string().transform(Number) }),
+  })
+  const plain = agent({ name: 'plain', instructions: '' })
+
+  test('what it takes and gives', () => {
+    expectTypeOf(typed).toEqualTypeOf<Agent<{ topic: string; n?: number | undefined }, { at: number }>>()
+    expectTypeOf(plain).toEqualTypeOf<Agent<string, null>>()
+    expectTypeOf<InferInput<typeof handWritten>>().toEqualTypeOf<{ q: string }>()
+    expectTypeOf<InferOutput<typeof handWritten>>().toEqualTypeOf<{ q: number }>()
+  })
+
+  test('the input and the output of a run, in every way to start one', () => {
+    never(() => {
+      expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined }>()
+      expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<RunOutcome<{ at: number }>>()
+      expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
+      expectTypeOf(runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
+    })
+  })
+
+  test('that output may be null: a run need not complete', async () => {
+    type Result = Awaited<Run<{ at: number }>['result']>
+    expectTypeOf<Result['output']>().toEqualTypeOf<{ at: number } | null>()
+    expectTypeOf<Result['status']>().toEqualTypeOf<Outcome['status']>()
+    expectTypeOf<Result['text']>().toEqualTypeOf<string>()
+  })
+
+  test('from any library', () => {
+    const valibot = agent({ name: 'v', instructions: '', input: toStandardJsonSchema(v.object({ q: v.string() })) })
+    const ark = agent({ name: 'a', instructions: '', input: type({ q: 'string' }), output: type({ n: 'number' }) })
+    const raw = agent({ name: 'r', instructions: '', input: { type: 'object' }, output: { type: 'object' } })
+
+    expectTypeOf(valibot).toEqualTypeOf<Agent<{ q: string }, null>>()
+    expectTypeOf(ark).toEqualTypeOf<Agent<{ q: string }, { n: number }>>()
+    expectTypeOf(raw).toEqualTypeOf<Agent<unknown, unknown>>()
+  })
+
+  test('that an input must fit', () => {
+    never(() => {
+      // @ts-expect-error topic is missing
+      typed.stream({})
+      // @ts-expect-error a text is no topic
+      runtime.run(typed, 'QUIC')
+      // @ts-expect-error a plain agent takes a text
+      plain.stream({ message: 'hi' })
+    })
+  })
+
+  test('that agents of any types may be subagents, in any form', () => {
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      subagents: { typed, plain, made: () => typed, told: { agent: plain, briefing: 'snapshot' } },
+    })
+    agent({ name: 'host', instructions: '', subagents: [typed, plain] })
+
+    expectTypeOf(host).toExtend<AnyAgent>()
+    never(() => {
+      // @ts-expect-error a tool is no agent
+      agent({ name: 'host', instructions: '', subagents: { x: tool({}) } })
+      // @ts-expect-error no such briefing
+      agent({ name: 'host', instructions: '', subagents: { x: { agent: plain, briefing: 'all' } } })
+    })
+  })
+
+  test('that tools of any types may be its tools', () => {
+    const search = tool({ description: '', inputSchema: z.object({ q: z.string() }), execute: ({ q }) => q })
+    const count = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 1 })
+
+    agent({ name: 'a', instructions: '', tools: { search, count } })
+  })
+})
+
+test('events are told apart by their type', () => {
+  const read = (event: RunEvent): string => {
+    switch (event.type) {
+      case 'text-delta':
+        expectTypeOf(event.text).toEqualTypeOf<string>()
+        return event.text
+      case 'run-end':
+        return event.outcome.status
+      case 'tool-result':
+        expectTypeOf(event.isError).toEqualTypeOf<boolean>()
+        return event.tool
+      default:
+        return event.path.join('/')
+    }
+  }
+  expectTypeOf(read).returns.toEqualTypeOf<string>()
+})
