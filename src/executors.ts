@@ -54,7 +54,7 @@ export class Executors implements Home {
   }
 
   /** Runs one claimed node to its end and commits it. */
-  async execute(claimed: Node, work: Work): Promise<void> {
+  async run(claimed: Node, work: Work): Promise<void> {
     try {
       await this.begin(claimed, work)
     } catch (error) {

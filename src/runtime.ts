@@ -252,7 +252,7 @@ export class Runtime {
 
   private async start(): Promise<void> {
     this.watch()
-    await this.engine.start((node, work) => this.executors.execute(node, work))
+    await this.engine.start((node, work) => this.executors.run(node, work))
     this.isStarted = true
   }
 

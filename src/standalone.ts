@@ -21,7 +21,7 @@ export function agent<
   const core = defineAgent(definition)
   const made: Agent<AgentInput<In>, AgentOutput<Out>> = Object.defineProperties(
     {
-      generate: (input: AgentInput<In>, options?: RunOptions) => completed(made.stream(input, options)),
+      generate: (input: AgentInput<In>, options?: RunOptions) => completed(runtimeHere().run(made, input, options)),
       stream: (input: AgentInput<In>, options?: RunOptions) => runtimeHere().run(made, input, options),
     },
     Object.getOwnPropertyDescriptors(core),

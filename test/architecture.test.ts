@@ -24,7 +24,7 @@ const rooms = [
   'recipe',
 ]
 /** What joins the rooms. These may import every room, and each other as long as there is no circle. */
-const joints = ['runtime', 'standalone']
+const joints = ['executors', 'runtime', 'standalone']
 /** What a user can import, and so all that the command line may. */
 const doors = ['src/index.ts', 'src/testing/index.ts', 'src/store/memory.ts', 'src/store/sqlite.ts']
 /** Rooms that may import only these modules of Node. */
@@ -36,7 +36,13 @@ const nodeModules: Readonly<Record<string, readonly string[]>> = {
   prompt: [],
 }
 /** Everyone who asks `grant/decide`. A new line here is a new place that enforces authority: argue it in review. */
-const deciders = ['src/agent/call.ts', 'src/delegation/spawn.ts', 'src/tool/invoke.ts']
+const deciders = [
+  'src/agent/call.ts',
+  'src/agent/step.ts',
+  'src/delegation/spawn.ts',
+  'src/tool/invoke.ts',
+  'src/tool/toolkit.ts',
+]
 
 interface Source {
   readonly file: string
@@ -99,7 +105,8 @@ describe('single doors (I8)', () => {
   test('only tool/invoke executes a tool', () => {
     const calls = findings((node) => isCallOf(node, 'execute'))
 
-    expect(outside(calls, 'src/tool/invoke.ts')).toEqual([])
+    // A user's own node kind is no tool: its code is run beside it, and starts children by the same door.
+    expect(outside(calls, 'src/tool/invoke.ts', 'src/delegation/kind.ts')).toEqual([])
   })
 
   test('only delegation/spawn plans a child', () => {

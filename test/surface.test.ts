@@ -2,13 +2,64 @@ import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
+import { ERROR_CODES } from '../src/base/error.ts'
+import { DEFAULT_LIMITS, ROOT_WALL_MS } from '../src/grant/budget.ts'
+import { SHOWN_BYTES } from '../src/graph/body.ts'
+import { CANCEL_GRACE_MS } from '../src/graph/cancel.ts'
+import { COMMIT_KINDS } from '../src/graph/commit.ts'
+import { CONTEXT_TURNS } from '../src/graph/context.ts'
+import { DURABLE_EVENTS, LIVE_EVENTS } from '../src/graph/event.ts'
+import { STATUSES } from '../src/graph/outcome.ts'
+import { MAX_RECOVERIES } from '../src/graph/recover.ts'
+import { MODEL_ATTEMPTS, retryDelay } from '../src/model/retry.ts'
+import { ENGINE_DEFAULTS } from '../src/runtime.ts'
+import { TOOL_TIMEOUT_MS, tool } from '../src/tool/tool.ts'
 
 /** Every name a user can import at run time. A change here is a change of the public API: say so in CHANGELOG.md. */
 const surface: Readonly<Record<string, readonly string[]>> = {
-  index: [],
-  'testing/index': [],
-  'store/memory': [],
-  'store/sqlite': [],
+  index: [
+    'ConflictError',
+    'DURABLE_EVENTS',
+    'DefinitionError',
+    'DeniedError',
+    'ERROR_CODES',
+    'InputError',
+    'LIVE_EVENTS',
+    'LegateError',
+    'ModelError',
+    'NotFoundError',
+    'RecipeError',
+    'RunError',
+    'STATUSES',
+    'StoreError',
+    'SubAgentUnavailable',
+    'ToolError',
+    'agent',
+    'createRuntime',
+    'isLegateError',
+    'memoryStore',
+    'tool',
+  ],
+  'testing/index': [
+    'CrashCase',
+    'FAILPOINTS',
+    'aftermath',
+    'checkStanding',
+    'count',
+    'countOutside',
+    'crash',
+    'crashWorker',
+    'failpoints',
+    'fakeClock',
+    'pass',
+    'say',
+    'scriptedModel',
+    'startCounter',
+    'storeConformance',
+    'withFailpoints',
+  ],
+  'store/memory': ['memoryStore'],
+  'store/sqlite': ['sqliteStore'],
 }
 
 describe.each(Object.entries(surface))('%s', (entry, names) => {
@@ -20,6 +71,73 @@ describe.each(Object.entries(surface))('%s', (entry, names) => {
     context.skip(!existsSync(file(`dist/${entry}.js`)), 'dist is not built: npm run build')
 
     expect(await namesIn(`dist/${entry}.js`)).toEqual(names)
+  })
+})
+
+describe('words that others depend on', () => {
+  test('event types', () => {
+    expect(DURABLE_EVENTS.join(' ')).toBe(
+      'run-queued run-start run-end message tool-call tool-result delegation-start delegation-end approval-request ' +
+        'approval-answer question answer usage node-state retry uncertain late-result budget stalled compaction ' +
+        'definition-changed graph-change extension-error warning',
+    )
+    expect(LIVE_EVENTS.join(' ')).toBe('text-delta reasoning-delta tool-input-delta field progress reset')
+  })
+
+  test('error codes', () => {
+    expect(ERROR_CODES.join(' ')).toBe(
+      'definition subagent_unavailable invalid_input not_found denied conflict store store_busy store_foreign_file ' +
+        'store_newer_schema store_readonly store_full store_closed model tool run recipe unserialisable aborted internal',
+    )
+  })
+
+  test('outcomes', () => {
+    expect(STATUSES.join(' ')).toBe(
+      'completed max_turns over_budget timed_out cancelled failed uncertain invalid_output invalid_input unavailable denied',
+    )
+  })
+
+  test('commit kinds: the failpoints of the crash harness', () => {
+    expect(COMMIT_KINDS.join(' ')).toBe(
+      'say claim expand spawn result end retry answer cancel expire force recover deliver mutate note stream lease',
+    )
+  })
+})
+
+describe('defaults', () => {
+  test('of a run', () => {
+    expect(DEFAULT_LIMITS).toEqual({
+      turns: 25,
+      depth: 3,
+      concurrency: 20,
+      children: 100,
+      toolCalls: 1_000,
+      wallMs: 3_600_000,
+    })
+    expect(ROOT_WALL_MS).toBe(24 * 3_600_000)
+    expect(CONTEXT_TURNS).toBe(50)
+  })
+
+  test('of a tool', () => {
+    const plain = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => null })
+
+    expect([plain.effect, plain.timeoutMs, TOOL_TIMEOUT_MS]).toEqual(['effectful', 300_000, 300_000])
+    expect(SHOWN_BYTES).toBe(64 * 1_024)
+  })
+
+  test('of a model call: 4 attempts, 1 to 30 seconds apart', () => {
+    const passing = { statusCode: 503 }
+    const delays = [2, 3, 4, 5].map((next) => retryDelay(passing, next) ?? 0)
+
+    expect(MODEL_ATTEMPTS).toBe(4)
+    expect(delays[0]).toBeGreaterThanOrEqual(1_000)
+    expect(Math.max(...delays)).toBeLessThanOrEqual(30_000)
+    expect(delays[3]).toBe(0)
+  })
+
+  test('of an engine', () => {
+    expect(ENGINE_DEFAULTS).toEqual({ workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 })
+    expect([CANCEL_GRACE_MS, MAX_RECOVERIES]).toEqual([5_000, 5])
   })
 })
 

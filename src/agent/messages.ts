@@ -1,4 +1,4 @@
-import type { Content } from '../graph/content.ts'
+import { type Content, textOf } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Message } from '../model/model.ts'
@@ -28,9 +28,9 @@ function messageOf(node: Node): Message | undefined {
     case 'character_message':
       return spoken(node)
     case 'task':
-      return taskResult(node)
+      return node.input.call === undefined ? given(node) : taskResult(node)
     default:
-      return undefined
+      return given(node)
   }
 }
 
@@ -46,6 +46,12 @@ function spoken(node: Node): Message | undefined {
 export function saysNothing(content: Content): boolean {
   if (typeof content === 'string') return content.trim() === ''
   return content.every((block) => block.type === 'reasoning' || (block.type === 'text' && block.text.trim() === ''))
+}
+
+/** What a node gave that no model asked for: there is no call it could be the result of. */
+function given(node: Node): Message | undefined {
+  const text = textOf(resultContent(node))
+  return text === '' ? undefined : { role: 'user', content: `[${node.kind}] ${text}` }
 }
 
 function taskResult(node: Node): Message {

@@ -105,7 +105,7 @@ describe('I2: the laws of a decision', () => {
   test('I1: what a host denies or does not pass on, no child of any depth gets', () => {
     fc.assert(
       fc.property(rules, rules, layers, request, (delegate, deny, below, [domain, name]) => {
-        const host = delegateLayer('host', { delegate, deny }, undefined)
+        const host = delegateLayer('host', { delegate, deny })
         fc.pre(decide([host], domain, name).verdict === 'deny')
         const child = useLayer('child', { use: ['tool:**', 'agent:**', 'model:**', 'file.*:**', 'net:**', 'exec:**'] })
         expect(decide([host, ...below, child], domain, name).verdict).toBe('deny')

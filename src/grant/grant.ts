@@ -46,7 +46,7 @@ export function useLayer(by: string, grant: Grant | undefined): Layer {
 }
 
 /** What an agent's children are bound by, whatever their own grant says (I1). */
-export function delegateLayer(by: string, grant: Grant | undefined, budget: Budget | undefined): Layer {
+export function delegateLayer(by: string, grant: Grant | undefined, budget?: Budget): Layer {
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
   const layer = { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
   return budget === undefined ? layer : { ...layer, budget }

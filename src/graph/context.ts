@@ -1,11 +1,12 @@
 import type { Reader } from './reader.ts'
-import type { Node, Turn } from './rows.ts'
+import type { Id, Node, Turn } from './rows.ts'
 
 export const CONTEXT_TURNS = 50
 
 /**
  * What a node may know: the nodes before it in its turn and those of the latest rounds before, oldest first. Only what
  * has ended is shown, so a sibling that still runs never is. Bounded by rounds; nothing loads a whole conversation.
+ * What it comes after by an edge is before it, whenever it was made.
  */
 export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
@@ -14,10 +15,33 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
   for (const earlier of earlierTurns(reader, turn, limitTurns - 1)) {
     for (const known of reader.nodesOf(earlier.id)) if (known.endedAt !== null) nodes.push(known)
   }
-  for (const known of reader.nodesOf(turn.id)) {
+  const own = reader.nodesOf(turn.id)
+  for (const known of own) {
     if (known.ordinal < node.ordinal && known.endedAt !== null) nodes.push(known)
   }
-  return nodes
+  const madeLater = own.filter((known) => known.ordinal > node.ordinal && known.endedAt !== null)
+  if (madeLater.length === 0) return nodes
+  const before = ancestorsOf(reader, node)
+  return [...nodes, ...madeLater.filter(({ id }) => before.has(id)).sort(byEnd)]
+}
+
+/** All nodes of its turn that `node` comes after. */
+function ancestorsOf(reader: Reader, node: Node): ReadonlySet<Id> {
+  const found = new Set<Id>()
+  const open = [node.id]
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    for (const { from, type } of reader.edgesTo(id)) {
+      if (type === 'branch' || found.has(from) || reader.node(from)?.turnId !== node.turnId) continue
+      found.add(from)
+      open.push(from)
+    }
+  }
+  return found
+}
+
+/** What comes after something ended after it. */
+function byEnd(a: Node, b: Node): number {
+  return (a.endedAt ?? 0) - (b.endedAt ?? 0) || a.ordinal - b.ordinal
 }
 
 function earlierTurns(reader: Reader, turn: Turn, limit: number): readonly Turn[] {
