@@ -1,6 +1,6 @@
 // Legate for the side-by-side benchmark: the same work as the other adapters, on the public API and the Model port.
 // LEGATE_STORE says which store is used. Nothing is tuned but the limits that the workloads exceed.
-import { rmSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
@@ -13,8 +13,9 @@ function model(brain, role) {
     id: `bench/${role}`,
     async *stream(request) {
       const decision = await brain.think(role, view(request.messages))
-      if (decision.kind === 'stream') yield* deltas(decision.count)
-      else if (decision.kind === 'text') yield { type: 'text-delta', text: decision.text }
+      if (decision.kind === 'stream') {
+        for (let at = 0; at < decision.count; at++) yield { type: 'text-delta', text: delta(at, decision.count) }
+      } else if (decision.kind === 'text') yield { type: 'text-delta', text: decision.text }
       else for (const call of callsOf(decision)) yield call
       yield FINISH
     },
@@ -30,7 +31,10 @@ const FINISH = {
 function view(messages) {
   let at = messages.length - 1
   let results = null
-  while (messages[at].role === 'tool') (results ??= []).push(messages[at--].content)
+  while (messages[at].role === 'tool') {
+    results ??= []
+    results.push(messages[at--].content)
+  }
   results?.reverse()
   while (messages[at].role !== 'user') at--
   return { user: messages[at].content, results, promptLen: messages.length }
@@ -48,10 +52,9 @@ function callsOf(decision) {
   return decision.calls.map(({ id, name, args }) => ({ type: 'tool-call', id, name, input: JSON.stringify(args) }))
 }
 
-function* deltas(count) {
-  for (let at = 0; at < count; at++) {
-    yield { type: 'text-delta', text: at === 0 ? 'A<<' : at === count - 1 ? '>>' : 'tokn ' }
-  }
+function delta(at, count) {
+  if (at === 0) return 'A<<'
+  return at === count - 1 ? '>>' : 'tokn '
 }
 
 /** A hand-written Standard Schema: what the other adapters check, without a validation library. */
@@ -74,18 +77,20 @@ function record(types) {
 
 const TASK = record({ task: 'string' })
 
-async function openStore(dir) {
-  if (process.env.LEGATE_STORE !== 'sqlite') return memoryStore()
+/** Ended trees are dropped, as the other frameworks drop a run that is over. */
+async function runtime() {
+  const isSqlite = process.env.LEGATE_STORE === 'sqlite'
+  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? tmpdir()) : memoryStore({ keep: 0 })
+  return createRuntime({ store, engine: { workers: MANY } })
+}
+
+async function sqliteAt(dir, name = `legate-${process.pid}-${counter++}.db`) {
   const { sqliteStore } = await import('../dist/store/sqlite.js')
-  return sqliteStore(join(dir ?? process.env.BENCH_TMP ?? tmpdir(), `legate-${process.pid}-${counter++}.db`))
+  return sqliteStore(join(dir, name))
 }
 let counter = 0
 
-async function runtime() {
-  return createRuntime({ store: await openStore(), engine: { workers: MANY } })
-}
-
-function pair(brain, subTools) {
+function pair(brain, { subTools = false, contextTurns = 50 }) {
   const add = tool({
     description: 'Adds two numbers',
     inputSchema: record({ a: 'number', b: 'number' }),
@@ -107,6 +112,7 @@ function pair(brain, subTools) {
     // The other frameworks tell a child its task and nothing else.
     subagents: { sub: { agent: sub, briefing: 'none' } },
     budget: { children: MANY, concurrency: MANY, toolCalls: MANY },
+    contextTurns,
   })
 }
 
@@ -117,7 +123,7 @@ async function answer(run) {
 }
 
 export async function delegation({ brain, subTools }) {
-  const host = pair(brain, subTools)
+  const host = pair(brain, { subTools })
   const legate = await runtime()
   return { run: (input) => answer(legate.run(host, input)) }
 }
@@ -140,7 +146,7 @@ export async function chain({ brain, depth }) {
 }
 
 export async function streaming({ brain }) {
-  const host = pair(brain, false)
+  const host = pair(brain, {})
   const legate = await runtime()
   return {
     async run(input, onDelta) {
@@ -151,4 +157,59 @@ export async function streaming({ brain }) {
       return answer(run)
     },
   }
+}
+
+/** One conversation; every turn opens it from the store anew. `-default` shows the model what is shown as shipped. */
+export async function session({ brain, store, dir }) {
+  const host = pair(brain, { contextTurns: store.endsWith('-default') ? 50 : 1_000 })
+  return store.startsWith('sqlite') ? sqliteSession(host, dir) : memorySession(host)
+}
+
+function memorySession(host) {
+  const legate = createRuntime({ store: memoryStore() })
+  let conversationId
+  return {
+    async turn(input) {
+      const run = legate.run(host, input, { conversationId })
+      conversationId = run.conversationId
+      return answer(run)
+    },
+    bytes: () => JSON.stringify(rowsOf(legate.store, conversationId)).length,
+    messages: () => messagesIn(rowsOf(legate.store, conversationId)),
+    close: () => legate.close(),
+  }
+}
+
+async function sqliteSession(host, dir) {
+  let conversationId
+  const opened = async (use) => {
+    const legate = createRuntime({ store: await sqliteAt(dir, 'session.db') })
+    try {
+      return await use(legate)
+    } finally {
+      await legate.close()
+    }
+  }
+  return {
+    turn: (input) =>
+      opened((legate) => {
+        const run = legate.run(host, input, { conversationId })
+        conversationId = run.conversationId
+        return answer(run)
+      }),
+    bytes: () => sizeOf(join(dir, 'session.db')) + sizeOf(join(dir, 'session.db-wal')),
+    messages: () => opened((legate) => messagesIn(rowsOf(legate.store, conversationId))),
+  }
+}
+
+function rowsOf(store, conversationId) {
+  return store.turnsOf(conversationId, { limit: MANY }).flatMap((turn) => store.nodesOf(turn.id))
+}
+
+function messagesIn(nodes) {
+  return nodes.length
+}
+
+function sizeOf(file) {
+  return existsSync(file) ? statSync(file).size : 0
 }

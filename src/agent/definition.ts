@@ -5,6 +5,7 @@ import { type CheckedSchema, type InferInput, type InferOutput, readSchema, type
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
+import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import { READ_RESULT } from '../tool/read-result.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
@@ -28,6 +29,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly output?: Out
   readonly grant?: Grant
   readonly budget?: Budget
+  /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
+  readonly contextTurns?: number
 }
 
 /** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
@@ -58,6 +61,7 @@ export interface AgentCore {
   readonly output: CheckedSchema | null
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
+  readonly contextTurns: number
   /** Changes when what the agent is told or may use changes; code inside tools does not count. */
   readonly hash: string
 }
@@ -89,6 +93,7 @@ const KEYS = [
   'output',
   'grant',
   'budget',
+  'contextTurns',
 ]
 const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
@@ -100,6 +105,7 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
   const where = `agent "${name}"`
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
+  checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
   const tools = readTools(definition.tools ?? {}, where)
   const subagents = readSubagents(definition.subagents ?? {}, tools, where)
   const core = {
@@ -114,6 +120,7 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
     output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
     grant: definition.grant,
     budget: definition.budget,
+    contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
   }
   let hash: string | undefined
   return {
@@ -149,6 +156,11 @@ function checkKeys(definition: AgentDefinition<Schema | undefined, Schema | unde
   if (model !== undefined && typeof model?.stream !== 'function') {
     refuse(`the model of "${name}" has no stream(request, { signal }): give an object that is a Model.`)
   }
+}
+
+function checkContextTurns(turns: unknown, where: string): void {
+  if (Number.isInteger(turns) && Number(turns) >= 1 && Number(turns) <= 1_000) return
+  refuse(`${where}: contextTurns is a whole number from 1 to 1000, not ${JSON.stringify(turns)}.`)
 }
 
 function readTools(tools: Tools, where: string): ReadonlyMap<string, Tool> {
@@ -224,6 +236,7 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     output: core.output?.jsonSchema ?? null,
     grant: core.grant ?? null,
     budget: core.budget ?? null,
+    contextTurns: core.contextTurns,
   })
   const value: Json = shown.ok ? shown.value : core.name
   return sha256(canonicalJson(value)).slice(0, 16)

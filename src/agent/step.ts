@@ -25,7 +25,7 @@ export async function runStep(run: NodeRun, model: Model): Promise<void> {
 }
 
 function requestOf({ node, agent, toolkit, home, conversation, layers }: NodeRun): ModelRequest {
-  const context = contextOf(home.ledger.store, node)
+  const context = contextOf(home.ledger.store, node, agent.contextTurns)
   const messages = messagesOf(instructionsOf(agent), context)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {

@@ -1,6 +1,8 @@
-import type { EventPlace, LiveBody, LiveEvent } from '../graph/event.ts'
+import type { LiveBody, LiveEvent } from '../graph/event.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { TreeFeed } from './feed.ts'
+
+type Said = { -readonly [Key in keyof LiveBody]: LiveBody[Key] } & { text?: string; callId?: string }
 
 /** A running node that streams. Readers get each delta as it comes; what was streamed before they came, as one. */
 export class LiveNode {
@@ -11,7 +13,8 @@ export class LiveNode {
   isUnwritten = false
   private readonly path: readonly string[]
   private readonly parentId: Id | null
-  private readonly said: LiveBody[] = []
+  /** Neighbours of one kind as one. */
+  private readonly said: Said[] = []
 
   constructor(node: Node, path: readonly string[], parentId: Id | null) {
     this.node = node
@@ -21,32 +24,36 @@ export class LiveNode {
 
   emit(body: LiveBody, at: number): void {
     this.isUnwritten = true
-    keep(this.said, body)
+    this.keep(body)
     if (this.tree !== null) this.tree.append(this.event(body, this.tree.nextLive(), at))
   }
 
-  /** All that was streamed so far, neighbours of one kind as one event. */
+  /** All that was streamed so far. */
   soFar(at: number, nextSeq: () => number): LiveEvent[] {
-    return this.said.map((body) => this.event(body, nextSeq(), at))
+    return this.said.map((body) => this.event(body as LiveBody, nextSeq(), at))
   }
 
+  private keep(body: LiveBody): void {
+    const last = this.said[this.said.length - 1]
+    if (last !== undefined && last.text !== undefined && 'text' in body && isSameStream(last, body)) {
+      last.text += body.text
+      return
+    }
+    this.said.push({ ...body })
+  }
+
+  /** Text comes by the thousand: its event is written out. */
   private event(body: LiveBody, seq: number, at: number): LiveEvent {
-    const { conversationId, turnId, id } = this.node
-    const place: EventPlace = { seq, at, conversationId, turnId, nodeId: id, path: this.path, parentId: this.parentId }
-    return { ...place, ...body }
+    const { node, path, parentId } = this
+    const { conversationId, turnId, id: nodeId } = node
+    if (body.type === 'text-delta') {
+      return { seq, at, conversationId, turnId, nodeId, path, parentId, type: 'text-delta', text: body.text }
+    }
+    return { seq, at, conversationId, turnId, nodeId, path, parentId, ...body }
   }
 }
 
-function keep(said: LiveBody[], body: LiveBody): void {
-  const last = said[said.length - 1]
-  if (last !== undefined && 'text' in last && 'text' in body && isSameStream(last, body)) {
-    said[said.length - 1] = { ...last, text: last.text + body.text }
-    return
-  }
-  said.push(body)
-}
-
-function isSameStream(a: LiveBody, b: LiveBody): boolean {
+function isSameStream(a: Said, b: LiveBody): boolean {
   if (a.type !== b.type) return false
-  return a.type !== 'tool-input-delta' || (b.type === 'tool-input-delta' && a.callId === b.callId)
+  return b.type !== 'tool-input-delta' || a.callId === b.callId
 }

@@ -261,8 +261,16 @@ describe.each(stores)('cancelling on %s', (_, create) => {
         return { text: `${name} ${call}`, delayMs: 60_000 }
       }
     }
-    const stuck = agent({ name: 'stuck', instructions: '', model: hearing(scriptedModel(stuckModel('stuck')), 'stuck', heard) })
-    const deep = agent({ name: 'deep', instructions: '', model: hearing(scriptedModel(stuckModel('deep')), 'deep', heard) })
+    const stuck = agent({
+      name: 'stuck',
+      instructions: '',
+      model: hearing(scriptedModel(stuckModel('stuck')), 'stuck', heard),
+    })
+    const deep = agent({
+      name: 'deep',
+      instructions: '',
+      model: hearing(scriptedModel(stuckModel('deep')), 'deep', heard),
+    })
     const nested = agent({
       name: 'nested',
       instructions: '',

@@ -1,7 +1,7 @@
 import { type AnyAgent, agent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate, until } from '../support/process.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
@@ -148,9 +148,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       agent({
         name: 'host',
         instructions: '',
-        model: scriptedModel(({ messages }) =>
-          messages.some(({ role }) => role === 'tool') ? 'done' : { calls: [{ name: 'ask', input: { message: 'x' } }] },
-        ),
+        model: scriptedModel(asksThenSays('done')),
         subagents: { ask: worker },
       })
     const first = start()
@@ -179,9 +177,7 @@ describe.each(stores)('claims on %s', (_, create) => {
       agent({
         name,
         instructions: '',
-        model: scriptedModel(({ messages }) =>
-          messages.some(({ role }) => role === 'tool') ? name : { calls: [{ name: 'ask', input: { message: 'x' } }] },
-        ),
+        model: scriptedModel(asksThenSays(name)),
         subagents: { ask: child },
       })
     const top = nested('top', nested('middle', nested('inner', leaf)))

@@ -23,25 +23,28 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
   })
 
   describe.each(['before', 'after'] as const)('%s it is written', (moment) => {
-    test.each(Array.from({ length: COMMITS }, (_, n) => n + 1))('n = %i: the run goes on, and nothing is doubled', async (n) => {
-      const { host, requests, effects } = scenario()
-      const doomed = dyingAt(n, moment)
-      const run = doomed.process.runtime.run(host, 'go')
-      await Promise.race([doomed.dead, run.result])
+    test.each(Array.from({ length: COMMITS }, (_, n) => n + 1))(
+      'n = %i: the run goes on, and nothing is doubled',
+      async (n) => {
+        const { host, requests, effects } = scenario()
+        const doomed = dyingAt(n, moment)
+        const run = doomed.process.runtime.run(host, 'go')
+        await Promise.race([doomed.dead, run.result])
 
-      const heir = start({ agents: [host] })
-      const [resumed] = await heir.runtime.resume()
-      if (resumed === undefined) return expectOverOrNeverBegun(run.id)
-      const outcome = await resumed.result
+        const heir = start({ agents: [host] })
+        const [resumed] = await heir.runtime.resume()
+        if (resumed === undefined) return expectOverOrNeverBegun(run.id)
+        const outcome = await resumed.result
 
-      expect(outcome.status).toBe('completed')
-      expect(outcome.text).toMatch(/looked.*child: dug/s)
-      expect(outcome.children).toBe(1)
-      expectWhole(run.id)
-      for (const request of requests) expectAnswered(request)
-      expect(effects.length).toBeLessThanOrEqual(1)
-      if (effects.length === 0) expect(outcome.uncertain).toHaveLength(1)
-    })
+        expect(outcome.status).toBe('completed')
+        expect(outcome.text).toMatch(/looked.*child: dug/s)
+        expect(outcome.children).toBe(1)
+        expectWhole(run.id)
+        for (const request of requests) expectAnswered(request)
+        expect(effects.length).toBeLessThanOrEqual(1)
+        if (effects.length === 0) expect(outcome.uncertain).toHaveLength(1)
+      },
+    )
   })
 
   function expectOverOrNeverBegun(runId: string): void {
@@ -73,13 +76,17 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
     const died = makeGate()
     let process: Process | undefined
     let commits = 0
+    const die = async (written: void | Promise<void>) => {
+      await written
+      await process?.kill()
+      died.open()
+      await makeGate().opened
+    }
     const commit = (store: Store) => (step: Parameters<Store['commit']>[0]) => {
       commits++
       if (commits < n) return store.commit(step)
-      if (commits === n && moment === 'after') store.commit(step)
-      const gone = process?.kill() ?? Promise.resolve()
-      gone.then(died.open)
-      return makeGate().opened
+      const isWritten = commits === n && moment === 'after'
+      return die(isWritten ? store.commit(step) : undefined)
     }
     process = start({ store: (store) => ({ ...store, commit: commit(store) }) })
     return { process, dead: died.opened, commits: () => commits }

@@ -55,7 +55,7 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
     expect(world.store.node(node.id)).toMatchObject({ state: 'pending', recoveries: 1 })
     const attached = without.runtime.attach(run.id)
 
-    start({ agents: [speaker('clerk', 'here I am')] }).runtime.resume()
+    await start({ agents: [speaker('clerk', 'here I am')] }).runtime.resume()
 
     expect(await attached.result).toMatchObject({ status: 'completed', text: 'here I am' })
   })

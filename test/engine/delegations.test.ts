@@ -1,7 +1,7 @@
 import { agent, type Budget } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { simpleTool, speaker, useWorld } from '../support/agents.ts'
+import { simpleTool, type speaker, useWorld } from '../support/agents.ts'
 import { type Gate, makeGate, until } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 

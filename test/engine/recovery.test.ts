@@ -2,7 +2,7 @@ import { type AnyAgent, agent, type Effect, type Tools } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { planRecover } from '../../src/graph/recover.ts'
-import { callsThenSays, simpleTool, speaker, useWorld } from '../support/agents.ts'
+import { asksThenSays, callsThenSays, simpleTool, speaker, useWorld } from '../support/agents.ts'
 import { Graph } from '../support/graph.ts'
 import { makeGate, until } from '../support/process.ts'
 import { eventsOf, eventsOfType, nodesOfTree, tasksOf } from '../support/rows.ts'
@@ -13,17 +13,22 @@ describe.each(stores)('recovery on %s', (_, create) => {
   const { start } = world
 
   describe('cybros A66: a process is killed', () => {
-    test.each<Effect>(['pure', 'idempotent'])('in a tool that is %s: it runs again with the same key', async (effect) => {
-      const keys: string[] = []
-      const first = await killedInside(effect, (key) => keys.push(key))
+    test.each<Effect>(['pure', 'idempotent'])(
+      'in a tool that is %s: it runs again with the same key',
+      async (effect) => {
+        const keys: string[] = []
+        const first = await killedInside(effect, (key) => keys.push(key))
 
-      const second = start({ agents: [clerk({ work: simpleTool((_, c) => `again ${keys.push(c.idempotencyKey)}`) })] })
-      const [run] = await second.runtime.resume()
+        const second = start({
+          agents: [clerk({ work: simpleTool((_, c) => `again ${keys.push(c.idempotencyKey)}`) })],
+        })
+        const [run] = await second.runtime.resume()
 
-      expect(await run?.result).toMatchObject({ status: 'completed', text: 'again 2', uncertain: [] })
-      expect(new Set(keys).size).toBe(1)
-      expect(tasksOf(world.store, first.id)[0]).toMatchObject({ recoveries: 1, state: 'finished' })
-    })
+        expect(await run?.result).toMatchObject({ status: 'completed', text: 'again 2', uncertain: [] })
+        expect(new Set(keys).size).toBe(1)
+        expect(tasksOf(world.store, first.id)[0]).toMatchObject({ recoveries: 1, state: 'finished' })
+      },
+    )
 
     test('in a tool that is effectful: it is uncertain, the run goes on, and the model reads that it must check', async () => {
       let runs = 0
@@ -284,10 +289,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
       const entered = makeGate()
       const child = (say: () => Promise<string> | string) =>
         agent({ name: 'child', instructions: '', model: scriptedModel(say) })
-      const hostModel = () =>
-        scriptedModel(({ messages }) =>
-          messages.some(({ role }) => role === 'tool') ? 'done' : { calls: [{ name: 'ask', input: { message: 'x' } }] },
-        )
+      const hostModel = () => scriptedModel(asksThenSays('done'))
       const models = [hostModel(), hostModel(), hostModel(), hostModel()]
       const host = (life: number, ask: AnyAgent) =>
         agent({ name: 'host', instructions: '', model: models[life] ?? hostModel(), subagents: { ask } })
@@ -300,7 +302,11 @@ describe.each(stores)('recovery on %s', (_, create) => {
       const run = first.runtime.run(host(0, stuck()), 'go')
       await entered.opened
       const task = tasksOf(world.store, run.id)[0]
-      expect(task).toMatchObject({ state: 'waiting', engineId: null, wait: { on: 'children', refs: [expect.any(String)] } })
+      expect(task).toMatchObject({
+        state: 'waiting',
+        engineId: null,
+        wait: { on: 'children', refs: [expect.any(String)] },
+      })
 
       await first.runtime.close()
       for (const life of [1, 2]) {
@@ -310,7 +316,14 @@ describe.each(stores)('recovery on %s', (_, create) => {
         if (life === 1) await later.runtime.close()
         else await later.kill()
       }
-      const last = start({ agents: [host(3, child(() => 'found'))] })
+      const last = start({
+        agents: [
+          host(
+            3,
+            child(() => 'found'),
+          ),
+        ],
+      })
       const [resumed] = await last.runtime.resume()
       const outcome = await resumed?.result
 

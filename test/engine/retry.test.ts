@@ -123,7 +123,11 @@ describe.each(stores)('cybros A84: a model that fails, on %s', (_, create) => {
     await until('the retry', () => eventsOfType(world.store, run.conversationId, 'retry').length === 1)
     await first.runtime.close()
     const model = scriptedModel(['fine'])
-    const second = start({ clock, agents: [agent({ name: 'flaky', instructions: '', model })], engine: { sweepMs: 10_000 } })
+    const second = start({
+      clock,
+      agents: [agent({ name: 'flaky', instructions: '', model })],
+      engine: { sweepMs: 10_000 },
+    })
     const [resumed] = await second.runtime.resume()
     await clock.advance(500)
     expect(model.requests).toHaveLength(0)

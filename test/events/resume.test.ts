@@ -100,7 +100,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
   })
 
   test('another runtime sees what a model says while it says it, also after a long silence', async () => {
-    const [spoken, end] = [gate(), gate()]
+    const [spoken, more, end] = [gate(), gate(), gate()]
     const model = {
       id: 'own/model',
       async *stream(): AsyncGenerator<Part> {
@@ -108,8 +108,10 @@ describe.each(stores)('on %s rows', (_name, create) => {
         yield { type: 'text-delta', text: 'I am ' }
         yield { type: 'text-delta', text: 'saying' }
         spoken.open()
+        await more.opened
+        yield { type: 'text-delta', text: ' this' }
         await end.opened
-        yield { type: 'text-delta', text: ' this.' }
+        yield { type: 'text-delta', text: '.' }
         yield { type: 'finish', reason: 'stop', usage: NO_USAGE }
       },
     }
@@ -123,10 +125,11 @@ describe.each(stores)('on %s rows', (_name, create) => {
     for await (const event of other) {
       events.push(event)
       if (event.type === 'text-delta') heard += event.text
-      if (heard === 'I am saying') end.open()
+      if (heard === 'I am saying') more.open()
+      if (heard === 'I am saying this') end.open()
     }
 
-    expect(heard.startsWith('I am saying')).toBe(true)
+    expect(heard).toMatch(/^I am saying this\.?$/)
     expect(only(events, 'message').at(-1)?.content).toBe('I am saying this.')
     expect(events.map(({ seq }) => seq)).toEqual(events.map(({ seq }) => seq).toSorted((a, b) => a - b))
   })

@@ -1,7 +1,7 @@
 import { agent, type KindDefinition, type Outcome } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { until } from '../support/process.ts'
 import { eventsOf, eventsOfType } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
@@ -27,7 +27,9 @@ const report: KindDefinition = {
   anchor: true,
   execute: (node, { graph }) => {
     const before = graph.edgesTo(node.id).map(({ from }) => graph.node(from)?.output.value)
-    const { child_conversation_id: id } = before.find((value) => value !== undefined) as { child_conversation_id: string }
+    const { child_conversation_id: id } = before.find((value) => value !== undefined) as {
+      child_conversation_id: string
+    }
     const lines = graph.turnsOf(id, { limit: 10 }).flatMap((turn) => graph.nodesOf(turn.id))
     return lines.map(({ input, output }) => input.content ?? output.content).join(' / ')
   },
@@ -87,9 +89,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const host = agent({
       name: 'host',
       instructions: '',
-      model: scriptedModel(({ messages }) =>
-        messages.some(({ role }) => role === 'tool') ? 'started it' : { calls: [{ name: 'ask', input: { message: 'hello' } }] },
-      ),
+      model: scriptedModel(asksThenSays('started it', 'hello')),
       subagents: { ask: child },
     })
     const { runtime } = start({ kinds: { report } })
@@ -120,9 +120,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const host = agent({
       name: 'host',
       instructions: '',
-      model: scriptedModel(({ messages }) =>
-        messages.some(({ role }) => role === 'tool') ? 'done' : { calls: [{ name: 'ask', input: { message: 'hello' } }] },
-      ),
+      model: scriptedModel(asksThenSays('done', 'hello')),
       subagents: { ask: child },
     })
     const { runtime } = start()
@@ -144,9 +142,7 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     const host = agent({
       name: 'host',
       instructions: '',
-      model: scriptedModel(({ messages }) =>
-        messages.some(({ role }) => role === 'tool') ? 'done' : { calls: [{ name: 'ask', input: { message: 'hello' } }] },
-      ),
+      model: scriptedModel(asksThenSays('done', 'hello')),
       subagents: { ask: child },
     })
     const { runtime } = start()
@@ -228,13 +224,19 @@ describe.each(stores)('a conversation put together by hand, on %s', (_, create) 
     })
     const outcome = await runtime.attach(turnId).result
 
-    expect(world.store.node(nodeId)).toMatchObject({ state: 'errored', failure: { code: 'kind', message: 'no such thing' } })
+    expect(world.store.node(nodeId)).toMatchObject({
+      state: 'errored',
+      failure: { code: 'kind', message: 'no such thing' },
+    })
     expect(outcome.status).toBe('completed')
   })
 
   test('nodes put in while a turn runs belong to it, and the turn ends after them', async () => {
     const { runtime } = start({
-      kinds: { quick: { execute: () => 'quick' }, slow: { execute: () => new Promise((done) => setTimeout(done, 30)) } },
+      kinds: {
+        quick: { execute: () => 'quick' },
+        slow: { execute: () => new Promise((done) => setTimeout(done, 30)) },
+      },
     })
     const talk = await talkOf(runtime)
     const turnId = await talk.mutate((m) => {

@@ -32,6 +32,12 @@ export function callsThenSays(...names: readonly string[]): Script {
   }
 }
 
+/** Calls `ask` with this message, and says the text when the answer is there. */
+export function asksThenSays(text: string, message = 'x'): Script {
+  return ({ messages }) =>
+    messages.some(({ role }) => role === 'tool') ? text : { calls: [{ name: 'ask', input: { message } }] }
+}
+
 /** Rows for each test of a suite, and processes on them that end with the test. */
 export interface World {
   readonly rows: Rows
