@@ -95,6 +95,7 @@ export class Runtime {
     this.report = report
     const kinds = new Map(Object.entries(options.kinds ?? {}))
     const runnableKinds = ['agent_message', 'task', ...kinds.keys()]
+    const runs = new Set(['agent_message', 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
@@ -115,7 +116,8 @@ export class Runtime {
     this.engine = new LocalEngine(this.ledger, {
       ...ENGINE_DEFAULTS,
       ...options.engine,
-      canRun: () => ({ agents: this.registry.names, kinds: runnableKinds }),
+      canRun: () => ({ agents: this.registry.names, kinds: [...runs] }),
+      knows: (kind, agentName) => runs.has(kind) && this.registry.knows(agentName),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.forget() : () => undefined,
       swept: () => this.changed(),
       report,

@@ -21,7 +21,12 @@ export function agent<
   const core = defineAgent(definition)
   const made: Agent<AgentInput<In>, AgentOutput<Out>> = Object.defineProperties(
     {
-      generate: (input: AgentInput<In>, options?: RunOptions) => completed(runtimeHere().run(made, input, options)),
+      generate: (input: AgentInput<In>, options?: RunOptions) => {
+        const outcome = completed(runtimeHere().run(made, input, options))
+        // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
+        if (currentCall() !== undefined) outcome.catch(() => undefined)
+        return outcome
+      },
       stream: (input: AgentInput<In>, options?: RunOptions) => runtimeHere().run(made, input, options),
     },
     Object.getOwnPropertyDescriptors(core),

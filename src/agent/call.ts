@@ -135,7 +135,7 @@ class Heard {
         this.blocks.push(part.block)
         return
       case 'finish':
-        this.isFinished = true
+        this.isFinished = part.reason !== 'error'
         this.usage = part.usage
         return
     }

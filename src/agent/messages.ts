@@ -21,7 +21,7 @@ function messageOf(node: Node): Message | undefined {
     case 'system_message':
     case 'developer_message':
     case 'summary':
-      return { role: 'system', content: String(node.input.content ?? node.output.content ?? '') }
+      return { role: 'system', content: textOf(node.input.content ?? node.output.content ?? '') }
     case 'user_message':
       return { role: 'user', content: node.input.content ?? '' }
     case 'agent_message':

@@ -26,6 +26,11 @@ export class AgentRegistry {
     versions.set(agent.hash, agent)
   }
 
+  /** Is there code for an agent of this name? */
+  knows(name: string): boolean {
+    return this.byName.has(name)
+  }
+
   get names(): readonly string[] {
     return this.list
   }

@@ -6,7 +6,7 @@ import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger, ReservedClaims } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
 import { Lease } from './lease.ts'
-import { RunningNode } from './running-node.ts'
+import { type Lender, RunningNode } from './running-node.ts'
 import { type SweepOptions, sweep } from './sweep.ts'
 
 export interface LocalEngineOptions {
@@ -16,6 +16,7 @@ export interface LocalEngineOptions {
   readonly leaseMs: number
   /** Names of agents and kinds this process has code for. */
   readonly canRun: SweepOptions['canRun']
+  readonly knows: (kind: string, agentName: string) => boolean
   /** Called before each node runs. */
   readonly beforeNode: () => void
   /** Called after each sweep: others may have written what nobody told us of. */
@@ -24,7 +25,7 @@ export interface LocalEngineOptions {
 }
 
 /** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
-export class LocalEngine implements Engine {
+export class LocalEngine implements Engine, Lender {
   readonly id: Id
   private readonly ledger: Ledger
   private readonly clock: Clock
@@ -128,8 +129,7 @@ export class LocalEngine implements Engine {
   }
 
   private take(kind: string, agentName: string): boolean {
-    const { agents, kinds } = this.options.canRun()
-    if (!kinds.includes(kind) || !agents.includes(agentName)) return false
+    if (!this.options.knows(kind, agentName)) return false
     if (this.running.size + this.reserved - this.lent >= this.options.workers) {
       this.starved = true
       return false
@@ -141,7 +141,7 @@ export class LocalEngine implements Engine {
   private run(node: Node): void {
     this.reserved--
     const now = this.clock.now()
-    const work = new RunningNode(node, now, (delta) => this.lend(delta))
+    const work = new RunningNode(node, now, this)
     this.running.set(node.id, work)
     if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
     this.options.beforeNode()
@@ -176,7 +176,8 @@ export class LocalEngine implements Engine {
     })
   }
 
-  private lend(delta: 1 | -1): void {
+  /** A worker is lent while its node only awaits a child, and comes back after that. */
+  lend(delta: 1 | -1): void {
     this.lent += delta
     if (delta === 1 && this.starved) this.look()
   }

@@ -10,6 +10,11 @@ const REASONS: Readonly<Record<StopCause, string>> = {
   lost: 'The claim was lost to another process.',
 }
 
+/** Whose worker a node lends out. */
+export interface Lender {
+  lend(delta: 1 | -1): void
+}
+
 /** The process's side of one claim. Everything that must outlive the process is in the node's row. */
 export class RunningNode implements Work {
   readonly claim: Claim
@@ -20,12 +25,12 @@ export class RunningNode implements Work {
   private controller: AbortController | undefined
   /** How many things its code awaits: it has one worker to lend, however many there are. */
   private awaited = 0
-  private readonly lending: (delta: 1 | -1) => void
+  private readonly lender: Lender
 
-  constructor(node: Node, now: number, lending: (delta: 1 | -1) => void) {
+  constructor(node: Node, now: number, lender: Lender) {
     this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
     this.timeoutAt = node.timeoutMs === null ? Number.POSITIVE_INFINITY : now + node.timeoutMs
-    this.lending = lending
+    this.lender = lender
   }
 
   get signal(): AbortSignal {
@@ -48,11 +53,11 @@ export class RunningNode implements Work {
   }
 
   async lend<T>(wait: Promise<T>): Promise<T> {
-    if (this.awaited++ === 0) this.lending(1)
+    if (this.awaited++ === 0) this.lender.lend(1)
     try {
       return await wait
     } finally {
-      if (--this.awaited === 0) this.lending(-1)
+      if (--this.awaited === 0) this.lender.lend(-1)
     }
   }
 }

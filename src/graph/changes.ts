@@ -1,10 +1,12 @@
 import type { Id } from './rows.ts'
 
 const FEW = 8
+/** Stands for no rows yet; never written. */
+const NONE: never[] = []
 
 /** The rows of one table that a draft adds or changes, in the order they were first put. Most drafts put only a few. */
 export class Changes<Row extends { readonly id: Id }> {
-  readonly rows: Row[] = []
+  rows: Row[] = NONE
   private index: Map<Id, number> | null = null
 
   get(id: Id): Row | undefined {
@@ -22,7 +24,8 @@ export class Changes<Row extends { readonly id: Id }> {
       this.rows[at] = row
       return
     }
-    this.rows.push(row)
+    if (this.rows === NONE) this.rows = [row]
+    else this.rows.push(row)
     if (this.index !== null) this.index.set(row.id, this.rows.length - 1)
     else if (this.rows.length > FEW) this.index = new Map(this.rows.map(({ id }, place) => [id, place]))
   }

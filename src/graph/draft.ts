@@ -30,7 +30,7 @@ export type NewNode = Pick<Node, 'id' | 'kind'> & Partial<Node>
  */
 export class Draft {
   /** Nodes this draft claimed for its own engine. */
-  readonly started: Node[] = []
+  started: readonly Node[] = NONE
   /** Running nodes that are asked to stop. */
   readonly aborted: Id[] = []
   /** A turn ended with this draft. */
@@ -49,9 +49,9 @@ export class Draft {
   private readonly turns: Changes<Turn> = new Changes()
   private readonly nodes: Changes<Node> = new Changes()
   private readonly links: Changes<Link> = new Changes()
-  private readonly edges: Edge[] = []
-  private readonly bodies: Body[] = []
-  private readonly dropBlocks: Id[] = []
+  private edges: readonly Edge[] = NONE
+  private bodies: readonly Body[] = NONE
+  private dropBlocks: readonly Id[] = NONE
   private readonly events: EventRow[] = []
 
   constructor(stored: Reader, now: number, { claims = null, kinds = BUILT_IN_KINDS }: DraftOptions = {}) {
@@ -156,7 +156,7 @@ export class Draft {
   }
 
   addBody(body: Body): void {
-    if (this.stored.body(body.hash) === undefined) this.bodies.push(body)
+    if (this.stored.body(body.hash) === undefined) this.bodies = added(this.bodies, body)
   }
 
   /** Appends a node to its turn; fields left out get the values of an ordinary pending node. */
@@ -176,7 +176,13 @@ export class Draft {
   }
 
   addEdge(from: Node, to: Node, type: EdgeType): void {
-    this.edges.push({ rootId: from.rootId, conversationId: from.conversationId, from: from.id, to: to.id, type })
+    this.edges = added(this.edges, {
+      rootId: from.rootId,
+      conversationId: from.conversationId,
+      from: from.id,
+      to: to.id,
+      type,
+    })
   }
 
   changeConversation(row: Conversation, patch: Partial<Conversation>): Conversation {
@@ -237,7 +243,7 @@ export class Draft {
 
   /** What the node streamed for readers elsewhere is of no use once it has ended. */
   dropBlock(nodeId: Id): void {
-    this.dropBlocks.push(nodeId)
+    this.dropBlocks = added(this.dropBlocks, nodeId)
   }
 
   /** Hands a runnable node to this draft's engine if it can run it now; else it stays pending for a sweep. */
@@ -251,7 +257,7 @@ export class Draft {
       startedAt: this.now,
       wakeAt: null,
     })
-    this.started.push(claimed)
+    this.started = added(this.started, claimed)
     return claimed
   }
 
@@ -298,7 +304,15 @@ export class Draft {
   }
 }
 
+/** Stands for an empty list; never written. */
 const NONE: readonly never[] = []
+
+/** Most lists of a draft stay empty: one is made when it gets its first item. */
+function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  if (list === NONE) return [item]
+  ;(list as Item[]).push(item)
+  return list
+}
 
 /** All rows of a table have one shape: every field is here, in one order. */
 const PENDING_NODE: Node = {

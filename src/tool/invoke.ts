@@ -1,4 +1,5 @@
 import { messageOf } from '../base/error.ts'
+import { toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { type Decision, decide } from '../grant/decide.ts'
@@ -34,7 +35,9 @@ export async function invoke(
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
   const decision = decide(entry.needsGrant ? run.layers : [], 'tool', call.name)
   if (!isAllowed(decision, run.node)) return errorEnd(`${call.name} is not allowed here: ${decision.reason}.`)
-  const checked = await tool.input.validate(call.input)
+  const input = toJson(call.input)
+  if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
+  const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
   if (run.work.stopCause !== null) return failedEnd(null, run)
   try {

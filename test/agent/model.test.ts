@@ -38,6 +38,21 @@ describe('a model that fails', () => {
     expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model', message }, text: '', modelCalls: 0 })
   })
 
+  test('by ending its stream with an error is tried again, and fails in the end', async () => {
+    let calls = 0
+    const ending = model(() => {
+      calls++
+      return [{ type: 'text-delta', text: 'Half' }, { ...FINISH, reason: 'error' } as Part]
+    })
+    const clock = fakeClock()
+    const run = openRuntime({ clock }).run(agent({ name: 'a', instructions: '', model: ending }), 'go')
+
+    for await (const event of run) if (event.type === 'retry') await clock.advance(event.wakeAt - clock.now())
+
+    expect(await run.result).toMatchObject({ status: 'failed', text: 'Half', error: { code: 'model' } })
+    expect(calls).toBe(4)
+  })
+
   test('keeps what it had said', async () => {
     const outcome = await openRuntime().run(
       agent({

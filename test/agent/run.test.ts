@@ -191,6 +191,23 @@ describe('a conversation goes on', () => {
     ])
   })
 
+  test('with a developer’s message that was put in as blocks', async () => {
+    const model = scriptedModel(['Hello.', 'Yes.'])
+    const clerk = agent({ name: 'clerk', instructions: '', model })
+    const runtime = openRuntime()
+    const first = runtime.run(clerk, 'Hi.')
+    await first.result
+    const conversation = await runtime.conversation(first.conversationId)
+
+    const turnId = await conversation.mutate((graph) => {
+      graph.createNode({ kind: 'developer_message', content: [{ type: 'text', text: 'Be brief.' }] })
+      return graph.turnId
+    })
+    await runtime.attach(turnId).result
+
+    expect(model.requests[1]?.messages.at(-1)).toEqual({ role: 'system', content: 'Be brief.' })
+  })
+
   test('but not in one that is not there', async () => {
     const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel([]) })
 

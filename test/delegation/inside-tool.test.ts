@@ -199,6 +199,29 @@ describe('code inside a tool', () => {
     expect(most).toBe(1)
   })
 
+  test('that forgets a generate it started does not bring the process down when the child is cancelled', async () => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+    const entered = gate()
+    const model = scriptedModel(async () => {
+      entered.open()
+      return { text: 'late', delayMs: 5_000 }
+    })
+    const host = hostWith(async () => {
+      expertWith(model as never).generate({ topic: 'QUIC' })
+      await entered.opened
+      return 'forgot'
+    })
+
+    const outcome = await openRuntime().run(host.agent, 'go').result
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    process.off('unhandledRejection', note)
+    expect(outcome.status).toBe('completed')
+    expect(unhandled).toEqual([])
+  })
+
   test('gets a RunError from generate and the outcome from delegate when a child does not complete', async () => {
     const failing = () => expertWith(scriptedModel([{ error: new Error('no quota') }]) as never)
     const host = hostWith(async ({ delegate }) => {

@@ -240,6 +240,29 @@ test('cybros A40, agentscope 8.8/101: every failure of one message is shown in c
   expect(tasksOf(runtime, run).every(({ state }) => state === 'finished')).toBe(true)
 })
 
+test('a tool that changes its input in place changes nothing that was recorded', async () => {
+  const spoil = (input: unknown) => {
+    const { list } = Object.assign(input as { list: number[] }, { q: 'changed' })
+    return list.splice(0).length
+  }
+  const anyList = z.object({ q: z.string(), list: z.any() })
+  const tools = {
+    raw: tool({ description: 'Raw', inputSchema: anything, execute: spoil }),
+    typed: tool({ description: 'Typed', inputSchema: anyList, execute: spoil }),
+  }
+  const calls = ['raw', 'typed'].map((name) => ({ id: name, name, input: { q: 'asked', list: [1, 2] } }))
+  const asked = structuredClone(calls)
+  const model = scriptedModel([{ calls }, 'done'])
+  const runtime = openRuntime()
+
+  const run = runtime.run(clerk(model, tools), 'go')
+  await run.result
+
+  expect(resultsIn(model.requests[1]).map(({ content }) => content)).toEqual(['2', '2'])
+  expect(model.requests[1]?.messages[1]).toEqual({ role: 'assistant', content: '', calls: asked })
+  expect(tasksOf(runtime, run).map(({ input }) => input.call)).toEqual(asked)
+})
+
 function clerk(model: ScriptedModel, tools: Parameters<typeof agent>[0]['tools']) {
   return agent({ name: 'clerk', instructions: '', model, tools: tools ?? {} })
 }
