@@ -77,10 +77,10 @@ function record(types) {
 
 const TASK = record({ task: 'string' })
 
-/** Ended trees are dropped, as the other frameworks drop a run that is over. */
+/** All but the last few ended trees are dropped, as the other frameworks drop a run that is over. */
 async function runtime() {
   const isSqlite = process.env.LEGATE_STORE === 'sqlite'
-  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? tmpdir()) : memoryStore({ keep: 0 })
+  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? tmpdir()) : memoryStore({ keep: 8 })
   return createRuntime({ store, engine: { workers: MANY } })
 }
 

@@ -13,7 +13,7 @@ import type { Budget } from './grant/budget.ts'
 import { type Layer, useLayer } from './grant/grant.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
-import type { Conversation, Id, Node } from './graph/rows.ts'
+import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
@@ -32,6 +32,8 @@ export interface ExecutorParts {
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
 }
+
+type Place = Pick<NodeRun, 'turn' | 'conversation'>
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
 export class Executors implements Home {
@@ -54,22 +56,23 @@ export class Executors implements Home {
   }
 
   /** Runs one claimed node to its end and commits it. */
-  async run(claimed: Node, work: Work): Promise<void> {
+  run(claimed: Node, work: Work): void | Promise<void> {
+    const onError = (error: unknown) => this.failed(claimed, work, error)
     try {
-      await this.begin(claimed, work)
+      const begun = this.begin(claimed, work)
+      return begun instanceof Promise ? begun.catch(onError) : begun
     } catch (error) {
-      await this.failed(claimed, work, error)
+      return onError(error)
     }
   }
 
-  /** Not async itself: what an async function holds is kept for as long as it waits. */
   private begin(claimed: Node, work: Work): void | Promise<void> {
     const { store } = this.ledger
     const node = store.node(claimed.id)
     const turn = store.turn(claimed.turnId)
     const conversation = store.conversation(claimed.conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return
-    const agent = this.agentOf(conversation)
+    const agent = this.agentOf(turn, conversation)
     const toolkit = this.toolkitOf(agent)
     const layers = this.layersOf(agent, conversation)
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
@@ -86,28 +89,31 @@ export class Executors implements Home {
     for (const one of found.values()) registry.add(one)
   }
 
-  modelOf(agent: AgentCore, conversation: Conversation): Model | null {
+  modelOf(agent: AgentCore, place: Place): Model | null {
     if (agent.model !== null) return agent.model
-    const { parentConversationId } = conversation
-    const host = parentConversationId === null ? undefined : this.ledger.store.conversation(parentConversationId)
-    const hostAgent = host === undefined ? undefined : this.parts.registry.of(host)
+    const host = this.hostOf(place)
+    const hostAgent = host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
     if (host === undefined || hostAgent === undefined) return this.parts.model
     return this.modelOf(hostAgent, host)
   }
 
-  settleChild(conversationId: Id, agent: AgentCore): void {
+  settleChild(runId: Id, agent: AgentCore): void {
     this.register(agent)
-    this.parts.registry.settle(conversationId, agent)
+    this.parts.registry.settle(runId, agent)
+  }
+
+  leaveChild(runId: Id): void {
+    this.parts.registry.leave(runId)
   }
 
   waitFor(runId: Id): Promise<Outcome> {
     return this.parts.ends.wait(runId)
   }
 
-  private executeAs(run: NodeRun): Promise<void> {
+  private executeAs(run: NodeRun): void | Promise<void> {
     const { kind } = run.node
     if (kind === 'agent_message') {
-      const model = this.modelOf(run.agent, run.conversation)
+      const model = this.modelOf(run.agent, run)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
       return runStep(run, model)
@@ -124,8 +130,17 @@ export class Executors implements Home {
     return [...runtimeLayer, ...ceiling, own]
   }
 
-  private agentOf(conversation: Conversation): AgentCore {
-    const agent = this.parts.registry.of(conversation)
+  /** The run that asked for this one, or made its conversation. */
+  private hostOf({ turn, conversation }: Place): Place | undefined {
+    const { store } = this.ledger
+    if (conversation.parentTurnId === null) return undefined
+    const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
+    const its = host === undefined ? undefined : store.conversation(host.conversationId)
+    return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
+  }
+
+  private agentOf(turn: Turn, conversation: Conversation): AgentCore {
+    const agent = this.parts.registry.of(turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
   }

@@ -94,7 +94,6 @@ export class Runtime {
     const report = (error: unknown) => logger.error(messageOf(error), { error })
     this.report = report
     const kinds = new Map(Object.entries(options.kinds ?? {}))
-    const runnableKinds = ['agent_message', 'task', ...kinds.keys()]
     const runs = new Set(['agent_message', 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store)
@@ -108,7 +107,7 @@ export class Runtime {
         committed: (commit, draft) => {
           this.feeds.committed(commit)
           this.ends.committed(commit)
-          for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.conversationId)
+          for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.id)
           this.engine.committed(draft)
         },
       },
@@ -246,7 +245,7 @@ export class Runtime {
       deadline: null,
       mayStart: true,
     }
-    this.registry.settle(conversationId, agent)
+    this.registry.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
     return said instanceof Promise ? said.then(() => undefined) : undefined

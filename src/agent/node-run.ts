@@ -32,8 +32,10 @@ export interface Home {
   readonly budget: Budget | undefined
   readonly runtime: object
   /** An agent's own model, else its host's, else the runtime's. */
-  modelOf(agent: AgentCore, conversation: Conversation): Model | null
+  modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
   /** Says which agent object runs a child in this process, before the child can start. */
-  settleChild(conversationId: Id, agent: AgentCore): void
+  settleChild(runId: Id, agent: AgentCore): void
+  /** The child came to nothing. */
+  leaveChild(runId: Id): void
   waitFor(runId: Id): Promise<Outcome>
 }

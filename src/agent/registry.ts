@@ -35,22 +35,22 @@ export class AgentRegistry {
     return this.list
   }
 
-  /** Says which object runs a conversation in this process. */
-  settle(conversationId: Id, agent: AgentCore): void {
-    this.home.set(conversationId, agent)
+  /** Says which object does a run in this process. */
+  settle(runId: Id, agent: AgentCore): void {
+    this.home.set(runId, agent)
   }
 
-  leave(conversationId: Id): void {
-    this.home.delete(conversationId)
+  leave(runId: Id): void {
+    this.home.delete(runId)
   }
 
   forgetHomes(): void {
     this.home.clear()
   }
 
-  /** The agent of a conversation: the object it was started with, else by name and hash, else the newest of the name. */
-  of(conversation: Pick<Conversation, 'id' | 'agent'>): AgentCore | undefined {
-    return this.home.get(conversation.id) ?? this.find(conversation.agent)
+  /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */
+  of(runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
+    return this.home.get(runId) ?? this.find(conversation.agent)
   }
 
   private find({ name, hash }: AgentRef): AgentCore | undefined {

@@ -1,3 +1,4 @@
+import { after } from '../base/after.ts'
 import { DeniedError, messageOf } from '../base/error.ts'
 import { decide } from '../grant/decide.ts'
 import { contextOf } from '../graph/context.ts'
@@ -13,24 +14,28 @@ import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
-export async function runStep(run: NodeRun, model: Model): Promise<void> {
-  let answer: Answer
-  try {
-    answer = await call(run, model, requestOf(run))
-  } catch (error) {
-    if (!(error instanceof CallFailed)) throw error
-    return fail(run, error)
-  }
+export function runStep(run: NodeRun, model: Model): Promise<void> {
+  return call(run, model, requestOf(run)).then(
+    (answer) => act(run, answer),
+    (error: unknown) => {
+      if (error instanceof CallFailed) return fail(run, error)
+      throw error
+    },
+  )
+}
+
+function act(run: NodeRun, answer: Answer): void | Promise<void> {
   return answer.calls.length > 0 && run.node.purpose !== 'wrap_up' ? expand(run, answer) : conclude(run, answer)
 }
 
-function requestOf({ node, agent, toolkit, home, conversation, layers }: NodeRun): ModelRequest {
+function requestOf({ node, turn, agent, toolkit, home, conversation, layers }: NodeRun): ModelRequest {
   const context = contextOf(home.ledger.store, node, agent.contextTurns)
   const messages = messagesOf(instructionsOf(agent), context)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
+  const mayDelegate = conversation.depth < turn.limits.depth
   return {
     messages,
-    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, context),
+    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, context, mayDelegate),
     settings: agent.settings,
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
@@ -45,8 +50,7 @@ function instructionsOf(agent: AgentCore): string {
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
 function conclude(run: NodeRun, answer: Answer): void | Promise<void> {
-  const judged = judge(run.agent, run.node, answer)
-  return judged instanceof Promise ? judged.then((late) => end(run, answer, late)) : end(run, answer, judged)
+  return after(judge(run.agent, run.node, answer), (judged) => end(run, answer, judged))
 }
 
 function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void> {

@@ -17,7 +17,7 @@ export function freshIds(now: number, count: number): string[] {
  * The ids of one list differ in their last 8 characters, and a longer list begins with the shorter one.
  */
 export function deriveIds(parentId: string, label: string, count: number): string[] {
-  if (!isId(parentId)) throw new LegateError('internal', `"${parentId}" is not an id.`)
+  if (parentId.length !== ID_LENGTH) throw new LegateError('internal', `"${parentId}" is not an id.`)
   if (!Number.isInteger(count) || count < 0 || count > maxDerived) {
     throw new LegateError('internal', `Cannot derive ${count} ids; ask for 0 to ${maxDerived}.`)
   }
@@ -44,6 +44,7 @@ export function matchesId(id: string, ending: string): boolean {
   return wanted !== '' && bare(id).endsWith(wanted)
 }
 
+const ID_LENGTH = 36
 const maxDerived = 100_000
 const maxTime = 2 ** 48 - 1
 const idForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

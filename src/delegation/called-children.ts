@@ -59,7 +59,7 @@ export class CalledChildren implements CurrentCall {
     this.live.emit({ type: 'progress', message, data }, home.ledger.clock.now())
   }
 
-  private begin(agent: AnyAgent, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+  private async begin(agent: AnyAgent, input: unknown, ids: ChildIds): Promise<SpawnResult> {
     const offer = {
       name: this.run.node.input.call?.name ?? this.run.node.kind,
       contract: 'typed',

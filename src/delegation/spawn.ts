@@ -1,5 +1,6 @@
 import type { AgentCore, AnyAgent } from '../agent/definition.ts'
 import type { NodeRun } from '../agent/node-run.ts'
+import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues } from '../base/schema.ts'
@@ -7,9 +8,10 @@ import { type Budget, childLimits } from '../grant/budget.ts'
 import { decide } from '../grant/decide.ts'
 import { delegateLayer, type Layer } from '../grant/grant.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
+import type { Draft } from '../graph/draft.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Link } from '../graph/rows.ts'
-import { type ChildIds, isOwnSession, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
+import type { Link, TurnLimits } from '../graph/rows.ts'
+import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
 import { briefingText, snapshot } from './briefing.ts'
 
 /** How a host offers one of its subagents. */
@@ -44,29 +46,29 @@ export type SpawnResult =
  * The one way a child is started (I8): the input is checked, the agent is taken, its use is decided, the briefing made,
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
-export async function spawn(run: NodeRun, delegation: Delegation): Promise<SpawnResult> {
-  const { agent: host, conversation, home, node } = run
+export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promise<SpawnResult> {
+  return after(readInput(delegation), (input) => begin(run, delegation, input))
+}
+
+function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnResult | Promise<SpawnResult> {
+  const { agent: host, home, node } = run
   const { name } = delegation.offer.agent
-  const checking = readInput(delegation)
-  const input = checking instanceof Promise ? await checking : checking
   if (!input.ok) return refuse('invalid_input', name, input.error)
   const taken = takeAgent(delegation.offer)
   if (typeof taken === 'string') return refuse('unavailable', name, taken)
   const denied = refusalOf(run, taken)
   if (denied !== undefined) return refuse('denied', taken.name, denied)
-  if (taken.model === null && home.modelOf(host, conversation) === null) {
+  if (taken.model === null && home.modelOf(host, run) === null) {
     return refuse('unavailable', taken.name, `Neither ${taken.name} nor its host has a model.`)
   }
   const request = requestOf(run, delegation, { agent: taken, input: input.value })
-  const { sessionId } = request
-  if (sessionId === null) home.settleChild(request.ids.conversation, taken)
-  else if (isOwnSession(home.ledger.store.conversation(sessionId), run, taken)) home.settleChild(sessionId, taken)
-  const spawned = await home.ledger.commit({
-    kind: 'spawn',
-    rootId: node.rootId,
-    plan: (draft) => planSpawn(draft, request),
+  home.settleChild(request.ids.turn, taken)
+  const step = { kind: 'spawn', rootId: node.rootId, plan: (draft: Draft) => planSpawn(draft, request) } as const
+  return after(home.ledger.commit(step), (spawned) => {
+    if (!('refused' in spawned)) return spawned
+    home.leaveChild(request.ids.turn)
+    return refuse('unavailable', taken.name, `${spawned.reason}.`)
   })
-  return 'refused' in spawned ? refuse('unavailable', taken.name, `${spawned.reason}.`) : spawned
 }
 
 /** A delegation that became no child. */
@@ -102,8 +104,7 @@ function readInput({ input, offer }: Delegation): ReadInput | Promise<ReadInput>
     if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
     return { ok: false, error: `"${offer.agent.name}" has no input schema: give it a text that is not empty.` }
   }
-  const checked = offer.input.validate(input)
-  return checked instanceof Promise ? checked.then((result) => asJson(result, input)) : asJson(checked, input)
+  return after(offer.input.validate(input), (checked) => asJson(checked, input))
 }
 
 function asJson(checked: Checked, input: unknown): ReadInput {
@@ -127,10 +128,9 @@ function requestOf(
   { offer, mode, ids }: Delegation,
   { agent, input }: { agent: AgentCore; input: Json },
 ): SpawnRequest {
-  const { node, agent: host, conversation, turn, home, work } = run
+  const { node, agent: host, home, work } = run
   const context = offer.briefing === 'none' ? null : snapshot(home.ledger.store, node, input)
-  const above = conversation.ceiling as unknown as readonly Layer[]
-  const ceiling = [...above, delegateLayer(host.name, host.grant, host.budget)]
+  const { ceiling, limits } = frameOf(run, offer, agent)
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
     claim: work.claim,
@@ -144,13 +144,37 @@ function requestOf(
     content: asked?.message ?? (typeof input === 'string' ? input : JSON.stringify(input)),
     briefing: context === null ? null : briefingText(host.name, context),
     delegationContext: context ?? { input_payload: input },
-    ceiling: ceiling as unknown as readonly Json[],
-    limits: childLimits(
-      [agent.budget, offer.budget, home.budget],
-      ceiling.map(({ budget }) => budget),
-      turn.limits.depth,
-    ),
+    ceiling,
+    limits,
     onParentClose: offer.onParentClose,
     sessionId: asked?.session_id ?? null,
   }
+}
+
+/** What binds a child, whatever it is asked: the layers and budgets above it, frozen (I1). */
+interface Frame {
+  readonly above: readonly Json[]
+  readonly depth: number
+  readonly agent: AgentCore
+  readonly budget: Budget | undefined
+  readonly ceiling: readonly Json[]
+  readonly limits: TurnLimits
+}
+
+/** The last frame of an offer: a host mostly delegates again from where it is. */
+const frames: WeakMap<Offer, Frame> = new WeakMap()
+
+function frameOf({ agent: host, conversation, turn, home }: NodeRun, offer: Offer, agent: AgentCore): Frame {
+  const above = conversation.ceiling
+  const { depth } = turn.limits
+  const { budget } = home
+  const last = frames.get(offer)
+  const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
+  if (last !== undefined && isSame) return last
+  const layers = [...(above as unknown as readonly Layer[]), delegateLayer(host.name, host.grant, host.budget)]
+  const budgets = layers.map((layer) => layer.budget)
+  const limits = childLimits([agent.budget, offer.budget, budget], budgets, depth)
+  const frame = { above, depth, agent, budget, ceiling: layers as unknown as readonly Json[], limits }
+  frames.set(offer, frame)
+  return frame
 }

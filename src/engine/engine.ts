@@ -17,7 +17,8 @@ export interface Work {
   lend<T>(wait: Promise<T>): Promise<T>
 }
 
-export type Execute = (node: Node, work: Work) => Promise<void>
+/** Runs a node to its end; at once where nothing has to be waited for. Must not throw. */
+export type Execute = (node: Node, work: Work) => void | Promise<void>
 
 /**
  * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store

@@ -84,9 +84,9 @@ export class LocalEngine implements Engine, Lender {
     return this.state === 'started' && this.lease.isValid ? this.workers : null
   }
 
-  /** After a commit: run what it claimed, stop what it cancelled, remember when to look again. */
+  /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
   committed(draft: Draft): void {
-    for (let at = draft.aborted.length - 1; at >= 0; at--) this.abort(draft, draft.aborted[at] ?? '')
+    for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     for (const node of draft.started) this.run(node)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
@@ -107,13 +107,6 @@ export class LocalEngine implements Engine, Lender {
     this.state = 'started'
     this.unwatch = this.ledger.store.watch(() => this.look())
     this.arm(this.clock.now() + this.options.sweepMs)
-  }
-
-  /** Leaves first. A node that was stopped without its consent holds no worker any more, whatever it still does. */
-  private abort(draft: Draft, nodeId: Id): void {
-    const work = this.running.get(nodeId)
-    work?.stop('cancel')
-    if (work !== undefined && draft.node(nodeId).endedAt !== null) this.forsake(nodeId)
   }
 
   private forsake(nodeId: Id): void {
@@ -140,12 +133,12 @@ export class LocalEngine implements Engine, Lender {
 
   private run(node: Node): void {
     this.reserved--
-    const now = this.clock.now()
-    const work = new RunningNode(node, now, this)
+    const work = new RunningNode(node, node.timeoutMs === null ? 0 : this.clock.now(), this)
     this.running.set(node.id, work)
     if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
     this.options.beforeNode()
-    const ended = this.execute?.(node, work) ?? Promise.resolve()
+    const ended = this.execute?.(node, work)
+    if (!(ended instanceof Promise)) return this.done(node, work)
     ended.then(
       () => this.done(node, work),
       (error: unknown) => this.failed(node, work, error),
@@ -231,6 +224,7 @@ export class LocalEngine implements Engine, Lender {
     for (const [nodeId, work] of this.running) {
       const cause = this.stopCauseOf(nodeId, work, now)
       if (cause !== null) work.stop(cause)
+      // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.forsake(nodeId)
     }
   }

@@ -41,6 +41,7 @@ function recover(draft: Draft, node: Node, reason: string): void {
     to: 'pending',
     reason,
   })
+  draft.dropBlock(node.id)
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
 }
 

@@ -35,6 +35,7 @@ export function planRetry(
     wakeAt: retry.wakeAt,
     attempt: node.attempt + 1,
   })
+  draft.dropBlock(node.id)
   draft.due(retry.wakeAt)
   draft.event(turn, node.id, { type: 'retry', attempt: node.attempt + 1, wakeAt: retry.wakeAt, error: retry.error })
   return true

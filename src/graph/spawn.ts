@@ -88,8 +88,7 @@ export function planDeliver(draft: Draft, linkId: Id): void {
 function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | undefined {
   const { account, limits } = host
   if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
-  const conversation = draft.conversation(host.conversationId)
-  const depth = conversation.depth + 1
+  const depth = draft.conversation(host.conversationId).depth + 1
   if (depth > limits.depth) {
     return {
       refused: 'depth',
@@ -102,22 +101,16 @@ function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | und
       reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
     }
   }
-  if (
-    request.sessionId !== null &&
-    !isOwnSession(draft.findConversation(request.sessionId), { conversation }, request.agent)
-  ) {
+  if (request.sessionId !== null && !isOwnSession(draft, host, request)) {
     return { refused: 'session', reason: `there is no session ${request.sessionId}. Leave session_id out to start one` }
   }
   return undefined
 }
 
 /** I9: a session of another host, agent or nobody are all the same answer. */
-export function isOwnSession(
-  session: Conversation | undefined,
-  host: { readonly conversation: Pick<Conversation, 'id'> },
-  agent: { readonly name: string },
-): boolean {
-  return session?.parentConversationId === host.conversation.id && session.agent.name === agent.name
+function isOwnSession(draft: Draft, host: Turn, request: SpawnRequest): boolean {
+  const session = draft.findConversation(request.sessionId ?? '')
+  return session?.parentConversationId === host.conversationId && session.agent.name === request.agent.name
 }
 
 /** A repeated delegation must be the one it was: its child may not answer another question. */

@@ -41,9 +41,13 @@ export class Toolkit {
     return this.schemas.filter(({ name }) => this.isAllowed(name, layers))
   }
 
-  /** What the model is shown: allowed tools, and `read_result` only where a result was cut. */
-  offer(layers: readonly Layer[], context: readonly Node[]): readonly ToolSchema[] {
-    const shown = this.allowed(layers)
+  /**
+   * What the model is shown: allowed tools, those that start a child only where one may be started, and `read_result`
+   * only where a result was cut.
+   */
+  offer(layers: readonly Layer[], context: readonly Node[], mayDelegate: boolean): readonly ToolSchema[] {
+    const allowed = this.allowed(layers)
+    const shown = mayDelegate ? allowed : allowed.filter(({ name }) => this.entries.get(name)?.delegates === false)
     const cut = context.some((node) => node.output.bodyRef !== undefined)
     const reader = cut ? this.entries.get(READ_RESULT) : undefined
     return reader === undefined ? shown : [...shown, reader.schema]

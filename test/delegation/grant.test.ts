@@ -290,6 +290,26 @@ describe('a call that must be asked for', () => {
   })
 })
 
+test('a delegation that must be asked for starts its child when it is allowed, and not before', async () => {
+  const childModel = scriptedModel(['ok'])
+  const expert = agent({ name: 'expert', instructions: '', model: childModel, input: Input })
+  const model = scriptedModel([{ calls: [{ name: 'ask', input: { n: 1 } }] }, 'done'])
+  const runtime = openRuntime()
+  const run = runtime.run(
+    agent({ name: 'host', instructions: '', model, subagents: { ask: expert }, grant: { ask: ['agent:expert'] } }),
+    'go',
+  )
+  for await (const event of run) {
+    if (event.type !== 'approval-request') continue
+    expect(event).toMatchObject({ call: { name: 'ask', input: { n: 1 } }, reason: 'host asks for agent:expert' })
+    expect(childModel.requests).toHaveLength(0)
+    await runtime.answer(event.nodeId ?? '', { allow: true })
+  }
+
+  expect(await run.result).toMatchObject({ status: 'completed', children: 1 })
+  expect(resultIn(model.requests[1])).toBe('ok')
+})
+
 test('a rule that is mistyped is refused where it is written', () => {
   const wrong = { use: ['tols:search'] }
 

@@ -208,8 +208,9 @@ describe('code inside a tool', () => {
       entered.open()
       return { text: 'late', delayMs: 5_000 }
     })
+    const forgotten: unknown[] = []
     const host = hostWith(async () => {
-      expertWith(model as never).generate({ topic: 'QUIC' })
+      forgotten.push(expertWith(model as never).generate({ topic: 'QUIC' }))
       await entered.opened
       return 'forgot'
     })

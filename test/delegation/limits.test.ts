@@ -2,18 +2,19 @@ import { type AnyAgent, agent, type Budget } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = { name: 'ask', input: { n: 1 } }
 
-/** `levels` agents below one another, each of which passes its result on. */
-function tower(levels: number, budget: Budget = {}): AnyAgent {
+/** `levels` agents below one another, each of which asks the next, offered or not, and passes its result on. */
+function tower(levels: number, budget: Budget = {}, offered: string[] = []): AnyAgent {
   let below: AnyAgent | undefined
   for (let level = levels; level >= 0; level--) {
     const model = scriptedModel((request) => {
       const [result] = resultsIn(request)
-      return result === undefined && request.tools.length > 0 ? { calls: [ask] } : `${level}<${String(result?.content)}`
+      if (result === undefined) offered.push(`${level}: ${toolNamesIn(request).join()}`)
+      return result === undefined && level < levels ? { calls: [ask] } : `${level}<${String(result?.content)}`
     })
     below = agent({
       name: `level${level}`,
@@ -47,6 +48,14 @@ describe('agentscope 8.8/110: the limit of depth', () => {
     const outcome = await openRuntime().run(tower(5, { depth }), 'go' as never).result
 
     expect(outcome.text).toBe(text)
+  })
+
+  test('is where subagents are no longer offered, and tools still are', async () => {
+    const offered: string[] = []
+
+    await openRuntime().run(tower(5, { depth: 2 }, offered), 'go' as never).result
+
+    expect(offered).toEqual(['0: ask', '1: ask', '2: '])
   })
 
   test('holds for the whole tree: a child cannot raise it, and the runtime’s is the most', async () => {

@@ -53,6 +53,30 @@ describe.each(stores)('cybros A64: a spawn that is repeated, on %s', (_, create)
     expect(eventsOfType(graph.store, rootId, 'late-result')).toHaveLength(1)
   })
 
+  test('under a claim that another has taken over makes nothing, and tells it', async () => {
+    const claim = await graph.claim(task)
+    await lose()
+    const heir = new Graph(rows.open(), { engineId: 'engine-2' })
+    await heir.claim(task)
+
+    expect(await spawn(claim)).toEqual({ lost: true })
+    expect(await graph.end(claim, { state: 'finished', output: { content: 'stale' } })).toBe(false)
+
+    expect(graph.node(task)).toMatchObject({ state: 'running', engineId: 'engine-2', epoch: 3, output: {} })
+    expect(graph.store.linksOf(turnId)).toEqual([])
+    expect(eventsOfType(graph.store, rootId, 'late-result')).toHaveLength(2)
+  })
+
+  test('under its own older claim makes nothing either', async () => {
+    const claim = await graph.claim(task)
+    await lose()
+    await graph.claim(task)
+
+    expect(await spawn(claim)).toEqual({ lost: true })
+
+    expect(graph.node(task)).toMatchObject({ state: 'running', epoch: 3 })
+  })
+
   test('waits again for a child that still works', async () => {
     const first = linkOf(await spawn(await graph.claim(task)))
     expect(graph.node(task)).toMatchObject({ state: 'waiting', engineId: null, wait: { refs: [first.id] } })

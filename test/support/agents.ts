@@ -1,6 +1,6 @@
 import { agent, type ConversationHandle, type Runtime, type Store, type ToolDefinition, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
-import { afterEach, beforeEach } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { type Process, type ProcessOptions, startProcess } from './process.ts'
 import type { Rows } from './stores.ts'
 
@@ -55,8 +55,10 @@ export function useWorld(create: () => Rows): World {
     store = undefined
   })
   afterEach(async () => {
-    for (const { runtime, killed } of started.splice(0)) if (!killed) await runtime.close()
+    const ended = started.splice(0)
+    for (const { runtime, killed } of ended) if (!killed) await runtime.close()
     await rows.drop()
+    expect(ended.flatMap(({ errors }) => errors)).toEqual([])
   })
   return {
     get rows() {

@@ -8,6 +8,8 @@ export interface Process {
   readonly runtime: Runtime
   readonly store: Store
   readonly killed: boolean
+  /** What it reported while it lived. */
+  readonly errors: readonly string[]
   /** Nothing it writes arrives any more, and its engine row proves that it is gone: what `kill -9` leaves behind. */
   kill(): Promise<void>
   /** Nothing it writes arrives until `thaw`: the process is stopped, or its machine sleeps. */
@@ -26,20 +28,32 @@ export function startProcess(rows: Rows, { store: wrap = (store) => store, ...op
   const engines = new Set<string>()
   let gate: Gate | undefined
   let killed = false
+  const errors: string[] = []
+  const logger = {
+    debug: () => undefined,
+    info: () => undefined,
+    warn: () => undefined,
+    error: (message: string) => {
+      if (!killed) errors.push(message)
+    },
+  }
   const store: Store = {
     ...inner,
     commit: (commit) => {
       for (const { id } of commit.engines) engines.add(id)
       return gate === undefined ? inner.commit(commit) : gate.opened.then(() => inner.commit(commit))
     },
+    // What is dead does not even look any more: it wants to renew its lease for ever.
+    engine: (id) => (killed ? undefined : inner.engine(id)),
     watch: (changed) =>
       inner.watch(() => {
         if (!killed) changed()
       }),
   }
   return {
-    runtime: createRuntime({ ...options, engine: { ...QUICK, ...options.engine }, store }),
+    runtime: createRuntime({ logger, ...options, engine: { ...QUICK, ...options.engine }, store }),
     store,
+    errors,
     get killed() {
       return killed
     },

@@ -15,6 +15,7 @@ export interface Rows {
 
 export const stores: readonly (readonly [name: string, create: () => Rows])[] = [
   ['memory', memoryRows],
+  ['memory that answers later', laterRows],
   ['sqlite', sqliteRows],
 ]
 
@@ -48,6 +49,24 @@ export function memoryRows(): Rows {
       }
     },
     drop: () => store.close(),
+  }
+}
+
+/** Commits arrive some time after they were made: what they were made of may have changed. */
+function laterRows(): Rows {
+  const rows = memoryRows()
+  return {
+    ...rows,
+    open: () => {
+      const store = rows.open()
+      return {
+        ...store,
+        commit: async (commit) => {
+          await new Promise((resolve) => setImmediate(resolve))
+          await store.commit(commit)
+        },
+      }
+    },
   }
 }
 

@@ -73,9 +73,9 @@ export function call(name: string, input: { readonly [key: string]: string } = {
   return { name, input }
 }
 
-/** The rounds of the n-th oldest conversation; none when it is not there yet. */
-export function roundsOf(store: Store, at: number): readonly Turn[] {
-  const root = store.roots({ limit: 100 }).at(-1 - at)
+/** The rounds of the conversation with this title; none when it is not there yet. */
+export function roundsOf(store: Store, title: string): readonly Turn[] {
+  const root = store.roots({ limit: 100 }).find((conversation) => conversation.title === title)
   return root === undefined ? [] : store.turnsOf(root.id, { limit: 100 })
 }
 

@@ -39,22 +39,20 @@ await crashWorker({
     kinds: { stubborn: { execute: () => sleep(250, 'too late') } },
   },
   drive: async ({ runtime, store }) => {
-    if (roundsOf(store, 0).length === 0) await recorded(runtime.run(late, 'Go.'))
-    if (roundsOf(store, 1).length === 0) await recorded(runtime.run(boss, 'Go.'))
-    const [tree] = roundsOf(store, 1)
-    if (tree === undefined) return
-    await until(() => isAtWork(store, tree.id) || undefined)
-    await runtime.cancel(tree.id, 'Enough.')
-    if (roundsOf(store, 2).length === 0) await recorded(runtime.run(speaker, 'Hello.'))
-    const [greeting] = roundsOf(store, 2)
-    if (greeting === undefined) return
-    await runtime.attach(greeting.id).result
-    if (roundsOf(store, 2).length === 1) {
-      const talk = await runtime.conversation(greeting.conversationId)
+    if (roundsOf(store, 'late').length === 0) await recorded(runtime.run(late, 'Go.', { title: 'late' }))
+    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+    for (const { id } of roundsOf(store, 'boss')) {
+      await until(() => isAtWork(store, id) || undefined)
+      await runtime.cancel(id, 'Enough.')
+    }
+    if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
+    for (const { id } of roundsOf(store, 'talk').slice(0, 1)) await runtime.attach(id).result
+    if (roundsOf(store, 'talk').length === 1) {
+      const talk = await runtime.conversation(roundsOf(store, 'talk')[0]?.conversationId ?? '')
       await talk.mutate((graph) => graph.createNode({ kind: 'stubborn', effect: 'pure' }))
     }
-    for (const { id } of roundsOf(store, 2)) await runtime.cancel(id)
-    const all = [0, 1, 2].flatMap((at) => roundsOf(store, at))
+    for (const { id } of roundsOf(store, 'talk')) await runtime.cancel(id)
+    const all = ['late', 'boss', 'talk'].flatMap((title) => roundsOf(store, title))
     await Promise.all(all.map(({ id }) => runtime.attach(id).result))
   },
 })

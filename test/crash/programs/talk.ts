@@ -32,9 +32,9 @@ await crashWorker({
     kinds: { check: { execute: () => 'checked' } },
   },
   drive: async ({ runtime, store }) => {
-    const rounds = () => roundsOf(store, 0)
+    const rounds = () => roundsOf(store, 'talk')
     const allEnd = () => Promise.all(rounds().map(({ id }) => runtime.attach(id).result))
-    if (rounds().length === 0) await recorded(runtime.run(first, 'One.'))
+    if (rounds().length === 0) await recorded(runtime.run(first, 'One.', { title: 'talk' }))
     const conversationId = rounds()[0]?.conversationId ?? ''
     if (rounds().length === 1) await recorded(runtime.run(first, 'Two.', { conversationId }))
     await allEnd()

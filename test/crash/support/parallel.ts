@@ -1,11 +1,18 @@
 import { availableParallelism } from 'node:os'
 
-/** Runs `work` on every item, two at a time per processor as much of it is waiting, and gives the results in order. */
-export async function inParallel<T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> {
+/**
+ * Runs `work` on every item, two at a time per processor as much of it is waiting, and gives the results in order. The
+ * next item is asked for when there is room for it.
+ */
+export async function inParallel<T, R>(items: Iterable<T>, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
-  const waiting = items.entries()
+  const waiting = items[Symbol.iterator]()
+  let next = 0
   const lane = async (): Promise<void> => {
-    for (const [at, item] of waiting) results[at] = await work(item)
+    for (let item = waiting.next(); item.done !== true; item = waiting.next()) {
+      const at = next++
+      results[at] = await work(item.value)
+    }
   }
   await Promise.all(Array.from({ length: 2 * availableParallelism() }, lane))
   return results

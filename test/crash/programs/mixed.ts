@@ -1,0 +1,38 @@
+import { agent } from 'legate'
+import { crashWorker } from 'legate/testing'
+import { asker, driveLead, lead } from './lead.ts'
+import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
+
+/** What goes on at the same time in an ordinary process: a tree with an approval, a talk that streams, a run that is stopped. */
+const chunks = Array.from({ length: 20 }, (_, at) => `word ${at} `)
+
+const speaker = agent({ name: 'speaker', instructions: 'Speak.', model: slowed(steppingModel({ chunks }), 4) })
+
+const hand = agent({
+  name: 'hand',
+  instructions: 'Work.',
+  tools: { look: counted('look', 'pure', { lastsMs: 60_000 }), pay: counted('pay', 'effectful', { lastsMs: 10 }) },
+  model: steppingModel({ calls: [call('look'), call('pay')] }),
+})
+
+const boss = agent({
+  name: 'boss',
+  instructions: 'Delegate.',
+  budget: { wallMs: 100 },
+  subagents: [hand],
+  model: steppingModel({ calls: [call('call_hand', { message: 'a' }), call('call_hand', { message: 'b' })] }),
+})
+
+await crashWorker({
+  options: { agents: [lead, asker, speaker, boss], engine: QUICK },
+  drive: async (worker) => {
+    const { runtime, store } = worker
+    if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
+    const conversationId = roundsOf(store, 'talk')[0]?.conversationId ?? ''
+    if (roundsOf(store, 'talk').length === 1) await recorded(runtime.run(speaker, 'Again.', { conversationId }))
+    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+    await driveLead(worker)
+    const others = [...roundsOf(store, 'talk'), ...roundsOf(store, 'boss')]
+    await Promise.all(others.map(({ id }) => runtime.attach(id).result))
+  },
+})
