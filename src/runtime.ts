@@ -142,10 +142,10 @@ export class Runtime {
     if (current?.runtime === this) return this.runInside<Out>(current.start(agent, input), options)
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
-    const { conversationId = fresh, abortSignal } = options
+    const { conversationId = fresh, abortSignal, owner = null, title = null } = options
     const isKnown = options.conversationId !== undefined
     const started =
-      attempt(() => this.say(agent, input, { ...options, runId, conversationId, isKnown, nodeIds })) ?? undefined
+      attempt(() => this.say(agent, input, { runId, conversationId, isKnown, nodeIds, owner, title })) ?? undefined
     return this.handle<Out>({ runId, conversationId, started, abortSignal })
   }
 
@@ -223,7 +223,7 @@ export class Runtime {
   }
 
   private record(agent: AgentCore, value: Json, options: SayOptions): void | Promise<void> {
-    const { conversationId, runId, owner = null, title = null } = options
+    const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
     if (known === undefined && options.isKnown) {
       throw new NotFoundError('not_found', `There is no conversation ${conversationId} in this store.`)
@@ -347,7 +347,9 @@ function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
   }
 }
 
-interface SayOptions extends StartOptions {
+interface SayOptions {
+  readonly owner: string | null
+  readonly title: string | null
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]

@@ -39,7 +39,7 @@ export class LiveNode {
       last.text += body.text
       return
     }
-    this.said.push({ ...body })
+    this.said.push(body.type === 'text-delta' ? { type: 'text-delta', text: body.text } : { ...body })
   }
 
   /** Text comes by the thousand: its event is written out. */

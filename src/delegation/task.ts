@@ -51,7 +51,7 @@ function fallBack(run: NodeRun, entry: SubagentEntry, spawned: SpawnResult): voi
     childConversationId: '',
   }
   const { content, metadata } = fold(facts, withWords(spawned.refused, {}))
-  return commitEnd(run, { state: 'finished', output: { content, isError: true }, metadata, body: null })
+  return commitEnd(run, { state: 'finished', output: { content, isError: true, metadata }, body: null })
 }
 
 function commitEnd({ node, work, home }: NodeRun, end: ToolEnd): void | Promise<void> {

@@ -121,13 +121,12 @@ function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   })
 }
 
+/** Few shapes of output keep the rows alike. */
 function outputOf(answer: Answer): NodeOutput {
-  return {
-    content: answer.content,
-    ...(answer.calls.length > 0 ? { calls: answer.calls } : {}),
-    ...(answer.reasoning === '' ? {} : { reasoning: answer.reasoning }),
-    ...(answer.droppedCalls > 0 ? { droppedCalls: answer.droppedCalls } : {}),
-  }
+  const { content, calls, reasoning, droppedCalls } = answer
+  const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
+  if (reasoning === '' && droppedCalls === 0) return output
+  return { ...output, ...(reasoning === '' ? {} : { reasoning }), ...(droppedCalls > 0 ? { droppedCalls } : {}) }
 }
 
 function addTask(

@@ -49,7 +49,12 @@ function summaryOf({
     run_id: runId,
     conversation_id: conversationId,
     error: error === null ? null : { code: error.code, message: error.message },
-    usage: { ...usage },
+    usage: {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cacheReadTokens,
+      cacheWriteTokens: usage.cacheWriteTokens,
+    },
     duration_ms: durationMs,
     turns: modelCalls,
     retryable,

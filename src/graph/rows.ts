@@ -186,7 +186,9 @@ export interface NodeOutput {
   readonly bodyRef?: string
   readonly bytes?: number
   readonly isError?: boolean
-  /** task of a delegation (the seed's contract) */
+  /** task of a delegation: what code can read of the result beside its words (the reserved set of a fold) */
+  readonly metadata?: { readonly [key: string]: Json }
+  /** task of a delegation: its child; the node's own metadata has the same */
   readonly subagent?: { readonly child_conversation_id: Id; readonly child_graph_id: Id }
   /** Calls the model made beyond the limit; they are not in `calls`. */
   readonly droppedCalls?: number

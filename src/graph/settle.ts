@@ -130,6 +130,6 @@ function answerTask(draft: Draft, link: Link): void {
   const task = draft.node(link.taskId)
   if (task.state === 'waiting') {
     draft.changeLink(link, { deliveredTo: task.id })
-    endNode(draft, task, { state: 'finished', ...foldInto(draft, task, link) })
-  } else if (task.state === 'stopped') draft.changeNode(task, foldInto(draft, task, link))
+    endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
+  } else if (task.state === 'stopped') draft.changeNode(task, { output: foldInto(draft, task, link) })
 }

@@ -208,7 +208,7 @@ function park(draft: Draft, task: Node, link: Link): void {
     state: 'waiting',
     engineId: null,
     wait: { on: 'children', refs: [link.id], join: 'all', until: null },
-    metadata: { ...task.metadata, subagent: child },
+    metadata: task.metadata['approvedBy'] === undefined ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
 }
@@ -220,7 +220,7 @@ function attach(draft: Draft, task: Node, link: Link): Link {
     park(draft, task, link)
     return link
   }
-  endNode(draft, task, { state: 'finished', ...foldInto(draft, task, link) })
+  endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
   settle(draft)
   return draft.changeLink(link, { deliveredTo: task.id })
 }

@@ -4,90 +4,48 @@ import type { Connection } from './sqlite-driver.ts'
 export const APPLICATION_ID = 0x4c677465
 
 /**
- * The whole row is the JSON in `data`; the other columns are what queries need. Columns that only some rows of a table
- * need are null in all others, and their indexes leave nulls out.
+ * All rows of all trees are in one table, by id: ids of a tree begin alike, so that what a commit writes lies on few
+ * pages. `slot` is what the row is (c conversation, t turn, n node, l link), or names an edge: `>` and the node it leads
+ * to at its beginning, `<` and the node it comes from at its end, each with the first letter of its type.
+ * `data` is JSON without what the columns say and without fields that have their usual value.
  */
 const first = `
-CREATE TABLE conversations (
-  n INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  root_id TEXT NOT NULL,
-  type TEXT NOT NULL,
-  agent TEXT NOT NULL,
-  version INTEGER NOT NULL,
-  data TEXT NOT NULL
-);
-CREATE INDEX roots ON conversations (n) WHERE id = root_id;
-
-CREATE TABLE turns (
-  n INTEGER PRIMARY KEY,
+CREATE TABLE rows (
   id TEXT NOT NULL,
-  conversation_id TEXT NOT NULL REFERENCES conversations (id),
-  lane_id TEXT NOT NULL,
-  ordinal INTEGER NOT NULL,
+  slot TEXT NOT NULL,
   version INTEGER NOT NULL,
-  queued INTEGER,      -- 1 while queued
-  due INTEGER,         -- the deadline while running
-  stop_at INTEGER,     -- when it was asked to stop, while open
-  open_root INTEGER,   -- 1 while open, in user conversations
+  home TEXT NOT NULL,  -- the conversation; of a conversation: its tree
+  parent TEXT,         -- a turn's lane, a node's turn, a link's host turn; '' for a root conversation
+  ordinal INTEGER,     -- the place in the parent; a root conversation's is the number of its tree
+  queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, e and engine: claimed node
+  due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made
+  mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
+  key TEXT,            -- a node's kind and idempotency key
   data TEXT NOT NULL,
-  UNIQUE (id, conversation_id)
-);
-CREATE INDEX lanes ON turns (lane_id, ordinal);
-CREATE INDEX turns_queued ON turns (lane_id, ordinal) WHERE queued IS NOT NULL;
-CREATE INDEX turns_due ON turns (due) WHERE due IS NOT NULL;
-CREATE INDEX turns_stopping ON turns (stop_at) WHERE stop_at IS NOT NULL;
-CREATE INDEX turns_open_root ON turns (n) WHERE open_root IS NOT NULL;
-
-CREATE TABLE nodes (
-  n INTEGER PRIMARY KEY,
-  id TEXT NOT NULL,
-  conversation_id TEXT NOT NULL,
-  turn_id TEXT NOT NULL,
-  ordinal INTEGER NOT NULL,
-  kind TEXT NOT NULL,
-  key TEXT,            -- kind and idempotency key
-  version INTEGER NOT NULL,
-  is_open INTEGER NOT NULL,
-  ready INTEGER,       -- when it was made, while pending without blockers
-  wake_at INTEGER,     -- while pending
-  engine_id TEXT,      -- while open
-  epoch INTEGER,       -- while running
-  data TEXT NOT NULL,
-  UNIQUE (id, conversation_id),
-  FOREIGN KEY (turn_id, conversation_id) REFERENCES turns (id, conversation_id)
-);
-CREATE INDEX nodes_of_turn ON nodes (turn_id, is_open, ordinal);
-CREATE UNIQUE INDEX nodes_key ON nodes (turn_id, key) WHERE key IS NOT NULL;
-CREATE INDEX nodes_ready ON nodes (ready) WHERE ready IS NOT NULL;
-CREATE INDEX nodes_waking ON nodes (wake_at) WHERE wake_at IS NOT NULL;
-CREATE INDEX nodes_claimed ON nodes (engine_id) WHERE engine_id IS NOT NULL;
-
-CREATE TABLE edges (
-  from_id TEXT NOT NULL,
-  to_id TEXT NOT NULL,
-  type TEXT NOT NULL,
-  conversation_id TEXT NOT NULL,
-  root_id TEXT NOT NULL,
-  PRIMARY KEY (from_id, to_id, type),
-  FOREIGN KEY (from_id, conversation_id) REFERENCES nodes (id, conversation_id),
-  FOREIGN KEY (to_id, conversation_id) REFERENCES nodes (id, conversation_id),
-  CHECK (from_id <> to_id)
+  PRIMARY KEY (id, slot)
 ) WITHOUT ROWID;
-CREATE INDEX edges_to ON edges (to_id);
+CREATE INDEX members ON rows (parent, slot, ordinal) WHERE parent IS NOT NULL;
+CREATE INDEX queues ON rows (queue, due) WHERE queue IS NOT NULL;
+CREATE INDEX marks ON rows (slot, mark) WHERE mark IS NOT NULL;
+CREATE UNIQUE INDEX node_keys ON rows (parent, key) WHERE key IS NOT NULL;
 
-CREATE TABLE links (
-  n INTEGER PRIMARY KEY,
-  id TEXT NOT NULL UNIQUE,
-  host_turn_id TEXT NOT NULL,
-  host_conversation_id TEXT NOT NULL,
-  ordinal INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  is_open INTEGER NOT NULL,
-  data TEXT NOT NULL,
-  FOREIGN KEY (host_turn_id, host_conversation_id) REFERENCES turns (id, conversation_id)
-);
-CREATE INDEX links_of_turn ON links (host_turn_id, is_open, ordinal);
+CREATE TRIGGER edges_stay_inside BEFORE INSERT ON rows WHEN NEW.slot < '?' AND (
+  NOT EXISTS (SELECT 1 FROM rows WHERE id = NEW.id AND slot = 'n' AND home = NEW.home)
+  OR NOT EXISTS (SELECT 1 FROM rows
+    WHERE id = substr(NEW.slot, 2, length(NEW.slot) - 2) AND slot = 'n' AND home = NEW.home))
+BEGIN
+  SELECT RAISE(ABORT, 'an edge must join two nodes of one conversation');
+END;
+
+CREATE VIEW conversations AS SELECT id, version, home AS root_id, data FROM rows WHERE slot = 'c';
+CREATE VIEW turns AS SELECT id, version, home AS conversation_id, parent AS lane_id, ordinal, data
+  FROM rows WHERE slot = 't';
+CREATE VIEW nodes AS SELECT id, version, home AS conversation_id, parent AS turn_id, ordinal,
+  iif(queue > 'e' AND queue < 'f', substr(queue, 2), NULL) AS engine_id, data FROM rows WHERE slot = 'n';
+CREATE VIEW links AS SELECT id, version, home AS host_conversation_id, parent AS host_turn_id, ordinal, data
+  FROM rows WHERE slot = 'l';
+CREATE VIEW edges AS SELECT id AS from_id, substr(slot, 2, length(slot) - 2) AS to_id, substr(slot, -1) AS type,
+  home AS conversation_id FROM rows WHERE slot > '>' AND slot < '?';
 
 CREATE TABLE bodies (hash TEXT NOT NULL UNIQUE, text BLOB NOT NULL);
 
@@ -96,8 +54,9 @@ CREATE TABLE engines (id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, data TE
 CREATE TABLE blocks (node_id TEXT NOT NULL UNIQUE, root_id TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX blocks_of_tree ON blocks (root_id);
 
--- One row per commit of a tree, with its events; \`seq\` is the sequence after it. \`digest\` covers the rows it wrote,
--- \`hash\` the hash before it, the digest and the events.
+-- One row per commit of a tree, with its events; \`n\` is the tree's number times 2^24, plus the commit's number in it;
+-- \`seq\` is the sequence after it. \`digest\` covers the rows it wrote, \`hash\` the hash before it, the digest and the
+-- events.
 CREATE TABLE commits (
   n INTEGER PRIMARY KEY,
   root_id TEXT NOT NULL,
@@ -108,7 +67,6 @@ CREATE TABLE commits (
   digest TEXT NOT NULL,
   hash TEXT NOT NULL
 );
-CREATE INDEX commits_of_tree ON commits (root_id, seq);
 `
 
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */

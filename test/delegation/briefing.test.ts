@@ -87,7 +87,7 @@ describe('agentscope 8.3: the briefing', () => {
       safety_flags: {},
       input_preview: '{"topic":"QUIC"}',
     })
-    expect(taskOf(runtime, run).metadata['delegation_context']).toEqual(snapshot)
+    expect(taskOf(runtime, run).output.metadata?.['delegation_context']).toEqual(snapshot)
     expect(String(childModel.requests[0]?.messages[1]?.content)).toContain('"host"')
   })
 
@@ -156,7 +156,7 @@ describe('agentscope 8.3: the briefing', () => {
     )
 
     expect(rolesIn(childModel.requests[0])).toEqual(['system', 'user'])
-    expect(taskOf(runtime, run).metadata['delegation_context']).toEqual({ input_payload: { topic: 'QUIC' } })
+    expect(taskOf(runtime, run).output.metadata?.['delegation_context']).toEqual({ input_payload: { topic: 'QUIC' } })
   })
 
   test('is none by the message contract unless the host asks for one', async () => {

@@ -107,7 +107,7 @@ describe('I7: usage', () => {
     expect(outcome.usage).toMatchObject({ inputTokens: 2 * 100 + 2 * (2 * 10 + 2 * 1), outputTokens: 2 + 4 + 4 })
     expect(outcome).toMatchObject({ modelCalls: 2, toolCalls: 2, children: 2 })
     for (const task of tasksOf(runtime, run)) {
-      expect(task.metadata['outcome']).toMatchObject({ usage: { inputTokens: 22, outputTokens: 4 }, turns: 2 })
+      expect(task.output.metadata?.['outcome']).toMatchObject({ usage: { inputTokens: 22, outputTokens: 4 }, turns: 2 })
     }
     const spent = only(await eventsOf(run), 'usage').map(({ usage: { inputTokens } }) => inputTokens)
     expect(spent.reduce((sum, tokens) => sum + tokens)).toBe(outcome.usage.inputTokens)

@@ -178,7 +178,7 @@ describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by th
       expect(outcome).toMatchObject({ status: 'completed', text: 'The host went on.' })
       const session = task.output.subagent?.child_conversation_id ?? ''
       expect(said).toBe(row[contract].replace('SESSION', session))
-      expect(task.metadata).toMatchObject({
+      expect(task.output.metadata).toMatchObject({
         subagent: 'expert',
         supervisor: 'host',
         delegation_context: { input_payload: contract === 'typed' ? { topic: 'QUIC' } : { message: 'QUIC' } },
@@ -189,8 +189,8 @@ describe.each(['typed', 'message'] as const)('agentscope 8.2/23-30, 36-40: by th
           turns: expect.any(Number),
         },
       })
-      expect(task.metadata['unavailable']).toBe(row.unavailable ? true : undefined)
-      expect(typeof task.metadata['error']).toBe(row.unavailable ? 'string' : 'undefined')
+      expect(task.output.metadata?.['unavailable']).toBe(row.unavailable ? true : undefined)
+      expect(typeof task.output.metadata?.['error']).toBe(row.unavailable ? 'string' : 'undefined')
       expect(task.state).toBe('finished')
       expect(task.output.isError ?? false).toBe(row.status !== 'completed')
       expect(runtime.store.linksOf(run.id)).toHaveLength(row.spawned ? asks : asks - 1)
@@ -234,7 +234,7 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
     expect(resultIn(model.requests[1])).toBe(
       'Subagent input validation failed. Details: topic: must be a text\ndepth: must be a number',
     )
-    expect(taskOf(runtime, run).metadata).toMatchObject({
+    expect(taskOf(runtime, run).output.metadata).toMatchObject({
       subagent: 'expert',
       supervisor: 'host',
       unavailable: true,
@@ -265,7 +265,10 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
 
       expect(await run.result).toMatchObject({ status: 'completed', children: 0 })
       expect(resultIn(model.requests[1])).toBe('Error: Message is required')
-      expect(taskOf(runtime, run).metadata).toMatchObject({ unavailable: true, outcome: { status: 'invalid_input' } })
+      expect(taskOf(runtime, run).output.metadata).toMatchObject({
+        unavailable: true,
+        outcome: { status: 'invalid_input' },
+      })
       expect(childModel.requests).toHaveLength(0)
     },
   )
@@ -284,7 +287,7 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
 
       expect((await run.result).status).toBe('completed')
       expect(resultIn(model.requests[1])).toMatch(words)
-      expect(taskOf(runtime, run).metadata).toMatchObject({
+      expect(taskOf(runtime, run).output.metadata).toMatchObject({
         subagent: 'expert',
         supervisor: 'host',
         unavailable: true,
@@ -329,7 +332,7 @@ test('agentscope 8.2/39: the result carries usage, duration, turns and the value
   const task = taskOf(runtime, run)
   const [link] = runtime.store.linksOf(run.id)
   expect(task.output.value).toEqual({ n: 1 })
-  expect(task.metadata['outcome']).toMatchObject({
+  expect(task.output.metadata?.['outcome']).toMatchObject({
     status: 'completed',
     run_id: link?.id,
     conversation_id: link?.childConversationId,
