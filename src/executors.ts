@@ -42,6 +42,7 @@ export class Executors implements Home {
   readonly logger: Logger
   readonly budget: Budget | undefined
   readonly runtime: object
+  lastCall: unknown
   private readonly parts: ExecutorParts
   private readonly toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
   private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()

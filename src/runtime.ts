@@ -83,6 +83,8 @@ export class Runtime {
   private readonly blocks: BlockWriter
   private readonly report: (error: unknown) => void
   private isStarted = false
+  /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
+  protected last: unknown
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 
@@ -274,6 +276,7 @@ export class Runtime {
       cancel,
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
+    this.last = run
     return run
   }
 
@@ -298,6 +301,7 @@ export class Runtime {
       cancel: (reason) => this.cancel(child.runId, reason),
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
+    this.last = run
     return run
   }
 

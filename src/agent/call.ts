@@ -22,7 +22,9 @@ export class CallFailed extends Error {
 /** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
 export function call(run: NodeRun, model: Model, request: ModelRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    new Heard(run, model, { resolve, reject }).listen(request)
+    const heard = new Heard(run, model, { resolve, reject })
+    run.home.lastCall = heard
+    heard.listen(request)
   })
 }
 

@@ -31,6 +31,8 @@ export interface Home {
   /** The runtime's budget, over every run. */
   readonly budget: Budget | undefined
   readonly runtime: object
+  /** Keeps the shape of a model call known while none is made: see Ledger. */
+  lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
   /** Says which agent object runs a child in this process, before the child can start. */

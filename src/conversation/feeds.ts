@@ -11,6 +11,8 @@ export class Feeds {
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
   private readonly live: Map<Id, LiveNode> = new Map()
+  /** Keeps the shape of streaming nodes known while none streams: see Ledger. */
+  protected last: unknown
 
   /** Called when a node begins to stream. */
   onLive: () => void = () => undefined
@@ -64,6 +66,7 @@ export class Feeds {
     const live = new LiveNode(node, conversation.path, parentId)
     if (this.trees.size > 0) live.tree = this.trees.get(node.rootId)?.feed ?? null
     this.live.set(node.id, live)
+    this.last = live
     this.onLive()
     return live
   }

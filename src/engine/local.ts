@@ -31,6 +31,8 @@ export class LocalEngine implements Engine, Lender {
   private readonly clock: Clock
   private readonly options: LocalEngineOptions
   private readonly running: Map<Id, RunningNode> = new Map()
+  /** Keeps the shape of running nodes known while none runs: see Ledger. */
+  protected last: unknown
   /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
   private readonly forsaken: Set<RunningNode> = new Set()
   private readonly lease: Lease
@@ -135,6 +137,7 @@ export class LocalEngine implements Engine, Lender {
     this.reserved--
     const work = new RunningNode(node, node.timeoutMs === null ? 0 : this.clock.now(), this)
     this.running.set(node.id, work)
+    this.last = work
     if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
     this.options.beforeNode()
     const ended = this.execute?.(node, work)

@@ -221,6 +221,18 @@ export class Draft {
     return changed
   }
 
+  /**
+   * The commit holds only for the turn as it is: it is refused when another has changed it meanwhile. For a decision on
+   * rows that this draft reads and others may write, such as whether all nodes have ended.
+   */
+  watchTurn(row: Turn): void {
+    this.changeTurn(row, {})
+  }
+
+  watchNode(row: Node): void {
+    this.changeNode(row, {})
+  }
+
   /** Says that something must be looked at again at this moment. */
   due(at: number): void {
     if (at < this.dueAt) this.dueAt = at

@@ -121,6 +121,7 @@ export class Mutation {
       if (source.turnId !== target.turnId) {
         throw new ConflictError('conflict', `${target.id} is in another turn: it cannot wait for ${source.id}.`)
       }
+      this.draft.watchNode(source)
       this.draft.changeNode(target, { blockers: target.blockers + 1 })
       return
     }

@@ -34,7 +34,9 @@ function recover(draft: Draft, node: Node, reason: string): void {
     cancelCalled(draft, node)
     return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
   }
-  draft.event(draft.turn(node.turnId), node.id, {
+  const turn = draft.turn(node.turnId)
+  draft.watchTurn(turn)
+  draft.event(turn, node.id, {
     type: 'node-state',
     kind: node.kind,
     from: 'running',

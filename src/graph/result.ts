@@ -28,6 +28,7 @@ export function planRetry(
     settle(draft)
     return true
   }
+  draft.watchTurn(turn)
   draft.changeNode(node, {
     state: 'pending',
     engineId: null,

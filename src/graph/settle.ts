@@ -16,7 +16,11 @@ import { startTurn } from './start-turn.ts'
 export function settle(draft: Draft): void {
   for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
     const turn = draft.turn(turnId)
-    if (!isOver(draft, turn)) continue
+    if (turn.state === 'ended') continue
+    if (!isOver(draft, turn)) {
+      draft.watchTurn(turn)
+      continue
+    }
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue
     endTurn(draft, turn, nodes)
@@ -41,7 +45,6 @@ export function releaseChildren(draft: Draft, hostTurnId: Id): void {
 }
 
 function isOver(draft: Draft, turn: Turn): boolean {
-  if (turn.state === 'ended') return false
   if (draft.openNodes(turn.id).length > 0) return false
   return !draft.openLinks(turn.id).some((link) => link.onParentClose === 'cancel')
 }

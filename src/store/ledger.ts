@@ -32,6 +32,11 @@ export class Ledger {
   readonly clock: Clock
   readonly kinds: Kinds
   private readonly listener: Listener
+  /**
+   * The last attempt, for nobody to read: V8 throws away the code it made for objects of a class when a full collection
+   * finds none of them alive, and drafts live for microseconds.
+   */
+  protected last: unknown
 
   constructor(options: { store: Store; clock: Clock; kinds: Kinds; listener: Listener }) {
     this.store = options.store
@@ -82,6 +87,7 @@ export class Ledger {
   }
 
   private finish<T>(attempt: Attempt<T>): T {
+    this.last = attempt
     if (attempt.commit !== null) this.listener.committed(attempt.commit, attempt.draft)
     return attempt.result as T
   }

@@ -16,6 +16,7 @@ import {
 /** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */
 export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
   const check = new Check(tables, commit)
+  tables.last = check
   check.all()
   for (const row of commit.conversations) putConversation(tables, row)
   for (const row of commit.turns) putTurn(tables, row)

@@ -114,6 +114,8 @@ export interface Tables {
   readonly engines: Map<Id, EngineRow>
   readonly blocks: Map<Id, LiveBlock>
   treeCount: number
+  /** Keeps the shape of a check known while none is made: see Ledger. */
+  last: unknown
 }
 
 export function emptyTables(): Tables {
@@ -131,6 +133,7 @@ export function emptyTables(): Tables {
     engines: new Map(),
     blocks: new Map(),
     treeCount: 0,
+    last: undefined,
   }
 }
 

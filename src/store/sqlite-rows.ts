@@ -10,23 +10,13 @@ export const COLUMNS = 'id, slot, version, home, parent, ordinal, queue, due, ma
 /** What a row is made of again. */
 export const PARTS = 'id, version, home, parent, ordinal, data'
 
-export function conversationColumns(row: Conversation, treeNumber: number | null): SqlValue[] {
+/** Where a new root conversation gets the number of its tree. */
+export const TREE_NUMBER = 5
+
+export function conversationColumns(row: Conversation): SqlValue[] {
   const { id, version, rootId } = row
-  const isRoot = id === rootId
-  const parent = isRoot ? '' : null
-  return [
-    id,
-    'c',
-    version,
-    rootId,
-    parent,
-    isRoot ? treeNumber : null,
-    null,
-    null,
-    null,
-    null,
-    packed(row, CONVERSATION),
-  ]
+  const parent = id === rootId ? '' : null
+  return [id, 'c', version, rootId, parent, null, null, null, null, null, packed(row, CONVERSATION)]
 }
 
 export function turnColumns(row: Turn): SqlValue[] {
@@ -127,6 +117,7 @@ export function edgeEnd(slot: string): { readonly other: string; readonly type: 
 const EDGE_TYPES: { readonly [letter: string]: EdgeType } = { s: 'sequence', d: 'dependency', b: 'branch' }
 
 const NONE: readonly never[] = []
+const EMPTY = {}
 
 type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
@@ -156,14 +147,15 @@ function packed<Row>(row: Row, { fields, usual, follows }: Packing<Row>): string
   return JSON.stringify(data)
 }
 
-/** Usual values are plain, empty, or no usage. */
+/** Usual values are plain, an empty list, EMPTY or NO_USAGE. */
 function isSame(value: unknown, usual: unknown): boolean {
   if (value === usual) return true
   if (typeof usual !== 'object' || usual === null || typeof value !== 'object' || value === null) return false
+  if (Array.isArray(usual)) return usual.length === 0 && Array.isArray(value) && value.length === 0
   if (usual === NO_USAGE) return isNoUsage(value as Usage)
-  if (Array.isArray(value)) return value.length === 0 && Array.isArray(usual)
+  if (usual !== EMPTY || Array.isArray(value)) return false
   for (const _ in value) return false
-  return !Array.isArray(usual)
+  return true
 }
 
 function isNoUsage({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, ...rest }: Usage): boolean {
@@ -184,13 +176,13 @@ const CONVERSATION: Packing<Conversation> = packing<Conversation>(
     type: 'user',
     depth: 0,
     agent: { name: '', hash: '' },
-    path: NONE,
+    path: [''],
     parentConversationId: null,
     parentTurnId: null,
     parentTaskId: null,
     owner: null,
     title: null,
-    metadata: {},
+    metadata: EMPTY,
     ceiling: NONE,
     groups: null,
     activeTurnId: null,
@@ -238,10 +230,10 @@ const NODE: Packing<Node> = packing<Node>(
     kind: '',
     purpose: null,
     state: 'finished',
-    input: {},
-    output: {},
+    input: EMPTY,
+    output: EMPTY,
     preview: '',
-    metadata: {},
+    metadata: EMPTY,
     failure: null,
     versionSet: '',
     attempt: 1,
@@ -262,9 +254,9 @@ const NODE: Packing<Node> = packing<Node>(
   },
   ['id', 'version', 'conversationId', 'turnId', 'ordinal'],
   (row, field) =>
-    (field === 'rootId' || field === 'laneId'
+    field === 'rootId' || field === 'laneId'
       ? row[field] === row.conversationId
-      : field === 'versionSet' && row.versionSet === row.id),
+      : field === 'versionSet' && row.versionSet === row.id,
 )
 
 const LINK: Packing<Link> = packing<Link>(

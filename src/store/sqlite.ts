@@ -2,10 +2,11 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
-import { cacheCommit, clearCache, emptyCache, type RowCache } from './row-cache.ts'
+import { RowCache } from './row-cache.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './sqlite-commit.ts'
 import { type Connection, RESULT, resultCode } from './sqlite-driver.ts'
 import { busyMessage, storeError } from './sqlite-error.ts'
+import { type SqliteGraph, sqliteGraph } from './sqlite-graph.ts'
 import { openFile, type SqliteFile } from './sqlite-open.ts'
 import { sqliteScanner } from './sqlite-read.ts'
 import { rollBack } from './sqlite-schema.ts'
@@ -39,11 +40,12 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     }
   }
   const watchers = watchFile(() => read(dataVersion))
+  const graph = sqliteGraph({ read, cache: () => validCache(session()) })
   return {
     name: 'sqlite',
     shared: true,
-    ...sqliteScanner({ read, cache: () => validCache(session(), read) }),
-    commit: (commit) => commitPatiently(session, commit, file),
+    ...sqliteScanner(graph, read),
+    commit: (commit) => commitAtOnce({ session, graph, file }, commit),
     watch: (changed) => {
       session()
       return watchers.add(changed)
@@ -65,26 +67,47 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
 interface Session {
   readonly db: Connection
   readonly cache: RowCache
+  readonly path: string
   /** The version of the file that the cache is of; changes with every commit of another connection. */
   version: number
   isChecked: boolean
+  /** `commitsHere` when it was checked. */
+  commits: number
 }
+
+/** Commits of all stores of this process: they can be heard of at once. */
+let commitsHere = 0
 
 function openSession(file: SqliteFile): Session {
-  return { db: openFile(file), cache: emptyCache(), version: 0, isChecked: false }
+  return { db: openFile(file), cache: new RowCache(), path: file.path, version: 0, isChecked: false, commits: 0 }
 }
 
-/** Looks once per synchronous stretch of code whether others have written: inside it nobody can have heard of a commit. */
-function validCache(session: Session, read: <T>(query: (db: Connection) => T) => T): RowCache {
-  if (session.isChecked) return session.cache
-  const version = read(dataVersion)
-  if (version !== session.version) clearCache(session.cache)
+/** Looks once per turn of the event loop whether others have written: inside it nobody can have heard of a commit. */
+function validCache(session: Session): RowCache {
+  return session.isChecked && session.commits === commitsHere ? session.cache : checkedCache(session)
+}
+
+function checkedCache(session: Session): RowCache {
+  const version = versionOf(session)
+  if (version !== session.version) session.cache.clear()
   session.version = version
-  session.isChecked = true
-  queueMicrotask(() => {
-    session.isChecked = false
-  })
+  session.commits = commitsHere
+  if (!session.isChecked) {
+    session.isChecked = true
+    // Runs when all that was awaited and is there has been worked on, before anything from outside is taken.
+    process.nextTick(() => {
+      session.isChecked = false
+    })
+  }
   return session.cache
+}
+
+function versionOf({ db, path }: Session): number {
+  try {
+    return dataVersion(db)
+  } catch (error) {
+    throw storeError(error, path)
+  }
 }
 
 function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
@@ -103,34 +126,44 @@ function dataVersion(db: Connection): number {
   return Number(db.first('PRAGMA data_version')?.[0])
 }
 
-/** Drivers block the event loop: each try waits 20 ms at most, the rest of the time others may run. */
-async function commitPatiently(session: () => Session, commit: Commit, { path, busyMs }: SqliteFile): Promise<void> {
-  const texts = commitTexts(commit)
-  const giveUpAt = performance.now() + busyMs
-  while (!tryCommit(session(), { commit, texts, path })) {
-    if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
-    await sleep(5 + Math.random() * 45)
-  }
+interface Place {
+  readonly session: () => Session
+  readonly graph: SqliteGraph
+  readonly file: SqliteFile
 }
 
-interface Try {
-  readonly commit: Commit
-  readonly texts: CommitTexts
-  readonly path: string
+/** Nothing to wait for unless another process holds the lock. */
+function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
+  const texts = commitTexts(commit)
+  if (!tryCommit(place, commit, texts)) return commitPatiently(place, commit, texts)
+}
+
+/** Drivers block the event loop: each try waits 20 ms at most, the rest of the time others may run. */
+async function commitPatiently(place: Place, commit: Commit, texts: CommitTexts): Promise<void> {
+  const { path, busyMs } = place.file
+  const giveUpAt = performance.now() + busyMs
+  do {
+    if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
+    await sleep(5 + Math.random() * 45)
+  } while (!tryCommit(place, commit, texts))
 }
 
 /** False when another process holds the lock. */
-function tryCommit({ db, cache }: Session, { commit, texts, path }: Try): boolean {
+function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts): boolean {
+  const current = session()
+  const { db, path } = current
   if (!begin(db, path)) return false
   try {
-    const before = writeCommit(db, commit, texts)
+    const cache = checkedCache(current)
+    const tail = writeCommit({ db, graph, cache }, commit, texts)
     db.exec('COMMIT')
-    number(commit, before)
-    cacheCommit(cache, commit)
+    number(commit, (tail?.seq ?? 0) - commit.events.length)
+    cache.putCommit(commit, tail)
+    current.commits = ++commitsHere
     return true
   } catch (error) {
     rollBack(db)
-    clearCache(cache)
+    current.cache.clear()
     throw storeError(error, path)
   }
 }

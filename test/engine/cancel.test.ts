@@ -277,20 +277,28 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       model: scriptedModel(() => ({ calls: [{ name: 'ask', input: { message: 'x' } }] })),
       subagents: { ask: deep },
     })
+    const later = simpleTool(
+      async (_, { delegate, node }) => {
+        await until('the other children', () => world.store.linksOf(node.turnId).length === 4)
+        return delegate(stuck, 'x')
+      },
+      { effect: 'pure' },
+    )
     const host = agent({
       name: 'host',
       instructions: '',
       model: scriptedModel([
-        { calls: ['quick', 'stuck', 'nested', 'stuck', 'stuck'].map((name) => ({ name, input: { message: 'x' } })) },
+        { calls: [{ name: 'quick', input: { message: 'x' } }] },
+        { calls: ['stuck', 'nested', 'stuck', 'later'].map((name) => ({ name, input: { message: 'x' } })) },
       ]),
+      tools: { later },
       subagents: { quick: speaker('quick', 'found'), stuck, nested },
       budget: { concurrency: 3 },
     })
     const run = runtime.run(host, 'go')
     await until('three stuck models', () => entered.size === 3)
     const links = () => world.store.linksOf(run.id)
-    await until('the quick one', () => links()[0]?.outcome !== null)
-    expect(links()[4]?.released).toBe(false)
+    await until('the queued one', () => links()[4]?.released === false)
     return { run, heard, links }
   }
 })

@@ -6,8 +6,10 @@ import { makeGate, type Process } from '../support/process.ts'
 import { eventsOf, nodesOfTree, tasksOf, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
-/** What a run of the scenario makes: lease, say, expand, two results, spawn, expand, result, two ends. */
-const COMMITS = 10
+/** What a run of the scenario makes, at least: lease, say, expand, two results, spawn, expand, result, two ends. */
+const STEPS = 10
+/** Some are refused because another was faster, and made anew. */
+const COMMITS = 14
 
 describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s', (_, create) => {
   const world = useWorld(create)
@@ -19,7 +21,8 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
 
     await process.runtime.run(host, 'go').result
 
-    expect(commits()).toBe(COMMITS)
+    expect(commits()).toBeGreaterThanOrEqual(STEPS)
+    expect(commits()).toBeLessThanOrEqual(COMMITS)
   })
 
   describe.each(['before', 'after'] as const)('%s it is written', (moment) => {
@@ -30,6 +33,7 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
         const doomed = dyingAt(n, moment)
         const run = doomed.process.runtime.run(host, 'go')
         await Promise.race([doomed.dead, run.result])
+        doomed.spare()
 
         const heir = start({ agents: [host] })
         const [resumed] = await heir.runtime.resume()
@@ -76,6 +80,7 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
     const died = makeGate()
     let process: Process | undefined
     let commits = 0
+    let last = n
     const die = async (written: void | Promise<void>) => {
       await written
       await process?.kill()
@@ -84,12 +89,15 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
     }
     const commit = (store: Store) => (step: Parameters<Store['commit']>[0]) => {
       commits++
-      if (commits < n) return store.commit(step)
-      const isWritten = commits === n && moment === 'after'
+      if (commits < last) return store.commit(step)
+      const isWritten = commits === last && moment === 'after'
       return die(isWritten ? store.commit(step) : undefined)
     }
     process = start({ store: (store) => ({ ...store, commit: commit(store) }) })
-    return { process, dead: died.opened, commits: () => commits }
+    const spare = () => {
+      if (commits < last) last = Number.POSITIVE_INFINITY
+    }
+    return { process, dead: died.opened, commits: () => commits, spare }
   }
 })
 

@@ -24,6 +24,7 @@ interface Plan {
   /** Cancelled when this many nodes have run; null for never. */
   readonly cancelAfter: number | null
   readonly workers: number
+  readonly processes: number
 }
 
 const edgeType = fc.constantFrom<EdgeType>('sequence', 'dependency', 'branch')
@@ -41,6 +42,7 @@ const plans: fc.Arbitrary<Plan> = fc.integer({ min: 1, max: 8 }).chain((size) =>
     later: fc.array(fc.tuple(work, fc.nat(size - 1), edgeType), { maxLength: 3 }),
     cancelAfter: fc.option(fc.nat(size), { freq: 4 }),
     workers: fc.integer({ min: 1, max: 4 }),
+    processes: fc.integer({ min: 1, max: 2 }),
   }),
 )
 
@@ -70,10 +72,13 @@ test('the rules that are checked would notice a wrong counter', () => {
   expect(() => checkBlockers(broken as unknown as Store, { id: 'b', state: 'pending', blockers: 0 } as Node)).toThrow()
 })
 
+const TALKER = agent({ name: 'talker', instructions: '', model: scriptedModel(() => 'ok') })
+
 class Trial {
   private readonly plan: Plan
   private readonly store: Store
   private readonly runtime: Runtime
+  private readonly others: readonly Runtime[]
   private readonly ids: Id[] = []
   private readonly ran: Id[] = []
   private readonly wrong: unknown[] = []
@@ -82,8 +87,13 @@ class Trial {
 
   constructor(plan: Plan, rows: Rows) {
     this.plan = plan
-    const store = rows.open()
-    this.store = {
+    this.store = this.checked(rows.open())
+    this.runtime = this.open(this.store)
+    this.others = Array.from({ length: plan.processes - 1 }, () => this.open(this.checked(rows.open())))
+  }
+
+  private checked(store: Store): Store {
+    return {
       ...store,
       commit: (commit) => {
         const stored = store.commit(commit)
@@ -92,8 +102,12 @@ class Trial {
         return stored instanceof Promise ? stored.then(check) : check()
       },
     }
-    this.runtime = createRuntime({
-      store: this.store,
+  }
+
+  private open(store: Store): Runtime {
+    return createRuntime({
+      store,
+      agents: [TALKER],
       kinds: {
         finishes: { execute: (node) => this.work(node) },
         fails: {
@@ -103,13 +117,13 @@ class Trial {
           },
         },
       },
-      engine: { workers: plan.workers, sweepMs: 20 },
+      engine: { workers: this.plan.workers, sweepMs: 20 },
     })
   }
 
   async run(): Promise<void> {
-    const talker = agent({ name: 'talker', instructions: '', model: scriptedModel(() => 'ok') })
-    const talk = await talkOf(this.runtime, talker)
+    for (const other of this.others) await other.resume()
+    const talk = await talkOf(this.runtime, TALKER)
     const turnId = await talk.mutate((m) => {
       this.turnId = m.turnId
       this.put(m)
@@ -123,7 +137,7 @@ class Trial {
     await this.cancelled
     this.note(() => this.checkTurn(turnId))
     this.note(() => expect(this.store.openNodes(turnId)).toEqual([]))
-    await this.runtime.close()
+    await Promise.all([this.runtime, ...this.others].map((runtime) => runtime.close()))
 
     expect(this.wrong).toEqual([])
     expect(new Set(this.ran).size).toBe(this.ran.length)
