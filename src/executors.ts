@@ -2,7 +2,7 @@ import type { AgentCore } from './agent/definition.ts'
 import type { Home, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
-import { messageOf } from './base/error.ts'
+import { messageOf, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
@@ -191,9 +191,10 @@ export class Executors implements Home {
     return toolkit
   }
 
-  /** A defect of a definition or of ours: the node ends with it, the run does not hang. */
+  /** A defect of a definition or of ours: the node ends with it, the run does not hang. A store that is away is neither. */
   private async failed(node: Node, work: Work, error: unknown): Promise<void> {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
+    if (StoreError.isInstance(error)) throw error
     this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
     const failure = { code: 'internal', message: messageOf(error) }
     await this.parts.ledger.commit({

@@ -1,11 +1,11 @@
 import type { Agent, AgentCore, AnyAgent, RunOptions } from './agent/definition.ts'
+import { type ReadInput, readInput } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
-import { InputError, messageOf, NotFoundError } from './base/error.ts'
+import { ConflictError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
-import { type Json, toJson } from './base/json.ts'
-import { type CheckedSchema, describeIssues } from './base/schema.ts'
+import type { Json } from './base/json.ts'
 import { BlockWriter } from './conversation/blocks.ts'
 import { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
@@ -21,13 +21,14 @@ import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
 import { withKinds } from './graph/kinds.ts'
-import type { Id } from './graph/rows.ts'
+import type { Outcome } from './graph/outcome.ts'
+import type { Conversation, Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
 import type { Model } from './model/model.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
-import { currentCall, type StartedChild } from './tool/current.ts'
+import { currentCall } from './tool/current.ts'
 import type { Logger } from './tool/tool.ts'
 
 export interface RuntimeOptions {
@@ -141,7 +142,7 @@ export class Runtime {
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
   run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
     const current = currentCall()
-    if (current?.runtime === this) return this.runInside<Out>(current.start(agent, input), options)
+    if (current?.runtime === this) return this.handle<Out>({ ...current.start(agent, input), ...options })
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
     const { conversationId = fresh, abortSignal, owner = null, title = null } = options
@@ -213,23 +214,23 @@ export class Runtime {
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const value = readInput(agent, input)
-    if (value instanceof Promise || !this.isStarted) return this.sayLater(agent, value, options)
-    return this.record(agent, value, options)
+    const read = readInput(agent.name, agent.input, input)
+    if (read instanceof Promise || !this.isStarted) return this.sayLater(agent, read, options)
+    return this.record(agent, read, options)
   }
 
-  private async sayLater(agent: AgentCore, value: Json | Promise<Json>, options: SayOptions): Promise<void> {
-    const input = await value
-    await this.start()
+  private async sayLater(agent: AgentCore, read: ReadInput | Promise<ReadInput>, options: SayOptions): Promise<void> {
+    const input = await read
+    if (input.ok) await this.start()
     await this.record(agent, input, options)
   }
 
-  private record(agent: AgentCore, value: Json, options: SayOptions): void | Promise<void> {
+  private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
+    if (!input.ok) throw wrongInput(agent, input)
+    const { value } = input
     const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
-    if (known === undefined && options.isKnown) {
-      throw new NotFoundError('not_found', `There is no conversation ${conversationId} in this store.`)
-    }
+    if (options.isKnown) checkOwner(known, conversationId, agent)
     const conversation = {
       id: conversationId,
       agent: { name: agent.name, hash: agent.hash },
@@ -259,21 +260,18 @@ export class Runtime {
     this.isStarted = true
   }
 
-  private handle<Out>({ runId, conversationId, started, abortSignal }: HandleOptions): Run<Out> {
-    const cancel = (reason?: string) => this.cancel(runId, reason)
+  private handle<Out>({ runId, conversationId, started, outcome, abortSignal }: HandleOptions): Run<Out> {
+    const wait = () => this.ends.wait(runId)
     const run = new RunHandle<Out>({
       id: runId,
       conversationId,
       started,
-      result: () => {
-        const ended = started instanceof Promise ? started.then(() => this.ends.wait(runId)) : this.ends.wait(runId)
-        return ended as Promise<RunOutcome<Out>>
-      },
+      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
       follow: (after) => {
         const rootId = this.store.conversation(conversationId)?.rootId ?? conversationId
         return follow({ store: this.store, feeds: this.feeds, rootId, runId, after })
       },
-      cancel,
+      cancel: (reason) => this.cancel(runId, reason),
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
     this.last = run
@@ -285,24 +283,6 @@ export class Runtime {
       run.cancel(messageOf(signal.reason)).catch(() => undefined)
     })
     run.result.then(remove, remove)
-  }
-
-  /** An agent started by code inside a running tool: a child of that call. */
-  private runInside<Out>(child: StartedChild, { abortSignal }: RunOptions): Run<Out> {
-    const run = new RunHandle<Out>({
-      id: child.runId,
-      conversationId: child.conversationId,
-      started: child.started,
-      result: () => child.outcome as Promise<RunOutcome<Out>>,
-      follow: (after) => {
-        const rootId = this.store.conversation(child.conversationId)?.rootId ?? child.conversationId
-        return follow({ store: this.store, feeds: this.feeds, rootId, runId: child.runId, after })
-      },
-      cancel: (reason) => this.cancel(child.runId, reason),
-    })
-    if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
-    this.last = run
-    return run
   }
 
   /** What only this process knows is thrown away: the rows must be enough. */
@@ -365,27 +345,24 @@ interface HandleOptions {
   readonly runId: Id
   readonly conversationId: Id
   readonly started: undefined | Promise<unknown>
+  /** Where somebody else waits for it already. */
+  readonly outcome?: Promise<Outcome>
   readonly abortSignal?: AbortSignal | undefined
 }
 
-/** Checked against the agent's `input`, as JSON. An agent without one takes a text. */
-function readInput(agent: AgentCore, input: unknown): Json | Promise<Json> {
-  if (agent.input !== null) return checkInput(agent, agent.input, input)
-  if (typeof input === 'string' && input.trim() !== '') return input
-  throw new InputError('invalid_input', `"${agent.name}" has no input schema: give it a text that is not empty.`)
+function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
+  return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }
 
-async function checkInput(agent: AgentCore, schema: CheckedSchema, input: unknown): Promise<Json> {
-  const checked = await schema.validate(input)
-  if (!checked.ok) {
-    throw new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${describeIssues(checked.issues)}`, {
-      details: { issues: checked.issues },
-    })
+/** A conversation is its agent's; one that was delegated is its host's to continue. */
+function checkOwner(conversation: Conversation | undefined, id: Id, agent: AgentCore): void {
+  if (conversation === undefined) throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+  if (conversation.type === 'sub_agent') {
+    throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
-  const parsed = toJson(checked.value)
-  const json = parsed.ok ? parsed : toJson(input)
-  if (json.ok) return json.value
-  throw new InputError('invalid_input', `The input of "${agent.name}" is not JSON: ${json.error}`)
+  const { name } = conversation.agent
+  if (name !== agent.name)
+    throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
 /** A library does not print; what went wrong inside it must still be seen. */

@@ -1,9 +1,10 @@
 import type { AgentCore, AnyAgent } from '../agent/definition.ts'
+import { type ReadInput, readInput } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
-import { type Json, toJson } from '../base/json.ts'
-import { type Checked, type CheckedSchema, describeIssues } from '../base/schema.ts'
+import type { Json } from '../base/json.ts'
+import type { CheckedSchema } from '../base/schema.ts'
 import { type Budget, childLimits } from '../grant/budget.ts'
 import { decide } from '../grant/decide.ts'
 import { delegateLayer, type Layer } from '../grant/grant.ts'
@@ -47,7 +48,9 @@ export type SpawnResult =
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
 export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promise<SpawnResult> {
-  return after(readInput(delegation), (input) => begin(run, delegation, input))
+  const { offer, input } = delegation
+  const read = offer.contract === 'message' ? readMessage(input) : readInput(offer.agent.name, offer.input, input)
+  return after(read, (checked) => begin(run, delegation, checked))
 }
 
 function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnResult | Promise<SpawnResult> {
@@ -95,30 +98,12 @@ function refusalOf({ layers, node }: NodeRun, agent: AgentCore): string | undefi
   return approved ? undefined : decision.reason
 }
 
-type ReadInput = { ok: true; value: Json } | { ok: false; error: string }
-
-/** The input as the child gets it: checked, with defaults filled in, as JSON. */
-function readInput({ input, offer }: Delegation): ReadInput | Promise<ReadInput> {
-  if (offer.contract === 'message') return readMessage(input)
-  if (offer.input === null) {
-    if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
-    return { ok: false, error: `"${offer.agent.name}" has no input schema: give it a text that is not empty.` }
-  }
-  return after(offer.input.validate(input), (checked) => asJson(checked, input))
-}
-
-function asJson(checked: Checked, input: unknown): ReadInput {
-  if (!checked.ok) return { ok: false, error: describeIssues(checked.issues) }
-  const parsed = toJson(checked.value)
-  const json = parsed.ok ? parsed : toJson(input)
-  return json.ok ? { ok: true, value: json.value } : { ok: false, error: json.error }
-}
-
 function readMessage(input: unknown): ReadInput {
   const { message, session_id: session } = (input ?? {}) as Record<string, unknown>
-  if (typeof message !== 'string' || message.trim() === '') return { ok: false, error: 'Message is required' }
+  if (typeof message !== 'string' || message.trim() === '')
+    return { ok: false, error: 'Message is required', issues: [] }
   if (session !== undefined && session !== null && typeof session !== 'string') {
-    return { ok: false, error: 'session_id must be a string' }
+    return { ok: false, error: 'session_id must be a string', issues: [] }
   }
   return { ok: true, value: session ? { message, session_id: session } : { message } }
 }

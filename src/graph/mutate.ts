@@ -98,6 +98,7 @@ export class Mutation {
     if (type !== 'branch') this.block(source, target, type)
     this.draft.addEdge(source, target, type)
     const turn = this.draft.turn(this.turnId)
+    this.draft.watchTurn(turn) // one edge at a time: two could close a circle that neither closes alone
     this.draft.event(turn, to, { type: 'graph-change', change: 'edge', detail: { from, to, type } })
   }
 

@@ -1,9 +1,18 @@
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 
-/** The row as it is now. */
+/** A row as it is now, and its number in the file. */
 export interface Cell<Row> {
   row: Row
+  readonly n: number
+}
+
+/** What an accepted commit added to the file. */
+export interface Written {
+  /** Of its conversations, turns, nodes and links, in this order. */
+  readonly numbers: readonly number[]
+  /** Undefined for a commit of no tree. */
+  readonly tail: Tail | undefined
 }
 
 /** Where the log of a tree ends. */
@@ -18,7 +27,7 @@ export interface Tail {
 
 /** Known rows of one tree. A list is there only if it is complete. */
 export class TreeRows {
-  readonly conversations = new Map<Id, Conversation>()
+  readonly conversations = new Map<Id, Cell<Conversation>>()
   readonly turns = new Map<Id, Cell<Turn>>()
   readonly nodes = new Map<Id, Cell<Node>>()
   readonly links = new Map<Id, Cell<Link>>()
@@ -40,15 +49,15 @@ export class RowCache {
   private readonly ended: Id[] = []
   /** Nodes with a block; undefined while unknown. */
   blocks: Set<Id> | undefined
-  /** The number of the newest tree; undefined while unknown. */
-  lastTree: number | undefined
+  /** The numbers of the newest row and tree; undefined while unknown. */
+  last: { row: number; tree: number } | undefined
 
   clear(): void {
     this.trees.clear()
     this.homes.clear()
     this.ended.length = 0
     this.blocks = undefined
-    this.lastTree = undefined
+    this.last = undefined
   }
 
   /** The rows of the tree that has a row of this id. */
@@ -65,37 +74,31 @@ export class RowCache {
     return tree
   }
 
-  putConversation(row: Conversation): void {
-    const tree = this.tree(row.rootId)
-    tree.conversations.set(row.id, row)
-    this.homes.set(row.id, tree)
+  putConversation(row: Conversation, n: number): Cell<Conversation> {
+    const tree = this.homeOf(row)
+    return putCell(tree.conversations, row, n)
   }
 
-  putTurn(row: Turn): Cell<Turn> {
-    const tree = this.tree(row.rootId)
-    this.homes.set(row.id, tree)
-    return putCell(tree.turns, row)
+  putTurn(row: Turn, n: number): Cell<Turn> {
+    return putCell(this.homeOf(row).turns, row, n)
   }
 
-  putNode(row: Node): Cell<Node> {
-    const tree = this.tree(row.rootId)
-    this.homes.set(row.id, tree)
-    return putCell(tree.nodes, row)
+  putNode(row: Node, n: number): Cell<Node> {
+    return putCell(this.homeOf(row).nodes, row, n)
   }
 
-  putLink(row: Link): Cell<Link> {
-    const tree = this.tree(row.rootId)
-    this.homes.set(row.id, tree)
-    return putCell(tree.links, row)
+  putLink(row: Link, n: number): Cell<Link> {
+    return putCell(this.homeOf(row).links, row, n)
   }
 
   /** Takes what an accepted commit wrote. */
-  putCommit(commit: Commit, tail: Tail | undefined): void {
-    this.makeRoom()
-    for (const row of commit.conversations) this.putNewConversation(row)
-    for (const row of commit.turns) this.putNewTurn(row)
-    for (const row of commit.nodes) this.putNewNode(row)
-    for (const row of commit.links) this.putNewLink(row)
+  putCommit(commit: Commit, { numbers, tail }: Written): void {
+    if (this.homes.size > MAX_ROWS) this.clear()
+    let at = 0
+    for (const row of commit.conversations) this.putNewConversation(row, numbers[at++] ?? 0)
+    for (const row of commit.turns) this.putNewTurn(row, numbers[at++] ?? 0)
+    for (const row of commit.nodes) this.putNewNode(row, numbers[at++] ?? 0)
+    for (const row of commit.links) this.putNewLink(row, numbers[at++] ?? 0)
     for (const edge of commit.edges) this.putEdge(edge)
     if (commit.rootId === null || tail === undefined) return
     this.tree(commit.rootId).tail = tail
@@ -103,31 +106,37 @@ export class RowCache {
     if (hasEnded) this.end(commit.rootId)
   }
 
-  private putNewConversation(row: Conversation): void {
-    this.putConversation(row)
+  private homeOf({ id, rootId }: { readonly id: Id; readonly rootId: Id }): TreeRows {
+    const tree = this.tree(rootId)
+    this.homes.set(id, tree)
+    return tree
+  }
+
+  private putNewConversation(row: Conversation, n: number): void {
+    this.putConversation(row, n)
     if (row.version === 1) this.tree(row.rootId).turnsOf.set(row.id, [])
   }
 
-  private putNewTurn(row: Turn): void {
-    const tree = this.tree(row.rootId)
-    const cell = this.putTurn(row)
+  private putNewTurn(row: Turn, n: number): void {
+    const cell = this.putTurn(row, n)
     if (row.version !== 1) return
+    const tree = this.tree(row.rootId)
     insertByOrdinal(tree.turnsOf.get(row.laneId), cell)
     tree.nodesOf.set(row.id, [])
     tree.linksOf.set(row.id, [])
   }
 
-  private putNewNode(row: Node): void {
-    const tree = this.tree(row.rootId)
-    const cell = this.putNode(row)
+  private putNewNode(row: Node, n: number): void {
+    const cell = this.putNode(row, n)
     if (row.version !== 1) return
+    const tree = this.tree(row.rootId)
     insertByOrdinal(tree.nodesOf.get(row.turnId), cell)
     tree.edgesFrom.set(row.id, [])
     tree.edgesTo.set(row.id, [])
   }
 
-  private putNewLink(row: Link): void {
-    const cell = this.putLink(row)
+  private putNewLink(row: Link, n: number): void {
+    const cell = this.putLink(row, n)
     if (row.version === 1) insertByOrdinal(this.tree(row.rootId).linksOf.get(row.hostTurnId), cell)
   }
 
@@ -151,23 +160,19 @@ export class RowCache {
     }
     if (this.homes.get(oldest) === tree) this.homes.delete(oldest)
   }
-
-  /** A full cache starts anew: what is in use comes back at the price of one read. */
-  makeRoom(): void {
-    if (this.homes.size > MAX_ROWS) this.clear()
-  }
 }
 
 const MAX_ENDED = 16
+/** A full cache starts anew: what is in use comes back at the price of one read. */
 const MAX_ROWS = 20_000
 
-function putCell<Row extends { readonly id: Id }>(cells: Map<Id, Cell<Row>>, row: Row): Cell<Row> {
+function putCell<Row extends { readonly id: Id }>(cells: Map<Id, Cell<Row>>, row: Row, n: number): Cell<Row> {
   const known = cells.get(row.id)
   if (known !== undefined) {
     known.row = row
     return known
   }
-  const cell = { row }
+  const cell = { row, n }
   cells.set(row.id, cell)
   return cell
 }

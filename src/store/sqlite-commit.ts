@@ -3,24 +3,27 @@ import { sha256 } from '../base/hash.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Body, EngineRow, Id } from '../graph/rows.ts'
 import { staleRow } from './conflict.ts'
-import type { RowCache, Tail } from './row-cache.ts'
+import type { RowCache, Tail, Written } from './row-cache.ts'
 import { checkCommit } from './sqlite-check.ts'
-import type { Connection, SqlValue } from './sqlite-driver.ts'
+import { type Connection, RESULT, resultCode, type SqlValue } from './sqlite-driver.ts'
 import { packEvents } from './sqlite-events.ts'
 import { COMMITS_PER_TREE, type SqliteGraph } from './sqlite-graph.ts'
 import {
   COLUMNS,
   conversationColumns,
-  edgeColumns,
+  edgeSlots,
+  keySlot,
   linkColumns,
+  memberSlot,
+  NUMBER,
   nodeColumns,
-  TREE_NUMBER,
+  ORDINAL,
   turnColumns,
 } from './sqlite-rows.ts'
 
 /** A commit as it is written, made before the file is locked. */
 export interface CommitTexts {
-  /** The columns of every row. */
+  /** The columns of its conversations, turns, nodes and links, without their numbers. */
   readonly rows: readonly SqlValue[][]
   readonly events: string
   readonly digest: string
@@ -32,9 +35,11 @@ export function commitTexts(commit: Commit): CommitTexts {
   for (const row of commit.turns) rows.push(turnColumns(row))
   for (const row of commit.nodes) rows.push(nodeColumns(row))
   for (const row of commit.links) rows.push(linkColumns(row))
-  for (const edge of commit.edges) rows.push(...edgeColumns(edge))
-  const hashes = commit.bodies.map(({ hash }) => hash)
-  return { rows, events: packEvents(commit.events), digest: sha256([...rows, hashes].join('\n')) }
+  let written = ''
+  for (const columns of rows) written += `${columns.join(' ')}\n`
+  for (const edge of commit.edges) written += `${edge.from} ${edge.to} ${edge.type}\n`
+  for (const { hash } of commit.bodies) written += `${hash}\n`
+  return { rows, events: packEvents(commit.events), digest: sha256(written) }
 }
 
 /** The chain of a tree: the hash of the commit before, the digest of the rows this one wrote, and what it told. */
@@ -49,18 +54,67 @@ export interface Writing {
   readonly cache: RowCache
 }
 
-/** Checks and writes all rows. Where the tree's log ends now. The caller's transaction is rolled back if it throws. */
-export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Tail | undefined {
-  const { db, graph } = writing
-  const before = commit.rootId === null ? undefined : graph.tail(commit.rootId)
-  checkCommit(commit, graph.reader, before !== undefined)
-  const tail = commit.rootId === null ? undefined : extendTree(writing, { commit, texts, before })
-  if (texts.rows.length > 0) putRows(db, texts.rows)
+/** Checks and writes all of it. The caller's transaction is rolled back if it throws. */
+export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Written {
+  const { db, graph, cache } = writing
+  const before = tailBefore(graph, commit)
+  checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
+  const last = lastNumbers(db, cache)
+  const numbers = numberRows(cache, last, texts.rows)
+  putKeys(writing, commit, texts.rows)
+  const tree = before?.tree ?? (commit.rootId === null ? 0 : addTree(last, texts.rows))
+  putRows(db, texts.rows)
+  const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
   for (const body of commit.bodies) putBody(db, body)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
-  return tail
+  return { numbers, tail }
+}
+
+/** A tree whose root is new has no log; if it is not new, its key refuses it. */
+function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail | undefined {
+  const isNew = conversations.some(({ id, version }) => id === rootId && version === 1)
+  return rootId === null || isNew ? undefined : graph.tail(rootId)
+}
+
+const LAST = 'SELECT (SELECT max(n) FROM rows), (SELECT max(n) FROM commits)'
+
+interface LastNumbers {
+  row: number
+  tree: number
+}
+
+function lastNumbers(db: Connection, cache: RowCache): LastNumbers {
+  if (cache.last !== undefined) return cache.last
+  const [row, commit] = db.first(LAST) ?? []
+  cache.last = { row: Number(row ?? 0), tree: Math.floor(Number(commit ?? 0) / COMMITS_PER_TREE) }
+  return cache.last
+}
+
+/** New rows get the next numbers; the others were just checked, so they are known. */
+function numberRows(cache: RowCache, last: LastNumbers, rows: readonly SqlValue[][]): number[] {
+  return rows.map((columns) => {
+    const n = columns[3] === 1 ? ++last.row : numberOf(cache, String(columns[1]), columns[2])
+    columns[NUMBER] = n
+    return n
+  })
+}
+
+function numberOf(cache: RowCache, id: Id, slot: SqlValue | undefined): number {
+  const tree = cache.home(id)
+  const cells =
+    slot === 'c' ? tree?.conversations : slot === 't' ? tree?.turns : slot === 'n' ? tree?.nodes : tree?.links
+  const n = cells?.get(id)?.n
+  if (n === undefined) throw new StoreError('store', `The commit has the row ${id} twice.`)
+  return n
+}
+
+/** Gives a new tree the next number and writes it into the row of its root. */
+function addTree(last: LastNumbers, rows: readonly SqlValue[][]): number {
+  last.tree++
+  for (const columns of rows) if (columns[2] === 'c' && columns[1] === columns[4]) columns[ORDINAL] = last.tree
+  return last.tree
 }
 
 const ADD_COMMIT = `INSERT INTO commits (n, root_id, seq, kind, at, events, digest, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
@@ -69,13 +123,12 @@ interface Extension {
   readonly commit: Commit
   readonly texts: CommitTexts
   readonly before: Tail | undefined
+  readonly tree: number
 }
 
-function extendTree({ db, cache }: Writing, { commit, texts, before }: Extension): Tail {
-  const { events, digest, rows } = texts
-  const tree = before?.tree ?? addTree(db, cache, rows)
+function extendTree(db: Connection, { commit, texts: { events, digest }, before, tree }: Extension): Tail {
   const number = (before?.commit ?? 0) + 1
-  if (number >= COMMITS_PER_TREE) throw new StoreError('store', `The tree ${commit.rootId} is too long; start another.`)
+  if (number >= COMMITS_PER_TREE) throw new StoreError('store', `The tree ${commit.rootId} is full; start another.`)
   const seq = (before?.seq ?? 0) + commit.events.length
   const hash = chainHash(before?.hash ?? '', digest, events)
   const n = tree * COMMITS_PER_TREE + number
@@ -83,31 +136,58 @@ function extendTree({ db, cache }: Writing, { commit, texts, before }: Extension
   return { tree, commit: number, seq, hash }
 }
 
-const LAST_TREE = `SELECT max(ordinal) FROM rows WHERE parent = '' AND slot = 'c'`
-
-/** Gives a new tree the next number and writes it into the row of its root. */
-function addTree(db: Connection, cache: RowCache, rows: readonly SqlValue[][]): number {
-  cache.lastTree ??= Number(db.first(LAST_TREE)?.[0] ?? 0)
-  cache.lastTree++
-  for (const row of rows) if (row[1] === 'c' && row[0] === row[3]) row[TREE_NUMBER] = cache.lastTree
-  return cache.lastTree
+/** A key that is taken refuses the commit. */
+function putKeys({ db, graph }: Writing, commit: Commit, rows: readonly SqlValue[][]): void {
+  const keys = newKeys(commit, rows)
+  try {
+    for (const some of portions(keys)) db.run(ADD_KEYS[some.length] ?? '', some.flat())
+  } catch (error) {
+    if ((resultCode(error) & 0xff) !== RESULT.constraint) throw error
+    checkCommit(commit, graph.reader, { hasTree: true, asks: true })
+    throw error
+  }
 }
 
-const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
-const AT_ONCE = 32
-const PUTS: string[] = Array.from({ length: AT_ONCE + 1 }, (_, count) => putSql(count))
+function newKeys(commit: Commit, rows: readonly SqlValue[][]): SqlValue[][] {
+  const keys: SqlValue[][] = []
+  for (const [n = 0, id = '', slot = '', version, , parent, ordinal] of rows) {
+    if (version !== 1) continue
+    keys.push([id, slot, n])
+    if (typeof parent === 'string') keys.push([parent, memberSlot(String(slot), Number(ordinal), Number(n)), n])
+  }
+  const firstNode = commit.conversations.length + commit.turns.length
+  commit.nodes.forEach(({ version, turnId, kind, idempotencyKey: key }, at) => {
+    if (version === 1 && key !== null) keys.push([turnId, keySlot(kind, key), rows[firstNode + at]?.[NUMBER] ?? 0])
+  })
+  for (const edge of commit.edges) {
+    const [atFrom, atTo] = edgeSlots(edge)
+    keys.push([edge.from, atFrom, 0], [edge.to, atTo, 0])
+  }
+  return keys
+}
 
-function putSql(count: number): string {
-  return `INSERT INTO rows (${COLUMNS}) VALUES ${new Array(count).fill(ROW).join(', ')}
-    ON CONFLICT (id, slot) DO UPDATE SET version = excluded.version, queue = excluded.queue, due = excluded.due,
-      mark = excluded.mark, data = excluded.data WHERE version = excluded.version - 1`
+const AT_ONCE = 32
+const counts = Array.from({ length: AT_ONCE + 1 }, (_, count) => count)
+const ADD_KEYS: string[] = counts.map((count) => `INSERT INTO keys (id, slot, n) VALUES ${places(count, 3)}`)
+const PUT_ROWS: string[] = counts.map(
+  (count) => `INSERT INTO rows (${COLUMNS}) VALUES ${places(count, 11)}
+    ON CONFLICT (n) DO UPDATE SET version = excluded.version, queue = excluded.queue, due = excluded.due,
+      mark = excluded.mark, data = excluded.data WHERE version = excluded.version - 1 AND id = excluded.id`,
+)
+
+function places(count: number, width: number): string {
+  const row = `(${new Array(width).fill('?').join(', ')})`
+  return new Array(count).fill(row).join(', ')
+}
+
+function* portions(rows: readonly SqlValue[][]): Generator<readonly SqlValue[][]> {
+  for (let at = 0; at < rows.length; at += AT_ONCE) yield rows.slice(at, at + AT_ONCE)
 }
 
 function putRows(db: Connection, rows: readonly SqlValue[][]): void {
-  for (let at = 0; at < rows.length; at += AT_ONCE) {
-    const some = rows.length <= AT_ONCE ? rows : rows.slice(at, at + AT_ONCE)
-    if (db.run(PUTS[some.length] ?? '', some.flat()) === some.length) continue
-    const [id, , version] = some[0] ?? []
+  for (const some of portions(rows)) {
+    if (db.run(PUT_ROWS[some.length] ?? '', some.flat()) === some.length) continue
+    const [, id, , version] = some[0] ?? []
     throw staleRow('rows', { id: String(id), version: Number(version) })
   }
 }

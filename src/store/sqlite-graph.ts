@@ -3,7 +3,7 @@ import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import type { Cell, RowCache, Tail } from './row-cache.ts'
 import type { Connection, SqlRow } from './sqlite-driver.ts'
-import { edgeEnd, keyOf, PARTS, toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
+import { edgeEnd, keySlot, memberSlotsFrom, PARTS, toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
 
 /** Room for the commits of one tree in the numbering of the log. */
 export const COMMITS_PER_TREE: number = 2 ** 24
@@ -20,6 +20,7 @@ export interface SqliteReads {
 export interface SqliteGraph {
   readonly reader: Reader
   tail(rootId: Id): Tail | undefined
+  knownConversation(columns: SqlRow): Cell<Conversation>
   knownTurn(columns: SqlRow): Cell<Turn>
   knownNode(columns: SqlRow): Cell<Node>
 }
@@ -29,13 +30,13 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
   const first = (sql: string, values: SqlRow): SqlRow | undefined => read((db) => db.first(sql, values))
   const all = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
   const known = knownRows(cache)
-  const member = (id: Id, slot: string): SqlRow | undefined => first(BY_ID, [id, slot])
+  const member = (id: Id, slot: string): SqlRow | undefined => first(BY_KEY, [id, slot])
 
   const conversation = (id: Id): Conversation | undefined => {
-    const row = cache().home(id)?.conversations.get(id)
-    if (row !== undefined) return row
+    const cell = cache().home(id)?.conversations.get(id)
+    if (cell !== undefined) return cell.row
     const columns = member(id, 'c')
-    return columns === undefined ? undefined : known.conversation(columns)
+    return columns === undefined ? undefined : known.conversation(columns).row
   }
   const turn = (id: Id): Turn | undefined => {
     const cell = cache().home(id)?.turns.get(id)
@@ -58,7 +59,7 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
   const nodeCells = (turnId: Id): readonly Cell<Node>[] => {
     const list = cache().home(turnId)?.nodesOf.get(turnId)
     if (list !== undefined) return list
-    const cells = all(MEMBERS, [turnId, 'n']).map(known.node)
+    const cells = all(MEMBERS, [turnId, 'N', 'O']).map(known.node)
     const [one] = cells
     if (one !== undefined) cache().tree(one.row.rootId).nodesOf.set(turnId, cells)
     return cells
@@ -66,17 +67,19 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
   const linkCells = (hostTurnId: Id): readonly Cell<Link>[] => {
     const list = cache().home(hostTurnId)?.linksOf.get(hostTurnId)
     if (list !== undefined) return list
-    const cells = all(MEMBERS, [hostTurnId, 'l']).map(known.link)
+    const cells = all(MEMBERS, [hostTurnId, 'L', 'M']).map(known.link)
     const [one] = cells
     if (one !== undefined) cache().tree(one.row.rootId).linksOf.set(hostTurnId, cells)
     return cells
   }
+  const turnsBefore = (laneId: Id, last: number, limit: number): readonly Turn[] => {
+    if (last < 0) return []
+    const found = all(TURNS_OF, [laneId, memberSlotsFrom('t', last + 1), limit])
+    return found.map((columns) => known.turn(columns).row).reverse()
+  }
   const turnsOf = (laneId: Id, last: number, limit: number): readonly Turn[] => {
     const list = cache().home(laneId)?.turnsOf.get(laneId)
-    if (list === undefined)
-      return all(TURNS_OF, [laneId, last, limit])
-        .map((row) => known.turn(row).row)
-        .reverse()
+    if (list === undefined) return turnsBefore(laneId, last, limit)
     const until = list.findLastIndex(({ row }) => row.ordinal <= last) + 1
     return list.slice(Math.max(0, until - limit), until).map(({ row }) => row)
   }
@@ -93,7 +96,7 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
   const nodeByKey = (turnId: Id, kind: string, key: string): Node | undefined => {
     const list = cache().home(turnId)?.nodesOf.get(turnId)
     if (list !== undefined) return list.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row
-    const columns = first(NODE_BY_KEY, [turnId, keyOf(kind, key)])
+    const columns = first(BY_KEY, [turnId, keySlot(kind, key)])
     return columns === undefined ? undefined : known.node(columns).row
   }
   const queuedTurn = (laneId: Id): Turn | undefined => {
@@ -132,36 +135,46 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
     turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => turnsOf(laneId, last, bound(limit)),
     queuedTurn,
   }
-  return { reader, tail, knownTurn: known.turn, knownNode: known.node }
+  return { reader, tail, knownConversation: known.conversation, knownTurn: known.turn, knownNode: known.node }
 }
 
-const BY_ID = `SELECT ${PARTS} FROM rows WHERE id = ? AND slot = ?`
-const MEMBERS = `SELECT ${PARTS} FROM rows WHERE parent = ? AND slot = ? ORDER BY ordinal, id`
-const TURNS_OF = `SELECT ${PARTS} FROM rows WHERE parent = ? AND slot = 't' AND ordinal <= ? ORDER BY ordinal DESC LIMIT ?`
+const BY_KEY = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.id = ? AND keys.slot = ?`
+const MEMBERS = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n
+  WHERE keys.id = ? AND keys.slot > ? AND keys.slot < ? ORDER BY keys.slot`
+const TURNS_OF = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n
+  WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
 const QUEUED_TURN = `SELECT ${PARTS} FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
-const NODE_BY_KEY = `SELECT ${PARTS} FROM rows WHERE parent = ? AND key = ?`
-const EDGES_FROM = `SELECT slot FROM rows WHERE id = ? AND slot > '>' AND slot < '?'`
-const EDGES_TO = `SELECT slot FROM rows WHERE id = ? AND slot > '<' AND slot < '='`
-const TAIL = `SELECT ordinal, n, seq, hash FROM rows CROSS JOIN commits
-  WHERE id = ? AND slot = 'c' AND parent = '' AND n >= ordinal * 16777216 AND n < (ordinal + 1) * 16777216
-  ORDER BY n DESC LIMIT 1`
+const EDGES_FROM = `SELECT slot FROM keys WHERE id = ? AND slot > '>' AND slot < '?'`
+const EDGES_TO = `SELECT slot FROM keys WHERE id = ? AND slot > '<' AND slot < '='`
+const TAIL = `SELECT rows.ordinal, commits.n, seq, hash FROM keys CROSS JOIN rows ON rows.n = keys.n CROSS JOIN commits
+  WHERE keys.id = ? AND keys.slot = 'c' AND rows.home = rows.id
+    AND commits.n >= rows.ordinal * 16777216 AND commits.n < (rows.ordinal + 1) * 16777216
+  ORDER BY commits.n DESC LIMIT 1`
 
 /** Rows of query results. One that is in the cache is not made a second time. */
 function knownRows(cache: () => RowCache) {
-  const idOf = ([id]: SqlRow): Id => String(id)
   return {
-    conversation: (columns: SqlRow): Conversation => {
-      const row = toConversation(columns)
-      cache().putConversation(row)
-      return row
+    conversation: (columns: SqlRow): Cell<Conversation> => {
+      const [id, n] = idOf(columns)
+      return cache().home(id)?.conversations.get(id) ?? cache().putConversation(toConversation(columns), n)
     },
-    turn: (columns: SqlRow): Cell<Turn> =>
-      cache().home(idOf(columns))?.turns.get(idOf(columns)) ?? cache().putTurn(toTurn(columns)),
-    node: (columns: SqlRow): Cell<Node> =>
-      cache().home(idOf(columns))?.nodes.get(idOf(columns)) ?? cache().putNode(toNode(columns)),
-    link: (columns: SqlRow): Cell<Link> =>
-      cache().home(idOf(columns))?.links.get(idOf(columns)) ?? cache().putLink(toLink(columns)),
+    turn: (columns: SqlRow): Cell<Turn> => {
+      const [id, n] = idOf(columns)
+      return cache().home(id)?.turns.get(id) ?? cache().putTurn(toTurn(columns), n)
+    },
+    node: (columns: SqlRow): Cell<Node> => {
+      const [id, n] = idOf(columns)
+      return cache().home(id)?.nodes.get(id) ?? cache().putNode(toNode(columns), n)
+    },
+    link: (columns: SqlRow): Cell<Link> => {
+      const [id, n] = idOf(columns)
+      return cache().home(id)?.links.get(id) ?? cache().putLink(toLink(columns), n)
+    },
   }
+}
+
+function idOf([n, id]: SqlRow): readonly [id: Id, n: number] {
+  return [String(id), Number(n)]
 }
 
 /** SQLite takes a negative limit for none. */

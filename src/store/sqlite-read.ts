@@ -2,11 +2,11 @@ import { parseOwnJson } from '../base/json.ts'
 import type { LiveBlock } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { RunnableQuery, Scanner } from '../graph/reader.ts'
-import type { Conversation, EngineRow, Node, Turn } from '../graph/rows.ts'
+import type { EngineRow, Node, Turn } from '../graph/rows.ts'
 import type { SqlRow } from './sqlite-driver.ts'
 import { unpackEvents } from './sqlite-events.ts'
 import { bound, COMMITS_PER_TREE, type Read, type SqliteGraph } from './sqlite-graph.ts'
-import { toConversation } from './sqlite-rows.ts'
+import { PARTS } from './sqlite-rows.ts'
 
 export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
   const number = (sql: string, values: SqlRow): number | undefined => {
@@ -31,37 +31,44 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     },
     lastSeq: (rootId) => graph.tail(rootId)?.seq ?? 0,
     blocks: (rootId) => list('SELECT data FROM blocks WHERE root_id = ?', [rootId]).map(ownRow<LiveBlock>),
-    roots: ({ limit, before }) => conversations(list(ROOTS, [before ?? null, bound(limit)])),
+    roots: ({ limit, before }) => {
+      const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
+      if (tree === undefined) return []
+      const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
+      return list(ROOTS, [end, bound(limit)]).map((columns) => graph.knownConversation(columns).row)
+    },
     findIds: (ending, limit) => findIds(read, ending, limit),
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
   }
 }
 
-const PARTS = 'rows.id, rows.version, rows.home, rows.parent, rows.ordinal, rows.data'
-const RUNNABLE = `SELECT ${PARTS} FROM rows CROSS JOIN rows AS c ON c.id = rows.home AND c.slot = 'c'
+const RUNNABLE = `SELECT ${PARTS} FROM rows CROSS JOIN keys ON keys.id = rows.home AND keys.slot = 'c'
+    CROSS JOIN rows AS c ON c.n = keys.n
   WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
     AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
     AND c.data ->> '$.agent.name' IN (SELECT value FROM json_each(?))
-  ORDER BY rows.due, rows.ordinal, rows.id LIMIT ?`
+  ORDER BY rows.due, rows.n LIMIT ?`
 const OVERDUE = `SELECT ${PARTS} FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
-const UNSTOPPED = `SELECT ${PARTS} FROM rows AS t CROSS JOIN rows ON rows.parent = t.id AND rows.slot = 'n'
+const UNSTOPPED = `SELECT ${PARTS} FROM rows AS t CROSS JOIN keys ON keys.id = t.id AND keys.slot > 'N' AND keys.slot < 'O'
+    CROSS JOIN rows ON rows.n = keys.n
   WHERE t.slot = 't' AND t.mark <= ? AND rows.data ->> '$.state' = 'running' LIMIT ?`
 const CLAIMED = `SELECT ${PARTS} FROM rows WHERE queue = ? LIMIT ?`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1
   UNION ALL SELECT min(mark) FROM rows WHERE slot = 'n' AND mark > ?1)`
-const ROOTS = `SELECT ${PARTS} FROM rows WHERE parent = '' AND slot = 'c'
-  AND (?1 IS NULL OR ordinal < (SELECT ordinal FROM rows WHERE id = ?1 AND slot = 'c'))
-  ORDER BY ordinal DESC LIMIT ?2`
-const OPEN_ROOTS = `SELECT ${PARTS} FROM rows CROSS JOIN rows AS c ON c.id = rows.home AND c.slot = 'c'
+const OPEN_ROOTS = `SELECT ${PARTS} FROM rows CROSS JOIN keys ON keys.id = rows.home AND keys.slot = 'c'
+    CROSS JOIN rows AS c ON c.n = keys.n
   WHERE rows.queue >= 'q' AND rows.queue < 'u' AND rows.slot = 't'
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
+/** From one tree's first commit to the one of the tree made before it. */
+const ROOTS = `WITH RECURSIVE trees (first) AS (
+    SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1
+    UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
+    LIMIT ?2)
+  SELECT ${PARTS} FROM trees CROSS JOIN commits ON commits.n = first + 1
+    CROSS JOIN keys ON keys.id = commits.root_id AND keys.slot = 'c' CROSS JOIN rows ON rows.n = keys.n`
 
 function ownRow<Row>([data]: SqlRow): Row {
   return parseOwnJson(String(data)) as Row
-}
-
-function conversations(rows: readonly SqlRow[]): Conversation[] {
-  return rows.map(toConversation)
 }
 
 function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {

@@ -6,17 +6,15 @@ import { isOpen } from '../graph/states.ts'
 import type { SqlRow, SqlValue } from './sqlite-driver.ts'
 
 /** The columns of `rows`, in the order they are written. */
-export const COLUMNS = 'id, slot, version, home, parent, ordinal, queue, due, mark, key, data'
+export const COLUMNS = 'n, id, slot, version, home, parent, ordinal, queue, due, mark, data'
 /** What a row is made of again. */
-export const PARTS = 'id, version, home, parent, ordinal, data'
-
-/** Where a new root conversation gets the number of its tree. */
-export const TREE_NUMBER = 5
+export const PARTS = 'rows.n, rows.id, rows.version, rows.home, rows.parent, rows.ordinal, rows.data'
+/** Where the number of a row is written, and where a new root conversation gets the number of its tree. */
+export const NUMBER = 0
+export const ORDINAL = 6
 
 export function conversationColumns(row: Conversation): SqlValue[] {
-  const { id, version, rootId } = row
-  const parent = id === rootId ? '' : null
-  return [id, 'c', version, rootId, parent, null, null, null, null, null, packed(row, CONVERSATION)]
+  return [0, row.id, 'c', row.version, row.rootId, null, null, null, null, null, packConversation(row)]
 }
 
 export function turnColumns(row: Turn): SqlValue[] {
@@ -25,58 +23,56 @@ export function turnColumns(row: Turn): SqlValue[] {
   const queue = isQueued ? `q${laneId}` : state === 'running' ? 't' : null
   const due = isQueued ? ordinal : state === 'running' ? row.deadline : null
   const stop = state === 'ended' ? null : (row.cancel?.at ?? null)
-  return [id, 't', version, conversationId, laneId, ordinal, queue, due, stop, null, packed(row, TURN)]
+  return [0, id, 't', version, conversationId, laneId, ordinal, queue, due, stop, packTurn(row)]
 }
 
 export function nodeColumns(row: Node): SqlValue[] {
   const { id, version, conversationId, turnId, ordinal, state } = row
   const isReady = state === 'pending' && row.blockers === 0
   const wake = state === 'pending' ? row.wakeAt : null
-  const key = row.idempotencyKey === null ? null : keyOf(row.kind, row.idempotencyKey)
-  const due = isReady ? row.createdAt : null
   const queue = isReady ? 'r' : claimQueue(row)
-  return [id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, key, packed(row, NODE)]
+  const due = isReady ? row.createdAt : null
+  return [0, id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, packNode(row)]
 }
 
 export function linkColumns(row: Link): SqlValue[] {
   const { id, version, hostConversationId, hostTurnId, ordinal } = row
-  return [id, 'l', version, hostConversationId, hostTurnId, ordinal, null, null, null, null, packed(row, LINK)]
+  return [0, id, 'l', version, hostConversationId, hostTurnId, ordinal, null, null, null, packLink(row)]
 }
 
-/** An edge is kept at both of its nodes. */
-export function edgeColumns({ from, to, type, conversationId }: Edge): [SqlValue[], SqlValue[]] {
-  const end = (id: string, slot: string): SqlValue[] => [
-    id,
-    slot,
-    1,
-    conversationId,
-    null,
-    null,
-    null,
-    null,
-    null,
-    null,
-    '',
-  ]
-  return [end(from, `>${to}${type.charAt(0)}`), end(to, `<${from}${type.charAt(0)}`)]
+/** The slot of a turn, node or link at its parent. */
+export function memberSlot(slot: string, ordinal: number, n: number): string {
+  return `${memberSlotsFrom(slot, ordinal)}${n.toString(36).padStart(8, '0')}`
 }
 
-export function keyOf(kind: string, key: string): string {
-  return `${kind}\n${key}`
+/** Less than the slot of every member with at least this ordinal. */
+export function memberSlotsFrom(slot: string, ordinal: number): string {
+  return slot.toUpperCase() + Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')
 }
 
-export function toConversation([id, version, home, , , data]: SqlRow): Conversation {
+const MAX_ORDINAL = 0xffff_ffff
+
+export function keySlot(kind: string, key: string): string {
+  return `K${kind}\n${key}`
+}
+
+/** An edge has a key at both of its nodes. */
+export function edgeSlots({ from, to, type }: Edge): readonly [atFrom: string, atTo: string] {
+  return [`>${to}${type.charAt(0)}`, `<${from}${type.charAt(0)}`]
+}
+
+export function toConversation([, id, version, home, , , data]: SqlRow): Conversation {
   const packedRow = parsed<Conversation>(data)
-  const row = changedConversation(CONVERSATION.usual, packedRow, Number(version)) as Writable<Conversation>
+  const row = changedConversation(CONVERSATION, packedRow, Number(version)) as Writable<Conversation>
   row.id = String(id)
   row.rootId = String(home)
   if (packedRow.path === undefined) row.path = [row.agent.name]
   return row
 }
 
-export function toTurn([id, version, home, parent, ordinal, data]: SqlRow): Turn {
+export function toTurn([, id, version, home, parent, ordinal, data]: SqlRow): Turn {
   const packedRow = parsed<Turn>(data)
-  const row = changedTurn(TURN.usual, packedRow, Number(version)) as Writable<Turn>
+  const row = changedTurn(TURN, packedRow, Number(version)) as Writable<Turn>
   row.id = String(id)
   row.conversationId = String(home)
   row.laneId = String(parent)
@@ -85,9 +81,9 @@ export function toTurn([id, version, home, parent, ordinal, data]: SqlRow): Turn
   return row
 }
 
-export function toNode([id, version, home, parent, ordinal, data]: SqlRow): Node {
+export function toNode([, id, version, home, parent, ordinal, data]: SqlRow): Node {
   const packedRow = parsed<Node>(data)
-  const row = changedNode(NODE.usual, packedRow, Number(version)) as Writable<Node>
+  const row = changedNode(NODE, packedRow, Number(version)) as Writable<Node>
   row.id = String(id)
   row.conversationId = String(home)
   row.turnId = String(parent)
@@ -98,9 +94,9 @@ export function toNode([id, version, home, parent, ordinal, data]: SqlRow): Node
   return row
 }
 
-export function toLink([id, version, home, parent, ordinal, data]: SqlRow): Link {
+export function toLink([, id, version, home, parent, ordinal, data]: SqlRow): Link {
   const packedRow = parsed<Link>(data)
-  const row = changedLink(LINK.usual, packedRow, Number(version)) as Writable<Link>
+  const row = changedLink(LINK, packedRow, Number(version)) as Writable<Link>
   row.id = String(id)
   row.hostConversationId = String(home)
   row.hostTurnId = String(parent)
@@ -129,158 +125,205 @@ function parsed<Row>(data: SqlValue | undefined): Partial<Row> {
   return parseOwnJson(String(data)) as Partial<Row>
 }
 
-interface Packing<Row> {
-  /** The fields that `data` may have. */
-  readonly fields: readonly (keyof Row & string)[]
-  /** A row in which every field has its usual value. */
-  readonly usual: Row
-  /** Has the field, as it usually has, the value of another one? */
-  readonly follows: (row: Row, field: keyof Row) => boolean
+/** Every pack leaves out what the columns say and, as undefined, what is as in the row of usual values below. */
+function packConversation(row: Conversation): string {
+  const { agent, path } = row
+  return JSON.stringify({
+    type: unless(row.type, 'user'),
+    depth: unless(row.depth, 0),
+    agent,
+    path: path.length === 1 && path[0] === agent.name ? undefined : path,
+    parentConversationId: unless(row.parentConversationId, null),
+    parentTurnId: unless(row.parentTurnId, null),
+    parentTaskId: unless(row.parentTaskId, null),
+    owner: unless(row.owner, null),
+    title: unless(row.title, null),
+    metadata: unlessEmpty(row.metadata),
+    ceiling: row.ceiling.length === 0 ? undefined : row.ceiling,
+    groups: unless(row.groups, null),
+    activeTurnId: unless(row.activeTurnId, null),
+    turnCount: row.turnCount,
+    createdAt: row.createdAt,
+  })
 }
 
-function packed<Row>(row: Row, { fields, usual, follows }: Packing<Row>): string {
-  const data: { [field: string]: unknown } = {}
-  for (const field of fields) {
-    const value = row[field]
-    if (!isSame(value, usual[field]) && !follows(row, field)) data[field] = value
-  }
-  return JSON.stringify(data)
+function packTurn(row: Turn): string {
+  return JSON.stringify({
+    rootId: unless(row.rootId, row.conversationId),
+    state: unless(row.state, 'running'),
+    input: unless(row.input, null),
+    limits: row.limits,
+    account: row.account,
+    deadline: unless(row.deadline, null),
+    cancel: unless(row.cancel, null),
+    outcome: unless(row.outcome, null),
+    nodeCount: row.nodeCount,
+    entryNodeId: row.entryNodeId,
+    createdAt: row.createdAt,
+    startedAt: unless(row.startedAt, null),
+    endedAt: unless(row.endedAt, null),
+  })
 }
 
-/** Usual values are plain, an empty list, EMPTY or NO_USAGE. */
-function isSame(value: unknown, usual: unknown): boolean {
-  if (value === usual) return true
-  if (typeof usual !== 'object' || usual === null || typeof value !== 'object' || value === null) return false
-  if (Array.isArray(usual)) return usual.length === 0 && Array.isArray(value) && value.length === 0
-  if (usual === NO_USAGE) return isNoUsage(value as Usage)
-  if (usual !== EMPTY || Array.isArray(value)) return false
-  for (const _ in value) return false
-  return true
+function packNode(row: Node): string {
+  return JSON.stringify({
+    rootId: unless(row.rootId, row.conversationId),
+    laneId: unless(row.laneId, row.conversationId),
+    kind: row.kind,
+    purpose: unless(row.purpose, null),
+    state: unless(row.state, 'finished'),
+    input: unlessEmpty(row.input),
+    output: unlessEmpty(row.output),
+    preview: unless(row.preview, ''),
+    metadata: unlessEmpty(row.metadata),
+    failure: unless(row.failure, null),
+    versionSet: unless(row.versionSet, row.id),
+    attempt: unless(row.attempt, 1),
+    retryOf: unless(row.retryOf, null),
+    idempotencyKey: unless(row.idempotencyKey, null),
+    blockers: unless(row.blockers, 0),
+    wait: unless(row.wait, null),
+    wakeAt: unless(row.wakeAt, null),
+    effect: unless(row.effect, 'idempotent'),
+    timeoutMs: unless(row.timeoutMs, null),
+    engineId: unless(row.engineId, null),
+    epoch: unless(row.epoch, 0),
+    recoveries: unless(row.recoveries, 0),
+    usage: isNoUsage(row.usage) ? undefined : row.usage,
+    createdAt: row.createdAt,
+    startedAt: unless(row.startedAt, null),
+    endedAt: unless(row.endedAt, null),
+  })
 }
 
-function isNoUsage({ inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, ...rest }: Usage): boolean {
-  const isZero = inputTokens === 0 && outputTokens === 0 && cacheReadTokens === 0 && cacheWriteTokens === 0
-  return isZero && Object.keys(rest).length === 0
+function packLink(row: Link): string {
+  return JSON.stringify({
+    rootId: unless(row.rootId, row.hostConversationId),
+    taskId: row.taskId,
+    childConversationId: row.childConversationId,
+    contract: unless(row.contract, 'typed'),
+    agentName: row.agentName,
+    hostName: row.hostName,
+    toolName: row.toolName,
+    depth: row.depth,
+    mode: unless(row.mode, 'parked'),
+    onParentClose: unless(row.onParentClose, 'cancel'),
+    released: unless(row.released, true),
+    delegationContext: unless(row.delegationContext, null),
+    outcome: unless(row.outcome, null),
+    deliveredTo: unless(row.deliveredTo, null),
+  })
 }
 
-function packing<Row extends object>(usual: Row, columns: readonly (keyof Row)[], follows: Packing<Row>['follows']) {
-  const fields = (Object.keys(usual) as (keyof Row & string)[]).filter((field) => !columns.includes(field))
-  return { fields, usual, follows }
+function unless<T>(value: T, usual: T): T | undefined {
+  return value === usual ? undefined : value
 }
 
-const CONVERSATION: Packing<Conversation> = packing<Conversation>(
-  {
-    id: '',
-    version: 1,
-    rootId: '',
-    type: 'user',
-    depth: 0,
-    agent: { name: '', hash: '' },
-    path: [''],
-    parentConversationId: null,
-    parentTurnId: null,
-    parentTaskId: null,
-    owner: null,
-    title: null,
-    metadata: EMPTY,
-    ceiling: NONE,
-    groups: null,
-    activeTurnId: null,
-    turnCount: 0,
-    createdAt: 0,
-  },
-  ['id', 'version', 'rootId'],
-  (row, field) => field === 'path' && row.path.length === 1 && row.path[0] === row.agent.name,
-)
+function unlessEmpty<T extends object>(value: T): T | undefined {
+  for (const _ in value) return value
+  return undefined
+}
 
-const TURN: Packing<Turn> = packing<Turn>(
-  {
-    id: '',
-    version: 1,
-    rootId: '',
-    conversationId: '',
-    laneId: '',
-    ordinal: 0,
-    state: 'running',
-    input: null,
-    limits: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
-    account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: NONE },
-    deadline: null,
-    cancel: null,
-    outcome: null,
-    nodeCount: 0,
-    entryNodeId: '',
-    createdAt: 0,
-    startedAt: null,
-    endedAt: null,
-  },
-  ['id', 'version', 'conversationId', 'laneId', 'ordinal'],
-  (row, field) => field === 'rootId' && row.rootId === row.conversationId,
-)
+function isNoUsage(usage: Usage): boolean {
+  return usage === NO_USAGE || ZERO_FIELDS.every((field) => usage[field] === 0)
+}
 
-const NODE: Packing<Node> = packing<Node>(
-  {
-    id: '',
-    version: 1,
-    rootId: '',
-    conversationId: '',
-    laneId: '',
-    turnId: '',
-    ordinal: 0,
-    kind: '',
-    purpose: null,
-    state: 'finished',
-    input: EMPTY,
-    output: EMPTY,
-    preview: '',
-    metadata: EMPTY,
-    failure: null,
-    versionSet: '',
-    attempt: 1,
-    retryOf: null,
-    idempotencyKey: null,
-    blockers: 0,
-    wait: null,
-    wakeAt: null,
-    effect: 'idempotent',
-    timeoutMs: null,
-    engineId: null,
-    epoch: 0,
-    recoveries: 0,
-    usage: NO_USAGE,
-    createdAt: 0,
-    startedAt: null,
-    endedAt: null,
-  },
-  ['id', 'version', 'conversationId', 'turnId', 'ordinal'],
-  (row, field) =>
-    field === 'rootId' || field === 'laneId'
-      ? row[field] === row.conversationId
-      : field === 'versionSet' && row.versionSet === row.id,
-)
+const ZERO_FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
-const LINK: Packing<Link> = packing<Link>(
-  {
-    id: '',
-    version: 1,
-    rootId: '',
-    taskId: '',
-    hostTurnId: '',
-    hostConversationId: '',
-    childConversationId: '',
-    ordinal: 0,
-    contract: 'typed',
-    agentName: '',
-    hostName: '',
-    toolName: '',
-    depth: 1,
-    mode: 'parked',
-    onParentClose: 'cancel',
-    released: true,
-    delegationContext: null,
-    outcome: null,
-    deliveredTo: null,
-  },
-  ['id', 'version', 'hostTurnId', 'hostConversationId', 'ordinal'],
-  (row, field) => field === 'rootId' && row.rootId === row.hostConversationId,
-)
+const CONVERSATION: Conversation = {
+  id: '',
+  version: 1,
+  rootId: '',
+  type: 'user',
+  depth: 0,
+  agent: { name: '', hash: '' },
+  path: NONE,
+  parentConversationId: null,
+  parentTurnId: null,
+  parentTaskId: null,
+  owner: null,
+  title: null,
+  metadata: EMPTY,
+  ceiling: NONE,
+  groups: null,
+  activeTurnId: null,
+  turnCount: 0,
+  createdAt: 0,
+}
+
+const TURN: Turn = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  ordinal: 0,
+  state: 'running',
+  input: null,
+  limits: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
+  account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: NONE },
+  deadline: null,
+  cancel: null,
+  outcome: null,
+  nodeCount: 0,
+  entryNodeId: '',
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
+
+const NODE: Node = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'finished',
+  input: EMPTY,
+  output: EMPTY,
+  preview: '',
+  metadata: EMPTY,
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'idempotent',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
+
+const LINK: Link = {
+  id: '',
+  version: 1,
+  rootId: '',
+  taskId: '',
+  hostTurnId: '',
+  hostConversationId: '',
+  childConversationId: '',
+  ordinal: 0,
+  contract: 'typed',
+  agentName: '',
+  hostName: '',
+  toolName: '',
+  depth: 1,
+  mode: 'parked',
+  onParentClose: 'cancel',
+  released: true,
+  delegationContext: null,
+  outcome: null,
+  deliveredTo: null,
+}

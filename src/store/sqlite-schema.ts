@@ -4,38 +4,32 @@ import type { Connection } from './sqlite-driver.ts'
 export const APPLICATION_ID = 0x4c677465
 
 /**
- * All rows of all trees are in one table, by id: ids of a tree begin alike, so that what a commit writes lies on few
- * pages. `slot` is what the row is (c conversation, t turn, n node, l link), or names an edge: `>` and the node it leads
- * to at its beginning, `<` and the node it comes from at its end, each with the first letter of its type.
+ * Few trees of pages, each written at its end: what a commit costs is the pages it changes. `rows` has all rows of all
+ * trees in the order of their making; `keys` says where they are. A key is an id and
+ * - c, t, n, l: the conversation, turn, node or link of that id,
+ * - T, N, L, ordinal and number: a turn of that lane, a node of that turn, a link of that host turn,
+ * - K and kind and idempotency key: a node of that turn,
+ * - > or <, a node and the first letter of a type: an edge to or from that node.
  * `data` is JSON without what the columns say and without fields that have their usual value.
  */
 const first = `
 CREATE TABLE rows (
+  n INTEGER PRIMARY KEY,
   id TEXT NOT NULL,
-  slot TEXT NOT NULL,
+  slot TEXT NOT NULL,  -- c conversation, t turn, n node, l link
   version INTEGER NOT NULL,
   home TEXT NOT NULL,  -- the conversation; of a conversation: its tree
-  parent TEXT,         -- a turn's lane, a node's turn, a link's host turn; '' for a root conversation
+  parent TEXT,         -- a turn's lane, a node's turn, a link's host turn
   ordinal INTEGER,     -- the place in the parent; a root conversation's is the number of its tree
   queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, e and engine: claimed node
   due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made
   mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
-  key TEXT,            -- a node's kind and idempotency key
-  data TEXT NOT NULL,
-  PRIMARY KEY (id, slot)
-) WITHOUT ROWID;
-CREATE INDEX members ON rows (parent, slot, ordinal) WHERE parent IS NOT NULL;
+  data TEXT NOT NULL
+);
 CREATE INDEX queues ON rows (queue, due) WHERE queue IS NOT NULL;
 CREATE INDEX marks ON rows (slot, mark) WHERE mark IS NOT NULL;
-CREATE UNIQUE INDEX node_keys ON rows (parent, key) WHERE key IS NOT NULL;
 
-CREATE TRIGGER edges_stay_inside BEFORE INSERT ON rows WHEN NEW.slot < '?' AND (
-  NOT EXISTS (SELECT 1 FROM rows WHERE id = NEW.id AND slot = 'n' AND home = NEW.home)
-  OR NOT EXISTS (SELECT 1 FROM rows
-    WHERE id = substr(NEW.slot, 2, length(NEW.slot) - 2) AND slot = 'n' AND home = NEW.home))
-BEGIN
-  SELECT RAISE(ABORT, 'an edge must join two nodes of one conversation');
-END;
+CREATE TABLE keys (id TEXT NOT NULL, slot TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (id, slot)) WITHOUT ROWID;
 
 CREATE VIEW conversations AS SELECT id, version, home AS root_id, data FROM rows WHERE slot = 'c';
 CREATE VIEW turns AS SELECT id, version, home AS conversation_id, parent AS lane_id, ordinal, data
@@ -44,8 +38,15 @@ CREATE VIEW nodes AS SELECT id, version, home AS conversation_id, parent AS turn
   iif(queue > 'e' AND queue < 'f', substr(queue, 2), NULL) AS engine_id, data FROM rows WHERE slot = 'n';
 CREATE VIEW links AS SELECT id, version, home AS host_conversation_id, parent AS host_turn_id, ordinal, data
   FROM rows WHERE slot = 'l';
-CREATE VIEW edges AS SELECT id AS from_id, substr(slot, 2, length(slot) - 2) AS to_id, substr(slot, -1) AS type,
-  home AS conversation_id FROM rows WHERE slot > '>' AND slot < '?';
+CREATE VIEW edges AS SELECT id AS from_id, substr(slot, 2, length(slot) - 2) AS to_id, substr(slot, -1) AS type
+  FROM keys WHERE slot > '>' AND slot < '?';
+CREATE TRIGGER edges_stay_inside INSTEAD OF INSERT ON edges BEGIN
+  SELECT RAISE(ABORT, 'an edge must join two nodes of one conversation') WHERE NOT EXISTS (
+    SELECT 1 FROM keys AS f JOIN rows AS a ON a.n = f.n JOIN keys AS t JOIN rows AS b ON b.n = t.n
+    WHERE f.id = NEW.from_id AND f.slot = 'n' AND t.id = NEW.to_id AND t.slot = 'n' AND a.home = b.home AND a.n <> b.n);
+  INSERT INTO keys (id, slot, n) VALUES (NEW.from_id, '>' || NEW.to_id || NEW.type, 0),
+    (NEW.to_id, '<' || NEW.from_id || NEW.type, 0);
+END;
 
 CREATE TABLE bodies (hash TEXT NOT NULL UNIQUE, text BLOB NOT NULL);
 

@@ -155,10 +155,10 @@ function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts
   if (!begin(db, path)) return false
   try {
     const cache = checkedCache(current)
-    const tail = writeCommit({ db, graph, cache }, commit, texts)
+    const written = writeCommit({ db, graph, cache }, commit, texts)
     db.exec('COMMIT')
-    number(commit, (tail?.seq ?? 0) - commit.events.length)
-    cache.putCommit(commit, tail)
+    number(commit, (written.tail?.seq ?? 0) - commit.events.length)
+    cache.putCommit(commit, written)
     current.commits = ++commitsHere
     return true
   } catch (error) {

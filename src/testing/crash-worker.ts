@@ -20,8 +20,6 @@ export interface CrashProgram {
 export interface CrashWorker {
   readonly runtime: Runtime
   readonly store: Store
-  /** What the test gave this worker to know. */
-  readonly role: string
 }
 
 /** What a test tells a worker it starts; its only argument. */
@@ -37,14 +35,18 @@ export const DATABASE = 'rows.db'
 
 /** Runs a program as one of the processes of a crash test. */
 export async function crashWorker({ options, drive }: CrashProgram): Promise<void> {
-  const { folder, role } = orders()
-  const inner = sqliteStore(join(folder, DATABASE))
+  const inner = sqliteStore(join(orders().folder, DATABASE))
   const store = withFailpoints(withAcknowledgements(inner), points())
   const runtime = createRuntime({ ...options, store })
   say('ready')
   await runtime.resume()
-  await drive({ runtime, store, role })
+  await drive({ runtime, store })
   await runtime.close()
+}
+
+/** What the test gave this worker to know. */
+export function workerRole(): string {
+  return orders().role
 }
 
 /** Tells the test something: it can wait for that. */

@@ -7,11 +7,17 @@ import { type Aftermath, aftermath, checkStanding, type Evidence } from './after
 import { DATABASE, type WorkerOrders } from './crash-worker.ts'
 import type { KillPoint } from './failpoints.ts'
 import type { OutsideCounter } from './outside-counter.ts'
-import { readLines } from './worker-log.ts'
+import { LOG, readLines } from './worker-log.ts'
 import { type WorkerExit, WorkerProcess } from './worker-process.ts'
 
-/** When a worker is killed: at a point it passes, or so long after it was ready. */
-export type Kill = KillPoint | { readonly afterMs: number }
+/** When a worker is killed: at a point it passes, or so long after it was started, or ready to work. */
+export type Kill = KillPoint | KillMoment
+
+export interface KillMoment {
+  readonly afterMs: number
+  /** Default: `ready`. */
+  readonly from?: 'start' | 'ready'
+}
 
 export interface CrashOptions {
   /** A file that Node can run and that calls `crashWorker`. */
@@ -71,15 +77,18 @@ export class CrashCase {
 
   /** True when the worker was killed; false when it ended by itself before that. */
   async runAndKill(kill: Kill): Promise<boolean> {
-    const worker = this.start('point' in kill ? { killAt: kill } : {})
-    if ('afterMs' in kill) {
-      await worker.hears('ready')
-      await sleep(kill.afterMs)
-      worker.signal('SIGKILL')
-    }
-    const { signal } = await this.ended(worker)
+    const { signal } =
+      'point' in kill ? await this.ended(this.start({ killAt: kill })) : await this.kill(this.start(), kill)
     this.checkStanding()
     return signal === 'SIGKILL'
+  }
+
+  /** Kills a worker at a moment; it may have ended by itself before. */
+  async kill(worker: WorkerProcess, { afterMs, from = 'ready' }: KillMoment): Promise<WorkerExit> {
+    if (from === 'ready') await worker.hears('ready')
+    await sleep(afterMs)
+    worker.signal('SIGKILL')
+    return this.ended(worker)
   }
 
   /** Checks what the killed have left, on a copy: the next worker must find the files as they were. */
@@ -136,7 +145,7 @@ export class CrashCase {
   }
 
   private get log(): string {
-    return join(this.folder, 'workers.jsonl')
+    return join(this.folder, LOG)
   }
 
   private failure(message: string): Error {

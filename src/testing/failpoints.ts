@@ -1,4 +1,3 @@
-import type { Commit } from '../graph/commit.ts'
 import { COMMIT_KINDS, type CommitKind } from '../graph/commit.ts'
 import type { Store } from '../store/store.ts'
 
@@ -45,11 +44,13 @@ export function failpoints({ killAt, passed = () => undefined }: FailpointPlan):
 /** The store, with a failpoint before and after every commit it makes. */
 export function withFailpoints(store: Store, plan: FailpointPlan | Failpoints): Store {
   const points = 'pass' in plan ? plan : failpoints(plan)
-  const commit = (step: Commit): void | Promise<void> => {
-    points.pass(`before:${step.kind}`)
-    const stored = store.commit(step)
-    if (stored instanceof Promise) return stored.then(() => points.pass(`after:${step.kind}`))
-    points.pass(`after:${step.kind}`)
+  return {
+    ...store,
+    commit: (commit) => {
+      points.pass(`before:${commit.kind}`)
+      const stored = store.commit(commit)
+      const done = () => points.pass(`after:${commit.kind}`)
+      return stored instanceof Promise ? stored.then(done) : done()
+    },
   }
-  return { ...store, commit }
 }

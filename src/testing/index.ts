@@ -1,7 +1,7 @@
 export type { Clock } from '../base/clock.ts'
 export { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
-export { CrashCase, type CrashOptions, crash, type Kill } from './crash.ts'
-export { type CrashProgram, type CrashWorker, count, crashWorker, pass, say } from './crash-worker.ts'
+export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash.ts'
+export { type CrashProgram, type CrashWorker, count, crashWorker, pass, say, workerRole } from './crash-worker.ts'
 export {
   FAILPOINTS,
   type Failpoint,
@@ -21,6 +21,6 @@ export {
   scriptedModel,
 } from './scripted-model.ts'
 export { storeConformance } from './store-conformance.ts'
-export type { TreeRows } from './tree-rows.ts'
+export { readTrees, type TreeRows } from './tree-rows.ts'
 export type { WorkerLine } from './worker-log.ts'
 export type { WorkerExit, WorkerProcess } from './worker-process.ts'

@@ -1,12 +1,14 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import type { Connection } from '../store/sqlite-driver.ts'
+import { LOG } from './worker-log.ts'
 import type { WorkerExit } from './worker-process.ts'
 
-/** L8: no process of the case is left, and none left a lock, a lease or a temporary file. */
+/** L8: no process of the case is left, and no file beside the database, its write-ahead log and the workers' log. */
 export function leftBehind(database: string): string[] {
   const folder = dirname(database)
-  const strays = readdirSync(folder).filter((file) => file.startsWith(`${basename(database)}-`))
+  const known = ['', '-wal', '-shm'].map((ending) => basename(database) + ending)
+  const strays = readdirSync(folder).filter((file) => !known.includes(file) && file !== LOG)
   return [
     ...processesNaming(folder).map((pid) => `L8 the process ${pid} is left`),
     ...strays.map((file) => `L8 the file ${file} is left`),

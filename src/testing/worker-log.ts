@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeSync } from 'node:fs'
 import { parseOwnJson } from '../base/json.ts'
-import type { CommitKind } from '../graph/commit.ts'
+import type { Commit, CommitKind } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -15,6 +15,9 @@ export type WorkerLine =
       readonly events: readonly EventRow[]
     }
   | { readonly type: 'pass'; readonly pid: number; readonly point: string; readonly hit: number }
+
+/** The name of the log in a case's folder. */
+export const LOG = 'workers.jsonl'
 
 /** Workers get their log opened for appending: what they wrote to it stays when they are killed. */
 const LOG_DESCRIPTOR = 3
@@ -32,12 +35,14 @@ export function readLines(file: string): WorkerLine[] {
 
 /** The store, with every commit told once it was acknowledged. */
 export function withAcknowledgements(store: Store): Store {
+  const tell = ({ kind, rootId, events }: Commit) => {
+    writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })
+  }
   return {
     ...store,
-    commit: async (commit) => {
-      await store.commit(commit)
-      const { kind, rootId, events } = commit
-      writeLine({ type: 'commit', pid: process.pid, kind, rootId, events })
+    commit: (commit) => {
+      const stored = store.commit(commit)
+      return stored instanceof Promise ? stored.then(() => tell(commit)) : tell(commit)
     },
   }
 }

@@ -2,7 +2,8 @@ import { type Aftermath, crash, FAILPOINTS, type KillPoint } from 'legate/testin
 import { describe, expect, test } from 'vitest'
 import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
-import { figure, isFull } from './support/figure.ts'
+import { figure } from './support/figure.ts'
+import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
 import { Totals } from './support/totals.ts'
 
@@ -16,13 +17,16 @@ describe.each(['delegate', 'talk', 'stop'])('%s', async (name) => {
     const found = await crash({ program, counter }, kills)
     totals.add(found)
     for (const point of lastPoints(found)) killedAt.add(point)
+    const ends = endsOf(found)
+    undisturbed ??= ends
+    expect(ends).toEqual(undisturbed)
     return found
   }
+  let undisturbed: readonly string[] | undefined
   let richest: Recovered | undefined
 
-  test('is the same after a kill at any point', async () => {
-    const undisturbed = await run([])
-    const points = pointsOf(undisturbed, 0)
+  test('ends the same after a kill at any point', async () => {
+    const points = pointsOf(await run([]), 0)
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))
 
@@ -30,7 +34,7 @@ describe.each(['delegate', 'talk', 'stop'])('%s', async (name) => {
     expect(points.length).toBeGreaterThan(20)
   })
 
-  test('is the same after another kill at any point of the recovery', async () => {
+  test('ends the same after another kill at any point of the recovery', async () => {
     if (richest === undefined) throw new Error('no recovery is known')
     const { kill, recovery } = richest
 
@@ -61,6 +65,17 @@ test('every kind of commit was the last thing before a kill, and the first thing
 
   expect(FAILPOINTS.filter((point) => !killedAt.has(point))).toEqual([])
 })
+
+/** How every run of every tree ended. */
+function endsOf({ trees }: Aftermath): string[] {
+  const ends = trees.flatMap(({ turns, conversations }) =>
+    [...turns.values()].map(({ conversationId, outcome }) => {
+      const path = conversations.get(conversationId)?.path.join('/')
+      return `${path} ${outcome?.status}`
+    }),
+  )
+  return ends.toSorted()
+}
 
 /** The points that the n-th worker of a case passed, each as often as it did. */
 function pointsOf({ lines }: Aftermath, worker: number): KillPoint[] {

@@ -1,4 +1,4 @@
-import { agent, type ModelRequest, type Store } from 'legate'
+import { agent, type ModelRequest, type Store, StoreError } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, useWorld } from '../support/agents.ts'
@@ -50,6 +50,36 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
       },
     )
   })
+
+  test.each(Array.from({ length: STEPS }, (_, n) => n + 1))(
+    'commit %i fails and the process lives: the run ends whole, here or in the next process',
+    async (n) => {
+      const { host, requests, effects } = scenario()
+      let commits = 0
+      const failing = (store: Store): Store => ({
+        ...store,
+        commit: (step) => {
+          if (++commits === n) throw new StoreError('store_full', 'The disk is full.')
+          return store.commit(step)
+        },
+      })
+      const { runtime } = start({ store: failing, mayFail: true })
+      const run = runtime.run(host, 'go')
+
+      const [first] = await Promise.allSettled([run.result])
+
+      if (first?.status === 'rejected') {
+        expect(first.reason).toMatchObject({ code: 'store_full' })
+        expect(world.store.turn(run.id)).toBeUndefined()
+        expect(await runtime.run(host, 'again').result).toMatchObject({ status: 'completed' })
+        return
+      }
+      expect(first?.value.status).toBe('completed')
+      expectWhole(run.id)
+      for (const request of requests) expectAnswered(request)
+      expect(effects).toHaveLength(1)
+    },
+  )
 
   function expectOverOrNeverBegun(runId: string): void {
     const turn = world.store.turn(runId)

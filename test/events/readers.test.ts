@@ -108,10 +108,11 @@ describe('a reader does not matter to the run', () => {
     const begun = performance.now()
 
     await run.result
-    const took = performance.now() - begun
+    const ran = performance.now() - begun
+    const events = await reading
 
-    expect((await reading).length).toBeGreaterThan(15)
-    expect(took).toBeLessThan(150)
+    expect(events.length).toBeGreaterThan(15)
+    expect(ran).toBeLessThan((performance.now() - begun) / 2)
   })
 
   test('one that throws in its loop ends for itself only', async () => {

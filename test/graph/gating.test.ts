@@ -139,6 +139,18 @@ describe.each(stores)('gating on %s', (_, create) => {
       expect(graph.store.edgesFrom(ids.c)).toEqual([])
     })
 
+    test('cybros A47: two edges that close a circle only together have one winner', async () => {
+      const { a, b, turnId } = await loose()
+      const other = new Graph(rows.open(), { kinds: { work: {}, gate: {} } })
+
+      const made = await Promise.allSettled([
+        graph.mutate(conversationId, (m) => m.createEdge(a, b, 'branch'), turnId),
+        other.mutate(conversationId, (m) => m.createEdge(b, a, 'sequence'), turnId),
+      ])
+
+      expect(made.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+    })
+
     test('an edge that comes too late to hold a node back is refused', async () => {
       const { a, b, turnId } = await loose()
       await graph.claim(b)

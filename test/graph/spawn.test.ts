@@ -3,7 +3,7 @@ import type { Claim } from '../../src/graph/claim.ts'
 import { planRecover } from '../../src/graph/recover.ts'
 import type { Id } from '../../src/graph/rows.ts'
 import { childIds, planSpawn, type Spawned, type SpawnRequest } from '../../src/graph/spawn.ts'
-import { Graph, LIMITS } from '../support/graph.ts'
+import { Graph, spawnRequest } from '../support/graph.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
@@ -138,26 +138,7 @@ describe.each(stores)('cybros A64: a spawn that is repeated, on %s', (_, create)
   }
 
   function spawnOn(on: Graph, claim: Claim, request: Partial<SpawnRequest> = {}): Promise<Spawned> {
-    return on.commit('spawn', rootId, (draft) =>
-      planSpawn(draft, {
-        claim,
-        ids: childIds(task, 0),
-        mode: 'parked',
-        contract: 'message',
-        agent: { name: 'child', hash: 'h' },
-        hostName: 'agent',
-        toolName: 'ask',
-        input: { message: 'x' },
-        content: 'x',
-        briefing: null,
-        delegationContext: null,
-        ceiling: [],
-        limits: LIMITS,
-        onParentClose: 'cancel',
-        sessionId: null,
-        ...request,
-      }),
-    )
+    return on.commit('spawn', rootId, (draft) => planSpawn(draft, spawnRequest(claim, request)))
   }
 
   function linkOf(spawned: Spawned) {

@@ -2,11 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { ConflictError } from '../../src/base/error.ts'
 import { planApproval } from '../../src/graph/approve.ts'
 import { planCancel } from '../../src/graph/cancel.ts'
+import type { Claim } from '../../src/graph/claim.ts'
 import { Draft } from '../../src/graph/draft.ts'
+import { planRecover } from '../../src/graph/recover.ts'
+import { planRetry } from '../../src/graph/result.ts'
 import type { Id, NodeState } from '../../src/graph/rows.ts'
+import { childIds, planSpawn } from '../../src/graph/spawn.ts'
 import { memoryStore } from '../../src/store/memory.ts'
 import { nodeRow, placeIn } from '../../src/testing/store-rows.ts'
-import { Graph } from '../support/graph.ts'
+import { Graph, spawnRequest } from '../support/graph.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
@@ -22,6 +26,8 @@ const STATES: readonly NodeState[] = [
   'stopped',
   'uncertain',
 ]
+
+const SAID = { state: 'finished', output: { content: 'done' } } as const
 
 const LEGAL: ReadonlySet<string> = new Set([
   'awaiting_approval -> pending',
@@ -122,6 +128,106 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
     const ends = eventsOfType(one.store, conversationId, 'run-end').filter((event) => event.turnId === turnId)
     expect(ends).toHaveLength(1)
   })
+
+  test('the last two nodes of a turn end at the same time, and the turn ends', async () => {
+    const { ids, turnId } = await one.mutate(conversationId, (m) => {
+      return {
+        ids: [m.createNode({ kind: 'agent_message' }).id, m.createNode({ kind: 'agent_message' }).id],
+        turnId: m.turnId,
+      }
+    })
+    const claims = [await one.claim(ids[0] ?? ''), await two.claim(ids[1] ?? '')] as const
+
+    await Promise.all([one.end(claims[0], SAID), two.end(claims[1], SAID)])
+
+    expect(one.turn(turnId)).toMatchObject({ state: 'ended', outcome: { status: 'completed' } })
+  })
+
+  test('two parents end at the same time, and their child is free', async () => {
+    const { ids, child } = await one.mutate(conversationId, (m) => {
+      const ids = [m.createNode({ kind: 'work' }).id, m.createNode({ kind: 'work' }).id]
+      const child = m.createNode({ kind: 'work' }).id
+      for (const id of ids) m.createEdge(id, child, 'dependency')
+      return { ids, child }
+    })
+    const claims = [await one.claim(ids[0] ?? ''), await two.claim(ids[1] ?? '')] as const
+
+    await Promise.all([one.end(claims[0], SAID), two.end(claims[1], SAID)])
+
+    expect(one.node(child)).toMatchObject({ state: 'pending', blockers: 0 })
+  })
+
+  test('a node ends while an edge from it is made, and its child is not held for ever', async () => {
+    const { a, b, turnId } = await one.mutate(conversationId, (m) => {
+      return { a: m.createNode({ kind: 'work' }).id, b: m.createNode({ kind: 'work' }).id, turnId: m.turnId }
+    })
+    const claim = await one.claim(a)
+
+    await Promise.all([one.end(claim, SAID), two.mutate(conversationId, (m) => m.createEdge(a, b, 'sequence'), turnId)])
+
+    expect(one.node(b).blockers).toBe(0)
+    expect(await one.tryClaim(b)).toBeDefined()
+  })
+
+  test('a retry and a cancel at the same time leave nothing pending', async () => {
+    const { nodeId, turnId } = await lonelyNode()
+    const claim = await one.claim(nodeId)
+
+    await Promise.all([
+      one.commit('retry', conversationId, (d) => planRetry(d, claim, { wakeAt: d.now + 1_000, error: 'overloaded' })),
+      cancel(two, turnId),
+    ])
+
+    expect(one.node(nodeId).state).toBe('stopped')
+    expect(one.turn(turnId).state).toBe('ended')
+  })
+
+  test('a recovery and a cancel at the same time leave nothing pending', async () => {
+    const { nodeId, turnId } = await lonelyNode()
+    const { engineId } = await one.claim(nodeId)
+
+    await Promise.all([
+      one.commit('recover', conversationId, (d) => planRecover(d, nodeId, { engineId, reason: 'Gone.' })),
+      cancel(two, turnId),
+    ])
+
+    expect(one.node(nodeId).state).toBe('stopped')
+    expect(one.turn(turnId).state).toBe('ended')
+  })
+
+  test('two children of one host end at the same time, and both are counted', async () => {
+    const { task, turnId } = await one.mutate(conversationId, (m) => {
+      const task = m.createNode({ kind: 'task', effect: 'pure' }).id
+      return { task, turnId: m.turnId }
+    })
+    const claim = await one.claim(task)
+    const children = [await spawn(claim, 0), await spawn(claim, 1)]
+    const entries = children.map((id) => one.turn(id).entryNodeId)
+    const claims = [await one.claim(entries[0] ?? ''), await two.claim(entries[1] ?? '')] as const
+
+    await Promise.all([one.end(claims[0], SAID), two.end(claims[1], SAID)])
+
+    expect(one.turn(turnId).account).toMatchObject({ children: 2, live: 0 })
+    expect(one.store.openLinks(turnId)).toEqual([])
+  })
+
+  function lonelyNode(): Promise<{ nodeId: Id; turnId: Id }> {
+    return one.mutate(conversationId, (m) => {
+      return { nodeId: m.createNode({ kind: 'agent_message' }).id, turnId: m.turnId }
+    })
+  }
+
+  async function spawn(claim: Claim, ordinal: number): Promise<Id> {
+    const request = spawnRequest(claim, { ids: childIds(claim.nodeId, ordinal), mode: 'called' })
+    const spawned = await one.commit('spawn', conversationId, (draft) => planSpawn(draft, request))
+    return 'link' in spawned ? spawned.link.id : ''
+  }
+
+  function cancel(graph: Graph, turnId: Id): Promise<void> {
+    return graph.commit('cancel', conversationId, (draft) =>
+      planCancel(draft, turnId, { cause: 'cancelled', reason: null }),
+    )
+  }
 
   function answer(graph: Graph, nodeId: Id, allowed: boolean): Promise<void> {
     return graph.commit('answer', conversationId, (draft) =>

@@ -7,6 +7,7 @@ import { type Mutation, planMutate } from '../../src/graph/mutate.ts'
 import { planResult } from '../../src/graph/result.ts'
 import type { Id, Node, Turn, TurnLimits } from '../../src/graph/rows.ts'
 import { planSay } from '../../src/graph/say.ts'
+import { childIds, type SpawnRequest } from '../../src/graph/spawn.ts'
 import { Ledger } from '../../src/store/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
@@ -138,5 +139,27 @@ export class Graph {
   id(): Id {
     this.ids++
     return `01900000-0000-7000-8000-${String(this.ids).padStart(12, '0')}`
+  }
+}
+
+/** A delegation of the claimed task to an agent called "child". */
+export function spawnRequest(claim: Claim, given: Partial<SpawnRequest> = {}): SpawnRequest {
+  return {
+    claim,
+    ids: childIds(claim.nodeId, 0),
+    mode: 'parked',
+    contract: 'message',
+    agent: { name: 'child', hash: 'h' },
+    hostName: 'agent',
+    toolName: 'ask',
+    input: { message: 'x' },
+    content: 'x',
+    briefing: null,
+    delegationContext: null,
+    ceiling: [],
+    limits: LIMITS,
+    onParentClose: 'cancel',
+    sessionId: null,
+    ...given,
   }
 }

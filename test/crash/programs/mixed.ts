@@ -1,9 +1,12 @@
 import { agent } from 'legate'
-import { crashWorker } from 'legate/testing'
+import { type CrashWorker, crashWorker, workerRole } from 'legate/testing'
 import { asker, driveLead, lead } from './lead.ts'
-import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
+import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
-/** What goes on at the same time in an ordinary process: a tree with an approval, a talk that streams, a run that is stopped. */
+/**
+ * What goes on at the same time in an ordinary process: a tree with an approval, a talk that streams, a run that is
+ * stopped. A worker with the role `help` begins nothing and answers nothing: it only works along.
+ */
 const chunks = Array.from({ length: 20 }, (_, at) => `word ${at} `)
 
 const speaker = agent({ name: 'speaker', instructions: 'Speak.', model: slowed(steppingModel({ chunks }), 4) })
@@ -27,12 +30,18 @@ await crashWorker({
   options: { agents: [lead, asker, speaker, boss], engine: QUICK },
   drive: async (worker) => {
     const { runtime, store } = worker
-    if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
-    const conversationId = roundsOf(store, 'talk')[0]?.conversationId ?? ''
-    if (roundsOf(store, 'talk').length === 1) await recorded(runtime.run(speaker, 'Again.', { conversationId }))
-    if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
-    await driveLead(worker)
-    const others = [...roundsOf(store, 'talk'), ...roundsOf(store, 'boss')]
-    await Promise.all(others.map(({ id }) => runtime.attach(id).result))
+    const everything = () => ['lead', 'talk', 'boss'].flatMap((title) => roundsOf(store, title))
+    if (workerRole() === 'help') await until(() => everything().length === 4 || undefined)
+    else await begin(worker)
+    await Promise.all(everything().map(({ id }) => runtime.attach(id).result))
   },
 })
+
+async function begin(worker: CrashWorker): Promise<void> {
+  const { runtime, store } = worker
+  if (roundsOf(store, 'talk').length === 0) await recorded(runtime.run(speaker, 'Hello.', { title: 'talk' }))
+  const conversationId = roundsOf(store, 'talk')[0]?.conversationId ?? ''
+  if (roundsOf(store, 'talk').length === 1) await recorded(runtime.run(speaker, 'Again.', { conversationId }))
+  if (roundsOf(store, 'boss').length === 0) await recorded(runtime.run(boss, 'Go.', { title: 'boss' }))
+  await driveLead(worker)
+}

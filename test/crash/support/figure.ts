@@ -1,8 +1,5 @@
 import { appendFileSync } from 'node:fs'
 
-/** Are the full figures wanted? */
-export const isFull = process.env['LEGATE_FULL'] === '1'
-
 /** Prints a suite's figures, and keeps them where the docs are made from. */
 export function figure(line: string): void {
   console.info(line)

@@ -1,0 +1,82 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { agent, type Effect, type Model, type StandardSchema, tool } from 'legate'
+import { count, crashWorker, say, workerRole } from 'legate/testing'
+import { heldFile } from '../support/held.ts'
+import { ANYTHING, call, counted, recorded, roundsOf, steppingModel } from './parts.ts'
+
+let hasHeld = false
+
+/**
+ * A run whose first process stands still at the place its role names, in the middle of its code and of no commit, until
+ * the test removes a file. Others pass the place without a pause.
+ */
+function hold(place: string): void {
+  if (workerRole() !== place || hasHeld) return
+  hasHeld = true
+  const held = heldFile(process.pid)
+  writeFileSync(held, '')
+  say('held')
+  while (existsSync(held)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+}
+
+function holding(name: string, effect: Effect) {
+  return tool({
+    description: `Does ${name}.`,
+    inputSchema: ANYTHING,
+    effect,
+    execute: async (_, { idempotencyKey }) => {
+      await count(name, idempotencyKey)
+      hold(name)
+      await sleep(20)
+      return `${name} is done.`
+    },
+  })
+}
+
+const talker = steppingModel({ chunks: ['Once', ' upon', ' a time.'] })
+
+const streaming: Model = {
+  id: talker.id,
+  async *stream(request, options) {
+    for await (const part of talker.stream(request, options)) {
+      yield part
+      if (part.type === 'text-delta') hold('model')
+    }
+  },
+}
+
+/** The last of our code before a child is made. */
+const checked: StandardSchema = {
+  '~standard': {
+    ...ANYTHING['~standard'],
+    validate: (value) => {
+      hold('spawn')
+      return { value }
+    },
+  },
+}
+
+const child = agent({
+  name: 'child',
+  instructions: 'Help.',
+  input: checked,
+  tools: { look: counted('look', 'pure') },
+  model: streaming,
+})
+
+const parent = agent({
+  name: 'parent',
+  instructions: 'Lead.',
+  tools: { pure: holding('pure', 'pure'), effectful: holding('effectful', 'effectful') },
+  subagents: { ask: child },
+  model: steppingModel({ calls: [call('pure'), call('effectful'), call('ask')] }),
+})
+
+await crashWorker({
+  options: { agents: [parent], engine: { sweepMs: 20, graceMs: 100, leaseMs: 200 } },
+  drive: async ({ runtime, store }) => {
+    if (roundsOf(store, 'owner').length === 0) await recorded(runtime.run(parent, 'Go.', { title: 'owner' }))
+    for (const { id } of roundsOf(store, 'owner')) await runtime.attach(id).result
+  },
+})

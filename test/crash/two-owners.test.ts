@@ -1,0 +1,64 @@
+import { rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { sqliteStore } from 'legate/store/sqlite'
+import { CrashCase, readTrees, type TreeRows } from 'legate/testing'
+import { expect, test } from 'vitest'
+import { buildProgram } from './support/build.ts'
+import { useCounter } from './support/counter.ts'
+import { figure } from './support/figure.ts'
+import { isFull } from './support/full.ts'
+import { heldFile } from './support/held.ts'
+import { inParallel } from './support/parallel.ts'
+
+const ROUNDS = isFull ? 100 : 5
+const PLACES = ['pure', 'model', 'effectful', 'spawn'] as const
+/** Longer than the lease of the program's engines. */
+const STOPPED_MS = 300
+
+const program = await buildProgram('owner')
+const counter = await useCounter()
+
+test(`R-12, cybros A67: a process that was stopped past its lease writes nothing, in ${ROUNDS} rounds`, async () => {
+  const rounds = Array.from({ length: ROUNDS }, (_, round) => PLACES[round % PLACES.length] ?? 'pure')
+
+  const late = await inParallel(rounds, stopAndTakeOver)
+
+  const noted = late.reduce((sum, count) => sum + count, 0)
+  figure(`R-12 ${ROUNDS} rounds, 0 writes of a stale owner, ${noted} late results noted`)
+})
+
+/** How many late results the first owner noted when it woke. */
+async function stopAndTakeOver(place: string): Promise<number> {
+  const test = new CrashCase({ program, counter })
+  const first = test.start({ role: place })
+  expect(await first.hears('held')).toBe(true)
+  first.signal('SIGSTOP')
+  await sleep(STOPPED_MS)
+
+  const second = await test.ended(test.start())
+  expect(second).toMatchObject({ code: 0, errors: '' })
+  const before = rowsOf(test)
+
+  rmSync(heldFile(first.pid))
+  first.signal('SIGCONT')
+  await test.ended(first)
+  const after = rowsOf(test)
+
+  const added = after.events.slice(before.events.length)
+  expect(added.filter(({ body }) => body.type !== 'late-result')).toEqual([])
+  expect({ ...after, events: [] }).toEqual({ ...before, events: [] })
+  expect([...after.turns.values()].every(({ outcome }) => outcome?.status === 'completed')).toBe(true)
+  test.conclude()
+  return added.length
+}
+
+function rowsOf({ database }: CrashCase): TreeRows {
+  const store = sqliteStore(database)
+  try {
+    const [tree] = readTrees(store)
+    if (tree === undefined) throw new Error('there is no tree')
+    return tree
+  } finally {
+    store.close().catch(() => undefined)
+  }
+}
