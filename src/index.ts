@@ -30,7 +30,7 @@ export {
 export type { Json } from './base/json.ts'
 export type { InferInput, InferOutput, JsonSchema, Schema, StandardSchema } from './base/schema.ts'
 export type { ConversationHandle } from './conversation/conversation.ts'
-export type { Run, RunOutcome } from './conversation/run.ts'
+export type { CompletedOutcome, Run, RunOutcome } from './conversation/run.ts'
 export type { KindContext, KindDefinition } from './delegation/kind.ts'
 export type { Budget } from './grant/budget.ts'
 export type { Grant } from './grant/grant.ts'

@@ -9,7 +9,7 @@ import {
 } from './agent/definition.ts'
 import { RunError } from './base/error.ts'
 import type { Schema } from './base/schema.ts'
-import type { Run, RunOutcome } from './conversation/run.ts'
+import type { CompletedOutcome, Run } from './conversation/run.ts'
 import { createRuntime, Runtime } from './runtime.ts'
 import { currentCall } from './tool/current.ts'
 
@@ -34,9 +34,9 @@ export function agent<
   return markAgent(made)
 }
 
-async function completed<Out>(run: Run<Out>): Promise<RunOutcome<Out>> {
+async function completed<Out>(run: Run<Out>): Promise<CompletedOutcome<Out>> {
   const outcome = await run.result
-  if (outcome.status === 'completed') return outcome
+  if (outcome.status === 'completed') return outcome as CompletedOutcome<Out>
   throw new RunError('run', `The run ${run.id} ended ${outcome.status}: ${outcome.error?.message ?? ''}`, {
     details: { outcome },
     isRetryable: outcome.retryable,

@@ -2,7 +2,7 @@ import { DefinitionError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
 import { type CheckedSchema, type InferInput, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
-import type { Run, RunOutcome } from '../conversation/run.ts'
+import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
@@ -72,7 +72,7 @@ export interface RunOptions {
 
 export interface Agent<In = unknown, Out = unknown> extends AgentCore {
   /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
-  generate(input: In, options?: RunOptions): Promise<RunOutcome<Out>>
+  generate(input: In, options?: RunOptions): Promise<CompletedOutcome<Out>>
   stream(input: In, options?: RunOptions): Run<Out>
 }
 

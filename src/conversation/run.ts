@@ -5,6 +5,12 @@ import type { Id } from '../graph/rows.ts'
 /** An outcome whose `output` has the type of the agent's output schema. It is null unless the run completed. */
 export type RunOutcome<Out = unknown> = Omit<Outcome, 'output'> & { readonly output: Out | null }
 
+/** The outcome of a run that completed. */
+export type CompletedOutcome<Out = unknown> = Omit<Outcome, 'output' | 'status'> & {
+  readonly status: 'completed'
+  readonly output: Out
+}
+
 /** A turn seen from outside. Iterate it for its events, await `result` for its outcome. */
 export interface Run<Out = unknown> extends AsyncIterable<RunEvent> {
   readonly id: Id

@@ -6,7 +6,7 @@ import type { LiveNode } from '../conversation/live-node.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
 import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
-import type { ToolContext } from '../tool/tool.ts'
+import type { Delegate, ToolContext } from '../tool/tool.ts'
 import { type SpawnResult, spawn } from './spawn.ts'
 
 /** The children a node's code starts while it runs, in the order it starts them: on a rerun the same order finds them. */
@@ -45,7 +45,7 @@ export class CalledChildren implements CurrentCall {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
-      delegate: (agent, input) => this.start(agent, input).outcome,
+      delegate: ((agent: object, input: unknown) => this.start(agent, input).outcome) as Delegate,
       logger: home.logger,
       get signal() {
         return work.signal

@@ -1,6 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
+import type { Outcome } from '../graph/outcome.ts'
 import type { Effect, Id } from '../graph/rows.ts'
 
 /** What a tool's code gets beside its input. */
@@ -17,8 +18,11 @@ export interface ToolContext {
   readonly logger: Logger
 }
 
-/** Bound by the runtime to the running call. `agent` is an agent as `agent()` made it. */
-export type Delegate = (agent: object, input: unknown) => Promise<unknown>
+/** Bound to the running call. Gives any outcome; `output` is null unless it completed. */
+export type Delegate = <In, Out>(
+  agent: { generate(input: In): Promise<{ readonly output: Out }> },
+  input: In,
+) => Promise<Omit<Outcome, 'output'> & { readonly output: Out | null }>
 
 export interface Logger {
   debug(message: string, details?: object): void

@@ -257,7 +257,7 @@ describe('code inside a tool', () => {
     const errors: unknown[] = []
     const host = hostWith(async ({ delegate }) => {
       await Promise.resolve()
-        .then(() => delegate({ name: 'fake' }, 'x'))
+        .then(() => delegate({ name: 'fake' } as never, 'x'))
         .catch((error: unknown) => errors.push(error))
       return 'ok'
     })

@@ -4,6 +4,7 @@ import {
   type Agent,
   type AnyAgent,
   agent,
+  type CompletedOutcome,
   type InferInput,
   type InferOutput,
   type Outcome,
@@ -125,7 +126,7 @@ describe('an agent infers', () => {
   test('the input and the output of a run, in every way to start one', () => {
     never(() => {
       expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined }>()
-      expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<RunOutcome<{ at: number }>>()
+      expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<CompletedOutcome<{ at: number }>>()
       expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
       expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
       expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
