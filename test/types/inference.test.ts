@@ -10,7 +10,6 @@ import {
   type Outcome,
   type Run,
   type RunEvent,
-  type RunOutcome,
   type Runtime,
   type StandardSchema,
   type Tool,
