@@ -5,7 +5,6 @@ const unit = ['src/**/*.test.ts']
 const house = ['test/architecture.test.ts', 'test/surface.test.ts']
 const examples = ['test/examples/**/*.test.ts']
 const crash = ['test/crash/**/*.test.ts']
-const load = ['test/load/**/*.test.ts', 'test/bench/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 
 const serial = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 60_000 }
@@ -21,14 +20,12 @@ export default defineConfig({
     ],
   },
   test: {
-    passWithNoTests: true,
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
       project('unit', { include: unit }),
-      project('suite', { include: suite, exclude: [...house, ...examples, ...crash, ...load], testTimeout: 30_000 }),
+      project('suite', { include: suite, exclude: [...house, ...examples, ...crash], testTimeout: 30_000 }),
       project('examples', { include: examples, testTimeout: 30_000 }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
-      project('load', { include: load, ...serial, sequence: { groupOrder: 2 } }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },

@@ -19,7 +19,6 @@ const steps = [
   suites('architecture', ['house']),
   suites('suites', ['unit', 'suite', 'examples']),
   suites('crash', ['crash']),
-  suites('load', ['load']),
   // Figures are measured once, in the passes above.
   suites('fresh', ['unit', 'suite', 'examples'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
   command('package', 'node', 'scripts/package.mjs'),

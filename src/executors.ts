@@ -163,12 +163,15 @@ export class Executors implements Home {
     })
   }
 
-  /** A provider may make a new agent each time, which offers the same provider: one of a kind is enough. */
+  /** What a provider made is not looked into before it is used: it may offer the same provider again, without end. */
   private collect(agent: AgentCore, found: Map<string, AgentCore>): void {
     const key = `${agent.name}/${agent.hash}`
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
-    for (const { agent: below } of this.entriesOf(agent)) this.collect(below, found)
+    for (const { agent: below, isProvided } of this.entriesOf(agent)) {
+      if (isProvided) found.set(`${below.name}/${below.hash}`, below)
+      else this.collect(below, found)
+    }
   }
 
   private entriesOf(agent: AgentCore): readonly SubagentEntry[] {

@@ -1,9 +1,9 @@
-import type { Agent, AgentCore, AnyAgent, RunOptions } from './agent/definition.ts'
+import type { Agent, AgentCore } from './agent/definition.ts'
 import { type ReadInput, readInput } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
-import { ConflictError, InputError, messageOf, NotFoundError } from './base/error.ts'
+import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
 import { BlockWriter } from './conversation/blocks.ts'
@@ -13,60 +13,25 @@ import { follow } from './conversation/follow.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
-import type { KindDefinition } from './delegation/kind.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors } from './executors.ts'
-import { type Budget, checkBudget, limitsOf } from './grant/budget.ts'
-import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
+import { limitsOf } from './grant/budget.ts'
+import { useLayer } from './grant/grant.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
 import { withKinds } from './graph/kinds.ts'
 import type { Outcome } from './graph/outcome.ts'
 import type { Conversation, Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
-import type { Model } from './model/model.ts'
+import { checkIsAgent, checkOptions, ENGINE_DEFAULTS, type RuntimeOptions, type StartOptions } from './options.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
 import { currentCall } from './tool/current.ts'
 import type { Logger } from './tool/tool.ts'
 
-export interface RuntimeOptions {
-  /** Where graphs are kept. Default: in memory, the newest 1000 ended trees. Closed with the runtime. */
-  readonly store?: Store
-  /** Agents this process has code for, beside those it starts: needed to go on with runs of other processes. */
-  readonly agents?: readonly AnyAgent[]
-  /** For agents that name no model. */
-  readonly model?: Model
-  /** Node kinds of your own. */
-  readonly kinds?: Readonly<Record<string, KindDefinition>>
-  /** A layer over every run. `{ use: [] }` denies everything. */
-  readonly grant?: Grant
-  /** Limits over every run; each run has the smaller of this and its agent's. */
-  readonly budget?: Budget
-  readonly logger?: Logger
-  readonly engine?: {
-    /** Nodes that run at the same time in this process. Default 256. */
-    readonly workers?: number
-    /** How long `close` and a cancelled node may take. Default 5 s. */
-    readonly graceMs?: number
-    readonly sweepMs?: number
-    readonly leaseMs?: number
-  }
-  /** For tests. */
-  readonly clock?: Clock
-}
-
-export interface StartOptions extends RunOptions {
-  /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
-  readonly conversationId?: Id
-  readonly owner?: string
-  readonly title?: string
-}
-
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
-  if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
-  if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+  checkOptions(options)
   return new Runtime(options)
 }
 
@@ -143,6 +108,7 @@ export class Runtime {
   run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
     const current = currentCall()
     if (current?.runtime === this) return this.handle<Out>({ ...current.start(agent, input), ...options })
+    this.checkAgent(agent)
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
     const { conversationId = fresh, abortSignal, owner = null, title = null } = options
@@ -210,6 +176,13 @@ export class Runtime {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  private checkAgent(agent: AgentCore): void {
+    checkIsAgent(agent, 'run(agent, input)')
+    if (agent.model !== null || this.options.model !== undefined) return
+    const message = `"${agent.name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }).`
+    throw new DefinitionError('definition', message)
   }
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
@@ -317,8 +290,6 @@ export class Runtime {
     }
   }
 }
-
-export const ENGINE_DEFAULTS = { workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 } as const
 
 const NO_CEILING: readonly Json[] = []
 

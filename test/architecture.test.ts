@@ -24,7 +24,7 @@ const rooms = [
   'recipe',
 ]
 /** What joins the rooms. These may import every room, and each other as long as there is no circle. */
-const joints = ['executors', 'runtime', 'standalone']
+const joints = ['options', 'executors', 'runtime', 'standalone']
 /** What a user can import, and so all that the command line may. */
 const doors = ['src/index.ts', 'src/testing/index.ts', 'src/store/memory.ts', 'src/store/sqlite.ts']
 /** Rooms that may import only these modules of Node. */

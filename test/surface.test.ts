@@ -12,7 +12,7 @@ import { DURABLE_EVENTS, LIVE_EVENTS } from '../src/graph/event.ts'
 import { STATUSES } from '../src/graph/outcome.ts'
 import { MAX_RECOVERIES } from '../src/graph/recover.ts'
 import { MODEL_ATTEMPTS, retryDelay } from '../src/model/retry.ts'
-import { ENGINE_DEFAULTS } from '../src/runtime.ts'
+import { ENGINE_DEFAULTS } from '../src/options.ts'
 import { TOOL_TIMEOUT_MS, tool } from '../src/tool/tool.ts'
 
 /** Every name a user can import at run time. A change here is a change of the public API: say so in CHANGELOG.md. */
@@ -45,18 +45,20 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'FAILPOINTS',
     'aftermath',
     'checkStanding',
-    'count',
+    'countEffect',
     'countOutside',
     'crash',
     'crashWorker',
     'failpoints',
     'fakeClock',
-    'pass',
-    'say',
+    'passPoint',
+    'readTrees',
     'scriptedModel',
     'startCounter',
     'storeConformance',
+    'tellTest',
     'withFailpoints',
+    'workerRole',
   ],
   'store/memory': ['memoryStore'],
   'store/sqlite': ['sqliteStore'],

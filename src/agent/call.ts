@@ -70,7 +70,7 @@ class Heard {
     try {
       const decision = decide(layers, 'model', this.model.id)
       if (decision.verdict !== 'allow') throw deniedModel(this.model, decision.reason)
-      if (node.attempt > 1 || node.recoveries > 0) this.emit({ type: 'reset', attempt: node.attempt })
+      if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
       work.onStop = () => this.fail(work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
       this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()

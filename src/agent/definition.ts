@@ -44,7 +44,7 @@ export interface SubagentConfig {
   /** What the child is told of its host's context. Default: snapshot if the agent has an `input`, else none. */
   readonly briefing?: 'none' | 'snapshot'
   readonly budget?: Budget
-  /** What happens to the child when the run that started it ends or is cancelled. Default: cancel. */
+  /** What happens to the child when the run that started it is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'
 }
 

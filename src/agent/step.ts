@@ -2,7 +2,16 @@ import { after } from '../base/after.ts'
 import { DeniedError, messageOf } from '../base/error.ts'
 import { decide } from '../grant/decide.ts'
 import { contextOf } from '../graph/context.ts'
-import { type Answer, expansionIds, type NextCall, type PlannedTask, planAnswer, planExpand } from '../graph/expand.ts'
+import type { NodeEnd } from '../graph/end-node.ts'
+import {
+  type Answer,
+  countFailedCall,
+  expansionIds,
+  type NextCall,
+  type PlannedTask,
+  planAnswer,
+  planExpand,
+} from '../graph/expand.ts'
 import { planResult, planRetry } from '../graph/result.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
@@ -117,7 +126,10 @@ function planTask({ toolkit, layers }: NodeRun, toolCall: PlannedTask['call']): 
     effect: found.effect,
     timeoutMs: found.timeoutMs,
     delegates: found.delegates,
-    approval: decision.verdict === 'ask' ? { reason: decision.reason, required: false } : null,
+    approval:
+      decision.verdict === 'ask'
+        ? { reason: decision.reason, request: `${found.domain}:${found.asks}`, required: false }
+        : null,
   }
 }
 
@@ -136,26 +148,27 @@ function commitStep(
 
 async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
+  const { claim } = work
   const delay = work.stopCause === null ? retryDelay(failed.cause, node.attempt + 1) : undefined
-  if (delay !== undefined) {
-    const retry = { wakeAt: ledger.clock.now() + Math.round(delay), error: messageOf(failed.cause) }
-    await ledger.commit({ kind: 'retry', rootId: node.rootId, plan: (draft) => planRetry(draft, work.claim, retry) })
-    return
-  }
-  const { content } = failed.partial
-  const stopped = work.stopCause === 'cancel'
-  const code = DeniedError.isInstance(failed.cause) ? 'denied' : 'model'
+  const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error: messageOf(failed.cause) }
+  const end = failedEnd(failed, work.stopCause === 'cancel')
   await ledger.commit({
-    kind: 'result',
+    kind: delay === undefined ? 'result' : 'retry',
     rootId: node.rootId,
-    plan: (draft) =>
-      planResult(draft, work.claim, {
-        state: stopped ? 'stopped' : 'errored',
-        ...(content.length > 0 ? { output: { content } } : {}),
-        failure: stopped
-          ? { code: 'stopped', message: 'The run was asked to stop.' }
-          : { code, message: messageOf(failed.cause) },
-        streamed: failed.partial.streamed ?? null,
-      }),
+    plan: (draft) => {
+      countFailedCall(draft, claim, failed.partial)
+      if (delay === undefined) planResult(draft, claim, end)
+      else planRetry(draft, claim, retry)
+    },
   })
+}
+
+function failedEnd({ partial, cause }: CallFailed, isStopped: boolean): NodeEnd {
+  const said = partial.content.length > 0 ? { output: { content: partial.content } } : {}
+  const streamed = partial.streamed ?? null
+  if (isStopped) {
+    return { ...said, streamed, state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } }
+  }
+  const code = DeniedError.isInstance(cause) ? 'denied' : 'model'
+  return { ...said, streamed, state: 'errored', failure: { code, message: messageOf(cause) } }
 }

@@ -5,9 +5,10 @@ import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema.ts'
-import { type Budget, childLimits } from '../grant/budget.ts'
+import { type Budget, childLimits, smallerBudget } from '../grant/budget.ts'
 import { decide } from '../grant/decide.ts'
 import { delegateLayer, type Layer } from '../grant/grant.ts'
+import { isApproved } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
@@ -94,7 +95,7 @@ function takeAgent(offer: Offer): AnyAgent | string {
 function refusalOf({ layers, node }: NodeRun, agent: AgentCore): string | undefined {
   const decision = decide(layers, 'agent', agent.name)
   if (decision.verdict === 'allow') return undefined
-  const approved = decision.verdict === 'ask' && node.metadata['approvedBy'] !== undefined
+  const approved = decision.verdict === 'ask' && isApproved(node, 'agent', agent.name)
   return approved ? undefined : decision.reason
 }
 
@@ -156,7 +157,10 @@ function frameOf({ agent: host, conversation, turn, home }: NodeRun, offer: Offe
   const last = frames.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame) return last
-  const layers = [...(above as unknown as readonly Layer[]), delegateLayer(host.name, host.grant, host.budget)]
+  const layers = [
+    ...(above as unknown as readonly Layer[]),
+    delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget)),
+  ]
   const budgets = layers.map((layer) => layer.budget)
   const limits = childLimits([agent.budget, offer.budget, budget], budgets, depth)
   const frame = { above, depth, agent, budget, ceiling: layers as unknown as readonly Json[], limits }

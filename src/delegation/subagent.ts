@@ -6,7 +6,10 @@ import type { Offer } from './spawn.ts'
 import { toolNameOf } from './tool-name.ts'
 
 /** A subagent as its host's toolkit holds it. */
-export interface SubagentEntry extends ToolEntry, Offer {}
+export interface SubagentEntry extends ToolEntry, Offer {
+  /** `agent` is only what a provider gave first; each delegation asks it anew. */
+  readonly isProvided: boolean
+}
 
 /** The `message` contract: one text, and a session to go on with. */
 const MESSAGE_SCHEMA = {
@@ -69,6 +72,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     budget: config.budget,
     onParentClose: config.onParentClose ?? 'cancel',
     agent,
+    isProvided: !isAgent(source),
     take: () => {
       const taken = spare ?? takeFrom(provider, name)
       spare = isAgent(source) ? source : undefined

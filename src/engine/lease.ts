@@ -28,17 +28,14 @@ export class Lease {
     return this.options.clock.now() < this.until
   }
 
-  /** Renews when a third of the lease is gone. False when others had taken it for dead meanwhile. */
-  async renew(): Promise<boolean> {
-    const { store, clock, leaseMs } = this.options
+  /** Renews when a third of the lease is gone. */
+  async renew(): Promise<void> {
+    const { store, clock, leaseMs, engineId } = this.options
     const now = clock.now()
-    const row = store.engine(this.options.engineId)
-    if (now < this.renewAt && row !== undefined) return true
-    const kept = this.renewAt === 0 || (row !== undefined && row.leaseUntil > now)
-    await this.put(row, now + leaseMs)
+    if (now < this.renewAt && store.engine(engineId) !== undefined) return
+    await this.put(now + leaseMs)
     this.renewAt = now + leaseMs / 3
     this.until = now + leaseMs
-    return kept
   }
 
   async end(): Promise<void> {
@@ -47,14 +44,17 @@ export class Lease {
     if (row !== undefined) await dropEngine(this.options.store, row, this.options.clock.now())
   }
 
-  private async put(row: EngineRow | undefined, leaseUntil: number): Promise<void> {
-    const version = (row?.version ?? 0) + 1
+  /** Another process may be dropping the row at the same moment: then it is written anew. */
+  private async put(leaseUntil: number): Promise<void> {
     const { store, clock, engineId } = this.options
-    const engine: EngineRow = { id: engineId, version, ...this.proof, leaseUntil }
-    try {
-      await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
-    } catch (error) {
-      if (!ConflictError.isInstance(error)) throw error
+    for (let tries = 1; ; tries++) {
+      const version = (store.engine(engineId)?.version ?? 0) + 1
+      const engine: EngineRow = { id: engineId, version, ...this.proof, leaseUntil }
+      try {
+        return await store.commit({ ...emptyCommit('lease', clock.now(), null), engines: [engine] })
+      } catch (error) {
+        if (!ConflictError.isInstance(error) || tries >= 10) throw error
+      }
     }
   }
 }

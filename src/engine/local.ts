@@ -164,7 +164,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private async giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
-    const lost = { engineId: this.id, reason }
+    const lost = { engineId: this.id, reason, isClosed: this.state === 'stopping' }
     await this.ledger.commit({
       kind: 'recover',
       rootId: node.rootId,

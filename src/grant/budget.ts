@@ -54,6 +54,17 @@ export function childLimits(
   }
 }
 
+/** Both at once: each number as small as either names it. */
+export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Budget | undefined {
+  if (a === undefined || b === undefined) return a ?? b
+  const both: { -readonly [Key in keyof Budget]: Budget[Key] } = {}
+  for (const key of Object.keys(DEFAULT_LIMITS) as (keyof Budget)[]) {
+    const said = least([a, b], key)
+    if (said !== undefined) both[key] = said
+  }
+  return both
+}
+
 /** For each number the smallest that is named; the default where none is. */
 function smallest(budgets: readonly (Budget | undefined)[], defaults: TurnLimits): TurnLimits {
   return {

@@ -1,5 +1,5 @@
 import type { Layer } from './grant.ts'
-import { matchPattern } from './match.ts'
+import { matchName, matchPath } from './match.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -37,10 +37,11 @@ function decideLayer(layer: Layer, domain: string, name: string): Decision {
 }
 
 function findRule(rules: readonly string[], domain: string, name: string): string | undefined {
+  const isPath = domain.startsWith('file.')
   for (const rule of rules) {
     const { domain: ruled, pattern } = parsed(rule)
-    if ((ruled === domain || (ruled === 'file.*' && domain.startsWith('file.'))) && matchPattern(pattern, name))
-      return rule
+    if (ruled !== domain && !(isPath && ruled === 'file.*')) continue
+    if (isPath ? matchPath(pattern, name) : matchName(pattern, name)) return rule
   }
   return undefined
 }

@@ -37,7 +37,7 @@ const DOMAINS: ReadonlySet<string> = new Set([
 ])
 
 /** Without a grant the toolkit is the limit: files, programs and hosts need a rule. */
-const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:**'])
+const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
 const NONE: readonly string[] = Object.freeze([])
 
 /** What an agent itself is bound by. */

@@ -2,12 +2,15 @@
  * Does `pattern` match all of `text`? `*` stands for anything within a segment, `**` as a whole segment for any number
  * of segments; segments are separated by `/`. Time is at most length of pattern x length of text, whatever they hold.
  */
-export function matchPattern(pattern: string, text: string): boolean {
+export function matchPath(pattern: string, text: string): boolean {
   if (pattern === text || pattern === '**') return true
-  if (pattern === '*') return !text.includes('/')
   if (!pattern.includes('*')) return false
-  if (!pattern.includes('/') && !text.includes('/')) return matchSegment(pattern, text)
   return matchSegments(pattern.split('/'), text.split('/'))
+}
+
+/** The same for a name, which has no segments: `*` stands for anything. `model:openai*` covers `openai/gpt-5`. */
+export function matchName(pattern: string, text: string): boolean {
+  return pattern === '*' || pattern === text || (pattern.includes('*') && matchSegment(pattern, text))
 }
 
 function matchSegments(patterns: readonly string[], segments: readonly string[]): boolean {

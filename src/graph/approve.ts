@@ -1,8 +1,13 @@
 import { ConflictError, NotFoundError } from '../base/error.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
-import type { Id } from './rows.ts'
+import type { Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
+
+/** Has a person allowed this node to do just this? */
+export function isApproved(node: Node, domain: string, name: string): boolean {
+  return node.metadata['approvedBy'] !== undefined && node.metadata['approvalFor'] === `${domain}:${name}`
+}
 
 export interface ApprovalAnswer {
   readonly allowed: boolean

@@ -132,8 +132,10 @@ export class Draft {
 
   /** The first queued turn of a lane that this draft leaves queued. */
   queuedTurn(laneId: Id): Turn | undefined {
-    const turn = this.stored.queuedTurn(laneId)
-    return turn === undefined || this.turns.has(turn.id) ? undefined : turn
+    const first = this.stored.queuedTurn(laneId)
+    if (first === undefined || !this.turns.has(first.id)) return first
+    const lane = this.stored.turnsOf(laneId, { limit: MOST_QUEUED })
+    return lane.map((turn) => this.turns.get(turn.id) ?? turn).find((turn) => turn.state === 'queued')
   }
 
   edgesFrom(nodeId: Id): readonly Edge[] {
@@ -315,6 +317,9 @@ export class Draft {
     }
   }
 }
+
+/** How far back in a lane a queued turn is looked for when the first one is gone. */
+const MOST_QUEUED = 10_000
 
 /** Stands for an empty list; never written. */
 const NONE: readonly never[] = []

@@ -1,6 +1,6 @@
 import { deriveIds } from '../base/id.ts'
 import { type Claim, heldNode } from './claim.ts'
-import { addUsage, type Content, type ToolCall, type Usage } from './content.ts'
+import { addUsage, type Content, NO_USAGE, type ToolCall, type Usage } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
@@ -24,7 +24,7 @@ export interface PlannedTask {
   readonly timeoutMs: number | null
   readonly delegates: boolean
   /** Set when a person must allow it first. */
-  readonly approval: { readonly reason: string; readonly required: boolean } | null
+  readonly approval: { readonly reason: string; readonly request: string; readonly required: boolean } | null
 }
 
 export interface NextCall {
@@ -108,6 +108,17 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
   settle(draft)
 }
 
+/** A call that failed or was stopped has cost what it has cost. */
+export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
+  const node = draft.findNode(claim.nodeId)
+  if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
+  if (partial.usage === NO_USAGE) return
+  const turn = draft.turn(node.turnId)
+  draft.event(turn, node.id, { type: 'usage', usage: partial.usage, model: partial.model })
+  const usage = addUsage(turn.account.usage, partial.usage)
+  draft.changeTurn(turn, { account: changedAccount(turn.account, { usage }) })
+}
+
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
@@ -140,10 +151,15 @@ function addTask(
     kind: 'task',
     state: task.approval === null ? 'pending' : 'awaiting_approval',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
-    metadata: task.approval?.required ? { approvalRequired: true } : {},
+    metadata: task.approval === null ? {} : approvalMetadata(task.approval),
     effect: task.effect,
     timeoutMs: task.timeoutMs,
   })
+}
+
+/** What the approval will be for: it allows that and nothing else this node may ask. */
+function approvalMetadata({ request, required }: NonNullable<PlannedTask['approval']>): Node['metadata'] {
+  return required ? { approvalFor: request, approvalRequired: true } : { approvalFor: request }
 }
 
 function linkTasks(

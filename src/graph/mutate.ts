@@ -73,7 +73,7 @@ export class Mutation {
       state,
       ...placeContent(spec),
       preview: spec.content === undefined ? '' : previewOf(textOf(spec.content), spec.kind, this.draft.kinds),
-      metadata: spec.metadata ?? {},
+      metadata: kind.leaf ? { ...spec.metadata, leaf: true } : (spec.metadata ?? {}),
       effect: spec.effect ?? (spec.kind === 'agent_message' ? 'idempotent' : 'effectful'),
       idempotencyKey: spec.idempotencyKey ?? null,
       endedAt: state === 'finished' ? this.draft.now : null,
@@ -98,7 +98,6 @@ export class Mutation {
     if (type !== 'branch') this.block(source, target, type)
     this.draft.addEdge(source, target, type)
     const turn = this.draft.turn(this.turnId)
-    this.draft.watchTurn(turn) // one edge at a time: two could close a circle that neither closes alone
     this.draft.event(turn, to, { type: 'graph-change', change: 'edge', detail: { from, to, type } })
   }
 

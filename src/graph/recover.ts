@@ -4,6 +4,13 @@ import { endNode, interruptedEnd } from './end-node.ts'
 import type { Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
 
+export interface LostClaim {
+  readonly engineId: Id
+  readonly reason: string
+  /** The engine gave it back in good order: that does not count against the node. */
+  readonly isClosed?: boolean
+}
+
 /** A node whose process was lost this often is given up, so that one that kills its worker does not do so for ever. */
 export const MAX_RECOVERIES = 5
 
@@ -11,10 +18,11 @@ export const MAX_RECOVERIES = 5
  * A claim is gone with its engine. What may run again does; what may have had an effect is `uncertain` and shown, never
  * silently repeated (I4).
  */
-export function planRecover(draft: Draft, nodeId: Id, lost: { readonly engineId: Id; readonly reason: string }): void {
+export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
-  recover(draft, draft.changeNode(node, { recoveries: node.recoveries + 1, epoch: node.epoch + 1 }), lost.reason)
+  const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
+  recover(draft, draft.changeNode(node, { recoveries, epoch: node.epoch + 1 }), lost.reason)
   settle(draft)
 }
 

@@ -51,7 +51,7 @@ function isOver(draft: Draft, turn: Turn): boolean {
 
 /** A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop. */
 function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
-  if (turn.state === 'queued' || leaf === undefined || draft.kinds.get(leaf.kind)?.leaf === true) return false
+  if (turn.state === 'queued' || leaf === undefined || mayEndTurn(draft, leaf)) return false
   const [id = leaf.id] = deriveIds(leaf.id, 'leaf', 1)
   const stopped = leaf.state === 'stopped' || turn.cancel !== null
   const text = leaf.failure ? `Stopped: ${leaf.failure.message}` : 'Stopped'
@@ -68,6 +68,11 @@ function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   if (stopped) draft.touch(added, true)
   if (!stopped) draft.claim(added)
   return true
+}
+
+/** What a user's kind may do is frozen in its row: another process may not know the kind. */
+function mayEndTurn(draft: Draft, leaf: Node): boolean {
+  return leaf.metadata['leaf'] === true || draft.kinds.get(leaf.kind)?.leaf === true
 }
 
 function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {

@@ -15,17 +15,25 @@ const LONGEST = 2_000
 /** What people see of a conversation: what was said, and in safe words why something was not. */
 export function transcriptOf(nodes: readonly Node[], kinds: Kinds = BUILT_IN_KINDS): TranscriptLine[] {
   const lines: TranscriptLine[] = []
+  const last = lastWords(nodes)
   for (const node of nodes) {
-    if (kinds.get(node.kind)?.transcript !== true || !isVisible(node)) continue
+    if (kinds.get(node.kind)?.transcript !== true || !isVisible(node, last)) continue
     const role = node.kind === 'user_message' ? 'user' : 'agent'
     lines.push({ nodeId: node.id, turnId: node.turnId, role, text: lineText(node), state: node.state })
   }
   return lines
 }
 
-function isVisible(node: Node): boolean {
+/** The last message of each turn: what was said in the end is seen, also when it was a repair or a summing up. */
+function lastWords(nodes: readonly Node[]): ReadonlySet<string> {
+  const last = new Map<string, string>()
+  for (const node of nodes) if (node.kind === 'agent_message') last.set(node.turnId, node.id)
+  return new Set(last.values())
+}
+
+function isVisible(node: Node, last: ReadonlySet<string>): boolean {
   if (node.kind === 'user_message') return true
-  if (node.purpose !== null && node.purpose !== 'answer') return false
+  if (node.purpose !== null && node.purpose !== 'answer' && !last.has(node.id)) return false
   if (node.state === 'pending' || node.state === 'running') return true
   return spokenText(node) !== '' || node.failure !== null || node.metadata['transcriptPreview'] !== undefined
 }

@@ -9,37 +9,35 @@ import { type Connection, RESULT, resultCode, type SqlValue } from './sqlite-dri
 import { packEvents } from './sqlite-events.ts'
 import { COMMITS_PER_TREE, type SqliteGraph } from './sqlite-graph.ts'
 import {
+  AT,
   COLUMNS,
-  conversationColumns,
   edgeSlots,
   keySlot,
-  linkColumns,
   memberSlot,
-  NUMBER,
-  nodeColumns,
-  ORDINAL,
-  turnColumns,
+  pushConversation,
+  pushLink,
+  pushNode,
+  pushTurn,
 } from './sqlite-rows.ts'
 
 /** A commit as it is written, made before the file is locked. */
 export interface CommitTexts {
-  /** The columns of its conversations, turns, nodes and links, without their numbers. */
-  readonly rows: readonly SqlValue[][]
+  /** The values of its conversations, turns, nodes and links, one row after the other; numbers are still to be given. */
+  readonly values: SqlValue[]
   readonly events: string
   readonly digest: string
 }
 
 export function commitTexts(commit: Commit): CommitTexts {
-  const rows: SqlValue[][] = []
-  for (const row of commit.conversations) rows.push(conversationColumns(row))
-  for (const row of commit.turns) rows.push(turnColumns(row))
-  for (const row of commit.nodes) rows.push(nodeColumns(row))
-  for (const row of commit.links) rows.push(linkColumns(row))
-  let written = ''
-  for (const columns of rows) written += `${columns.join(' ')}\n`
-  for (const edge of commit.edges) written += `${edge.from} ${edge.to} ${edge.type}\n`
-  for (const { hash } of commit.bodies) written += `${hash}\n`
-  return { rows, events: packEvents(commit.events), digest: sha256(written) }
+  const values: SqlValue[] = []
+  for (const row of commit.conversations) pushConversation(values, row)
+  for (const row of commit.turns) pushTurn(values, row)
+  for (const row of commit.nodes) pushNode(values, row)
+  for (const row of commit.links) pushLink(values, row)
+  let written = values.join('\n')
+  for (const edge of commit.edges) written += `\n${edge.from} ${edge.to} ${edge.type}`
+  for (const { hash } of commit.bodies) written += `\n${hash}`
+  return { values, events: packEvents(commit.events), digest: sha256(written) }
 }
 
 /** The chain of a tree: the hash of the commit before, the digest of the rows this one wrote, and what it told. */
@@ -60,10 +58,10 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   const before = tailBefore(graph, commit)
   checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const last = lastNumbers(db, cache)
-  const numbers = numberRows(cache, last, texts.rows)
-  putKeys(writing, commit, texts.rows)
-  const tree = before?.tree ?? (commit.rootId === null ? 0 : addTree(last, texts.rows))
-  putRows(db, texts.rows)
+  const numbers = numberRows(cache, last, texts.values)
+  putKeys(writing, commit, texts.values)
+  const tree = before?.tree ?? (commit.rootId === null ? 0 : addTree(last, texts.values))
+  putRows(db, texts.values)
   const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
   for (const body of commit.bodies) putBody(db, body)
   for (const row of commit.engines) putEngine(db, row)
@@ -93,12 +91,15 @@ function lastNumbers(db: Connection, cache: RowCache): LastNumbers {
 }
 
 /** New rows get the next numbers; the others were just checked, so they are known. */
-function numberRows(cache: RowCache, last: LastNumbers, rows: readonly SqlValue[][]): number[] {
-  return rows.map((columns) => {
-    const n = columns[3] === 1 ? ++last.row : numberOf(cache, String(columns[1]), columns[2])
-    columns[NUMBER] = n
-    return n
-  })
+function numberRows(cache: RowCache, last: LastNumbers, values: SqlValue[]): number[] {
+  const numbers: number[] = []
+  for (let at = 0; at < values.length; at += AT.width) {
+    const isNew = values[at + AT.version] === 1
+    const n = isNew ? ++last.row : numberOf(cache, String(values[at + AT.id]), values[at + AT.slot])
+    values[at + AT.n] = n
+    numbers.push(n)
+  }
+  return numbers
 }
 
 function numberOf(cache: RowCache, id: Id, slot: SqlValue | undefined): number {
@@ -111,9 +112,11 @@ function numberOf(cache: RowCache, id: Id, slot: SqlValue | undefined): number {
 }
 
 /** Gives a new tree the next number and writes it into the row of its root. */
-function addTree(last: LastNumbers, rows: readonly SqlValue[][]): number {
+function addTree(last: LastNumbers, values: SqlValue[]): number {
   last.tree++
-  for (const columns of rows) if (columns[2] === 'c' && columns[1] === columns[4]) columns[ORDINAL] = last.tree
+  for (let at = 0; at < values.length && values[at + AT.slot] === 'c'; at += AT.width) {
+    if (values[at + AT.id] === values[at + AT.home]) values[at + AT.ordinal] = last.tree
+  }
   return last.tree
 }
 
@@ -137,10 +140,9 @@ function extendTree(db: Connection, { commit, texts: { events, digest }, before,
 }
 
 /** A key that is taken refuses the commit. */
-function putKeys({ db, graph }: Writing, commit: Commit, rows: readonly SqlValue[][]): void {
-  const keys = newKeys(commit, rows)
+function putKeys({ db, graph }: Writing, commit: Commit, values: readonly SqlValue[]): void {
   try {
-    for (const some of portions(keys)) db.run(ADD_KEYS[some.length] ?? '', some.flat())
+    for (const some of portions(newKeys(commit, values), 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
   } catch (error) {
     if ((resultCode(error) & 0xff) !== RESULT.constraint) throw error
     checkCommit(commit, graph.reader, { hasTree: true, asks: true })
@@ -148,29 +150,33 @@ function putKeys({ db, graph }: Writing, commit: Commit, rows: readonly SqlValue
   }
 }
 
-function newKeys(commit: Commit, rows: readonly SqlValue[][]): SqlValue[][] {
-  const keys: SqlValue[][] = []
-  for (const [n = 0, id = '', slot = '', version, , parent, ordinal] of rows) {
-    if (version !== 1) continue
-    keys.push([id, slot, n])
-    if (typeof parent === 'string') keys.push([parent, memberSlot(String(slot), Number(ordinal), Number(n)), n])
+function newKeys(commit: Commit, values: readonly SqlValue[]): SqlValue[] {
+  const keys: SqlValue[] = []
+  for (let at = 0; at < values.length; at += AT.width) {
+    if (values[at + AT.version] !== 1) continue
+    const [n, id, slot] = [Number(values[at + AT.n]), values[at + AT.id] ?? '', String(values[at + AT.slot])]
+    keys.push(id, slot, n)
+    const parent = values[at + AT.parent]
+    if (typeof parent === 'string') keys.push(parent, memberSlot(slot, Number(values[at + AT.ordinal]), n), n)
   }
-  const firstNode = commit.conversations.length + commit.turns.length
-  commit.nodes.forEach(({ version, turnId, kind, idempotencyKey: key }, at) => {
-    if (version === 1 && key !== null) keys.push([turnId, keySlot(kind, key), rows[firstNode + at]?.[NUMBER] ?? 0])
-  })
+  let at = (commit.conversations.length + commit.turns.length) * AT.width
+  for (const { version, turnId, kind, idempotencyKey: key } of commit.nodes) {
+    if (version === 1 && key !== null) keys.push(turnId, keySlot(kind, key), values[at + AT.n] ?? 0)
+    at += AT.width
+  }
   for (const edge of commit.edges) {
     const [atFrom, atTo] = edgeSlots(edge)
-    keys.push([edge.from, atFrom, 0], [edge.to, atTo, 0])
+    keys.push(edge.from, atFrom, 0, edge.to, atTo, 0)
   }
   return keys
 }
 
+/** Rows of one statement, at most. */
 const AT_ONCE = 32
 const counts = Array.from({ length: AT_ONCE + 1 }, (_, count) => count)
 const ADD_KEYS: string[] = counts.map((count) => `INSERT INTO keys (id, slot, n) VALUES ${places(count, 3)}`)
 const PUT_ROWS: string[] = counts.map(
-  (count) => `INSERT INTO rows (${COLUMNS}) VALUES ${places(count, 11)}
+  (count) => `INSERT INTO rows (${COLUMNS}) VALUES ${places(count, AT.width)}
     ON CONFLICT (n) DO UPDATE SET version = excluded.version, queue = excluded.queue, due = excluded.due,
       mark = excluded.mark, data = excluded.data WHERE version = excluded.version - 1 AND id = excluded.id`,
 )
@@ -180,15 +186,19 @@ function places(count: number, width: number): string {
   return new Array(count).fill(row).join(', ')
 }
 
-function* portions(rows: readonly SqlValue[][]): Generator<readonly SqlValue[][]> {
-  for (let at = 0; at < rows.length; at += AT_ONCE) yield rows.slice(at, at + AT_ONCE)
+function portions(values: readonly SqlValue[], width: number): readonly (readonly SqlValue[])[] {
+  const most = AT_ONCE * width
+  if (values.length <= most) return values.length === 0 ? [] : [values]
+  const some: SqlValue[][] = []
+  for (let at = 0; at < values.length; at += most) some.push(values.slice(at, at + most))
+  return some
 }
 
-function putRows(db: Connection, rows: readonly SqlValue[][]): void {
-  for (const some of portions(rows)) {
-    if (db.run(PUT_ROWS[some.length] ?? '', some.flat()) === some.length) continue
-    const [, id, , version] = some[0] ?? []
-    throw staleRow('rows', { id: String(id), version: Number(version) })
+function putRows(db: Connection, values: readonly SqlValue[]): void {
+  for (const some of portions(values, AT.width)) {
+    const count = some.length / AT.width
+    if (db.run(PUT_ROWS[count] ?? '', some) === count) continue
+    throw staleRow('rows', { id: String(some[AT.id]), version: Number(some[AT.version]) })
   }
 }
 

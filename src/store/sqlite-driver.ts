@@ -117,7 +117,7 @@ function connectLibsql(database: Database<LibsqlStatement>): Connection {
 }
 
 function bindable(parameters: readonly unknown[]): readonly unknown[] {
-  if (parameters.some((value) => typeof value === 'boolean')) throw new TypeError('SQLite cannot bind a boolean.')
+  for (const value of parameters) if (typeof value === 'boolean') throw new TypeError('SQLite cannot bind a boolean.')
   return parameters
 }
 

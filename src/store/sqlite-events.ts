@@ -8,11 +8,19 @@ const NOWHERE: Place = { at: 0, conversationId: '', turnId: '', nodeId: null, pa
 /** Events of a commit as JSON: without their sequence, and of their place only what differs from the event before. */
 export function packEvents(events: readonly EventRow[]): string {
   let before: Place = NOWHERE
-  const packed: object[] = []
-  for (const event of events) {
-    packed.push({ ...difference(event, before), body: event.body })
+  const packed = events.map((event) => {
+    const difference = {
+      at: unless(event.at, before.at),
+      conversationId: unless(event.conversationId, before.conversationId),
+      turnId: unless(event.turnId, before.turnId),
+      nodeId: unless(event.nodeId, before.nodeId),
+      path: isSamePath(event.path, before.path) ? undefined : event.path,
+      parentId: unless(event.parentId, before.parentId),
+      body: event.body,
+    }
     before = event
-  }
+    return difference
+  })
   return JSON.stringify(packed)
 }
 
@@ -29,15 +37,8 @@ export function unpackEvents(text: string, last: number): EventRow[] {
   })
 }
 
-function difference(place: Place, before: Place): { -readonly [Key in keyof Place]?: Place[Key] } {
-  const changed: ReturnType<typeof difference> = {}
-  if (place.at !== before.at) changed.at = place.at
-  if (place.conversationId !== before.conversationId) changed.conversationId = place.conversationId
-  if (place.turnId !== before.turnId) changed.turnId = place.turnId
-  if (place.nodeId !== before.nodeId) changed.nodeId = place.nodeId
-  if (!isSamePath(place.path, before.path)) changed.path = place.path
-  if (place.parentId !== before.parentId) changed.parentId = place.parentId
-  return changed
+function unless<T>(value: T, usual: T): T | undefined {
+  return value === usual ? undefined : value
 }
 
 function isSamePath(a: readonly string[], b: readonly string[]): boolean {

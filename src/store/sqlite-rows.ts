@@ -9,35 +9,35 @@ import type { SqlRow, SqlValue } from './sqlite-driver.ts'
 export const COLUMNS = 'n, id, slot, version, home, parent, ordinal, queue, due, mark, data'
 /** What a row is made of again. */
 export const PARTS = 'rows.n, rows.id, rows.version, rows.home, rows.parent, rows.ordinal, rows.data'
-/** Where the number of a row is written, and where a new root conversation gets the number of its tree. */
-export const NUMBER = 0
-export const ORDINAL = 6
+/** Where they are in the values of a row. */
+export const AT = { n: 0, id: 1, slot: 2, version: 3, home: 4, parent: 5, ordinal: 6, width: 11 } as const
 
-export function conversationColumns(row: Conversation): SqlValue[] {
-  return [0, row.id, 'c', row.version, row.rootId, null, null, null, null, null, packConversation(row)]
+/** Each adds the values of one row, with 0 for its number. */
+export function pushConversation(values: SqlValue[], row: Conversation): void {
+  values.push(0, row.id, 'c', row.version, row.rootId, null, null, null, null, null, packConversation(row))
 }
 
-export function turnColumns(row: Turn): SqlValue[] {
+export function pushTurn(values: SqlValue[], row: Turn): void {
   const { id, version, conversationId, laneId, ordinal, state } = row
   const isQueued = state === 'queued'
   const queue = isQueued ? `q${laneId}` : state === 'running' ? 't' : null
   const due = isQueued ? ordinal : state === 'running' ? row.deadline : null
   const stop = state === 'ended' ? null : (row.cancel?.at ?? null)
-  return [0, id, 't', version, conversationId, laneId, ordinal, queue, due, stop, packTurn(row)]
+  values.push(0, id, 't', version, conversationId, laneId, ordinal, queue, due, stop, packTurn(row))
 }
 
-export function nodeColumns(row: Node): SqlValue[] {
+export function pushNode(values: SqlValue[], row: Node): void {
   const { id, version, conversationId, turnId, ordinal, state } = row
   const isReady = state === 'pending' && row.blockers === 0
   const wake = state === 'pending' ? row.wakeAt : null
   const queue = isReady ? 'r' : claimQueue(row)
   const due = isReady ? row.createdAt : null
-  return [0, id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, packNode(row)]
+  values.push(0, id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, packNode(row))
 }
 
-export function linkColumns(row: Link): SqlValue[] {
+export function pushLink(values: SqlValue[], row: Link): void {
   const { id, version, hostConversationId, hostTurnId, ordinal } = row
-  return [0, id, 'l', version, hostConversationId, hostTurnId, ordinal, null, null, null, packLink(row)]
+  values.push(0, id, 'l', version, hostConversationId, hostTurnId, ordinal, null, null, null, packLink(row))
 }
 
 /** The slot of a turn, node or link at its parent. */

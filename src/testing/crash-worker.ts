@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { parseOwnJson } from '../base/json.ts'
-import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
+import type { RuntimeOptions } from '../options.ts'
+import { createRuntime, type Runtime } from '../runtime.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 import type { Store } from '../store/store.ts'
 import { type Failpoints, failpoints, type KillPoint, withFailpoints } from './failpoints.ts'
@@ -38,7 +39,7 @@ export async function crashWorker({ options, drive }: CrashProgram): Promise<voi
   const inner = sqliteStore(join(orders().folder, DATABASE))
   const store = withFailpoints(withAcknowledgements(inner), points())
   const runtime = createRuntime({ ...options, store })
-  say('ready')
+  tellTest('ready')
   await runtime.resume()
   await drive({ runtime, store })
   await runtime.close()
@@ -50,17 +51,17 @@ export function workerRole(): string {
 }
 
 /** Tells the test something: it can wait for that. */
-export function say(text: string): void {
+export function tellTest(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
 /** Passes a point of the program's own: the test can have the worker killed there. */
-export function pass(point: string): void {
+export function passPoint(point: string): void {
   points().pass(point)
 }
 
 /** Has the outside counter count an effect of this worker. */
-export async function count(name: string, key: string): Promise<void> {
+export async function countEffect(name: string, key: string): Promise<void> {
   const { counter, folder } = orders()
   if (counter === null) throw new Error('this test has no outside counter')
   await countOutside(counter, { group: folder, key, name })

@@ -3,7 +3,7 @@ import type { CountedEffect } from './outside-counter.ts'
 import type { TreeRows } from './tree-rows.ts'
 
 /** The name under which calls of models are counted; their key is the path of the agent that called. */
-export const MODEL = 'model'
+const MODEL = 'model'
 
 /**
  * L5, judged by the outside counter: what was recorded as done happened; what happened is recorded as done or as

@@ -16,7 +16,15 @@ export interface TreeRows {
   readonly blocks: readonly LiveBlock[]
 }
 
-export function readTree(store: Scanner, root: Conversation): TreeRows {
+const MANY = 1_000_000
+const PAGE = 1_000
+
+/** All trees of a store. */
+export function readTrees(store: Scanner): TreeRows[] {
+  return store.roots({ limit: MANY }).map((root) => readTree(store, root))
+}
+
+function readTree(store: Scanner, root: Conversation): TreeRows {
   const tree = {
     rootId: root.id,
     conversations: new Map<Id, Conversation>(),
@@ -46,14 +54,6 @@ export function readTree(store: Scanner, root: Conversation): TreeRows {
   }
   return tree
 }
-
-/** All trees of a store. */
-export function readTrees(store: Scanner): TreeRows[] {
-  return store.roots({ limit: MANY }).map((root) => readTree(store, root))
-}
-
-const MANY = 1_000_000
-const PAGE = 1_000
 
 function readEvents(store: Scanner, rootId: Id): EventRow[] {
   const events: EventRow[] = []

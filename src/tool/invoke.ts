@@ -4,6 +4,7 @@ import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
+import { isApproved } from '../graph/approve.ts'
 import { interruptedEnd } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
@@ -39,7 +40,7 @@ export async function invoke(
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
-  if (run.work.stopCause !== null) return failedEnd(null, run)
+  if (run.work.stopCause !== null) return notBegun(run)
   try {
     const started = current.inside((context) => tool.execute(checked.value, context))
     const value = isPromise(started) ? await orStopped(started, run.work) : started
@@ -50,7 +51,7 @@ export async function invoke(
 }
 
 function isAllowed(decision: Decision, task: Node): boolean {
-  if (decision.verdict === 'ask') return task.metadata['approvedBy'] !== undefined
+  if (decision.verdict === 'ask') return isApproved(task, 'tool', task.input.call?.name ?? '')
   return decision.verdict === 'allow'
 }
 
@@ -58,6 +59,13 @@ function unknownTool(name: string, known: readonly ToolSchema[]): string {
   const names = known.map((schema) => schema.name).join(', ')
   const others = names === '' ? 'There are no tools here.' : `There are: ${names}.`
   return `There is no tool ${JSON.stringify(name)}. ${others}`
+}
+
+/** Asked to stop before its code ran: nothing can have happened. */
+function notBegun({ work }: Invocation): ToolEnd | undefined {
+  if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return undefined
+  if (work.stopCause === 'timeout') return errorEnd('Error: the call took too long before it began. It had no effect.')
+  return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
 }
 
 function failedEnd(error: unknown, { node, work }: Invocation): ToolEnd | undefined {

@@ -224,14 +224,10 @@ describe('a model whose stream is written by hand', () => {
   })
 })
 
-test('an agent without a model, in a runtime without one, fails with what to do', async () => {
-  const warnings: unknown[] = []
-  const logger = { debug: note, info: note, warn: note, error: (message: string) => warnings.push(message) }
+test('an agent without a model, in a runtime without one, is refused with what to do', () => {
+  const bare = agent({ name: 'bare', instructions: '' })
 
-  const outcome = await openRuntime({ logger }).run(agent({ name: 'bare', instructions: '' }), 'go').result
-
-  expect(outcome).toMatchObject({ status: 'failed', error: { message: expect.stringMatching(/bare has no model/) } })
-  expect(warnings).toHaveLength(1)
+  expect(() => openRuntime().run(bare, 'go')).toThrow(/"bare" has no model: name one in agent\(\{ model \}\)/)
 })
 
 test('an agent without a model uses the runtime’s', async () => {
@@ -265,8 +261,6 @@ test('usage of every call is summed', async () => {
 
   expect(usage).toEqual({ inputTokens: 30, outputTokens: 5, cacheReadTokens: 5, cacheWriteTokens: 7 })
 })
-
-function note(): void {}
 
 function fail(): never {
   throw new Error('cut')

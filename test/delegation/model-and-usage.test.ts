@@ -52,26 +52,11 @@ describe('agentscope 8.4/57: the model of a child', () => {
     expect(outcome).toMatchObject({ status: 'completed', text: 'host done' })
   })
 
-  test('agentscope 8.1/4: nowhere to be had makes the delegation unavailable', async () => {
+  test('agentscope 8.1/4: nowhere to be had is refused before anything runs', () => {
     const expert = agent({ name: 'expert', instructions: '', input: Input })
-    const logger = { debug: ignore, info: ignore, warn: ignore, error: ignore }
-    const runtime = openRuntime({ logger })
-    const run = runtime.run(agent({ name: 'host', instructions: '', subagents: { expert } }), 'go')
-    await run.result
-    const conversation = await runtime.conversation(run.conversationId)
-    const call = { id: '1', name: 'expert', input: { n: 1 } }
+    const host = agent({ name: 'host', instructions: '', subagents: { expert } })
 
-    const made = await conversation.mutate((graph) => ({
-      turnId: graph.turnId,
-      taskId: graph.createNode({ kind: 'task', input: { call } }).id,
-    }))
-    await runtime.attach(made.turnId).result
-
-    expect(runtime.store.node(made.taskId)?.output).toMatchObject({
-      content: 'Delegation skipped: subagent unavailable. Neither expert nor its host has a model.',
-      isError: true,
-    })
-    expect(runtime.store.linksOf(made.turnId)).toEqual([])
+    expect(() => openRuntime().run(host, 'go')).toThrow(/"host" has no model/)
   })
 })
 
@@ -134,5 +119,3 @@ describe('I7: usage', () => {
     expect(outcome.usage.inputTokens).toBe(12)
   })
 })
-
-function ignore(): void {}

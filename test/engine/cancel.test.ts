@@ -131,6 +131,26 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       expect(world.store.node(nodeId)).toEqual(forced)
     })
 
+    test('is asked once: a second request changes neither its reason nor its time', async () => {
+      const gate = makeGate()
+      const entered = makeGate()
+      const { runtime } = start({ kinds: { stubborn: stubborn(gate, entered) }, engine: { graceMs: 5_000 } })
+      const talk = await talkOf(runtime)
+      const turnId = await talk.mutate((m) => {
+        m.createNode({ kind: 'stubborn', effect: 'pure' })
+        return m.turnId
+      })
+      await entered.opened
+      await runtime.cancel(turnId, 'first')
+      const before = world.store.turn(turnId)
+
+      await runtime.cancel(turnId, 'second')
+
+      expect(world.store.turn(turnId)).toEqual(before)
+      gate.open()
+      expect(await runtime.attach(turnId).result).toMatchObject({ status: 'cancelled', error: { message: 'first' } })
+    })
+
     test('holds no worker once it was forced', async () => {
       const gate = makeGate()
       const entered = makeGate()

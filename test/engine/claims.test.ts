@@ -1,13 +1,16 @@
-import { type AnyAgent, agent } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { type AnyAgent, agent, type Store } from 'legate'
+import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { commitOf } from '../../src/testing/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { Graph } from '../support/graph.ts'
 import { makeGate, until } from '../support/process.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
 describe.each(stores)('claims on %s', (_, create) => {
-  const { start } = useWorld(create)
+  const world = useWorld(create)
+  const { start } = world
 
   test('cybros A34: two processes race over sixty nodes, and each node runs once', async () => {
     const runs: string[] = []
@@ -169,6 +172,63 @@ describe.each(stores)('claims on %s', (_, create) => {
     const third = start({ agents: [hostOf(stuck)] })
     const [resumed] = await third.runtime.resume()
     expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'done' })
+  })
+
+  test('nothing is claimed under a lease that ran out: it is renewed first', async () => {
+    const steady = fakeClock()
+    let asleepMs = 0
+    const clock = { ...steady, now: () => steady.now() + asleepMs }
+    const unlawful: string[] = []
+    const watched = (store: Store): Store => ({
+      ...store,
+      commit: (step) => {
+        for (const { state, engineId, id } of step.nodes) {
+          const until = store.engine(engineId ?? '')?.leaseUntil ?? 0
+          if (state === 'running' && until <= clock.now()) unlawful.push(id)
+        }
+        return store.commit(step)
+      },
+    })
+    const { runtime } = start({ clock, store: watched, engine: { sweepMs: 1_000, leaseMs: 15_000 } })
+    await runtime.run(speaker('a'), 'go').result
+
+    asleepMs = 60_000
+    const run = runtime.run(speaker('a'), 'again')
+    await until('the run', () => world.store.turn(run.id))
+    await steady.advance(1_000)
+
+    expect(await run.result).toMatchObject({ status: 'completed' })
+    expect(unlawful).toEqual([])
+  })
+
+  test('an engine that was taken for dead says again that it lives', async () => {
+    const { runtime } = start()
+    await runtime.run(speaker('a'), 'go').result
+    const [engine] = world.store.engines()
+    await world.store.commit(commitOf(null, { kind: 'lease', dropEngines: [engine?.id ?? ''] }))
+
+    const again = await until('the engine', () => world.store.engines()[0])
+
+    expect(again.id).toBe(engine?.id)
+  })
+
+  test('a tree with which something is wrong does not hold up the others', async () => {
+    const graph = new Graph(world.rows.open(), { clock: fakeClock(Date.now()) })
+    const broken = await graph.say('broken')
+    const sound = await graph.say('sound')
+    const failing = (store: Store): Store => ({
+      ...store,
+      commit: (step) => {
+        if (step.rootId === broken.conversationId) throw new TypeError('a defect')
+        return store.commit(step)
+      },
+    })
+    const { runtime } = start({ agents: [speaker('agent')], store: failing, mayFail: true })
+
+    await runtime.resume()
+
+    expect(await runtime.attach(sound.id).result).toMatchObject({ status: 'completed' })
+    expect(world.store.turn(broken.id)?.state).toBe('running')
   })
 
   test('cybros A69: one worker, fifty waiting parents, three levels deep: all complete', async () => {

@@ -62,19 +62,26 @@ describe.each(stores)('deadlines on %s', (_, create) => {
       model: scriptedModel(() => ({ text: 'never', delayMs: 60_000 })),
       budget: { wallMs: HOUR_MS },
     })
+    const gate = makeGate()
     const host = agent({
       name: 'host',
       instructions: '',
-      model: scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x' } }] }]),
+      model: scriptedModel(async () => {
+        await gate.opened
+        return { calls: [{ name: 'ask', input: { message: 'x' } }] }
+      }),
       subagents: { ask: child },
       budget: { wallMs: 60_000 },
     })
     const { runtime } = start({ clock, engine: { sweepMs: 10_000 } })
     const run = runtime.run(host, 'go')
+    await until('the host', () => world.store.turn(run.id))
+    await clock.advance(10_000)
+    gate.open()
     const link = await until('the child', () => world.store.linksOf(run.id)[0])
     expect(world.store.turn(link.id)?.deadline).toBe(world.store.turn(run.id)?.deadline)
 
-    await clock.advance(61_000)
+    await clock.advance(51_000)
 
     expect(await run.result).toMatchObject({ status: 'timed_out' })
     expect(world.store.link(link.id)?.outcome?.status).toMatch(/timed_out|cancelled/)

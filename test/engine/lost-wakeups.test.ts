@@ -1,5 +1,5 @@
 import { agent, type Store } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { sweep } from '../../src/engine/sweep.ts'
 import { planResult } from '../../src/graph/result.ts'
@@ -46,12 +46,13 @@ describe.each(stores)('cybros A68: every notification is lost, on %s', (_, creat
   })
 
   test('a process that runs nothing itself still learns the end of its run, and of each event', async () => {
-    const talker = speaker('talker', 'from the other')
-    const says = start({ store: deaf, engine: { workers: 0 } })
-    const runs = start({ store: deaf, agents: [talker] })
+    const idle = start({ store: deaf })
+    await idle.runtime.resume()
+    const turn = await new Graph(world.rows.open(), { clock: fakeClock(Date.now()) }).say('go')
+    const run = idle.runtime.attach(turn.id)
+    const runs = start({ store: deaf, agents: [speaker('agent', 'from the other')] })
     await runs.runtime.resume()
 
-    const run = says.runtime.run(talker, 'go')
     const types: string[] = []
     for await (const event of run) types.push(event.type)
 

@@ -294,6 +294,18 @@ describe.each(stores)('gating on %s', (_, create) => {
       expect(graph.store.openNodes(turnId)).toEqual([])
     })
 
+    test('a leaf that was stopped alone is no success', async () => {
+      const { a, b, turnId } = await loose()
+      await graph.end(await graph.claim(a), { state: 'finished' })
+
+      await graph.end(await graph.claim(b), stopped('not this one'))
+
+      expect(graph.turn(turnId)).toMatchObject({
+        state: 'ended',
+        outcome: { status: 'cancelled', error: { message: 'not this one' } },
+      })
+    })
+
     test('the leaf is the node that nothing follows, in whatever order the nodes were made', async () => {
       const { turnId, task, reply } = await graph.mutate(conversationId, (m) => {
         const reply = m.createNode({ kind: 'agent_message' }).id

@@ -129,6 +129,21 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
     expect(ends).toHaveLength(1)
   })
 
+  test('one commit ends the running turn and the queued one behind it, and the third starts', async () => {
+    const [running, second, third] = [
+      await one.say('one', { conversationId }),
+      await one.say('two', { conversationId }),
+      await one.say('three', { conversationId }),
+    ]
+
+    await one.commit('cancel', conversationId, (draft) => {
+      for (const { id } of [second, running]) planCancel(draft, id, { cause: 'cancelled', reason: null })
+    })
+
+    expect([running, second, third].map(({ id }) => one.turn(id).state)).toEqual(['ended', 'ended', 'running'])
+    expect(one.store.conversation(conversationId)?.activeTurnId).toBe(third.id)
+  })
+
   test('the last two nodes of a turn end at the same time, and the turn ends', async () => {
     const { ids, turnId } = await one.mutate(conversationId, (m) => {
       return {
@@ -159,7 +174,9 @@ describe.each(stores)('cybros A32: two writers on %s', (_, create) => {
 
   test('a node ends while an edge from it is made, and its child is not held for ever', async () => {
     const { a, b, turnId } = await one.mutate(conversationId, (m) => {
-      return { a: m.createNode({ kind: 'work' }).id, b: m.createNode({ kind: 'work' }).id, turnId: m.turnId }
+      const [a, b, c] = ['work', 'work', 'work'].map((kind) => m.createNode({ kind }).id) as [Id, Id, Id]
+      m.createEdge(a, c, 'sequence')
+      return { a, b, turnId: m.turnId }
     })
     const claim = await one.claim(a)
 

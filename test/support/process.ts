@@ -1,5 +1,6 @@
 import type { EngineRow } from '../../src/graph/rows.ts'
-import { createRuntime, type Runtime, type RuntimeOptions } from '../../src/runtime.ts'
+import type { RuntimeOptions } from '../../src/options.ts'
+import { createRuntime, type Runtime } from '../../src/runtime.ts'
 import type { Store } from '../../src/store/store.ts'
 import type { Rows } from './stores.ts'
 

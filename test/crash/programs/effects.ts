@@ -1,5 +1,5 @@
 import { agent, type Effect } from 'legate'
-import { count, crashWorker, scriptedModel, workerRole } from 'legate/testing'
+import { countEffect, crashWorker, scriptedModel, workerRole } from 'legate/testing'
 import { call, counted, QUICK, recorded, roundsOf } from './parts.ts'
 
 /** One agent that acts twice, and then says what it was told of both. Its role is the effect of what it does. */
@@ -8,7 +8,7 @@ const actor = agent({
   instructions: 'Act.',
   tools: { act: counted('act', workerRole() as Effect, { lastsMs: 3 }) },
   model: scriptedModel(async ({ messages, path }) => {
-    await count('model', path.join('/'))
+    await countEffect('model', path.join('/'))
     const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
     return results.length < 2 ? { calls: [call('act')] } : results.join('\n')
   }),

@@ -1,5 +1,5 @@
 import { agent, tool } from 'legate'
-import { type CrashWorker, count } from 'legate/testing'
+import { type CrashWorker, countEffect } from 'legate/testing'
 import { ANYTHING, allowAll, call, counted, roundsOf, steppingModel } from './parts.ts'
 
 /** Delegation two deep and in parallel, tools of the three effects, children started by code, and an approval. */
@@ -27,7 +27,7 @@ const survey = tool({
   inputSchema: ANYTHING,
   effect: 'idempotent',
   execute: async (_, { delegate, idempotencyKey }) => {
-    await count('survey', idempotencyKey)
+    await countEffect('survey', idempotencyKey)
     await Promise.all([delegate(asker, { topic: 'one' }), delegate(asker, { topic: 'two' })])
     return 'survey is done.'
   },

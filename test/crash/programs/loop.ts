@@ -1,5 +1,5 @@
 import { agent, type Effect, tool } from 'legate'
-import { count, crashWorker, scriptedModel, workerRole } from 'legate/testing'
+import { countEffect, crashWorker, scriptedModel, workerRole } from 'legate/testing'
 import { ANYTHING, call, QUICK, recorded, roundsOf } from './parts.ts'
 
 /** A process that dies of what it does: its role is the effect of a tool, or `model`. */
@@ -8,7 +8,7 @@ const killing = tool({
   inputSchema: ANYTHING,
   effect: workerRole() === 'model' ? 'pure' : (workerRole() as Effect),
   execute: async (_, { idempotencyKey }) => {
-    await count('kill', idempotencyKey)
+    await countEffect('kill', idempotencyKey)
     process.kill(process.pid, 'SIGKILL')
     return 'never'
   },

@@ -1,7 +1,7 @@
-import { agent } from 'legate'
-import { type CrashWorker, crashWorker, workerRole } from 'legate/testing'
+import { agent, tool } from 'legate'
+import { type CrashWorker, countEffect, crashWorker, workerRole } from 'legate/testing'
 import { asker, driveLead, lead } from './lead.ts'
-import { call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
+import { ANYTHING, call, counted, QUICK, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**
  * What goes on at the same time in an ordinary process: a tree with an approval, a talk that streams, a run that is
@@ -18,16 +18,35 @@ const hand = agent({
   model: steppingModel({ calls: [call('look'), call('pay')] }),
 })
 
+const poll = tool({
+  description: 'Asks others, and may not be repeated.',
+  inputSchema: ANYTHING,
+  effect: 'effectful',
+  execute: async (_, { delegate, idempotencyKey }) => {
+    await countEffect('poll', idempotencyKey)
+    await delegate(asker, { topic: 'three' })
+    return 'poll is done. '.repeat(6_000)
+  },
+})
+
 const boss = agent({
   name: 'boss',
   instructions: 'Delegate.',
-  budget: { wallMs: 100 },
+  budget: { wallMs: 100, concurrency: 2 },
+  tools: { poll },
   subagents: [hand],
-  model: steppingModel({ calls: [call('call_hand', { message: 'a' }), call('call_hand', { message: 'b' })] }),
+  model: steppingModel({
+    calls: [
+      call('call_hand', { message: 'a' }),
+      call('poll'),
+      call('call_hand', { message: 'b' }),
+      call('call_hand', { message: 'c' }),
+    ],
+  }),
 })
 
 await crashWorker({
-  options: { agents: [lead, asker, speaker, boss], engine: QUICK },
+  options: { agents: [lead, asker, speaker, boss], engine: { ...QUICK, workers: 4 } },
   drive: async (worker) => {
     const { runtime, store } = worker
     const everything = () => ['lead', 'talk', 'boss'].flatMap((title) => roundsOf(store, title))

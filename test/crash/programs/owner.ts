@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, type Effect, type Model, type StandardSchema, tool } from 'legate'
-import { count, crashWorker, say, workerRole } from 'legate/testing'
+import { countEffect, crashWorker, tellTest, workerRole } from 'legate/testing'
 import { heldFile } from '../support/held.ts'
 import { ANYTHING, call, counted, recorded, roundsOf, steppingModel } from './parts.ts'
 
@@ -16,7 +16,7 @@ function hold(place: string): void {
   hasHeld = true
   const held = heldFile(process.pid)
   writeFileSync(held, '')
-  say('held')
+  tellTest('held')
   while (existsSync(held)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
 }
 
@@ -26,7 +26,7 @@ function holding(name: string, effect: Effect) {
     inputSchema: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey }) => {
-      await count(name, idempotencyKey)
+      await countEffect(name, idempotencyKey)
       hold(name)
       await sleep(20)
       return `${name} is done.`

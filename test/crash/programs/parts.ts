@@ -9,7 +9,7 @@ import {
   type Turn,
   tool,
 } from 'legate'
-import { count, pass, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import { countEffect, passPoint, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 
 /** Workers of crash tests look often, so that a test is over soon. */
 export const QUICK = { sweepMs: 20, graceMs: 100 } as const
@@ -29,7 +29,7 @@ const USAGE = { inputTokens: 7, outputTokens: 3 }
 /** Says its turns one after the other. What was said is in the request, so a restarted process goes on where it was. */
 export function stepping(...turns: readonly ScriptedAnswer[]): Script {
   return async ({ messages, path }) => {
-    await count('model', path.join('/'))
+    await countEffect('model', path.join('/'))
     const asked = messages.findLastIndex(({ role }) => role === 'user')
     const said = messages.slice(asked).filter(({ role }) => role === 'assistant').length
     return { usage: USAGE, text: `${path.at(-1)} is done.`, ...turns[said] }
@@ -60,9 +60,9 @@ export function counted(name: string, effect: Effect, { lastsMs = 0 }: { readonl
     inputSchema: ANYTHING,
     effect,
     execute: async (_, { idempotencyKey, signal }) => {
-      pass(`${name}:before`)
-      await count(name, idempotencyKey)
-      pass(`${name}:after`)
+      passPoint(`${name}:before`)
+      await countEffect(name, idempotencyKey)
+      passPoint(`${name}:after`)
       if (lastsMs > 0) await sleep(lastsMs, undefined, { signal })
       return `${name} is done.`
     },

@@ -1,5 +1,5 @@
 import { agent, type Link, type Store } from 'legate'
-import { crashWorker, say, workerRole } from 'legate/testing'
+import { crashWorker, tellTest, workerRole } from 'legate/testing'
 import { allowAll, call, counted, recorded, roundsOf, slowed, steppingModel, until } from './parts.ts'
 
 /**
@@ -71,7 +71,7 @@ await crashWorker({
       if (role === 'cancel') await runtime.cancel(id, 'Enough.')
       if (role === 'wait') {
         await until(() => store.linksOf(id).find((link) => isAwaited(store, link)))
-        say('waiting')
+        tellTest('waiting')
       }
       if (role === 'answer') await allowAll(runtime, run)
       await run.result

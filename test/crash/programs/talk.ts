@@ -1,5 +1,5 @@
 import { agent, type Model, ModelError } from 'legate'
-import { count, crashWorker } from 'legate/testing'
+import { countEffect, crashWorker } from 'legate/testing'
 import { QUICK, recorded, roundsOf, slowed, steppingModel } from './parts.ts'
 
 /** Several rounds of one conversation: a failing and a streaming model, a queued round, new instructions, nodes by hand. */
@@ -14,7 +14,7 @@ const model: Model = {
   async *stream(request, options) {
     if (!hasFailed) {
       hasFailed = true
-      await count('model', request.path.join('/'))
+      await countEffect('model', request.path.join('/'))
       throw Object.assign(new ModelError('model', 'overloaded', { isRetryable: true }), { retryAfterMs: 10 })
     }
     const isFirst = request.messages.every(({ role }) => role !== 'assistant')

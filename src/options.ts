@@ -1,0 +1,74 @@
+import { type AnyAgent, isAgent, type RunOptions } from './agent/definition.ts'
+import type { Clock } from './base/clock.ts'
+import { DefinitionError } from './base/error.ts'
+import type { KindDefinition } from './delegation/kind.ts'
+import { type Budget, checkBudget } from './grant/budget.ts'
+import { checkGrant, type Grant } from './grant/grant.ts'
+import type { Id } from './graph/rows.ts'
+import type { Model } from './model/model.ts'
+import type { Store } from './store/store.ts'
+import type { Logger } from './tool/tool.ts'
+
+export interface RuntimeOptions {
+  /** Where graphs are kept. Default: in memory, the newest 1000 ended trees. Closed with the runtime. */
+  readonly store?: Store
+  /** Agents this process has code for, beside those it starts: needed to go on with runs of other processes. */
+  readonly agents?: readonly AnyAgent[]
+  /** For agents that name no model. */
+  readonly model?: Model
+  /** Node kinds of your own. */
+  readonly kinds?: Readonly<Record<string, KindDefinition>>
+  /** A layer over every run. `{ use: [] }` denies everything. */
+  readonly grant?: Grant
+  /** Limits over every run; each run has the smaller of this and its agent's. */
+  readonly budget?: Budget
+  readonly logger?: Logger
+  readonly engine?: {
+    /** Nodes that run at the same time in this process. Default 256. */
+    readonly workers?: number
+    /** How long `close` and a cancelled node may take. Default 5 s. */
+    readonly graceMs?: number
+    readonly sweepMs?: number
+    readonly leaseMs?: number
+  }
+  /** For tests. */
+  readonly clock?: Clock
+}
+
+export interface StartOptions extends RunOptions {
+  /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
+  readonly conversationId?: Id
+  readonly owner?: string
+  readonly title?: string
+}
+
+export const ENGINE_DEFAULTS = { workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 } as const
+
+const OPTION_KEYS = ['store', 'agents', 'model', 'kinds', 'grant', 'budget', 'logger', 'engine', 'clock']
+
+/** Refuses what could never work: a mistake is said where it was made. */
+export function checkOptions(options: RuntimeOptions): void {
+  const unknown = Object.keys(options).find((key) => !OPTION_KEYS.includes(key))
+  if (unknown !== undefined) refuse(`createRuntime has no "${unknown}". It has ${OPTION_KEYS.join(', ')}.`)
+  for (const [key, value] of Object.entries(options.engine ?? {})) checkEngineOption(key, value)
+  for (const [kind, { execute }] of Object.entries(options.kinds ?? {})) {
+    if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
+  }
+  for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')
+  if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
+  if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+}
+
+function checkEngineOption(key: string, value: number): void {
+  if (!Object.hasOwn(ENGINE_DEFAULTS, key)) refuse(`createRuntime({ engine }) has no "${key}".`)
+  const least = key === 'graceMs' ? 0 : 1
+  if (!Number.isFinite(value) || value < least) refuse(`engine.${key} must be a number of at least ${least}.`)
+}
+
+export function checkIsAgent(agent: unknown, where: string): void {
+  if (!isAgent(agent)) refuse(`${where}: that is not an agent. Make it with agent({ ... }).`)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}

@@ -1,0 +1,70 @@
+import { agent, type Id, type Message, type Runtime, type Store } from 'legate'
+import { countEffect, crashWorker, scriptedModel } from 'legate/testing'
+import { call, counted, QUICK, recorded, roundsOf, steppingModel, until } from './parts.ts'
+
+/** Children that wait for their turn, a session that is gone on with, a call that is denied, a child that stays behind. */
+const clerk = agent({ name: 'clerk', instructions: 'Note it.', model: steppingModel() })
+
+const host = agent({
+  name: 'host',
+  instructions: 'Ask the clerks.',
+  budget: { concurrency: 1 },
+  grant: { ask: ['tool:sign'] },
+  tools: { sign: counted('sign', 'effectful') },
+  subagents: [clerk],
+  model: scriptedModel(async ({ messages, path }) => {
+    await countEffect('model', path.join('/'))
+    const results = messages.filter(({ role }) => role === 'tool')
+    if (results.length === 0) return { calls: [call('sign'), ask('one'), ask('two'), ask('three')] }
+    if (results.length > 4) return 'host is done.'
+    const session_id = sessionIn(results)
+    return { calls: [ask('four', { session_id }), ask('five', { session_id })] }
+  }),
+})
+
+const keeper = agent({
+  name: 'keeper',
+  instructions: 'Stay.',
+  tools: { look: counted('look', 'pure', { lastsMs: 40 }) },
+  model: steppingModel({ calls: [call('look')] }),
+})
+
+const quitter = agent({
+  name: 'quitter',
+  instructions: 'Leave.',
+  subagents: { keep: { agent: keeper, onParentClose: 'abandon' } },
+  model: steppingModel({ calls: [call('keep', { message: 'Keep it.' })] }),
+})
+
+await crashWorker({
+  options: { agents: [host, quitter], engine: QUICK },
+  drive: async ({ runtime, store }) => {
+    if (roundsOf(store, 'quitter').length === 0) await recorded(runtime.run(quitter, 'Go.', { title: 'quitter' }))
+    for (const { id } of roundsOf(store, 'quitter')) {
+      const link = await until(() => store.linksOf(id)[0])
+      await runtime.cancel(id, 'Leave it.')
+      await Promise.all([runtime.attach(id).result, runtime.attach(link.id).result])
+    }
+    if (roundsOf(store, 'host').length === 0) await recorded(runtime.run(host, 'Go.', { title: 'host' }))
+    for (const { id } of roundsOf(store, 'host')) {
+      await denyAll(runtime, store, id)
+      await runtime.attach(id).result
+    }
+  },
+})
+
+function ask(message: string, more: { readonly session_id?: string } = {}) {
+  return call('call_clerk', { message, ...more })
+}
+
+/** The session that the first clerk answered in. */
+function sessionIn(results: readonly Message[]): string {
+  const [text] = results.map(({ content }) => String(content)).filter((content) => content.startsWith('session_id: '))
+  return text?.split('\n')[0]?.slice('session_id: '.length) ?? ''
+}
+
+/** Denies the call that awaits a person's word, once there is one. */
+async function denyAll(runtime: Runtime, store: Store, runId: Id): Promise<void> {
+  const sign = await until(() => store.nodesOf(runId).find(({ input }) => input.call?.name === 'sign'))
+  if (sign.state === 'awaiting_approval') await runtime.answer(sign.id, { allow: false, reason: 'Not today.' })
+}
