@@ -37,8 +37,8 @@ export class TreeRows {
   readonly nodesOf = new Map<Id, Cell<Node>[]>()
   /** By host turn. */
   readonly linksOf = new Map<Id, Cell<Link>[]>()
-  readonly edgesFrom = new Map<Id, Edge[]>()
-  readonly edgesTo = new Map<Id, Edge[]>()
+  readonly edgesFrom = new Map<Id, readonly Edge[]>()
+  readonly edgesTo = new Map<Id, readonly Edge[]>()
   tail: Tail | undefined
 }
 
@@ -63,6 +63,10 @@ export class RowCache {
   /** The rows of the tree that has a row of this id. */
   home(id: Id): TreeRows | undefined {
     return this.homes.get(id)
+  }
+
+  tail(rootId: Id): Tail | undefined {
+    return this.trees.get(rootId)?.tail
   }
 
   tree(rootId: Id): TreeRows {
@@ -142,8 +146,9 @@ export class RowCache {
 
   private putEdge(edge: Edge): void {
     const { edgesFrom, edgesTo } = this.tree(edge.rootId)
-    edgesFrom.get(edge.from)?.push(edge)
-    edgesTo.get(edge.to)?.push(edge)
+    const [from, to] = [edgesFrom.get(edge.from), edgesTo.get(edge.to)]
+    if (from !== undefined) edgesFrom.set(edge.from, [...from, edge])
+    if (to !== undefined) edgesTo.set(edge.to, [...to, edge])
   }
 
   /** Of trees whose root has no running turn only the last few are kept. */

@@ -106,7 +106,7 @@ export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
     return columns === undefined ? undefined : known.turn(columns).row
   }
   const tail = (rootId: Id): Tail | undefined => {
-    const known = cache().home(rootId)?.tail
+    const known = cache().tail(rootId)
     if (known !== undefined) return known
     const [tree, n, seq, hash] = first(TAIL, [rootId]) ?? []
     if (typeof tree !== 'number' || typeof n !== 'number') return undefined

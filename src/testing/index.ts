@@ -1,7 +1,15 @@
 export type { Clock } from '../base/clock.ts'
 export { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
 export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash.ts'
-export { type CrashProgram, type CrashWorker, countEffect, crashWorker, passPoint, tellTest, workerRole } from './crash-worker.ts'
+export {
+  type CrashProgram,
+  type CrashWorker,
+  countEffect,
+  crashWorker,
+  passPoint,
+  tellTest,
+  workerRole,
+} from './crash-worker.ts'
 export {
   FAILPOINTS,
   type Failpoint,

@@ -22,15 +22,24 @@ export const LOG = 'workers.jsonl'
 /** Workers get their log opened for appending: what they wrote to it stays when they are killed. */
 const LOG_DESCRIPTOR = 3
 
+/** A line begins on a line of its own: the one before it may be torn. */
 export function writeLine(line: WorkerLine): void {
-  writeSync(LOG_DESCRIPTOR, `${JSON.stringify(line)}\n`)
+  writeSync(LOG_DESCRIPTOR, `\n${JSON.stringify(line)}\n`)
 }
 
-/** All lines of a log, whichever worker wrote them, in the order they were written. The last may be torn. */
+/** All lines of a log, whichever worker wrote them, in the order they were written. Torn ones were never said. */
 export function readLines(file: string): WorkerLine[] {
   if (!existsSync(file)) return []
-  const lines = readFileSync(file, 'utf8').split('\n')
-  return lines.slice(0, -1).map((line) => parseOwnJson(line) as WorkerLine)
+  return readFileSync(file, 'utf8').split('\n').flatMap(readLine)
+}
+
+function readLine(text: string): WorkerLine[] {
+  if (text === '') return []
+  try {
+    return [parseOwnJson(text) as WorkerLine]
+  } catch {
+    return []
+  }
 }
 
 /** The store, with every commit told once it was acknowledged. */

@@ -2,7 +2,7 @@ import { agent, type Effect, type RunEvent, StoreError } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
-import { makeGate, until } from '../support/process.ts'
+import { type Gate, makeGate, until } from '../support/process.ts'
 import { nodesOfTree, tasksOf } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
@@ -46,7 +46,7 @@ describe.each(stores)('closing a runtime on %s', (_, create) => {
     const { run } = await closedInside(effect)
 
     const [task] = tasksOf(world.store, run.id)
-    expect(task).toMatchObject({ state, engineId: null, recoveries: 1 })
+    expect(task).toMatchObject({ state, engineId: null, recoveries: 0 })
     const heir = start({
       agents: [clerkWith(simpleTool(() => 'by the heir', { effect }))],
     })
@@ -73,6 +73,30 @@ describe.each(stores)('closing a runtime on %s', (_, create) => {
     const [resumed] = await second.runtime.resume()
 
     expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'made again' })
+  })
+
+  test('does not count against a node, however often its process is closed', async () => {
+    const stuck = (entered: Gate) =>
+      agent({
+        name: 'clerk',
+        instructions: '',
+        model: scriptedModel(() => {
+          entered.open()
+          return { text: 'never', delayMs: 60_000 }
+        }),
+      })
+    for (let life = 0; life < 8; life++) {
+      const entered = makeGate()
+      const { runtime } = start({ agents: [stuck(entered)], engine: { graceMs: 1 } })
+      if (life === 0) runtime.run(stuck(entered), 'go')
+      else await runtime.resume()
+      await entered.opened
+      await runtime.close()
+    }
+
+    const [run] = await start({ agents: [speaker('clerk', 'at last')] }).runtime.resume()
+
+    expect(await run?.result).toMatchObject({ status: 'completed', text: 'at last' })
   })
 
   test('gives a node back that does not hear its signal, and what it gives later is not written', async () => {
