@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStore } from 'legate/store/sqlite'
-import { CrashCase, readTrees, type TreeRows } from 'legate/testing'
+import { CrashCase, readTrees, type TreeRows, type WorkerProcess } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
@@ -27,20 +27,36 @@ test(`R-12, cybros A67: a process that was stopped past its lease writes nothing
   figure(`R-12 ${ROUNDS} rounds, 0 writes of a stale owner, ${noted} late results noted`)
 })
 
-/** How many late results the first owner noted when it woke. */
+test.each(PLACES.filter((place) => place !== 'effectful'))(
+  'R-12: it writes nothing either while the next owner is at the same place (%s)',
+  async (place) => {
+    const test = new CrashCase({ program, counter })
+    const first = await stoppedAt(test, place)
+    const second = test.start({ role: `${place}/awake` })
+    expect(await second.hears('held')).toBe(true)
+    const before = toldBy(test, first).length
+
+    wake(first)
+    await sleep(200)
+    const told = toldBy(test, first).slice(before)
+    rmSync(heldFile(second.pid))
+    for (const worker of [first, second]) await test.ended(worker)
+
+    expect(told.filter(({ body }) => body.type !== 'late-result')).toEqual([])
+    test.conclude()
+  },
+)
+
+/** How many late results the first owner noted when it woke after the run had ended. */
 async function stopAndTakeOver(place: string): Promise<number> {
   const test = new CrashCase({ program, counter })
-  const first = test.start({ role: place })
-  expect(await first.hears('held')).toBe(true)
-  first.signal('SIGSTOP')
-  await sleep(STOPPED_MS)
+  const first = await stoppedAt(test, place)
 
   const second = await test.ended(test.start())
   expect(second).toMatchObject({ code: 0, errors: '' })
   const before = rowsOf(test)
 
-  rmSync(heldFile(first.pid))
-  first.signal('SIGCONT')
+  wake(first)
   await test.ended(first)
   const after = rowsOf(test)
 
@@ -50,6 +66,26 @@ async function stopAndTakeOver(place: string): Promise<number> {
   expect([...after.turns.values()].every(({ outcome }) => outcome?.status === 'completed')).toBe(true)
   test.conclude()
   return added.length
+}
+
+/** A worker that was stopped at this place for longer than its lease. */
+async function stoppedAt(test: CrashCase, place: string): Promise<WorkerProcess> {
+  const worker = test.start({ role: place })
+  expect(await worker.hears('held')).toBe(true)
+  worker.signal('SIGSTOP')
+  await sleep(STOPPED_MS)
+  return worker
+}
+
+function wake(worker: WorkerProcess): void {
+  rmSync(heldFile(worker.pid))
+  worker.signal('SIGCONT')
+}
+
+/** The events of the commits of a worker. */
+function toldBy(test: CrashCase, { pid }: WorkerProcess) {
+  const { lines } = test.evidence()
+  return lines.flatMap((line) => (line.type === 'commit' && line.pid === pid ? line.events : []))
 }
 
 function rowsOf({ database }: CrashCase): TreeRows {

@@ -59,7 +59,7 @@ describe.each(stores)('any tree of agents whose processes die, on %s', (name, cr
         await rows.drop()
       })
 
-      await fc.assert(check, { numRuns: name === 'sqlite' ? RUNS / 6 : RUNS })
+      await fc.assert(check, { numRuns: name === 'sqlite' ? RUNS / 10 : RUNS })
     },
     TIMEOUT_MS,
   )

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { extname, join } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 
 const TEXT: ReadonlySet<string> = new Set(['.ts', '.js', '.mjs', '.md'])
 const MOST_FILES = 5_000
@@ -23,4 +23,9 @@ export function lineCount(file: string): number {
   } catch {
     return 0
   }
+}
+
+/** The folder of the package a file is in, however deep the build has put it. */
+export function packageRoot(folder: string): string {
+  return existsSync(join(folder, 'package.json')) ? folder : packageRoot(dirname(folder))
 }

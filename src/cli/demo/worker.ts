@@ -2,13 +2,14 @@ import { join } from 'node:path'
 import { createRuntime } from '../../index.ts'
 import { sqliteStore } from '../../store/sqlite.ts'
 import { demoAgents, QUESTION } from './agents.ts'
+import { packageRoot } from './files.ts'
 import { noteIn } from './log.ts'
 
 /** The process that is killed, and the one after it: the same code, which goes on where the rows say. */
 export async function demoWorker(folder: string): Promise<number> {
   process.once('disconnect', () => process.exit())
   process.on('SIGINT', () => undefined) // Ctrl-C reaches both processes; the first one decides
-  const lead = demoAgents(join(import.meta.dirname, '../../..'), noteIn(join(folder, 'calls.log')))
+  const lead = demoAgents(packageRoot(import.meta.dirname), noteIn(join(folder, 'calls.log')))
   const runtime = createRuntime({
     store: sqliteStore(join(folder, 'demo.db')),
     agents: [lead],

@@ -8,15 +8,17 @@ import { ANYTHING, call, counted, recorded, roundsOf, steppingModel } from './pa
 let hasHeld = false
 
 /**
- * A run whose first process stands still at the place its role names, in the middle of its code and of no commit, until
- * the test removes a file. Others pass the place without a pause.
+ * A run that a process is held up in, at the place its role names, in the middle of its code and of no commit, until the
+ * test removes a file: the whole process, or only this place while the rest of it is awake.
  */
-function hold(place: string): void {
-  if (workerRole() !== place || hasHeld) return
+async function hold(place: string): Promise<void> {
+  const [own, isAwake] = workerRole().split('/')
+  if (own !== place || hasHeld) return
   hasHeld = true
   const held = heldFile(process.pid)
   writeFileSync(held, '')
   tellTest('held')
+  while (isAwake && existsSync(held)) await sleep(5)
   while (existsSync(held)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
 }
 
@@ -27,7 +29,7 @@ function holding(name: string, effect: Effect) {
     effect,
     execute: async (_, { idempotencyKey }) => {
       await countEffect(name, idempotencyKey)
-      hold(name)
+      await hold(name)
       await sleep(20)
       return `${name} is done.`
     },
@@ -41,7 +43,7 @@ const streaming: Model = {
   async *stream(request, options) {
     for await (const part of talker.stream(request, options)) {
       yield part
-      if (part.type === 'text-delta') hold('model')
+      if (part.type === 'text-delta') await hold('model')
     }
   },
 }
@@ -50,8 +52,8 @@ const streaming: Model = {
 const checked: StandardSchema = {
   '~standard': {
     ...ANYTHING['~standard'],
-    validate: (value) => {
-      hold('spawn')
+    validate: async (value) => {
+      await hold('spawn')
       return { value }
     },
   },
