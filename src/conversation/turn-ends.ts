@@ -69,7 +69,7 @@ interface Waiter {
 }
 
 /** A turn's outcome with its words. */
-export function outcomeOf(reader: Reader, record: OutcomeRecord): Outcome {
+function outcomeOf(reader: Reader, record: OutcomeRecord): Outcome {
   const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
   return withWords(record, node?.output ?? {})
 }

@@ -10,7 +10,7 @@ export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
   return draft.started.length
 }
 
-export function isRunnable(node: Node, now: number): boolean {
+function isRunnable(node: Node, now: number): boolean {
   return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
 }
 

@@ -35,7 +35,6 @@ export const DURABLE_EVENTS = [
 export const LIVE_EVENTS = ['text-delta', 'reasoning-delta', 'tool-input-delta', 'field', 'progress', 'reset'] as const
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
-export type LiveEventType = (typeof LIVE_EVENTS)[number]
 
 /** What every event says of where and when it happened. */
 export interface EventPlace {

@@ -28,7 +28,7 @@ export function settle(draft: Draft): void {
 }
 
 /** Starts what may now run of a host's queued delegations, in the order they were asked for. */
-export function releaseChildren(draft: Draft, hostTurnId: Id): void {
+function releaseChildren(draft: Draft, hostTurnId: Id): void {
   const host = draft.turn(hostTurnId)
   if (host.cancel !== null) return
   let { live, nextRelease } = host.account

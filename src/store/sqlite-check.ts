@@ -99,7 +99,7 @@ class Check {
   }
 }
 
-export function expectVersion(
+function expectVersion(
   table: string,
   row: { readonly id: Id; readonly version: number },
   before: { readonly version: number } | undefined,

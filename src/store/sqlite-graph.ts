@@ -26,116 +26,121 @@ export interface SqliteGraph {
 }
 
 /** What rules ask, from the cache where it knows; whatever is read is known from then on. */
-export function sqliteGraph({ read, cache }: SqliteReads): SqliteGraph {
-  const first = (sql: string, values: SqlRow): SqlRow | undefined => read((db) => db.first(sql, values))
-  const all = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
-  const known = knownRows(cache)
-  const member = (id: Id, slot: string): SqlRow | undefined => first(BY_KEY, [id, slot])
+export function sqliteGraph(reads: SqliteReads): SqliteGraph {
+  const known = knownRows(reads.cache)
+  const rows = rowReads(reads, known)
+  const { nodesOf, linksOf } = memberReads(reads, known)
+  const edges = edgeReads(reads, rows.node)
+  const reader: Reader = {
+    ...rows,
+    ...laneReads(reads, known),
+    body: (hash) => bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash]))),
+    edgesFrom: (nodeId) => edges(nodeId, 'edgesFrom'),
+    edgesTo: (nodeId) => edges(nodeId, 'edgesTo'),
+    nodesOf: (turnId) => nodesOf(turnId).map(({ row }) => row),
+    openNodes: (turnId) => rowsWhere(nodesOf(turnId), (row) => isOpen(row.state)),
+    linksOf: (hostTurnId) => linksOf(hostTurnId).map(({ row }) => row),
+    linkAt: (hostTurnId, ordinal) => {
+      const cells = linksOf(hostTurnId)
+      const likely = cells[ordinal]?.row
+      return likely?.ordinal === ordinal ? likely : cells.find(({ row }) => row.ordinal === ordinal)?.row
+    },
+    openLinks: (hostTurnId) => rowsWhere(linksOf(hostTurnId), (row) => row.outcome === null),
+  }
+  return {
+    reader,
+    tail: (rootId) => tailOf(reads, rootId),
+    knownConversation: known.conversation,
+    knownTurn: known.turn,
+    knownNode: known.node,
+  }
+}
 
-  const conversation = (id: Id): Conversation | undefined => {
-    const cell = cache().home(id)?.conversations.get(id)
-    if (cell !== undefined) return cell.row
-    const columns = member(id, 'c')
-    return columns === undefined ? undefined : known.conversation(columns).row
+type KnownRows = ReturnType<typeof knownRows>
+
+function rowReads({ read, cache }: SqliteReads, known: KnownRows) {
+  const find = <Row>(id: Id, slot: string, make: (columns: SqlRow) => Cell<Row>): Row | undefined => {
+    const columns = read((db) => db.first(BY_KEY, [id, slot]))
+    return columns === undefined ? undefined : make(columns).row
   }
-  const turn = (id: Id): Turn | undefined => {
-    const cell = cache().home(id)?.turns.get(id)
-    if (cell !== undefined) return cell.row
-    const columns = member(id, 't')
-    return columns === undefined ? undefined : known.turn(columns).row
+  return {
+    conversation: (id: Id): Conversation | undefined =>
+      cache().home(id)?.conversations.get(id)?.row ?? find(id, 'c', known.conversation),
+    turn: (id: Id): Turn | undefined => cache().home(id)?.turns.get(id)?.row ?? find(id, 't', known.turn),
+    node: (id: Id): Node | undefined => cache().home(id)?.nodes.get(id)?.row ?? find(id, 'n', known.node),
+    link: (id: Id): Link | undefined => cache().home(id)?.links.get(id)?.row ?? find(id, 'l', known.link),
+    nodeByKey: (turnId: Id, kind: string, key: string): Node | undefined => {
+      const list = cache().home(turnId)?.nodesOf.get(turnId)
+      if (list === undefined) return find(turnId, keySlot(kind, key), known.node)
+      return list.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row
+    },
   }
-  const node = (id: Id): Node | undefined => {
-    const cell = cache().home(id)?.nodes.get(id)
-    if (cell !== undefined) return cell.row
-    const columns = member(id, 'n')
-    return columns === undefined ? undefined : known.node(columns).row
+}
+
+function memberReads({ read, cache }: SqliteReads, known: KnownRows) {
+  return {
+    nodesOf: (turnId: Id): readonly Cell<Node>[] => {
+      const list = cache().home(turnId)?.nodesOf.get(turnId)
+      if (list !== undefined) return list
+      const cells = read((db) => db.all(MEMBERS, [turnId, 'N', 'O'])).map(known.node)
+      const [one] = cells
+      if (one !== undefined) cache().tree(one.row.rootId).nodesOf.set(turnId, cells)
+      return cells
+    },
+    linksOf: (hostTurnId: Id): readonly Cell<Link>[] => {
+      const list = cache().home(hostTurnId)?.linksOf.get(hostTurnId)
+      if (list !== undefined) return list
+      const cells = read((db) => db.all(MEMBERS, [hostTurnId, 'L', 'M'])).map(known.link)
+      const [one] = cells
+      if (one !== undefined) cache().tree(one.row.rootId).linksOf.set(hostTurnId, cells)
+      return cells
+    },
   }
-  const link = (id: Id): Link | undefined => {
-    const cell = cache().home(id)?.links.get(id)
-    if (cell !== undefined) return cell.row
-    const columns = member(id, 'l')
-    return columns === undefined ? undefined : known.link(columns).row
-  }
-  const nodeCells = (turnId: Id): readonly Cell<Node>[] => {
-    const list = cache().home(turnId)?.nodesOf.get(turnId)
-    if (list !== undefined) return list
-    const cells = all(MEMBERS, [turnId, 'N', 'O']).map(known.node)
-    const [one] = cells
-    if (one !== undefined) cache().tree(one.row.rootId).nodesOf.set(turnId, cells)
-    return cells
-  }
-  const linkCells = (hostTurnId: Id): readonly Cell<Link>[] => {
-    const list = cache().home(hostTurnId)?.linksOf.get(hostTurnId)
-    if (list !== undefined) return list
-    const cells = all(MEMBERS, [hostTurnId, 'L', 'M']).map(known.link)
-    const [one] = cells
-    if (one !== undefined) cache().tree(one.row.rootId).linksOf.set(hostTurnId, cells)
-    return cells
-  }
-  const turnsBefore = (laneId: Id, last: number, limit: number): readonly Turn[] => {
+}
+
+function laneReads({ read, cache }: SqliteReads, known: KnownRows): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+  const stored = (laneId: Id, last: number, limit: number): readonly Turn[] => {
     if (last < 0) return []
-    const found = all(TURNS_OF, [laneId, memberSlotsFrom('t', last + 1), limit])
+    const found = read((db) => db.all(TURNS_OF, [laneId, memberSlotsFrom('t', last + 1), limit]))
     return found.map((columns) => known.turn(columns).row).reverse()
   }
-  const turnsOf = (laneId: Id, last: number, limit: number): readonly Turn[] => {
-    const list = cache().home(laneId)?.turnsOf.get(laneId)
-    if (list === undefined) return turnsBefore(laneId, last, limit)
-    const until = list.findLastIndex(({ row }) => row.ordinal <= last) + 1
-    return list.slice(Math.max(0, until - limit), until).map(({ row }) => row)
+  return {
+    turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
+      const list = cache().home(laneId)?.turnsOf.get(laneId)
+      if (list === undefined) return stored(laneId, last, bound(limit))
+      const until = list.findLastIndex(({ row }) => row.ordinal <= last) + 1
+      return list.slice(Math.max(0, until - bound(limit)), until).map(({ row }) => row)
+    },
+    queuedTurn: (laneId) => {
+      const list = cache().home(laneId)?.turnsOf.get(laneId)
+      if (list !== undefined) return list.find(({ row }) => row.state === 'queued')?.row
+      const columns = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))
+      return columns === undefined ? undefined : known.turn(columns).row
+    },
   }
-  const edges = (nodeId: Id, side: 'edgesFrom' | 'edgesTo'): readonly Edge[] => {
+}
+
+function edgeReads({ read, cache }: SqliteReads, node: Reader['node']) {
+  return (nodeId: Id, side: 'edgesFrom' | 'edgesTo'): readonly Edge[] => {
     const list = cache().home(nodeId)?.[side].get(nodeId)
     if (list !== undefined) return list
-    const slots = all(side === 'edgesFrom' ? EDGES_FROM : EDGES_TO, [nodeId])
+    const slots = read((db) => db.all(side === 'edgesFrom' ? EDGES_FROM : EDGES_TO, [nodeId]))
     const at = node(nodeId)
     if (at === undefined) return []
     const found = slots.map(([slot]) => edgeAt(at, String(slot)))
     cache().tree(at.rootId)[side].set(nodeId, found)
     return found
   }
-  const nodeByKey = (turnId: Id, kind: string, key: string): Node | undefined => {
-    const list = cache().home(turnId)?.nodesOf.get(turnId)
-    if (list !== undefined) return list.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row
-    const columns = first(BY_KEY, [turnId, keySlot(kind, key)])
-    return columns === undefined ? undefined : known.node(columns).row
-  }
-  const queuedTurn = (laneId: Id): Turn | undefined => {
-    const list = cache().home(laneId)?.turnsOf.get(laneId)
-    if (list !== undefined) return list.find(({ row }) => row.state === 'queued')?.row
-    const columns = first(QUEUED_TURN, [`q${laneId}`])
-    return columns === undefined ? undefined : known.turn(columns).row
-  }
-  const tail = (rootId: Id): Tail | undefined => {
-    const known = cache().tail(rootId)
-    if (known !== undefined) return known
-    const [tree, n, seq, hash] = first(TAIL, [rootId]) ?? []
-    if (typeof tree !== 'number' || typeof n !== 'number') return undefined
-    const found = { tree, commit: n - tree * COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
-    cache().tree(rootId).tail = found
-    return found
-  }
-  const reader: Reader = {
-    conversation,
-    turn,
-    node,
-    link,
-    body: (hash) => bodyText(first('SELECT text FROM bodies WHERE hash = ?', [hash])),
-    edgesFrom: (nodeId) => edges(nodeId, 'edgesFrom'),
-    edgesTo: (nodeId) => edges(nodeId, 'edgesTo'),
-    nodesOf: (turnId) => nodeCells(turnId).map(({ row }) => row),
-    openNodes: (turnId) => rowsWhere(nodeCells(turnId), (row) => isOpen(row.state)),
-    nodeByKey,
-    linksOf: (hostTurnId) => linkCells(hostTurnId).map(({ row }) => row),
-    linkAt: (hostTurnId, ordinal) => {
-      const cells = linkCells(hostTurnId)
-      const likely = cells[ordinal]?.row
-      return likely?.ordinal === ordinal ? likely : cells.find(({ row }) => row.ordinal === ordinal)?.row
-    },
-    openLinks: (hostTurnId) => rowsWhere(linkCells(hostTurnId), (row) => row.outcome === null),
-    turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => turnsOf(laneId, last, bound(limit)),
-    queuedTurn,
-  }
-  return { reader, tail, knownConversation: known.conversation, knownTurn: known.turn, knownNode: known.node }
+}
+
+function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
+  const known = cache().tail(rootId)
+  if (known !== undefined) return known
+  const [tree, n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
+  if (typeof tree !== 'number' || typeof n !== 'number') return undefined
+  const found = { tree, commit: n - tree * COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
+  cache().tree(rootId).tail = found
+  return found
 }
 
 const BY_KEY = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.id = ? AND keys.slot = ?`

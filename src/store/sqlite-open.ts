@@ -71,7 +71,8 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     if (statSync(path).size === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     connection.exec(`PRAGMA journal_mode = WAL`)
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
-    connection.exec('PRAGMA foreign_keys = ON')
+    // Pages are written over and over until then: few checkpoints write few pages.
+    connection.exec('PRAGMA wal_autocheckpoint = 4000')
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
     connection.exec('PRAGMA busy_timeout = 20')

@@ -30,7 +30,7 @@ export function pushNode(values: SqlValue[], row: Node): void {
   const { id, version, conversationId, turnId, ordinal, state } = row
   const isReady = state === 'pending' && row.blockers === 0
   const wake = state === 'pending' ? row.wakeAt : null
-  const queue = isReady ? 'r' : claimQueue(row)
+  const queue = isReady ? 'r' : row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
   const due = isReady ? row.createdAt : null
   values.push(0, id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, packNode(row))
 }
@@ -116,10 +116,6 @@ const NONE: readonly never[] = []
 const EMPTY = {}
 
 type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
-
-function claimQueue(row: Node): string | null {
-  return row.engineId !== null && isOpen(row.state) ? `e${row.engineId}` : null
-}
 
 function parsed<Row>(data: SqlValue | undefined): Partial<Row> {
   return parseOwnJson(String(data)) as Partial<Row>

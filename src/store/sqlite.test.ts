@@ -18,7 +18,16 @@ import { build } from 'tsdown'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isLegateError } from '../base/error.ts'
 import { storeConformance } from '../testing/store-conformance.ts'
-import { commitOf, edgeRow, next, nodeRow, placeIn, treeCommit, warningEvent } from '../testing/store-rows.ts'
+import {
+  commitOf,
+  conversationRow,
+  edgeRow,
+  next,
+  nodeRow,
+  placeIn,
+  treeCommit,
+  warningEvent,
+} from '../testing/store-rows.ts'
 import { sqliteStore } from './sqlite.ts'
 import { chainHash, commitTexts } from './sqlite-commit.ts'
 import { type Connection, connect } from './sqlite-driver.ts'
@@ -217,6 +226,16 @@ test('the file itself refuses an edge between conversations', async () => {
   expect(() => add('nowhere')).toThrow(/one conversation/)
   expect(db.all('SELECT * FROM edges')).toEqual([])
   db.close()
+})
+
+test('a conversation inside a tree has no sequence of its own, and no commit extends it', async () => {
+  const store = sqliteStore(path)
+  const conversations = [conversationRow('root-a'), conversationRow('child', { rootId: 'root-a' })]
+  await store.commit(treeCommit('root-a', { conversations, events: [warningEvent(place, 'one')] }))
+  expect([store.lastSeq('child'), store.events('child', 0, 9)]).toEqual([0, []])
+  const lost = commitOf('child', { events: [warningEvent(place, 'lost')] })
+  expect(() => store.commit(lost)).toThrow(expect.objectContaining({ code: 'conflict' }))
+  await store.close()
 })
 
 test('the chain of hashes covers rows and events of every commit', async () => {

@@ -73,19 +73,19 @@ function brokenTurn(tree: TreeRows, turn: Turn): string[] {
   const wrong: string[] = []
   const say = (what: string) => wrong.push(`turn ${turn.id} (${turn.state}): ${what}`)
   const nodes = [...tree.nodes.values()].filter(({ turnId }) => turnId === turn.id)
+  const links = [...tree.links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
+  const open = links.filter(({ outcome }) => outcome === null)
+  const hasOpenNodes = nodes.some(({ endedAt }) => endedAt === null)
+  const live = open.filter(({ released }) => released).length
   if ((turn.state === 'ended') !== (turn.outcome !== null)) say('outcome and state do not fit')
-  if (turn.state === 'ended' && nodes.some(({ endedAt }) => endedAt === null)) say('it has open nodes')
-  if (turn.state === 'running' && nodes.every(({ endedAt }) => endedAt !== null) && !hasOpenLinks(tree, turn)) {
-    say('nothing in it is open')
-  }
+  if (turn.state === 'ended' && hasOpenNodes) say('it has open nodes')
+  if (turn.state === 'running' && !hasOpenNodes && open.length === 0) say('nothing in it is open')
+  if (turn.account.children !== links.length) say(`it counts ${turn.account.children} children of ${links.length}`)
+  if (turn.account.live !== live) say(`it counts ${turn.account.live} children that may run, of ${live}`)
   const conversation = tree.conversations.get(turn.conversationId)
   if ((turn.state === 'running') !== (conversation?.activeTurnId === turn.id)) say('its lane says otherwise')
   if (nodes.length !== turn.nodeCount) say(`it counts ${turn.nodeCount} nodes and has ${nodes.length}`)
   return wrong
-}
-
-function hasOpenLinks(tree: TreeRows, turn: Turn): boolean {
-  return [...tree.links.values()].some(({ hostTurnId, outcome }) => hostTurnId === turn.id && outcome === null)
 }
 
 /** A64: a delegation has exactly one child. */

@@ -39,6 +39,7 @@ export class WorkerProcess {
     const stdio = ['ignore', 'pipe', 'pipe', descriptor] as const
     this.child = spawn(process.execPath, [...nodeOptions, program, argument], { stdio: [...stdio] })
     closeSync(descriptor)
+    outlive(this.child)
     this.pid = this.child.pid ?? 0
     this.child.stdout?.on('data', (data: Buffer) => this.hear(String(data)))
     this.ended = this.end(timeoutMs)
@@ -85,6 +86,22 @@ export class WorkerProcess {
     this.wake()
     return { pid: this.pid, ...exit, errors: await errors, isOverdue }
   }
+}
+
+const living: Set<ChildProcess> = new Set()
+
+/** No worker stays behind when the test process ends, not even a stopped one. */
+function outlive(child: ChildProcess): void {
+  if (living.size === 0) process.once('exit', killLiving)
+  living.add(child)
+  child.once('exit', () => {
+    living.delete(child)
+    if (living.size === 0) process.off('exit', killLiving)
+  })
+}
+
+function killLiving(): void {
+  for (const child of living) child.kill('SIGKILL')
 }
 
 async function textOf(stream: Readable | null): Promise<string> {
