@@ -26,7 +26,7 @@ export interface CrashOptions {
   readonly counter?: OutsideCounter
   readonly role?: string
   readonly nodeOptions?: readonly string[]
-  /** How long one worker may live. Default 20 s. */
+  /** How long one worker may live. Default 30 s. */
   readonly timeoutMs?: number
   /** How often a worker may be started in all. Default 20. */
   readonly maxWorkers?: number
@@ -60,7 +60,7 @@ export class CrashCase {
   }
 
   start(given: { readonly killAt?: KillPoint; readonly role?: string } = {}): WorkerProcess {
-    const { program, counter, nodeOptions = [], timeoutMs = 20_000, maxWorkers = 20 } = this.options
+    const { program, counter, nodeOptions = [], timeoutMs = 30_000, maxWorkers = 20 } = this.options
     if (this.workers.length >= maxWorkers)
       throw this.failure(`${maxWorkers} workers were started and none came to an end`)
     const orders: WorkerOrders = {

@@ -29,7 +29,7 @@ export interface OutsideCounter {
 export async function startCounter(folder: string): Promise<OutsideCounter> {
   const address = join(folder, 'counter.sock')
   const file = join(folder, 'counter.jsonl')
-  const server = spawn(process.execPath, ['--eval', SERVER, address, file], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const server = spawn(process.execPath, ['--eval', SERVER, address, file], { stdio: ['pipe', 'pipe', 'inherit'] })
   await listening(server)
   return {
     address,
@@ -50,7 +50,10 @@ export async function countOutside(address: string, effect: Omit<CountedEffect, 
   if (answer !== 'counted') throw new Error(`the outside counter said "${answer}"`)
 }
 
-/** The whole program of the counter: it runs where no TypeScript is, so it is plain text. One connection, one effect. */
+/**
+ * The whole program of the counter: it runs where no TypeScript is, so it is plain text. One connection, one effect. It
+ * ends with whoever started it.
+ */
 const SERVER = `
 const { appendFileSync } = require('node:fs')
 const [address, file] = process.argv.slice(1)
@@ -65,6 +68,7 @@ const server = require('node:net').createServer({ allowHalfOpen: true }, (socket
   })
 })
 server.listen(address, () => console.log('listening'))
+process.stdin.on('end', () => process.exit()).resume()
 `
 
 async function listening(server: ChildProcess): Promise<void> {

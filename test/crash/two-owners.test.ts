@@ -13,7 +13,7 @@ import { inParallel } from './support/parallel.ts'
 const ROUNDS = isFull ? 100 : 5
 const PLACES = ['pure', 'model', 'effectful', 'spawn'] as const
 /** Longer than the lease of the program's engines. */
-const STOPPED_MS = 300
+const STOPPED_MS = 700
 
 const program = await buildProgram('owner')
 const counter = await useCounter()

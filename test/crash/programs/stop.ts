@@ -36,7 +36,7 @@ await crashWorker({
   options: {
     agents: [late, boss, speaker],
     engine: QUICK,
-    kinds: { stubborn: { execute: () => sleep(250, 'too late') } },
+    kinds: { stubborn: { execute: () => sleep(500, 'too late') } },
   },
   drive: async ({ runtime, store }) => {
     if (roundsOf(store, 'late').length === 0) await recorded(runtime.run(late, 'Go.', { title: 'late' }))
