@@ -57,6 +57,10 @@ function readHeader(path: string): Buffer {
   return header
 }
 
+function pageCount(connection: Connection): number {
+  return Number(connection.first('PRAGMA page_count')?.[0])
+}
+
 function requireKnownSchema(path: string, version: number): void {
   if (version <= MIGRATIONS.length) return
   const message = `${path} was written by a newer version (schema ${version}; this one knows ${MIGRATIONS.length}). Update this program, or name another path.`
@@ -67,8 +71,9 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
   const connection = connect(path)
   try {
     connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
-    // Before the write-ahead log exists, so that it is in the file's own header from the first byte on.
-    if (statSync(path).size === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    // Before the write-ahead log exists, so that it is in the file's own header from the first byte on. SQLite is asked,
+    // not the file: what a process wrote that died of it is taken back first.
+    if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     connection.exec(`PRAGMA journal_mode = WAL`)
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Pages are written over and over until then: few checkpoints write few pages.
