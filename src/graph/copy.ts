@@ -58,6 +58,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     outcome: row.outcome,
     nodeCount: row.nodeCount,
     entryNodeId: row.entryNodeId,
+    afterSeq: row.afterSeq,
     createdAt: row.createdAt,
     startedAt: row.startedAt,
     endedAt: row.endedAt,

@@ -202,7 +202,7 @@ function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {
   const conversation = draft.conversation(scope.conversationId)
   const id = freshId(draft.now)
   const turn: Turn = {
-    ...newTurn(conversation, draft.now, { id, entryNodeId: id, limits: scope.limits, input: null, deadline: null }),
+    ...newTurn(draft, conversation, { id, entryNodeId: id, limits: scope.limits, input: null, deadline: null }),
     state: 'running',
     deadline: draft.now + scope.limits.wallMs,
     startedAt: draft.now,

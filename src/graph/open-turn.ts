@@ -26,7 +26,7 @@ export interface TurnRequest {
  */
 export function openTurn(draft: Draft, conversation: Conversation, request: TurnRequest): Turn {
   const entryNodeId = request.nodeIds[request.nodeIds.length - 1] ?? request.turnId
-  const turn = newTurn(conversation, draft.now, {
+  const turn = newTurn(draft, conversation, {
     id: request.turnId,
     entryNodeId,
     limits: request.limits,
@@ -46,7 +46,8 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
 export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline'>
 
 /** A turn that has not started and holds nothing yet. */
-export function newTurn(conversation: Conversation, now: number, given: NewTurn): Turn {
+export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
+  const isFirst = conversation.turnCount === 0 && conversation.depth === 0
   return {
     id: given.id,
     version: 1,
@@ -63,7 +64,8 @@ export function newTurn(conversation: Conversation, now: number, given: NewTurn)
     outcome: null,
     nodeCount: 0,
     entryNodeId: given.entryNodeId,
-    createdAt: now,
+    afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),
+    createdAt: draft.now,
     startedAt: null,
     endedAt: null,
   }

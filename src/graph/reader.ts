@@ -29,6 +29,8 @@ export interface Reader {
   turnsOf(laneId: Id, range: { readonly last?: number; readonly limit: number }): readonly Turn[]
   /** The first queued turn of a lane. */
   queuedTurn(laneId: Id): Turn | undefined
+  /** The sequence number of a tree's last event; 0 when there is none. */
+  lastSeq(rootId: Id): number
 }
 
 /** Keyset scans over the whole store: what sweeps, lists and readers need. */
@@ -47,7 +49,6 @@ export interface Scanner extends Reader {
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
   events(rootId: Id, after: number, limit: number): readonly EventRow[]
-  lastSeq(rootId: Id): number
   /** What running nodes of a tree have streamed so far, where the store is shared. */
   blocks(rootId: Id): readonly LiveBlock[]
   /** Root conversations, newest first. */

@@ -87,6 +87,8 @@ export interface Turn {
   readonly nodeCount: number
   /** The node that starts when the turn does. */
   readonly entryNodeId: Id
+  /** The tree's sequence when the turn was made, or less: all of its events come after it. */
+  readonly afterSeq: number
   readonly createdAt: number
   readonly startedAt: number | null
   readonly endedAt: number | null

@@ -35,6 +35,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     ...rows,
     ...laneReads(reads, known),
     body: (hash) => bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash]))),
+    lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
     edgesFrom: (nodeId) => edges(nodeId, 'edgesFrom'),
     edgesTo: (nodeId) => edges(nodeId, 'edgesTo'),
     nodesOf: (turnId) => nodesOf(turnId).map(({ row }) => row),

@@ -29,7 +29,6 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       const tree = graph.tail(rootId)?.tree
       return tree === undefined ? [] : eventsOf(read, { tree, after, limit })
     },
-    lastSeq: (rootId) => graph.tail(rootId)?.seq ?? 0,
     blocks: (rootId) => list('SELECT data FROM blocks WHERE root_id = ?', [rootId]).map(ownRow<LiveBlock>),
     roots: ({ limit, before }) => {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree

@@ -71,6 +71,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     cancel: null,
     outcome: null,
     nodeCount: 0,
+    afterSeq: 0,
     entryNodeId: `${place.turnId}-node`,
     createdAt: 1000,
     startedAt: 1000,
