@@ -107,7 +107,10 @@ export class Runtime {
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
   run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
     const current = currentCall()
-    if (current?.runtime === this) return this.handle<Out>({ ...current.start(agent, input), ...options })
+    if (current?.runtime === this) {
+      checkInside(options)
+      return this.handle<Out>({ ...current.start(agent, input), abortSignal: options.abortSignal, isOwn: true })
+    }
     this.checkAgent(agent)
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
@@ -115,15 +118,15 @@ export class Runtime {
     const isKnown = options.conversationId !== undefined
     const started =
       attempt(() => this.say(agent, input, { runId, conversationId, isKnown, nodeIds, owner, title })) ?? undefined
-    return this.handle<Out>({ runId, conversationId, started, abortSignal })
+    return this.handle<Out>({ runId, conversationId, started, abortSignal, isOwn: true })
   }
 
-  /** A handle for a run of this store, whoever runs it. */
+  /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown>(runId: Id): Run<Out> {
     const turn = this.store.turn(runId)
     if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
     this.watch()
-    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: undefined })
+    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
   }
 
   /** A conversation of this store. */
@@ -139,7 +142,7 @@ export class Runtime {
   async resume(): Promise<Run[]> {
     await this.start()
     this.engine.look()
-    return this.store.openRoots(1_000).map((turn) => this.attach(turn.id))
+    return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
@@ -233,17 +236,15 @@ export class Runtime {
     this.isStarted = true
   }
 
-  private handle<Out>({ runId, conversationId, started, outcome, abortSignal }: HandleOptions): Run<Out> {
+  private handle<Out>({ runId, conversationId, started, outcome, abortSignal, isOwn }: HandleOptions): Run<Out> {
     const wait = () => this.ends.wait(runId)
     const run = new RunHandle<Out>({
       id: runId,
       conversationId,
+      isOwn,
       started,
       result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
-      follow: (after) => {
-        const rootId = this.store.conversation(conversationId)?.rootId ?? conversationId
-        return follow({ store: this.store, feeds: this.feeds, rootId, runId, after })
-      },
+      follow: (after) => follow({ store: this.store, feeds: this.feeds, runId, after }),
       cancel: (reason) => this.cancel(runId, reason),
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
@@ -319,6 +320,15 @@ interface HandleOptions {
   /** Where somebody else waits for it already. */
   readonly outcome?: Promise<Outcome>
   readonly abortSignal?: AbortSignal | undefined
+  readonly isOwn: boolean
+}
+
+/** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
+function checkInside({ abortSignal, ...options }: StartOptions): void {
+  const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
+  if (key === undefined) return
+  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal can be given.`
+  throw new DefinitionError('definition', message)
 }
 
 function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {

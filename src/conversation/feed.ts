@@ -2,12 +2,19 @@ import type { LiveBlock } from '../graph/commit.ts'
 import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
+import { pages } from './pages.ts'
 
 /** Live events get the last whole number plus a fraction that grows by this. */
 const FRACTION = 2 ** -20
-const PAGE = 1_000
 /** Beyond this many buffered events, those of nodes that have ended are dropped: their message has it all. */
 const BUFFER_LIMIT = 200_000
+
+export interface FeedOptions {
+  /** A durable event nobody wants, nor those before it. */
+  readonly after: number
+  /** Does the node stream in this process? */
+  readonly isLive: (nodeId: Id) => boolean
+}
 
 /**
  * The events of one tree in this process: one buffer, any number of readers, each an index into it. Durable events come
@@ -19,8 +26,10 @@ export class TreeFeed {
   isClosed = false
   /** Changes when events were dropped from the buffer: an index found before is no longer good. */
   generation = 0
+  /** The buffer has the durable events after this one. */
+  private start: number
   /** The last durable event in the buffer. */
-  private whole = 0
+  private whole: number
   private fraction = 0
   private buffer: RunEvent[] = []
   private readonly wakers: Set<() => void> = new Set()
@@ -28,12 +37,25 @@ export class TreeFeed {
   private readonly store: Store
   private readonly isLive: (nodeId: Id) => boolean
 
-  constructor(store: Store, rootId: Id, isLive: (nodeId: Id) => boolean) {
+  constructor(store: Store, rootId: Id, { after, isLive }: FeedOptions) {
     this.store = store
     this.rootId = rootId
+    this.start = after
+    this.whole = after
     this.isLive = isLive
     this.catchUp()
     this.takeBlocks()
+  }
+
+  /** Makes sure that the buffer has what came after this event. */
+  reachBack(after: number): void {
+    if (after >= this.start) return
+    const missed: RunEvent[] = []
+    for (const events of pages(this.store, this.rootId, { after, until: this.start }))
+      missed.push(...events.map(toEvent))
+    this.buffer = [...missed, ...this.buffer]
+    this.start = after
+    this.generation++
   }
 
   nextLive(): number {
@@ -103,11 +125,8 @@ export class TreeFeed {
   }
 
   private catchUp(): void {
-    for (;;) {
-      const events = this.store.events(this.rootId, this.whole, PAGE)
-      const last = events[events.length - 1]
-      if (last === undefined) return
-      this.take(events, last.seq)
+    for (const events of pages(this.store, this.rootId, { after: this.whole })) {
+      this.take(events, events[events.length - 1]?.seq ?? this.whole)
     }
   }
 

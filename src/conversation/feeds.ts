@@ -36,14 +36,15 @@ export class Feeds {
     for (const { feed } of [...this.trees.values()]) feed.close()
   }
 
-  /** A tree's feed for one more reader; to be given back with `leave`. */
-  enter(rootId: Id): TreeFeed {
+  /** A tree's feed, with all that comes after an event, for one more reader; to be given back with `leave`. */
+  enter(rootId: Id, after: number): TreeFeed {
     const known = this.trees.get(rootId)
     if (known !== undefined) {
+      known.feed.reachBack(after)
       known.readers++
       return known.feed
     }
-    const feed = new TreeFeed(this.store, rootId, (nodeId) => this.live.has(nodeId))
+    const feed = new TreeFeed(this.store, rootId, { after, isLive: (nodeId) => this.live.has(nodeId) })
     this.trees.set(rootId, { feed, readers: 1 })
     for (const node of this.liveIn(rootId)) {
       for (const event of node.soFar(this.clock.now(), () => feed.nextLive())) feed.append(event)

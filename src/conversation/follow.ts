@@ -1,26 +1,45 @@
-import type { RunEvent } from '../graph/event.ts'
-import type { Id } from '../graph/rows.ts'
+import { NotFoundError } from '../base/error.ts'
+import { type RunEvent, toEvent } from '../graph/event.ts'
+import type { Id, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { TreeFeed } from './feed.ts'
 import type { Feeds } from './feeds.ts'
+import { pages } from './pages.ts'
 
 export interface FollowOptions {
   readonly store: Store
   readonly feeds: Feeds
-  readonly rootId: Id
   readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
 }
 
-/** The events of one run and of what it delegated, in order, from the beginning or after `seq`; ends with the run. */
+/**
+ * The events of one run and of what it delegated, in order, from the beginning or after `seq`; ends with the run. Of a
+ * tree's log no more is read than lies between the run's first event and its last.
+ */
 export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
-  return new Follower(options)
+  const turn = options.store.turn(options.runId)
+  if (turn === undefined) throw forgotten(options.runId)
+  return turn.state === 'ended' ? past(options, turn) : new Follower(options, turn)
+}
+
+/** A run that is over is read page by page: nothing of it is kept here. */
+async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
+  const family = new Family(options)
+  for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
+    for (const row of events) {
+      const event = toEvent(row)
+      if (!family.has(event)) continue
+      if (event.seq > options.after) yield event
+      if (isEnd(event, options.runId)) return
+    }
+  }
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly options: FollowOptions
-  private readonly family: Map<Id, boolean>
+  private readonly family: Family
   private readonly tree: TreeFeed
   private index = 0
   private generation = 0
@@ -29,10 +48,14 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly waiting: ((result: IteratorResult<RunEvent>) => void)[] = []
   private readonly stopListening: () => void
 
-  constructor(options: FollowOptions) {
+  constructor(options: FollowOptions, turn: Turn) {
     this.options = options
-    this.family = new Map([[options.runId, true]])
-    this.tree = options.feeds.enter(options.rootId)
+    this.family = new Family(options)
+    const after = firstWanted(options, turn)
+    this.tree = options.feeds.enter(turn.rootId, after)
+    this.generation = this.tree.generation
+    this.index = this.tree.indexAfter(after)
+    this.lastSeq = after
     this.stopListening = this.tree.onMore(() => this.deliver())
   }
 
@@ -42,7 +65,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   next(): Promise<IteratorResult<RunEvent>> {
     const isFirst = this.waiting.length === 0
-    const result = isFirst ? (this.take() ?? this.endOfClosed() ?? this.endOfForgotten()) : undefined
+    const result = isFirst ? (this.take() ?? this.endOfClosed()) : undefined
     if (result !== undefined) return Promise.resolve(result)
     return new Promise((resolve) => {
       this.waiting.push(resolve)
@@ -70,8 +93,8 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     for (let event = this.tree.at(this.index); event !== undefined; event = this.tree.at(this.index)) {
       this.index++
       this.lastSeq = event.seq
-      if (!this.isFamily(event)) continue
-      const isLast = event.type === 'run-end' && event.turnId === this.options.runId
+      if (!this.family.has(event)) continue
+      const isLast = isEnd(event, this.options.runId)
       if (isLast) this.finish()
       if (event.seq > this.options.after) return { value: event, done: false }
       if (isLast) return { value: undefined, done: true }
@@ -90,28 +113,44 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     return { value: undefined, done: true }
   }
 
-  /** A memory store may have forgotten an ended tree: then there is nothing more to come. */
-  private endOfForgotten(): IteratorResult<RunEvent> | undefined {
-    if (this.options.store.turn(this.options.runId) !== undefined) return undefined
-    this.finish()
-    return { value: undefined, done: true }
-  }
-
   private finish(): void {
     if (this.isDone) return
     this.isDone = true
     this.stopListening()
-    this.options.feeds.leave(this.options.rootId)
+    this.options.feeds.leave(this.tree.rootId)
+  }
+}
+
+/** A run and the runs it started, at any depth. */
+class Family {
+  private readonly store: Store
+  private readonly known: Map<Id, boolean>
+
+  constructor({ store, runId }: FollowOptions) {
+    this.store = store
+    this.known = new Map([[runId, true]])
   }
 
-  /** Is the event of this run or of a run it started, at any depth? */
-  private isFamily(event: RunEvent): boolean {
-    const known = this.family.get(event.turnId)
+  has({ turnId, parentId }: Pick<RunEvent, 'turnId' | 'parentId'>): boolean {
+    const known = this.known.get(turnId)
     if (known !== undefined) return known
-    const link = this.options.store.link(event.turnId)
-    const host = link?.hostTurnId ?? event.parentId
-    const isOurs = host !== null && this.isFamily({ ...event, turnId: host, parentId: null })
-    this.family.set(event.turnId, isOurs)
+    const host = this.store.link(turnId)?.hostTurnId ?? parentId
+    const isOurs = host !== null && this.has({ turnId: host, parentId: null })
+    this.known.set(turnId, isOurs)
     return isOurs
   }
+}
+
+function isEnd(event: RunEvent, runId: Id): boolean {
+  return event.type === 'run-end' && event.turnId === runId
+}
+
+function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
+  return Math.max(Math.floor(after), afterSeq)
+}
+
+/** A memory store drops ended trees beyond those it keeps. */
+function forgotten(runId: Id): NotFoundError {
+  const message = `The run ${runId} is no longer in this store. A memory store keeps the newest ended trees: see memoryStore({ keep }).`
+  return new NotFoundError('not_found', message, { details: { runId } })
 }

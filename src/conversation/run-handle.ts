@@ -5,6 +5,8 @@ import type { Run, RunOutcome } from './run.ts'
 export interface RunHandleOptions<Out> {
   readonly id: Id
   readonly conversationId: Id
+  /** Started here: the process stays alive until it has ended, whether its result is awaited or not. */
+  readonly isOwn: boolean
   /** Settles when the run is recorded; rejects when it could not be. Nothing when it is already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
@@ -16,15 +18,19 @@ export interface RunHandleOptions<Out> {
 export class RunHandle<Out> implements Run<Out> {
   readonly id: Id
   readonly conversationId: Id
-  readonly result: Promise<RunOutcome<Out>>
   private readonly options: RunHandleOptions<Out>
+  private awaited: Promise<RunOutcome<Out>> | undefined
 
   constructor(options: RunHandleOptions<Out>) {
     this.options = options
     this.id = options.id
     this.conversationId = options.conversationId
-    this.result = options.result()
-    this.result.catch(() => undefined)
+    if (options.isOwn) this.awaited = this.wait()
+  }
+
+  get result(): Promise<RunOutcome<Out>> {
+    this.awaited ??= this.wait()
+    return this.awaited
   }
 
   [Symbol.asyncIterator](): AsyncIterator<RunEvent> {
@@ -39,6 +45,12 @@ export class RunHandle<Out> implements Run<Out> {
   async cancel(reason?: string): Promise<void> {
     await this.options.started
     await this.options.cancel(reason)
+  }
+
+  private wait(): Promise<RunOutcome<Out>> {
+    const result = this.options.result()
+    result.catch(() => undefined)
+    return result
   }
 }
 

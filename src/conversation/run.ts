@@ -15,7 +15,7 @@ export type CompletedOutcome<Out = unknown> = Omit<Outcome, 'output' | 'status'>
 export interface Run<Out = unknown> extends AsyncIterable<RunEvent> {
   readonly id: Id
   readonly conversationId: Id
-  /** Resolves with any outcome; rejects only if nothing could be recorded. */
+  /** Resolves with any outcome; rejects only if nothing could be recorded. The process stays alive while it is awaited. */
   readonly result: Promise<RunOutcome<Out>>
   /** Events after a sequence number, as in `event.seq`: to go on where another reader stopped. */
   events(options?: { readonly after?: number }): AsyncIterable<RunEvent>

@@ -34,6 +34,16 @@ function hostWith(execute: (context: ToolContext) => unknown, extra: object = {}
   return { agent: agent({ name: 'host', instructions: '', model, tools: { work } }), model }
 }
 
+test("run() inside a tool takes no conversation, owner or title: a delegation is its host's", async () => {
+  const expert = expertWith()
+  const runtime = openRuntime()
+  const { agent: host, model } = hostWith(() => runtime.run(expert, { topic: 'QUIC' }, { title: 'mine' }).result)
+
+  await runtime.run(host, 'go').result
+
+  expect(resultIn(model.requests.at(-1))).toMatch(/\{ title \}.*inside a tool this is a delegation/)
+})
+
 type Way = (expert: ReturnType<typeof expertWith>, runtime: Runtime, context: ToolContext) => Promise<string>
 
 const ways: [string, Way][] = [

@@ -216,7 +216,7 @@ describe('a run of a child', () => {
   })
 })
 
-test('a run that the store has forgotten has no events, and reading it ends', async () => {
+test('a run that the store has forgotten says so to who reads it', async () => {
   const runtime = openRuntime({ store: memoryStore({ keep: 1 }) })
   const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel(() => 'ok') })
   const first = runtime.run(clerk, 'a')
@@ -224,7 +224,56 @@ test('a run that the store has forgotten has no events, and reading it ends', as
   await runtime.run(clerk, 'b').result
   await runtime.run(clerk, 'c').result
 
-  expect(await eventsOf(first)).toEqual([])
+  await expect(eventsOf(first)).rejects.toThrow(/no longer in this store.*memoryStore\(\{ keep \}\)/)
+})
+
+test('reading one run of a long conversation reads no more of the log than that run', async () => {
+  const store = memoryStore()
+  const asked: { after: number; rows: number }[] = []
+  const events: typeof store.events = (rootId, after, limit) => {
+    const rows = store.events(rootId, after, limit)
+    asked.push({ after, rows: rows.length })
+    return rows
+  }
+  const runtime = openRuntime({ store: { ...store, events } })
+  const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel(() => 'ok') })
+  const { conversationId } = await runtime.run(clerk, 'first').result
+  for (let round = 0; round < 300; round++) await runtime.run(clerk, 'more', { conversationId }).result
+  const total = store.lastSeq(conversationId)
+  const run = runtime.run(clerk, 'last', { conversationId })
+
+  const live = await eventsOf(run)
+
+  expect(live.map(({ type }) => type)).toContain('run-end')
+  expect(asked.every(({ after }) => after >= total)).toBe(true)
+  expect(asked.reduce((sum, { rows }) => sum + rows, 0)).toBeLessThan(20)
+  expect(await eventsOf(run.events())).toEqual(live.filter(isDurable))
+})
+
+test('a reader of an earlier run joins those of a later one in the same conversation', async () => {
+  const runtime = openRuntime()
+  const held = gate()
+  const model = scriptedModel(async ({ messages }) => {
+    if (messages.at(-1)?.content === 'slow') await held.opened
+    return 'ok'
+  })
+  const clerk = agent({ name: 'clerk', instructions: '', model })
+  const first = runtime.run(clerk, 'slow')
+  const second = runtime.run(clerk, 'queued', { conversationId: first.conversationId })
+  const late = eventsOf(second)
+  await new Promise((resolve) => setImmediate(resolve))
+  const early = eventsOf(first)
+  held.open()
+
+  expect(only(await early, 'message').map(({ content }) => content)).toEqual(['slow', 'ok'])
+  expect((await late).filter(isDurable).map(({ type }) => type)).toEqual([
+    'run-queued',
+    'message',
+    'run-start',
+    'usage',
+    'message',
+    'run-end',
+  ])
 })
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
