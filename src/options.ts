@@ -4,6 +4,7 @@ import { DefinitionError } from './base/error.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
+import { CANCEL_GRACE_MS } from './graph/cancel.ts'
 import type { Id } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
 import type { Store } from './store/store.ts'
@@ -30,6 +31,8 @@ export interface RuntimeOptions {
     readonly graceMs?: number
     readonly sweepMs?: number
     readonly leaseMs?: number
+    /** How long a model may be silent in the middle of its answer before it is asked again. Default 5 min. */
+    readonly stalledMs?: number
   }
   /** For tests. */
   readonly clock?: Clock
@@ -42,7 +45,13 @@ export interface StartOptions extends RunOptions {
   readonly title?: string
 }
 
-export const ENGINE_DEFAULTS = { workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 } as const
+export const ENGINE_DEFAULTS = {
+  workers: 256,
+  graceMs: CANCEL_GRACE_MS,
+  sweepMs: 1_000,
+  leaseMs: 15_000,
+  stalledMs: 300_000,
+} as const
 
 const OPTION_KEYS = ['store', 'agents', 'model', 'kinds', 'grant', 'budget', 'logger', 'engine', 'clock']
 

@@ -13,6 +13,7 @@ import { follow } from './conversation/follow.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
+import type { Engine } from './engine/engine.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors } from './executors.ts'
 import { limitsOf } from './grant/budget.ts'
@@ -43,7 +44,7 @@ export class Runtime {
   private readonly registry: AgentRegistry = new AgentRegistry()
   private readonly executors: Executors
   private readonly ledger: Ledger
-  private readonly engine: LocalEngine
+  private readonly engine: Engine
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
   private readonly blocks: BlockWriter

@@ -1,8 +1,10 @@
 import type { Claim } from '../graph/claim.ts'
+import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import type { ReservedClaims } from '../store/ledger.ts'
 
-/** Why a running node is asked to stop. Only `cancel` and `timeout` are committed by the node itself. */
-export type StopCause = 'cancel' | 'timeout' | 'shutdown' | 'lost'
+/** Why a running node is asked to stop. `shutdown` and `lost` are not its own to commit: others go on with it. */
+export type StopCause = 'cancel' | 'timeout' | 'stalled' | 'shutdown' | 'lost'
 
 /** One claimed node while it runs in this process. */
 export interface Work {
@@ -13,6 +15,8 @@ export interface Work {
   readonly stopCause: StopCause | null
   /** Called when the node is asked to stop, by what waits for code that may not hear the signal. */
   onStop: (() => void) | null
+  /** Says that something came at `now`: from here on, it is stalled when nothing more comes for too long. */
+  heard(now: number): void
   /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }
@@ -22,12 +26,16 @@ export type Execute = (node: Node, work: Work) => void | Promise<void>
 
 /**
  * Decides where and when a runnable node runs. Delivers nodes at least once and holds no result: the claim in the store
- * decides. So the same agents run in one process or in several.
+ * decides. So the same agents run in one process or in several. All a runtime knows of what runs its nodes.
  */
 export interface Engine {
   readonly id: Id
   /** Begins to claim and run nodes. Safe to call again. */
   start(execute: Execute): Promise<void>
+  /** Workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
+  claims(): ReservedClaims | null
+  /** A commit of this process: it has claimed nodes, asked some to stop, or put something off. */
+  committed(draft: Draft): void
   /** Something may have become runnable. A hint: the sweep finds it too. */
   look(): void
   /** Lets running nodes finish within the grace, then gives their claims back. */

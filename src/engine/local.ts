@@ -14,6 +14,7 @@ export interface LocalEngineOptions {
   readonly graceMs: number
   readonly sweepMs: number
   readonly leaseMs: number
+  readonly stalledMs: number
   /** Names of agents and kinds this process has code for. */
   readonly canRun: SweepOptions['canRun']
   readonly knows: (kind: string, agentName: string) => boolean
@@ -28,7 +29,8 @@ export interface LocalEngineOptions {
 export class LocalEngine implements Engine, Lender {
   readonly id: Id
   private readonly ledger: Ledger
-  private readonly clock: Clock
+  readonly clock: Clock
+  readonly stalledMs: number
   private readonly options: LocalEngineOptions
   private readonly running: Map<Id, RunningNode> = new Map()
   /** Keeps the shape of running nodes known while none runs: see Ledger. */
@@ -57,6 +59,7 @@ export class LocalEngine implements Engine, Lender {
     this.ledger = ledger
     this.clock = ledger.clock
     this.options = options
+    this.stalledMs = options.stalledMs
     this.id = freshId(this.clock.now())
     this.lease = new Lease({
       store: ledger.store,
@@ -81,7 +84,6 @@ export class LocalEngine implements Engine, Lender {
     return this.starting
   }
 
-  /** Workers for the nodes that a commit of this process makes runnable. */
   claims(): ReservedClaims | null {
     return this.state === 'started' && this.lease.isValid ? this.workers : null
   }
@@ -91,10 +93,6 @@ export class LocalEngine implements Engine, Lender {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
     for (const node of draft.started) this.run(node)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
-  }
-
-  get busy(): boolean {
-    return this.running.size > 0
   }
 
   stop(): Promise<void> {
@@ -135,7 +133,7 @@ export class LocalEngine implements Engine, Lender {
 
   private run(node: Node): void {
     this.reserved--
-    const work = new RunningNode(node, node.timeoutMs === null ? 0 : this.clock.now(), this)
+    const work = new RunningNode(node, this)
     this.running.set(node.id, work)
     this.last = work
     if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
@@ -234,6 +232,7 @@ export class LocalEngine implements Engine, Lender {
 
   private stopCauseOf(nodeId: Id, work: RunningNode, now: number): StopCause | null {
     if (work.timeoutAt <= now) return 'timeout'
+    if (work.isStalled(now)) return 'stalled'
     const node = this.ledger.store.node(nodeId)
     if (node === undefined || node.epoch !== work.claim.epoch) return 'lost'
     return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null

@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import { LegateError } from '../base/error.ts'
 import type { Claim } from '../graph/claim.ts'
 import type { Node } from '../graph/rows.ts'
@@ -6,31 +7,49 @@ import type { StopCause, Work } from './engine.ts'
 const REASONS: Readonly<Record<StopCause, string>> = {
   cancel: 'The run was asked to stop.',
   timeout: 'It took longer than it may.',
+  stalled: 'Nothing came for too long.',
   shutdown: 'The process is closing.',
   lost: 'The claim was lost to another process.',
 }
 
-/** Whose worker a node lends out. */
+/** Whose worker a node lends out, and by whose clock it runs. */
 export interface Lender {
+  readonly clock: Clock
+  /** How long it may be silent once it has begun to speak. */
+  readonly stalledMs: number
   lend(delta: 1 | -1): void
 }
 
 /** The process's side of one claim. Everything that must outlive the process is in the node's row. */
 export class RunningNode implements Work {
   readonly claim: Claim
-  /** When it must be stopped for taking too long; Infinity without a limit of its own. */
-  readonly timeoutAt: number
+  private timeLimit: number
+  private silentAt = Number.POSITIVE_INFINITY
   stopCause: StopCause | null = null
   onStop: (() => void) | null = null
   private controller: AbortController | undefined
   /** How many things its code awaits: it has one worker to lend, however many there are. */
   private awaited = 0
+  private awaitedSince = 0
   private readonly lender: Lender
 
-  constructor(node: Node, now: number, lender: Lender) {
+  constructor(node: Node, lender: Lender) {
     this.claim = { nodeId: node.id, engineId: node.engineId ?? '', epoch: node.epoch }
-    this.timeoutAt = node.timeoutMs === null ? Number.POSITIVE_INFINITY : now + node.timeoutMs
+    this.timeLimit = node.timeoutMs === null ? Number.POSITIVE_INFINITY : lender.clock.now() + node.timeoutMs
     this.lender = lender
+  }
+
+  /** When it must be stopped for taking too long: its own time, not that of children it waits for. */
+  get timeoutAt(): number {
+    return this.awaited > 0 ? Number.POSITIVE_INFINITY : this.timeLimit
+  }
+
+  isStalled(now: number): boolean {
+    return this.silentAt <= now
+  }
+
+  heard(now: number): void {
+    this.silentAt = now + this.lender.stalledMs
   }
 
   get signal(): AbortSignal {
@@ -53,11 +72,17 @@ export class RunningNode implements Work {
   }
 
   async lend<T>(wait: Promise<T>): Promise<T> {
-    if (this.awaited++ === 0) this.lender.lend(1)
+    if (this.awaited++ === 0) {
+      this.awaitedSince = this.lender.clock.now()
+      this.lender.lend(1)
+    }
     try {
       return await wait
     } finally {
-      if (--this.awaited === 0) this.lender.lend(-1)
+      if (--this.awaited === 0) {
+        this.timeLimit += this.lender.clock.now() - this.awaitedSince
+        this.lender.lend(-1)
+      }
     }
   }
 }

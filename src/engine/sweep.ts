@@ -43,18 +43,29 @@ async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<voi
 
 async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store, clock } = ledger
+  for (const engineId of store.claimants()) {
+    if (engineId === options.engineId) continue
+    const engine = store.engine(engineId)
+    if (engine === undefined || isDead(engine, clock.now())) await recoverClaims(ledger, options, { engineId, engine })
+  }
   for (const engine of store.engines()) {
-    if (engine.id === options.engineId || !isDead(engine, clock.now())) continue
-    await recoverClaims(ledger, options, engine)
-    if (store.claimedBy(engine.id, 1).length > 0) continue
+    const isOurs = engine.id === options.engineId
+    if (isOurs || !isDead(engine, clock.now()) || store.claimedBy(engine.id, 1).length > 0) continue
     // It lives after all, or another process was faster.
     await dropEngine(store, engine, clock.now()).catch(ignoreConflict)
   }
 }
 
-async function recoverClaims(ledger: Ledger, options: SweepOptions, engine: EngineRow): Promise<void> {
-  const lost = { engineId: engine.id, reason: `The process that ran it (pid ${engine.pid}) is gone.` }
-  for (const { id, rootId } of ledger.store.claimedBy(engine.id, BATCH)) {
+interface LostEngine {
+  readonly engineId: Id
+  /** Undefined when its row is gone: it was taken for dead, claimed once more when it woke, and died. */
+  readonly engine: EngineRow | undefined
+}
+
+async function recoverClaims(ledger: Ledger, options: SweepOptions, { engineId, engine }: LostEngine): Promise<void> {
+  const reason = `The process that ran it ${engine === undefined ? '' : `(pid ${engine.pid}) `}is gone.`
+  const lost = { engineId, reason }
+  for (const { id, rootId } of ledger.store.claimedBy(engineId, BATCH)) {
     await tryStep(ledger, options, { kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lost) })
   }
 }

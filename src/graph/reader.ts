@@ -43,6 +43,8 @@ export interface Scanner extends Reader {
   unstopped(before: number, limit: number): readonly Node[]
   /** Nodes an engine has claimed. */
   claimedBy(engineId: Id, limit: number): readonly Node[]
+  /** The engines that have claimed nodes. */
+  claimants(): readonly Id[]
   engines(): readonly EngineRow[]
   engine(id: Id): EngineRow | undefined
   /** The earliest moment after `now` at which a pending node wakes or a running turn expires. */

@@ -62,6 +62,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     overdue: (now, limit) => overdue(tables(), now, limit),
     unstopped: (before, limit) => unstopped(tables(), before, limit),
     claimedBy: (engineId, limit) => claimedBy(tables(), engineId, limit),
+    claimants: () => claimants(tables()),
     engines: () => [...tables().engines.values()],
     engine: (id) => tables().engines.get(id),
     nextDue: (now) => nextDue(tables(), now),
@@ -198,6 +199,14 @@ function claimedBy(tables: Tables, engineId: Id, limit: number): readonly Node[]
     for (const node of openNodes(turn)) if (node.engineId === engineId) found.push(node)
   }
   return found.slice(0, Math.max(0, limit))
+}
+
+function claimants(tables: Tables): readonly Id[] {
+  const found = new Set<Id>()
+  for (const turn of tables.openTurns) {
+    for (const { engineId } of openNodes(turn)) if (engineId !== null) found.add(engineId)
+  }
+  return [...found]
 }
 
 function nextDue(tables: Tables, now: number): number | undefined {

@@ -22,6 +22,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
+    claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
     engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
     engine: (id) => list('SELECT data FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
     nextDue: (now) => number(NEXT_DUE, [now]),
@@ -52,6 +53,7 @@ const UNSTOPPED = `SELECT ${PARTS} FROM rows AS t CROSS JOIN keys ON keys.id = t
     CROSS JOIN rows ON rows.n = keys.n
   WHERE t.slot = 't' AND t.mark <= ? AND rows.data ->> '$.state' = 'running' LIMIT ?`
 const CLAIMED = `SELECT ${PARTS} FROM rows WHERE queue = ? LIMIT ?`
+const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1
   UNION ALL SELECT min(mark) FROM rows WHERE slot = 'n' AND mark > ?1)`
 const OPEN_ROOTS = `SELECT ${PARTS} FROM rows CROSS JOIN keys ON keys.id = rows.home AND keys.slot = 'c'

@@ -126,6 +126,7 @@ export const scanLaws: readonly Law[] = [
       await store.commit(treeCommit('root-a', { nodes }))
       assert.deepEqual(idsOf(store.claimedBy('e-1', 9)).sort(), ['c-1', 'c-2', 'c-3'])
       assert.equal(store.claimedBy('e-1', 2).length, 2)
+      assert.deepEqual(store.claimants(), ['e-1'])
 
       const [first, second] = nodes
       assert.ok(first && second)
@@ -133,6 +134,7 @@ export const scanLaws: readonly Law[] = [
       await store.commit(commitOf('root-a', { nodes: step }))
       assert.deepEqual(idsOf(store.claimedBy('e-1', 9)), ['c-3'])
       assert.deepEqual(idsOf(store.claimedBy('e-2', 9)), ['c-2'])
+      assert.deepEqual([...store.claimants()].sort(), ['e-1', 'e-2'])
     },
   ],
   [
