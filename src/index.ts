@@ -1,14 +1,15 @@
-export type {
-  Agent,
-  AgentDefinition,
-  AgentInput,
-  AgentOutput,
-  AnyAgent,
-  RunOptions,
-  SubagentConfig,
-  Subagents,
-  SubagentValue,
-  Tools,
+export {
+  type Agent,
+  type AgentDefinition,
+  type AgentInput,
+  type AgentOutput,
+  type AnyAgent,
+  isAgent,
+  type RunOptions,
+  type SubagentConfig,
+  type Subagents,
+  type SubagentValue,
+  type Tools,
 } from './agent/definition.ts'
 export {
   ConflictError,

@@ -14,6 +14,7 @@ import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
 import type { Engine } from './engine/engine.ts'
+import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors } from './executors.ts'
 import { limitsOf } from './grant/budget.ts'
@@ -170,6 +171,12 @@ export class Runtime {
       rootId: node.rootId,
       plan: (draft) => planApproval(draft, nodeId, given),
     })
+  }
+
+  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
+  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+    const now = this.clock.now()
+    return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */

@@ -36,6 +36,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'ToolError',
     'agent',
     'createRuntime',
+    'isAgent',
     'isLegateError',
     'memoryStore',
     'tool',
