@@ -1,6 +1,6 @@
 import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { parseJson, sizeOf } from '../base/json.ts'
+import { type Json, parseJson, sizeOf } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import { decide } from '../grant/decide.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
@@ -32,6 +32,19 @@ function deniedModel(model: Model, reason: string): DeniedError {
   return new DeniedError('denied', `The model ${model.id} is not allowed here: ${reason}.`)
 }
 
+/** Characters of one answer: what goes on beyond is not an answer. */
+const ANSWER_LIMIT = 16_000_000
+
+function tooLong(model: Model): ModelError {
+  return new ModelError('model', `The answer of ${model.id} is longer than ${ANSWER_LIMIT / 1e6} MB: it was left off.`)
+}
+
+function silent(model: Model): ModelError {
+  return new ModelError('model', `${model.id} was silent for too long in the middle of its answer.`, {
+    isRetryable: true,
+  })
+}
+
 function cutStream(model: Model): ModelError {
   return new ModelError('model', `The stream of ${model.id} ended before the answer was complete.`, {
     isRetryable: true,
@@ -53,7 +66,10 @@ class Heard {
   private isFinished = false
   private live: LiveNode | undefined
   private text = ''
+  /** How much of the text is in blocks already. */
+  private closed = 0
   private chunks = 0
+  private size = 0
   private reasoning = ''
   private usage: Usage = NO_USAGE
   private blocks: Block[] | undefined
@@ -66,13 +82,14 @@ class Heard {
   }
 
   listen(request: ModelRequest): void {
-    const { node, work, layers } = this.run
+    const { node, work, layers, home } = this.run
     try {
       const decision = decide(layers, 'model', this.model.id)
       if (decision.verdict !== 'allow') throw deniedModel(this.model, decision.reason)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
-      work.onStop = () => this.fail(work.signal.reason)
+      work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
+      work.heard(home.ledger.clock.now())
       this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()
       this.next(this.parts)
     } catch (error) {
@@ -89,6 +106,7 @@ class Heard {
     try {
       if (result.done) return this.end()
       this.take(result.value)
+      if (this.size > ANSWER_LIMIT) return this.fail(tooLong(this.model))
       if (this.parts !== undefined) this.next(this.parts)
     } catch (error) {
       this.fail(error)
@@ -123,6 +141,8 @@ class Heard {
         this.text += part.text
         this.chunks++
         return this.emit(part)
+      case 'text-end':
+        return this.closeText(part.providerMetadata)
       case 'reasoning-delta':
         this.reasoning += part.text
         return this.emit(part)
@@ -133,9 +153,7 @@ class Heard {
         this.calls.push(readCall(part))
         return
       case 'block':
-        this.blocks ??= []
-        this.blocks.push(part.block)
-        return
+        return this.addBlock(part.block)
       case 'finish':
         this.isFinished = part.reason !== 'error'
         this.usage = part.usage
@@ -157,14 +175,37 @@ class Heard {
 
   private content(): Content {
     if (this.blocks === undefined) return this.text
-    return this.text === '' ? this.blocks : [{ type: 'text', text: this.text }, ...this.blocks]
+    this.closeText()
+    return this.blocks
+  }
+
+  /** Blocks keep the order in which they were said. */
+  private addBlock(block: Block): void {
+    this.closeText()
+    this.blocks ??= []
+    this.blocks.push(block)
+    // Kept once: the deltas said the same.
+    if (block.type === 'reasoning' && this.reasoning.startsWith(block.text)) {
+      this.reasoning = this.reasoning.slice(block.text.length)
+    }
+  }
+
+  private closeText(providerMetadata?: Json): void {
+    const text = this.text.slice(this.closed)
+    if (text === '') return
+    this.closed = this.text.length
+    this.blocks ??= []
+    this.blocks.push(providerMetadata === undefined ? { type: 'text', text } : { type: 'text', text, providerMetadata })
   }
 
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
-    const { node, conversation, home } = this.run
+    const { node, conversation, home, work } = this.run
+    const now = home.ledger.clock.now()
     this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit(body, home.ledger.clock.now())
+    this.live.emit(body, now)
+    work.heard(now)
+    if ('text' in body) this.size += body.text.length
   }
 }
 
@@ -177,7 +218,12 @@ const NO_CALLS: readonly ToolCall[] = []
 
 /** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
 function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
-  const { id, name, input } = part
+  const { id, name, input, providerMetadata } = part
+  const call = readInput(id, name, input)
+  return providerMetadata === undefined ? call : { ...call, providerMetadata }
+}
+
+function readInput(id: string, name: string, input: Json): ToolCall {
   if (typeof input !== 'string') return { id, name, input }
   if (input.trim() === '') return { id, name, input: {} }
   const parsed = parseJson(input)

@@ -1,4 +1,4 @@
-import { type Content, textOf } from '../graph/content.ts'
+import { type Content, plainContent, textOf } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Message } from '../model/model.ts'
@@ -37,7 +37,8 @@ function messageOf(node: Node): Message | undefined {
 /** A message that said nothing and called nothing is no message: providers refuse empty ones. */
 function spoken(node: Node): Message | undefined {
   const calls = node.output.calls ?? []
-  const content = node.output.content ?? ''
+  const said = node.output.content ?? ''
+  const content = node.state === 'finished' ? said : plainContent(said)
   if (calls.length === 0 && saysNothing(content)) return undefined
   return { role: 'assistant', content, calls }
 }

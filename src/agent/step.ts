@@ -1,17 +1,19 @@
 import { after } from '../base/after.ts'
 import { DeniedError, messageOf } from '../base/error.ts'
 import { decide } from '../grant/decide.ts'
+import { plainCall } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
+import type { Draft } from '../graph/draft.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
 import {
   type Answer,
   countFailedCall,
   expansionIds,
-  type NextCall,
   type PlannedTask,
   planAnswer,
   planExpand,
 } from '../graph/expand.ts'
+import { mayCall } from '../graph/next-call.ts'
 import { planResult, planRetry } from '../graph/result.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
@@ -23,7 +25,8 @@ import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
-export function runStep(run: NodeRun, model: Model): Promise<void> {
+export function runStep(run: NodeRun, model: Model): void | Promise<void> {
+  if (run.node.purpose !== 'wrap_up' && !mayCall(run.turn)) return refuseCall(run)
   return call(run, model, requestOf(run)).then(
     (answer) => act(run, answer),
     (error: unknown) => {
@@ -31,6 +34,15 @@ export function runStep(run: NodeRun, model: Model): Promise<void> {
       throw error
     },
   )
+}
+
+/** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
+function refuseCall({ node, turn, work, home }: NodeRun): void | Promise<void> {
+  const failure = { code: 'max_turns', message: `The limit of ${turn.limits.turns} turns was reached.` }
+  const plan = (draft: Draft) => {
+    planResult(draft, work.claim, { state: 'errored', failure })
+  }
+  return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
 function act(run: NodeRun, answer: Answer): void | Promise<void> {
@@ -63,12 +75,12 @@ function conclude(run: NodeRun, answer: Answer): void | Promise<void> {
 }
 
 function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void> {
-  if (judged.end === 'again' && mayCallAgain(run)) {
-    return commitStep(run, answer, { tasks: [], next: { purpose: 'repair', nudge: judged.nudge, limit: null } })
+  const final = {
+    answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] },
+    again: judged.end === 'again' ? judged.nudge : null,
+    value: judged.end === 'completed' ? judged.value : undefined,
+    failure: failureOf(judged, run.node),
   }
-  const failure = failureOf(judged, run.node)
-  const value = judged.end === 'completed' ? judged.value : undefined
-  const final = { answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] }, value, failure }
   return run.home.ledger.commit({
     kind: 'result',
     rootId: run.node.rootId,
@@ -84,45 +96,23 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-/** A wrap-up is the last call there is. */
-function mayCallAgain({ turn, node }: NodeRun): boolean {
-  return node.purpose !== 'wrap_up' && turn.account.modelCalls + 1 < turn.limits.turns
-}
-
 function expand(run: NodeRun, answer: Answer): void | Promise<void> {
-  const { limits, account } = run.turn
-  const left = Math.max(0, limits.toolCalls - account.toolCalls)
-  const dropped = Math.max(0, answer.calls.length - left)
-  const kept = dropped === 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
-  const tasks = kept.calls.map((toolCall) => planTask(run, toolCall))
-  return commitStep(run, kept, { tasks, next: nextCall(run, dropped) })
-}
-
-const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
-
-/** At the limit one more call is made, without tools, to wrap up: it is no turn. */
-function nextCall({ turn }: NodeRun, droppedCalls: number): NextCall {
-  if (droppedCalls > 0) {
-    return {
-      purpose: 'wrap_up',
-      limit: 'over_budget',
-      nudge: `You have used all ${turn.limits.toolCalls} tool calls of this run. Sum up what you have and what is missing.`,
-    }
-  }
-  if (turn.account.modelCalls + 1 < turn.limits.turns) return ANSWER
-  return {
-    purpose: 'wrap_up',
-    limit: 'max_turns',
-    nudge: `You have used all ${turn.limits.turns} turns of this run. Sum up what you have and what is missing.`,
-  }
+  const tasks = answer.calls.map((toolCall) => planTask(run, toolCall))
+  const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length) }
+  return run.home.ledger.commit({
+    kind: 'expand',
+    rootId: run.node.rootId,
+    plan: (draft) => planExpand(draft, run.work.claim, step),
+  })
 }
 
 function planTask({ toolkit, layers }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
   const found = toolkit.find(toolCall.name)
-  if (found === undefined) return { call: toolCall, effect: 'pure', timeoutMs: null, delegates: false, approval: null }
+  const call = plainCall(toolCall)
+  if (found === undefined) return { call, effect: 'pure', timeoutMs: null, delegates: false, approval: null }
   const decision = decide(found.needsGrant ? layers : [], found.domain, found.asks)
   return {
-    call: toolCall,
+    call,
     effect: found.effect,
     timeoutMs: found.timeoutMs,
     delegates: found.delegates,
@@ -133,23 +123,11 @@ function planTask({ toolkit, layers }: NodeRun, toolCall: PlannedTask['call']): 
   }
 }
 
-function commitStep(
-  run: NodeRun,
-  answer: Answer,
-  { tasks, next }: { tasks: readonly PlannedTask[]; next: NextCall },
-): void | Promise<void> {
-  const step = { answer, tasks, next, ids: expansionIds(run.node.id, tasks.length) }
-  return run.home.ledger.commit({
-    kind: 'expand',
-    rootId: run.node.rootId,
-    plan: (draft) => planExpand(draft, run.work.claim, step),
-  })
-}
-
 async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
   const { claim } = work
-  const delay = work.stopCause === null ? retryDelay(failed.cause, node.attempt + 1) : undefined
+  const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
+  const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error: messageOf(failed.cause) }
   const end = failedEnd(failed, work.stopCause === 'cancel')
   await ledger.commit({

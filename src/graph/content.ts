@@ -1,10 +1,18 @@
 import type { Json } from '../base/json.ts'
 
-/** One piece of what was said. `data` of media is base64 text or a URL. */
+/**
+ * One piece of what was said. `data` of media is base64 text or a URL. `providerMetadata` is what a provider wants back
+ * with the piece, such as the signature of a reasoning.
+ */
 export type Block =
-  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'text'; readonly text: string; readonly providerMetadata?: Json }
   | { readonly type: 'reasoning'; readonly text: string; readonly providerMetadata?: Json }
-  | { readonly type: 'image' | 'audio' | 'video' | 'file'; readonly mediaType: string; readonly data: string }
+  | {
+      readonly type: 'image' | 'audio' | 'video' | 'file'
+      readonly mediaType: string
+      readonly data: string
+      readonly providerMetadata?: Json
+    }
   | { readonly type: 'json'; readonly value: Json }
 
 export type Content = string | readonly Block[]
@@ -16,8 +24,11 @@ export interface ToolCall {
   readonly input: Json
   /** Set when the model's arguments were not JSON; `input` is then the raw text. */
   readonly invalid?: string
+  /** What the provider wants back with the call. */
+  readonly providerMetadata?: Json
 }
 
+/** `inputTokens` are all of the prompt, read from a cache or written to one included; `outputTokens` all of the answer. */
 export interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -47,4 +58,21 @@ export function textOf(content: Content): string {
     if (block.type === 'json') parts.push(JSON.stringify(block.value))
   }
   return parts.join('\n')
+}
+
+/** Without reasoning and what belongs to a provider: an answer that was not completed is not known there. */
+export function plainContent(content: Content): Content {
+  if (typeof content === 'string') return content
+  return content.filter(({ type }) => type !== 'reasoning').map(withoutMetadata)
+}
+
+function withoutMetadata<T extends Block | ToolCall>(value: T): T {
+  if (!('providerMetadata' in value)) return value
+  const { providerMetadata, ...rest } = value
+  return rest as T
+}
+
+/** The call without what only its provider reads. */
+export function plainCall(call: ToolCall): ToolCall {
+  return withoutMetadata(call)
 }

@@ -28,6 +28,12 @@ export interface ModelSettings {
   readonly maxOutputTokens?: number
   readonly stopSequences?: readonly string[]
   readonly seed?: number
+  readonly presencePenalty?: number
+  readonly frequencyPenalty?: number
+  /** How much the model thinks before it answers, where it can be told. */
+  readonly reasoning?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh'
+  /** False: no marks for a prompt cache. Providers that need none ignore it. */
+  readonly promptCache?: boolean
   readonly providerOptions?: { readonly [provider: string]: Json }
 }
 
@@ -45,10 +51,19 @@ export type FinishReason = 'stop' | 'tool-calls' | 'length' | 'content-filter' |
 
 export type Part =
   | { readonly type: 'text-delta'; readonly text: string }
+  /** The text since the last block or end is one piece, which the provider wants back with this. */
+  | { readonly type: 'text-end'; readonly providerMetadata: Json }
+  /** Seen live. What must be sent back follows as a block of the same text. */
   | { readonly type: 'reasoning-delta'; readonly text: string }
   | { readonly type: 'tool-input-delta'; readonly id: string; readonly name: string; readonly text: string }
   /** `input` is JSON text, or a value the client has already parsed. */
-  | { readonly type: 'tool-call'; readonly id: string; readonly name: string; readonly input: Json }
+  | {
+      readonly type: 'tool-call'
+      readonly id: string
+      readonly name: string
+      readonly input: Json
+      readonly providerMetadata?: Json
+    }
   | { readonly type: 'block'; readonly block: Block }
   | { readonly type: 'finish'; readonly reason: FinishReason; readonly usage: Usage }
 
