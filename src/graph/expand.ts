@@ -4,7 +4,8 @@ import { addUsage, type Content, NO_USAGE, type ToolCall, type Usage } from './c
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
-import type { Effect, Id, Node, NodeOutput, Purpose, Turn } from './rows.ts'
+import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
+import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 
 export interface Answer {
@@ -14,7 +15,7 @@ export interface Answer {
   readonly droppedCalls: number
   readonly usage: Usage
   readonly model: string
-  readonly streamed: NodeEnd['streamed']
+  readonly streamed: NonNullable<NodeEnd['streamed']> | null
 }
 
 /** A call of the answer as it will run: what must be known of it without its code is frozen here. */
@@ -27,45 +28,42 @@ export interface PlannedTask {
   readonly approval: { readonly reason: string; readonly request: string; readonly required: boolean } | null
 }
 
-export interface NextCall {
-  readonly purpose: Purpose
-  readonly nudge: string | null
-  /** The outcome this run will have although its last call finishes, such as max_turns. */
-  readonly limit: string | null
-}
-
 /**
  * The answer is kept, and in the same commit one task per call and the agent_message that will read their results: a
- * crash never leaves a call without its task, or a result without its call.
+ * crash never leaves a call without its task, or a result without its call. Calls beyond the run's limit are dropped.
  */
 export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
-  if (draft.turn(node.turnId).cancel !== null) return keepWords(draft, node, step.answer)
-  const turn = countCall(draft, node, step.answer)
-  const ended = draft.changeNode(node, { usage: step.answer.usage })
-  const tasks = step.tasks.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
-  const next = draft.addNode(turn, {
+  const before = draft.turn(node.turnId)
+  if (before.cancel !== null) return keepWords(draft, node, step.answer)
+  const answer = withinLimit(step.answer, toolCallsLeft(before))
+  const planned = step.tasks.length === answer.calls.length ? step.tasks : step.tasks.slice(0, answer.calls.length)
+  const turn = countCall(draft, node, answer)
+  const ended = draft.changeNode(node, { usage: answer.usage })
+  const tasks = planned.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
+  const next = addNext(draft, turn, {
     id: step.ids[step.tasks.length] ?? node.id,
-    kind: 'agent_message',
-    purpose: step.next.purpose,
-    effect: 'idempotent',
     blockers: tasks.length,
-    input: step.next.nudge === null ? {} : { nudge: step.next.nudge },
-    metadata: step.next.limit === null ? {} : { limit: step.next.limit },
+    call: nextCall(turn, answer.droppedCalls),
   })
-  endNode(draft, ended, { state: 'finished', output: outputOf(step.answer), streamed: step.answer.streamed ?? null })
-  tellCalls(draft, turn, { tasks, planned: step.tasks })
-  linkTasks(draft, { node, next, tasks, planned: step.tasks })
+  endNode(draft, ended, { state: 'finished', output: outputOf(answer), streamed: answer.streamed })
+  tellCalls(draft, turn, { tasks, planned })
+  linkTasks(draft, { node, next, tasks, planned })
   settle(draft)
 }
 
 export interface Step {
   readonly answer: Answer
+  /** One per call of the answer. */
   readonly tasks: readonly PlannedTask[]
-  readonly next: NextCall
   /** One id per task, then the next agent_message's: see `expansionIds`. */
   readonly ids: readonly Id[]
+}
+
+function withinLimit(answer: Answer, left: number): Answer {
+  const dropped = answer.calls.length - left
+  return dropped <= 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
 }
 
 /** Derived from the message, so that the same answer makes the same tasks. */
@@ -73,24 +71,34 @@ export function expansionIds(nodeId: Id, tasks: number): Id[] {
   return deriveIds(nodeId, 'expand', tasks + 1)
 }
 
-/** The answer was the last word: the turn ends with it. */
+/** The answer was the last word: the turn ends with it. Unless it is to be asked for once more, and may be. */
 export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
-  countCall(draft, node, end.answer)
+  const turn = countCall(draft, node, end.answer)
   const ended = draft.changeNode(node, { usage: end.answer.usage })
   const output = outputOf(end.answer)
+  if (end.again !== null && node.purpose !== 'wrap_up' && turn.cancel === null && mayCall(turn)) {
+    const [id = node.id] = expansionIds(node.id, 0)
+    const call = { purpose: 'repair', nudge: end.again, limit: null } as const
+    const next = addNext(draft, turn, { id, blockers: 0, call })
+    endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
+    linkTasks(draft, { node, next, tasks: [], planned: [] })
+    return settle(draft)
+  }
   endNode(draft, ended, {
     state: end.failure === null ? 'finished' : 'errored',
     output: end.value === undefined ? output : { ...output, value: end.value },
     failure: end.failure,
-    streamed: end.answer.streamed ?? null,
+    streamed: end.answer.streamed,
   })
   settle(draft)
 }
 
 export interface FinalAnswer {
   readonly answer: Answer
+  /** What to tell the model if it can be asked once more; null when the answer stands. */
+  readonly again: string | null
   readonly value: NodeOutput['value']
   readonly failure: Node['failure']
 }
@@ -103,7 +111,7 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
     state: 'stopped',
     output: outputOf(said),
     failure: { code: 'stopped', message: 'The run was asked to stop.' },
-    streamed: answer.streamed ?? null,
+    streamed: answer.streamed,
   })
   settle(draft)
 }
@@ -138,6 +146,24 @@ function outputOf(answer: Answer): NodeOutput {
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
   if (reasoning === '' && droppedCalls === 0) return output
   return { ...output, ...(reasoning === '' ? {} : { reasoning }), ...(droppedCalls > 0 ? { droppedCalls } : {}) }
+}
+
+interface NextNode {
+  readonly id: Id
+  readonly blockers: number
+  readonly call: NextCall
+}
+
+function addNext(draft: Draft, turn: Turn, { id, blockers, call }: NextNode): Node {
+  return draft.addNode(turn, {
+    id,
+    kind: 'agent_message',
+    purpose: call.purpose,
+    effect: 'idempotent',
+    blockers,
+    input: call.nudge === null ? {} : { nudge: call.nudge },
+    metadata: call.limit === null ? {} : { limit: call.limit },
+  })
 }
 
 function addTask(
