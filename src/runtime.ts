@@ -88,7 +88,7 @@ export class Runtime {
       canRun: () => ({ agents: this.registry.names, kinds: [...runs] }),
       knows: (kind, agentName) => runs.has(kind) && this.registry.knows(agentName),
       beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.forget() : () => undefined,
-      swept: () => this.changed(),
+      swept: () => this.swept(),
       report,
     })
     this.executors = new Executors({
@@ -235,7 +235,14 @@ export class Runtime {
     this.registry.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
-    return said instanceof Promise ? said.then(() => undefined) : undefined
+    if (!(said instanceof Promise)) return undefined
+    return said.then(
+      () => undefined,
+      (error: unknown) => {
+        this.registry.leave(runId)
+        throw error
+      },
+    )
   }
 
   private async start(): Promise<void> {
@@ -287,6 +294,12 @@ export class Runtime {
 
   private watch(): void {
     this.unwatch ??= this.store.watch(() => this.changed())
+  }
+
+  private swept(): void {
+    this.changed()
+    // Alone, this process has heard of every end.
+    if (this.store.shared) this.registry.leaveAll((runId) => this.store.turn(runId)?.state === 'ended')
   }
 
   /** Another process may have written. */

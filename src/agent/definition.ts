@@ -220,7 +220,9 @@ function checkToolName(name: string, where: string): void {
 }
 
 function hashOf(core: Omit<AgentCore, 'hash'>): string {
-  const tools = [...core.tools].map(([name, tool]) => [name, tool.description, tool.input.jsonSchema, tool.effect])
+  const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
+    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
+  })
   const subagents = isList(core.subagents as Subagents)
     ? (core.subagents as readonly AnyAgent[]).map((agent) => agent.name)
     : [...(core.subagents as ReadonlyMap<string, SubagentValue>).keys()]

@@ -1,6 +1,9 @@
 import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
 import type { AgentCore } from './definition.ts'
 
+/** A function that makes agents may make a new one each time: the newest of a name are enough to go on with. */
+const MAX_VERSIONS = 64
+
 /** The agents a process has code for. */
 export class AgentRegistry {
   private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
@@ -24,6 +27,8 @@ export class AgentRegistry {
     }
     versions.delete(agent.hash)
     versions.set(agent.hash, agent)
+    const [oldest = ''] = versions.keys()
+    if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }
 
   /** Is there code for an agent of this name? */
@@ -46,6 +51,11 @@ export class AgentRegistry {
 
   forgetHomes(): void {
     this.home.clear()
+  }
+
+  /** Forgets runs that have ended elsewhere. */
+  leaveAll(isEnded: (runId: Id) => boolean): void {
+    for (const runId of this.home.keys()) if (isEnded(runId)) this.home.delete(runId)
   }
 
   /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */

@@ -69,9 +69,9 @@ function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnRes
   home.settleChild(request.ids.turn, taken)
   const step = { kind: 'spawn', rootId: node.rootId, plan: (draft: Draft) => planSpawn(draft, request) } as const
   return after(home.ledger.commit(step), (spawned) => {
-    if (!('refused' in spawned)) return spawned
+    if ('link' in spawned) return spawned
     home.leaveChild(request.ids.turn)
-    return refuse('unavailable', taken.name, `${spawned.reason}.`)
+    return 'lost' in spawned ? spawned : refuse('unavailable', taken.name, `${spawned.reason}.`)
   })
 }
 

@@ -2,7 +2,7 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
+import { eventsOf, gate, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
@@ -178,5 +178,55 @@ describe('the time limit', () => {
       retryable: true,
     })
     expect(Date.now() - start).toBeLessThan(1_500)
+  })
+})
+
+describe('a message that no answer asked for', () => {
+  test('counts as a turn, and is refused beyond the limit', async () => {
+    const model = scriptedModel(() => 'said')
+    const clerk = agent({ name: 'a', instructions: '', model })
+    const runtime = openRuntime({ budget: { turns: 2 } })
+    const { conversationId } = await runtime.run(clerk, 'begin').result
+    const talk = await runtime.conversation(conversationId)
+
+    const turnId = await talk.mutate((mutation) => {
+      const [first, second, third] = ['one', 'two', 'three'].map((key) =>
+        mutation.createNode({ kind: 'agent_message', idempotencyKey: key }),
+      )
+      if (first && second) mutation.createEdge(first.id, second.id, 'sequence')
+      if (second && third) mutation.createEdge(second.id, third.id, 'sequence')
+      return mutation.turnId
+    })
+
+    expect(await runtime.attach(turnId).result).toMatchObject({
+      status: 'max_turns',
+      modelCalls: 2,
+      error: { code: 'max_turns', message: 'The limit of 2 turns was reached.' },
+    })
+    expect(model.requests).toHaveLength(3)
+  })
+
+  test('spends from the same account as those beside it', async () => {
+    const both = gate()
+    let begun = 0
+    const model = scriptedModel(async ({ messages }) => {
+      if (messages.at(-1)?.content === 'begin') return 'begun'
+      if (++begun === 2) both.open()
+      await both.opened
+      return { calls: [call, call] }
+    })
+    const clerk = agent({ name: 'a', instructions: '', model, tools: { it } })
+    const runtime = openRuntime({ budget: { toolCalls: 3, turns: 2 } })
+    const { conversationId } = await runtime.run(clerk, 'begin').result
+    const talk = await runtime.conversation(conversationId)
+
+    const turnId = await talk.mutate((mutation) => {
+      mutation.createNode({ kind: 'agent_message', idempotencyKey: 'left' })
+      mutation.createNode({ kind: 'agent_message', idempotencyKey: 'right' })
+      return mutation.turnId
+    })
+    await runtime.attach(turnId).result
+
+    expect(tasksOf(runtime, { id: turnId })).toHaveLength(3)
   })
 })

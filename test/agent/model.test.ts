@@ -265,3 +265,68 @@ test('usage of every call is summed', async () => {
 function fail(): never {
   throw new Error('cut')
 }
+
+describe('a model that', () => {
+  const spoken = (call: number) => (call === 0 ? 'Half of' : 'All of it.')
+
+  test('falls silent in the middle of its answer is asked again after five minutes', async () => {
+    const clock = fakeClock()
+    const signals: AbortSignal[] = []
+    const silent = model(async function* (call, signal) {
+      signals.push(signal)
+      yield { type: 'text-delta', text: spoken(call) }
+      if (call === 0) await new Promise(() => undefined)
+      yield FINISH
+    })
+    const run = openRuntime({ clock }).run(agent({ name: 'a', instructions: '', model: silent }), 'go')
+    const reading = eventsOf(run)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+
+    await clock.advance(299_000)
+    expect(signals).toHaveLength(1)
+    await clock.advance(40_000)
+
+    expect(await run.result).toMatchObject({ status: 'completed', text: 'All of it.' })
+    expect(only(await reading, 'retry')).toMatchObject([{ error: expect.stringContaining('silent for too long') }])
+    expect(signals[0]?.aborted).toBe(true)
+    expect((await reading).map(({ type }) => type)).toEqual(expect.arrayContaining(['reset', 'run-end']))
+  })
+
+  test('drips is not silent, however long it takes', async () => {
+    const clock = fakeClock()
+    const drip = model(async function* () {
+      for (let minute = 0; minute < 12; minute++) {
+        yield { type: 'text-delta', text: `${minute} ` }
+        await new Promise<void>((resolve) => clock.at(clock.now() + 60_000, resolve))
+      }
+      yield FINISH
+    })
+    const run = openRuntime({ clock }).run(agent({ name: 'a', instructions: '', model: drip }), 'go')
+    await new Promise((resolve) => setTimeout(resolve, 5))
+
+    await clock.advance(15 * 60_000)
+
+    expect(await run.result).toMatchObject({ status: 'completed', text: '0 1 2 3 4 5 6 7 8 9 10 11 ' })
+  })
+
+  test('never ends its answer is left off at 16 MB, and not asked again', async () => {
+    let calls = 0
+    let isLeft = false
+    const endless = model(async function* () {
+      calls++
+      try {
+        for (;;) yield { type: 'text-delta', text: 'x'.repeat(1_000_000) }
+      } finally {
+        isLeft = true
+      }
+    })
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: endless }), 'go').result
+
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: { code: 'model', message: expect.stringContaining('16 MB') },
+    })
+    expect([calls, isLeft]).toEqual([1, true])
+  })
+})

@@ -1,6 +1,7 @@
 import { type AnyAgent, agent, type Effect, type Tools } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { dropEngine } from '../../src/engine/lease.ts'
 import { planRecover } from '../../src/graph/recover.ts'
 import { asksThenSays, callsThenSays, simpleTool, speaker, useWorld } from '../support/agents.ts'
 import { Graph } from '../support/graph.ts'
@@ -196,6 +197,26 @@ describe.each(stores)('recovery on %s', (_, create) => {
     const said = eventsOfType(world.store, run.conversationId, 'message').map(({ content }) => content)
     expect(said).toEqual(['go', 'of the heir'])
     expect(await first.runtime.attach(run.id).result).toMatchObject({ text: 'of the heir', modelCalls: 1 })
+  })
+
+  test('a claim of an engine that has no row is taken over: it was taken for dead, woke, claimed and died', async () => {
+    const entered = makeGate()
+    const stuck = scriptedModel(async () => {
+      entered.open()
+      return makeGate().opened.then(() => 'never')
+    })
+    const first = start()
+    const run = first.runtime.run(clerk({}, stuck), 'go')
+    await entered.opened
+    const [engine] = world.store.engines()
+    await first.kill()
+    if (engine === undefined) throw new Error('The engine has no row.')
+    await dropEngine(world.store, world.store.engine(engine.id) ?? engine, Date.now())
+
+    const second = start({ agents: [clerk({}, scriptedModel(['of the heir']))] })
+    await second.runtime.resume()
+
+    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'of the heir' })
   })
 
   test('cybros A67: the spawn of a process that lost its claim makes no child', async () => {

@@ -193,3 +193,38 @@ test('a tool knows its call: key, node, attempt; its progress is seen by readers
   ])
   expect(JSON.stringify(model.requests)).not.toContain('half way')
 })
+
+test('the time of a tool stands still while it waits for a child', async () => {
+  const held = gate()
+  const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => held.opened.then(() => 'late')) })
+  const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+  const it = tool({
+    description: 'It',
+    inputSchema: anything,
+    timeoutMs: 60,
+    execute: async (_, { delegate }) => (await delegate(child, 'go')).text,
+  })
+  const run = openRuntime().run(clerk(model, { it }), 'go')
+  setTimeout(() => held.open(), 250)
+
+  expect(await run.result).toMatchObject({ status: 'completed', text: 'done' })
+  expect(resultIn(model.requests[1])).toBe('late')
+})
+
+test('the time it has used before it waits for a child is used', async () => {
+  const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => 'there') })
+  const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+  const it = tool({
+    description: 'It',
+    inputSchema: anything,
+    effect: 'pure',
+    timeoutMs: 60,
+    execute: async (_, { delegate }) => {
+      await delegate(child, 'go')
+      return stuck()
+    },
+  })
+
+  expect(await openRuntime().run(clerk(model, { it }), 'go').result).toMatchObject({ text: 'done' })
+  expect(resultIn(model.requests[1])).toMatch(/took longer than 60 ms/)
+})
