@@ -72,6 +72,7 @@ class Heard {
   private size = 0
   private reasoning = ''
   private usage: Usage = NO_USAGE
+  private cutBy: Answer['cutBy'] = null
   private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
 
@@ -156,6 +157,7 @@ class Heard {
         return this.addBlock(part.block)
       case 'finish':
         this.isFinished = part.reason !== 'error'
+        if (part.reason === 'length' || part.reason === 'content-filter') this.cutBy = part.reason
         this.usage = part.usage
         return
     }
@@ -169,6 +171,7 @@ class Heard {
       droppedCalls: 0,
       usage: this.usage,
       model: this.model.id,
+      cutBy: this.cutBy,
       streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
     }
   }

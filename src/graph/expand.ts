@@ -15,6 +15,8 @@ export interface Answer {
   readonly droppedCalls: number
   readonly usage: Usage
   readonly model: string
+  /** Why the model stopped, in its words; null when it said all it had to say. */
+  readonly cutBy: 'length' | 'content-filter' | null
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
 }
 
@@ -127,9 +129,15 @@ export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): vo
   draft.changeTurn(turn, { account: changedAccount(turn.account, { usage }) })
 }
 
+const CUT = {
+  length: 'The model reached its output limit: the answer may be incomplete. Raise settings.maxOutputTokens.',
+  'content-filter': 'The provider stopped the answer by its content filter: it may be incomplete.',
+} as const
+
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
+  if (answer.cutBy !== null) draft.event(turn, node.id, { type: 'warning', message: CUT[answer.cutBy] })
   const { account } = turn
   return draft.changeTurn(turn, {
     account: changedAccount(account, {

@@ -1,4 +1,4 @@
-import { outputText } from './body.ts'
+import { outputContent } from './body.ts'
 import type { Draft } from './draft.ts'
 import { fold } from './fold.ts'
 import { type OutcomeRecord, withWords } from './outcome.ts'
@@ -11,7 +11,7 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const { content, isError, metadata } = fold(link, withWords(outcome, said?.output ?? {}))
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
-  const shown = typeof content === 'string' ? outputText(content, task.id) : { output: { content }, body: null }
+  const shown = outputContent(content, task.id)
   if (shown.body !== null) draft.addBody(shown.body)
   const isPlain = shown.body === null && value === undefined && !isError
   if (isPlain) return { content, metadata, subagent }

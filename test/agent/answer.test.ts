@@ -1,8 +1,8 @@
-import { agent, type Block, tool } from 'legate'
+import { agent, type Block, type Model, tool } from 'legate'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { openRuntime, rolesIn } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, rolesIn } from '../support/reading.ts'
 
 const anything = { type: 'object' } as const
 const Answer = z.object({ n: z.number().int() })
@@ -153,4 +153,22 @@ test('reasoning is kept with the message, shown live, and no part of the answer'
   expect(await run.result).toMatchObject({ text: 'Then I say.', content: 'Then I say.' })
   expect(reasoning).toEqual(['First I think.'])
   expect(runtime.store.nodesOf(run.id).at(-1)?.output.reasoning).toBe('First I think.')
+})
+
+test.each([
+  ['length', /output limit.*maxOutputTokens/],
+  ['content-filter', /content filter/],
+] as const)('an answer that ended by %s is an answer, and a warning says so', async (reason, words) => {
+  const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  const model: Model = {
+    id: 'own/short',
+    async *stream() {
+      yield { type: 'text-delta', text: 'The first half' }
+      yield { type: 'finish', reason, usage }
+    },
+  }
+  const run = openRuntime().run(agent({ name: 'a', instructions: '', model }), 'go')
+
+  expect(await run.result).toMatchObject({ status: 'completed', text: 'The first half' })
+  expect(only(await eventsOf(run), 'warning')).toMatchObject([{ message: expect.stringMatching(words) }])
 })

@@ -1,4 +1,4 @@
-import { agent, type Block } from 'legate'
+import { agent, type Block, type Model } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -83,4 +83,30 @@ describe('a child’s reasoning does not leave it', () => {
         .join(),
     ).not.toContain('secret')
   })
+})
+
+test('a long answer in blocks is cut like a text: what it says is read on, pictures stay', async () => {
+  const words = 'word '.repeat(40_000)
+  const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  const picture = { type: 'image', mediaType: 'image/png', data: 'aGk=' } as const
+  const child = agent({
+    name: 'child',
+    instructions: '',
+    model: {
+      id: 'own/blocks',
+      async *stream() {
+        yield { type: 'text-delta', text: words }
+        yield { type: 'block', block: picture }
+        yield { type: 'finish', reason: 'stop', usage }
+      },
+    } satisfies Model,
+  })
+  const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'done'])
+  const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child } })
+
+  await openRuntime().run(host, 'go').result
+
+  const [shown] = resultsIn(model.requests[1])
+  expect(shown?.content).toEqual([{ type: 'text', text: expect.stringContaining('read_result') }, picture])
+  expect(JSON.stringify(shown).length).toBeLessThan(70_000)
 })
