@@ -1,0 +1,202 @@
+import type { Json } from '../../base/json.ts'
+import { toJson } from '../../base/json.ts'
+import type { Block } from '../../graph/content.ts'
+import type { FinishReason, Part } from '../model.ts'
+import type { AiSdkModel } from './ai-sdk-model.ts'
+import { readUsage } from './usage.ts'
+
+/** A stream part of any version, by the fields that are read. */
+interface StreamPart {
+  readonly type?: unknown
+  readonly id?: unknown
+  readonly delta?: unknown
+  readonly toolCallId?: unknown
+  readonly toolName?: unknown
+  readonly input?: unknown
+  readonly providerExecuted?: unknown
+  readonly mediaType?: unknown
+  readonly data?: unknown
+  readonly usage?: unknown
+  readonly finishReason?: unknown
+  readonly providerMetadata?: unknown
+  readonly error?: unknown
+}
+
+interface Open {
+  text: string
+  metadata: Json | undefined
+}
+
+/** Reads the stream of one answer. Parts it does not know are no harm: sources, pings, metadata, what comes next. */
+export class PartReader {
+  private readonly model: AiSdkModel
+  private readonly texts: Map<string, Open> = new Map()
+  private readonly reasonings: Map<string, Open> = new Map()
+  private readonly tools: Map<string, string> = new Map()
+
+  constructor(model: AiSdkModel) {
+    this.model = model
+  }
+
+  /** Throws what an `error` part carries. */
+  read(value: unknown): readonly Part[] {
+    if (typeof value !== 'object' || value === null) return NOTHING
+    const part: StreamPart = value
+    switch (part.type) {
+      case 'text-start':
+        this.open(this.texts, part)
+        return NOTHING
+      case 'text-delta':
+        return this.textDelta(part)
+      case 'text-end':
+        return this.textEnd(part)
+      case 'reasoning-start':
+        this.open(this.reasonings, part)
+        return NOTHING
+      case 'reasoning-delta':
+        return this.reasoningDelta(part)
+      case 'reasoning-end':
+        return this.reasoningEnd(part)
+      default:
+        return this.readOther(part)
+    }
+  }
+
+  private readOther(part: StreamPart): readonly Part[] {
+    switch (part.type) {
+      case 'tool-input-start':
+        if (part.providerExecuted !== true) this.tools.set(text(part.id), text(part.toolName))
+        return NOTHING
+      case 'tool-input-delta':
+        return this.toolInput(part)
+      case 'tool-call':
+        return toolCall(part)
+      case 'file':
+        return file(part)
+      case 'finish':
+        return this.finish(part)
+      case 'error':
+        throw part.error
+      default:
+        return NOTHING
+    }
+  }
+
+  private textDelta(part: StreamPart): readonly Part[] {
+    const open = this.texts.get(text(part.id)) ?? this.open(this.texts, part)
+    open.metadata = metadataOf(part) ?? open.metadata
+    return part.delta === '' ? NOTHING : [{ type: 'text-delta', text: text(part.delta) }]
+  }
+
+  private textEnd(part: StreamPart): readonly Part[] {
+    const metadata = metadataOf(part) ?? this.texts.get(text(part.id))?.metadata
+    this.texts.delete(text(part.id))
+    return metadata === undefined ? NOTHING : [{ type: 'text-end', providerMetadata: metadata }]
+  }
+
+  private reasoningDelta(part: StreamPart): readonly Part[] {
+    const open = this.reasonings.get(text(part.id)) ?? this.open(this.reasonings, part)
+    open.metadata = metadataOf(part) ?? open.metadata
+    const delta = text(part.delta)
+    open.text += delta
+    return delta === '' ? NOTHING : [{ type: 'reasoning-delta', text: delta }]
+  }
+
+  /** Reasoning without text may still be wanted back: it is encrypted or redacted. */
+  private reasoningEnd(part: StreamPart): readonly Part[] {
+    const open = this.reasonings.get(text(part.id))
+    this.reasonings.delete(text(part.id))
+    const metadata = metadataOf(part) ?? open?.metadata
+    const said = open?.text ?? ''
+    if (said === '' && metadata === undefined) return NOTHING
+    const block: Block = { type: 'reasoning', text: said }
+    return [{ type: 'block', block: metadata === undefined ? block : { ...block, providerMetadata: metadata } }]
+  }
+
+  private toolInput(part: StreamPart): readonly Part[] {
+    const name = this.tools.get(text(part.id))
+    if (name === undefined || part.delta === '') return NOTHING
+    return [{ type: 'tool-input-delta', id: text(part.id), name, text: text(part.delta) }]
+  }
+
+  private finish(part: StreamPart): readonly Part[] {
+    const usage = readUsage(part.usage, { model: this.model, metadata: metadataOf(part) })
+    return [{ type: 'finish', reason: readReason(part.finishReason), usage }]
+  }
+
+  private open(into: Map<string, Open>, part: StreamPart): Open {
+    const open = { text: '', metadata: metadataOf(part) }
+    into.set(text(part.id), open)
+    return open
+  }
+}
+
+const NOTHING: readonly Part[] = []
+const REASONS: readonly string[] = ['stop', 'tool-calls', 'length', 'content-filter', 'other'] satisfies FinishReason[]
+
+/**
+ * Providers make up a finish when the connection ended without one: `interrupted` in v4, `other` without a reason of
+ * the provider's in v3, `unknown` in v2. That is a cut stream, never an answer.
+ */
+function readReason(reason: unknown): FinishReason {
+  if (typeof reason === 'string') return known(reason)
+  if (typeof reason !== 'object' || reason === null) return 'error'
+  const { unified, raw } = reason as { unified?: unknown; raw?: unknown }
+  if (unified === 'other' && (raw === undefined || raw === null)) return 'error'
+  return known(unified)
+}
+
+function known(reason: unknown): FinishReason {
+  return REASONS.includes(String(reason)) ? (reason as FinishReason) : 'error'
+}
+
+/** What the provider has run itself is not ours to run. */
+function toolCall(part: StreamPart): readonly Part[] {
+  if (part.providerExecuted === true) return NOTHING
+  const call = {
+    type: 'tool-call',
+    id: text(part.toolCallId),
+    name: text(part.toolName),
+    input: typeof part.input === 'string' ? part.input : (jsonOf(part.input) ?? {}),
+  } as const
+  const providerMetadata = metadataOf(part)
+  return [providerMetadata === undefined ? call : { ...call, providerMetadata }]
+}
+
+function file(part: StreamPart): readonly Part[] {
+  const data = dataOf(part.data)
+  if (data === undefined) return NOTHING
+  const mediaType = text(part.mediaType)
+  const providerMetadata = metadataOf(part)
+  const block = { type: mediaKind(mediaType), mediaType, data } as const
+  return [{ type: 'block', block: providerMetadata === undefined ? block : { ...block, providerMetadata } }]
+}
+
+function mediaKind(mediaType: string): 'image' | 'audio' | 'video' | 'file' {
+  const [kind = ''] = mediaType.split('/')
+  return kind === 'image' || kind === 'audio' || kind === 'video' ? kind : 'file'
+}
+
+/** Base64 text, bytes, or what v4 wraps around them. */
+function dataOf(data: unknown): string | undefined {
+  if (typeof data === 'string') return data
+  if (data instanceof Uint8Array) return Buffer.from(data).toString('base64')
+  if (data instanceof URL) return data.href
+  if (typeof data !== 'object' || data === null) return undefined
+  const tagged = data as { type?: unknown; data?: unknown; url?: unknown }
+  if (tagged.type === 'data') return dataOf(tagged.data)
+  return tagged.type === 'url' ? String(tagged.url) : undefined
+}
+
+function metadataOf(part: StreamPart): Json | undefined {
+  return part.providerMetadata === undefined ? undefined : jsonOf(part.providerMetadata)
+}
+
+function jsonOf(value: unknown): Json | undefined {
+  const json = toJson(value)
+  return json.ok ? json.value : undefined
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}

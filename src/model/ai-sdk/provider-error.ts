@@ -1,0 +1,111 @@
+import { LegateError, ModelError, messageOf } from '../../base/error.ts'
+import { retryDelay } from '../retry.ts'
+import type { Adapted } from './ai-sdk-model.ts'
+
+/** Words of providers for faults that may pass by themselves. They come inside a stream that began with 200. */
+const PASSING: ReadonlySet<string> = new Set([
+  'overloaded_error',
+  'api_error',
+  'rate_limit_error',
+  'timeout_error',
+  'server_error',
+  'internal_server_error',
+  'internal_error',
+  'rate_limit_exceeded',
+  'service_unavailable',
+  'UNAVAILABLE',
+  'INTERNAL',
+  'RESOURCE_EXHAUSTED',
+  'DEADLINE_EXCEEDED',
+])
+
+/** What arrived could not be read: as good as cut. */
+const GARBLED: ReadonlySet<string> = new Set([
+  'AI_JSONParseError',
+  'AI_TypeValidationError',
+  'AI_EmptyResponseBodyError',
+  'AI_InvalidResponseDataError',
+])
+
+/** A failure of a provider as ours: what it said without keys, whether another try may help, and when. */
+export function providerError(adapted: Adapted, error: unknown): LegateError {
+  if (LegateError.isInstance(error)) return error
+  const { id, keyName, hint } = adapted
+  const status = statusOf(error)
+  const said = withoutKeys(wordsOf(error), adapted.secret)
+  const answered = status === undefined ? '' : ` (status ${status})`
+  const advice = adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined })
+  const failure = new ModelError('model', `${id} failed${answered}: ${said}${advice}`, {
+    isRetryable: mayPass(error, status),
+    details: { model: id, ...(status === undefined ? {} : { statusCode: status }) },
+  })
+  const retryAfterMs = askedPause(error)
+  return retryAfterMs === undefined ? failure : Object.assign(failure, { retryAfterMs })
+}
+
+function mayPass(error: unknown, status: number | undefined): boolean {
+  if (retryDelay(error, 2) !== undefined) return true
+  if (isGarbled(error) || (status !== undefined && status < 300 && isGarbled(field(error, 'cause')))) return true
+  return [error, field(error, 'error')].some((one) =>
+    ['type', 'code', 'status'].some((key) => PASSING.has(String(field(one, key)))),
+  )
+}
+
+function isGarbled(error: unknown): boolean {
+  return GARBLED.has(String(field(error, 'name')))
+}
+
+/** Nothing was heard of the server at all. */
+function isUnreachable(error: unknown): boolean {
+  return statusOf(error) === undefined && String(field(error, 'message')).startsWith('Cannot connect to API')
+}
+
+/** Of the answer; or what an error inside a stream calls its code, where that is a status. */
+function statusOf(error: unknown): number | undefined {
+  const inner = field(error, 'error')
+  const found = [field(error, 'statusCode'), field(error, 'code'), field(inner, 'code')]
+  return found.find((one): one is number => typeof one === 'number' && one >= 100 && one < 600)
+}
+
+function wordsOf(error: unknown): string {
+  const inner = field(field(error, 'error'), 'message')
+  if (typeof inner === 'string' && inner !== '' && typeof field(error, 'message') !== 'string') return messageOf(inner)
+  return messageOf(error)
+}
+
+function adviceFor(
+  status: number | undefined,
+  { keyName, hint }: { keyName: string | undefined; hint: string | undefined },
+): string {
+  if ((status === 401 || status === 403) && keyName !== undefined) return ` Check ${keyName}.`
+  return hint === undefined ? '' : ` ${hint}`
+}
+
+/** Providers repeat keys in messages, more or less hidden. Records keep messages for ever. */
+function withoutKeys(message: string, secret: string | undefined): string {
+  const own = secret === undefined || secret === '' ? message : message.replaceAll(secret, '***')
+  return own
+    .replaceAll(/\b(?:sk|pk|rk|AIza|gsk|xai)[-_A-Za-z0-9*]{10,}/g, '***')
+    .replaceAll(/\bBearer\s+\S+/gi, 'Bearer ***')
+    .replaceAll(/([?&](?:key|api_key|token)=)[^&\s]+/gi, '$1***')
+}
+
+/** `Retry-After`: seconds or a date; `retry-after-ms` where a provider is more exact. */
+function askedPause(error: unknown): number | undefined {
+  const headers = field(error, 'responseHeaders')
+  const exact = Number.parseFloat(String(field(headers, 'retry-after-ms')))
+  if (exact >= 0) return exact
+  const after = String(field(headers, 'retry-after') ?? '')
+  if (/^\d+(\.\d+)?$/.test(after)) return Number(after) * 1_000
+  const until = Date.parse(after) - Date.now()
+  return Number.isNaN(until) ? undefined : Math.max(0, until)
+}
+
+function field(from: unknown, key: string): unknown {
+  if (typeof from !== 'object' || from === null) return undefined
+  try {
+    return Reflect.get(from, key)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,77 @@
+import type { Json } from '../../base/json.ts'
+import type { JsonSchema } from '../../base/schema.ts'
+import type { ModelRequest } from '../model.ts'
+import { type AiSdkModel, isAnthropic, providerName } from './ai-sdk-model.ts'
+
+interface Format {
+  readonly responseFormat?: object
+  readonly providerOptions?: { readonly [provider: string]: Json }
+}
+
+/**
+ * The output schema as a setting, where the provider is known to take it with this schema and these tools. Elsewhere it
+ * is told in words only: a refused request would be worse than an answer that must be asked for once more.
+ */
+export function responseFormat(model: AiSdkModel, { outputSchema, tools }: ModelRequest): Format {
+  if (outputSchema === null || outputSchema['type'] !== 'object') return NONE
+  const isExact = isExactSchema(outputSchema)
+  if (!takesSchema(model, { isExact, hasTools: tools.length > 0 })) return NONE
+  const json = { responseFormat: { type: 'json', schema: outputSchema, name: 'answer' } }
+  return isExact || !isOpenAi(model) ? json : { ...json, providerOptions: { openai: { strictJsonSchema: false } } }
+}
+
+function takesSchema(model: AiSdkModel, { isExact, hasTools }: { isExact: boolean; hasTools: boolean }): boolean {
+  if (isOpenAi(model)) return true
+  if (isAnthropic(model)) return isExact && !OLD_CLAUDE.test(model.modelId)
+  // Gemini 2 refuses JSON answers beside tools.
+  if (providerName(model) === 'google') return !hasTools || !/gemini-[12]/.test(model.modelId)
+  return isExact && !hasTools
+}
+
+function isOpenAi(model: AiSdkModel): boolean {
+  return ['openai', 'azure'].includes(providerName(model))
+}
+
+const NONE: Format = {}
+
+/** For these the provider would make a forced tool of the schema, which forbids thinking and other tools. */
+const OLD_CLAUDE = /claude-(?:instant|v?2|3)|claude-(?:sonnet|opus)-4(?:-0)?(?:-\d{8})?$/
+
+const EXACT_KEYS: ReadonlySet<string> = new Set([
+  '$schema',
+  '$defs',
+  '$ref',
+  'title',
+  'description',
+  'type',
+  'properties',
+  'required',
+  'additionalProperties',
+  'items',
+  'enum',
+  'const',
+  'anyOf',
+])
+
+/** Every object closed, every property required, no keyword beyond what strict modes know. */
+function isExactSchema(schema: unknown): boolean {
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return false
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema as Shape
+  if (Object.keys(schema).some((key) => !EXACT_KEYS.has(key))) return false
+  const names = Object.keys(properties ?? {})
+  if (type === 'object' && (additionalProperties !== false || names.some((name) => !required?.includes(name)))) {
+    return false
+  }
+  const below = [...Object.values(properties ?? {}), ...Object.values($defs ?? {}), ...(anyOf ?? [])]
+  return (items === undefined ? below : [...below, items]).every(isExactSchema)
+}
+
+type Shape = JsonSchema & {
+  readonly type?: unknown
+  readonly properties?: Record<string, unknown>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: unknown
+  readonly items?: unknown
+  readonly anyOf?: readonly unknown[]
+  readonly $defs?: Record<string, unknown>
+}
