@@ -33,6 +33,9 @@ export interface ExecutorParts {
   readonly runtime: object
 }
 
+/** Kinds that are a model call. */
+export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
+
 type Place = Pick<NodeRun, 'turn' | 'conversation'>
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
@@ -44,8 +47,8 @@ export class Executors implements Home {
   readonly runtime: object
   lastCall: unknown
   private readonly parts: ExecutorParts
-  private readonly toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
-  private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
+  private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  private entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
@@ -90,6 +93,12 @@ export class Executors implements Home {
     for (const one of found.values()) registry.add(one)
   }
 
+  /** Drops what was worked out of definitions. */
+  forget(): void {
+    this.toolkits = new WeakMap()
+    this.entries = new WeakMap()
+  }
+
   modelOf(agent: AgentCore, place: Place): Model | null {
     if (agent.model !== null) return agent.model
     const host = this.hostOf(place)
@@ -113,7 +122,7 @@ export class Executors implements Home {
 
   private executeAs(run: NodeRun): void | Promise<void> {
     const { kind } = run.node
-    if (kind === 'agent_message') {
+    if (SPEAKERS.includes(kind)) {
       const model = this.modelOf(run.agent, run)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)

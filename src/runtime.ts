@@ -16,7 +16,7 @@ import { TurnEnds } from './conversation/turn-ends.ts'
 import type { Engine } from './engine/engine.ts'
 import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
-import { Executors } from './executors.ts'
+import { Executors, SPEAKERS } from './executors.ts'
 import { limitsOf } from './grant/budget.ts'
 import { useLayer } from './grant/grant.ts'
 import { planApproval } from './graph/approve.ts'
@@ -64,7 +64,7 @@ export class Runtime {
     const report = (error: unknown) => logger.error(messageOf(error), { error })
     this.report = report
     const kinds = new Map(Object.entries(options.kinds ?? {}))
-    const runs = new Set(['agent_message', 'task', ...kinds.keys()])
+    const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
@@ -278,6 +278,7 @@ export class Runtime {
   private forget(): void {
     this.store.reopen()
     this.registry.forgetHomes()
+    this.executors.forget()
   }
 
   private async end(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { Draft } from './draft.ts'
 import type { Id, Node } from './rows.ts'
+import { isRunnable } from './states.ts'
 
 /** Takes the nodes that are still runnable, as far as the engine has workers; gives how many it took. */
 export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
@@ -8,10 +9,6 @@ export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
     if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node)
   }
   return draft.started.length
-}
-
-function isRunnable(node: Node, now: number): boolean {
-  return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
 }
 
 /** The right to write a node's result: the engine and the epoch of the claim it runs under. */

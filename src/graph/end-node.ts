@@ -3,6 +3,7 @@ import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
+import { isRunnable } from './states.ts'
 
 export interface NodeEnd {
   readonly state: 'finished' | 'errored' | 'rejected' | 'skipped' | 'stopped' | 'uncertain'
@@ -56,17 +57,13 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
     return [next.id, skipped(ended, edge)]
   }
   const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
-  if (freed.blockers === 0 && freed.state === 'pending' && isDue(freed, draft.now)) draft.claim(freed)
+  if (isRunnable(freed, draft.now)) draft.claim(freed)
   return undefined
 }
 
 /** A required approval that was denied keeps what depends on it: a retry may still be allowed. */
 function isRequiredDenial(node: Node): boolean {
   return node.state === 'rejected' && node.metadata['approvalRequired'] === true
-}
-
-function isDue(node: Node, now: number): boolean {
-  return node.wakeAt === null || node.wakeAt <= now
 }
 
 function skipped(parent: Node, edge: Edge): NodeEnd {
@@ -81,7 +78,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   const ended = draft.changeNode(node, {
     state: end.state,
     output,
-    preview: text === '' ? node.preview : previewOf(text, node.kind),
+    preview: text === '' ? node.preview : previewOf(text, node.kind, draft.kinds),
     failure: end.failure ?? null,
     metadata: end.metadata ?? node.metadata,
     wait: null,

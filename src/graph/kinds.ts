@@ -68,7 +68,7 @@ export function withKinds(own: Readonly<Record<string, Partial<KindFlags>>>): Ki
   return kinds
 }
 
-export function previewOf(text: string, kind: string, kinds: Kinds = BUILT_IN_KINDS): string {
+export function previewOf(text: string, kind: string, kinds: Kinds): string {
   const limit = kinds.get(kind)?.previewChars ?? TASK.previewChars
   return text.length <= limit ? text : text.slice(0, limit)
 }

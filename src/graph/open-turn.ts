@@ -114,7 +114,7 @@ function addMessage(draft: Draft, turn: Turn, { id, kind, content }: SeedMessage
     state: 'finished',
     effect: 'pure',
     input: { content },
-    preview: previewOf(textOf(content), kind),
+    preview: previewOf(textOf(content), kind, draft.kinds),
     endedAt: draft.now,
   })
 }

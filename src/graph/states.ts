@@ -1,4 +1,4 @@
-import type { NodeState } from './rows.ts'
+import type { Node, NodeState } from './rows.ts'
 
 const OPEN: ReadonlySet<NodeState> = new Set(['pending', 'awaiting_approval', 'running', 'waiting'])
 
@@ -18,6 +18,11 @@ const TRANSITIONS: Readonly<Record<NodeState, readonly NodeState[]>> = {
 
 export function isOpen(state: NodeState): boolean {
   return OPEN.has(state)
+}
+
+/** Could it be claimed at this moment? */
+export function isRunnable(node: Node, now: number): boolean {
+  return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
 }
 
 export function mayBecome(from: NodeState, to: NodeState): boolean {

@@ -230,3 +230,17 @@ describe('a message that no answer asked for', () => {
     expect(tasksOf(runtime, { id: turnId })).toHaveLength(3)
   })
 })
+
+test('a character_message that was put in by hand is said by the model', async () => {
+  const model = scriptedModel(['begun', 'I am Falstaff.'])
+  const runtime = openRuntime()
+  const { conversationId } = await runtime.run(agent({ name: 'a', instructions: '', model }), 'begin').result
+  const talk = await runtime.conversation(conversationId)
+
+  const turnId = await talk.mutate((mutation) => {
+    mutation.createNode({ kind: 'character_message' })
+    return mutation.turnId
+  })
+
+  expect(await runtime.attach(turnId).result).toMatchObject({ status: 'completed', text: 'I am Falstaff.' })
+})
