@@ -48,7 +48,7 @@ export class Executors implements Home {
   lastCall: unknown
   private readonly parts: ExecutorParts
   private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
-  private entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
+  private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
@@ -93,10 +93,9 @@ export class Executors implements Home {
     for (const one of found.values()) registry.add(one)
   }
 
-  /** Drops what was worked out of definitions. */
+  /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
   forget(): void {
     this.toolkits = new WeakMap()
-    this.entries = new WeakMap()
   }
 
   modelOf(agent: AgentCore, place: Place): Model | null {
