@@ -25,7 +25,7 @@ describe.each(['delegate', 'limits', 'talk', 'stop'])('%s', async (name) => {
   let undisturbed: readonly string[] | undefined
   let richest: Recovered | undefined
 
-  test('ends the same after a kill at any point', async () => {
+  test('reliability L1-L9: ends the same after a kill at any point', async () => {
     const points = pointsOf(await run([]), 0)
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))

@@ -16,7 +16,7 @@ const LIFE_MS = 300
 const program = await buildProgram('mixed')
 const counter = await useCounter()
 
-test(`R-2: nothing is lost, doubled or left open after ${KILLS} kills at random moments`, async () => {
+test(`R-2, reliability L1-L9: nothing is lost, doubled or left open after ${KILLS} kills at random moments`, async () => {
   const totals = new Totals()
   const first = firstSeed()
   console.info(`R-2 begins with LEGATE_SEED=${first}`)
