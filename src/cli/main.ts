@@ -1,62 +1,64 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-
-const HELP = `Usage: legate <command>
-
-  demo            one agent, three subagents, kill -9 in the middle, and nothing done twice (offline, 10 seconds)
-  help            this text
-
-  -h, --help      this text
-  -v, --version   the version
-`
-
-const OPTIONS = {
-  help: { type: 'boolean', short: 'h', default: false },
-  version: { type: 'boolean', short: 'v', default: false },
-} as const
+import { CliError, EXIT } from './command.ts'
+import { COMMANDS } from './commands.ts'
+import { helpText } from './help-text.ts'
+import { readArgs } from './read-args.ts'
+import { endWithReader } from './terminal/output.ts'
 
 process.exitCode = await main(process.argv.slice(2))
 
 /** Gives the exit code. What a command needs is loaded by the command, so that `--help` answers at once. */
 async function main(args: string[]): Promise<number> {
-  const read = readArgs(args)
-  if (typeof read === 'string') return refuse(read)
-  const { values, positionals } = read
-  const [command = 'help', ...rest] = positionals
-  if (values.version) return print(`${version()}\n`)
-  if (values.help || command === 'help') return print(HELP)
-  hideExperimentalWarnings()
-  if (command === 'demo' && rest.length === 0) {
-    const { demo } = await import('./demo/command.ts')
-    return demo(fileURLToPath(import.meta.url))
+  endWithReader()
+  if (args[0] === 'demo-worker' && process.send !== undefined) return demoWorker(args[1] ?? '')
+  try {
+    const read = readArgs(args, process.env)
+    if (read === 'version') return print(`${version()}\n`)
+    if (read === 'help') return print(helpText(COMMANDS))
+    if (read.wantsHelp) return print(helpText(COMMANDS, read.command.name))
+    hideExperimentalWarnings()
+    const run = await read.command.load()
+    return await run(read.call)
+  } catch (error) {
+    return fail(error, args)
   }
-  if (command === 'demo-worker' && process.send !== undefined) {
-    const { demoWorker } = await import('./demo/worker.ts')
-    return demoWorker(rest[0] ?? '')
-  }
-  if (command === 'demo') return refuse('"demo" takes no arguments.')
-  return refuse(`There is no command "${command}".`)
 }
 
-function readArgs(args: string[]) {
-  try {
-    return parseArgs({ args, options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
-    return `${sentence}.`
+async function demoWorker(folder: string): Promise<number> {
+  hideExperimentalWarnings()
+  const worker = await import('./demo/worker.ts')
+  return worker.demoWorker(folder)
+}
+
+/** One line for people. Only a defect of ours has a stack. */
+function fail(error: unknown, args: readonly string[]): number {
+  if (error instanceof CliError) {
+    const more = error.exitCode === EXIT.usage ? ` See legate ${knownWord(args)}--help.` : ''
+    return complain(`${error.message}${more}`, error.exitCode)
   }
+  if (isOurs(error)) return complain(error.message, EXIT.other)
+  return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), EXIT.other)
+}
+
+function complain(message: string, code: number): number {
+  process.stderr.write(`legate: ${message}\n`)
+  return code
+}
+
+/** An error of the package, which says what to do; known without loading the package. */
+function isOurs(error: unknown): error is Error {
+  return error instanceof Error && Symbol.for('legate.error') in error
+}
+
+function knownWord(args: readonly string[]): string {
+  const word = args.find((arg) => COMMANDS.some(({ name }) => name === arg))
+  return word === undefined ? '' : `${word} `
 }
 
 function print(text: string): number {
   process.stdout.write(text)
-  return 0
-}
-
-function refuse(message: string): number {
-  process.stderr.write(`legate: ${message} See legate --help.\n`)
-  return 2
+  return EXIT.completed
 }
 
 function version(): string {

@@ -4,9 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRuntime, type Run, type Runtime } from '../../index.ts'
 import { sqliteStore } from '../../store/sqlite.ts'
+import { type Paint, painter } from '../terminal/paint.ts'
+import { storyLine } from '../watch/event-lines.ts'
 import { readExecutions } from './log.ts'
 import { type Calls, callsOf, type Report, reportOf } from './report.ts'
-import { line, type Paint, painter, Story } from './view.ts'
+import { Story } from './view.ts'
 import { WorkerProcess } from './worker-process.ts'
 
 const LONGEST_MS = 60_000
@@ -101,7 +103,7 @@ class Stage {
     let isBack = false
     for await (const event of run) {
       const told = story.tell(event)
-      if (told !== undefined) this.print(line(this.paint, event.at - this.startedAt, told))
+      if (told !== undefined) this.print(storyLine(this.paint, event.at - this.startedAt, told))
       if (event.type === 'delegation-end' && this.kill === undefined) this.kill = await this.killWorker(run)
       if (isBack || this.kill === undefined || event.seq < this.kill.lastSeq) continue
       isBack = true
@@ -141,7 +143,7 @@ Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-res
   }
 
   private tell(what: string): void {
-    this.print(line(this.paint, Date.now() - this.startedAt, ['', what]))
+    this.print(storyLine(this.paint, Date.now() - this.startedAt, ['', what]))
   }
 
   private print(text: string): void {

@@ -1,21 +1,5 @@
 import type { Json, RunEvent } from '../../index.ts'
-
-const COLOURS = { dim: 2, bold: 1, red: 31, green: 32, yellow: 33, cyan: 36 } as const
-
-export type Colour = keyof typeof COLOURS
-export type Paint = (colour: Colour, text: string) => string
-
-/** Colours only for people: on a terminal, and not where NO_COLOR says otherwise. */
-export function painter(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
-  const isPlain = stream.isTTY !== true || (env['NO_COLOR'] ?? '') !== '' || env['TERM'] === 'dumb'
-  return (colour, text) => (isPlain ? text : `\u001b[${COLOURS[colour]}m${text}\u001b[0m`)
-}
-
-/** One line of the story: when, who, what. */
-export function line(paint: Paint, ms: number, [who, what]: readonly [string, string]): string {
-  const time = `${(ms / 1000).toFixed(1)} s`.padStart(7)
-  return `${paint('dim', time)}  ${who.padEnd(13)} ${what}\n`
-}
+import type { Paint } from '../terminal/paint.ts'
 
 /** Turns the events of a run into lines for people; undefined for those that tell nothing new. */
 export class Story {

@@ -1,0 +1,69 @@
+/** One command of the table: all that `--help`, completion and the reader of arguments need without loading its code. */
+export interface Command {
+  readonly name: string
+  /** What stands after the name, as in `ID [-f] [--json]`. */
+  readonly usage: string
+  readonly summary: string
+  /** Paragraphs below the usage, for what a summary cannot say. */
+  readonly about?: readonly string[]
+  readonly options: readonly Option[]
+  readonly examples: readonly (readonly [line: string, what: string])[]
+  /** How many positional arguments it takes. */
+  readonly takes: readonly [least: number, most: number]
+  /** What a positional argument is: completed by the shell. */
+  readonly completes?: 'id' | 'command' | readonly string[]
+  load(): Promise<RunCommand>
+}
+
+export interface Option {
+  readonly name: string
+  readonly short?: string
+  /** The name of its value; without one it is a switch. */
+  readonly value?: string
+  readonly text: string
+}
+
+/** Does it and gives the exit code. */
+export type RunCommand = (call: Call) => Promise<number>
+
+/** One use of a command, as it was typed. */
+export interface Call {
+  readonly words: readonly string[]
+  readonly values: Readonly<Record<string, string | boolean | undefined>>
+  readonly env: NodeJS.ProcessEnv
+  /** Every command there is. */
+  readonly commands: readonly Command[]
+}
+
+export const EXIT = { completed: 0, other: 1, usage: 2, parked: 3, interrupted: 130, terminated: 143 } as const
+
+/** Ends the program with one clear line on stderr. Usage errors also say where to read more. */
+export class CliError extends Error {
+  readonly exitCode: number
+
+  constructor(message: string, exitCode: number = EXIT.other) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+export function textOption({ values }: Call, name: string): string | undefined {
+  const value = values[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+export function isSet({ values }: Call, name: string): boolean {
+  return values[name] === true
+}
+
+export const STORE: Option = {
+  name: 'store',
+  value: 'PATH',
+  text: 'the store; else $LEGATE_DB, else legate/legate.db in $XDG_STATE_HOME (~/.local/state)',
+}
+
+/** All options of a command, those that every command has included. */
+export function optionsOf(command: Command): readonly Option[] {
+  const usesStore = !['demo', 'completion', 'help'].includes(command.name)
+  return [...command.options, ...(usesStore ? [STORE] : []), { name: 'help', short: 'h', text: 'this text' }]
+}

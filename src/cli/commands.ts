@@ -1,0 +1,158 @@
+import type { Command, Option } from './command.ts'
+
+const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
+const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
+
+/** Every command, in the order of the help. Nothing is loaded before it is used. */
+export const COMMANDS: readonly Command[] = [
+  {
+    name: 'demo',
+    usage: '',
+    summary: 'one agent, three subagents, kill -9 in the middle, and nothing done twice',
+    about: ['Needs no key, no network and no store. Takes about five seconds and leaves no file behind.'],
+    options: [],
+    examples: [['legate demo', 'watch a run survive the loss of its process']],
+    takes: [0, 0],
+    load: async () => {
+      const { demo } = await import('./demo/command.ts')
+      return () => demo(process.argv[1] ?? '')
+    },
+  },
+  {
+    name: 'ps',
+    usage: '[--all] [-q] [--json]',
+    summary: 'runs that go on, and the last that ended',
+    options: [
+      { name: 'all', short: 'a', text: 'every run of the store' },
+      { name: 'quiet', short: 'q', text: 'short ids only' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate ps', 'what is going on, and what it waits for'],
+      ['legate ps --store ./runs.db', 'the runs of another store'],
+      ['legate ps --all --json | jq -r .agent', 'every run, for programs'],
+    ],
+    takes: [0, 0],
+    load: async () => (await import('./commands/ps.ts')).ps,
+  },
+  {
+    name: 'show',
+    usage: 'ID [--json]',
+    summary: 'one run: input, outcome, answer, usage, subagents',
+    options: [JSON_LINES],
+    examples: [
+      ['legate show 1f0c9a2e', 'any ending of an id will do that only one run has'],
+      ['legate show 2e --json | jq .outcome', 'how it ended, for programs'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/show.ts')).show,
+  },
+  {
+    name: 'tree',
+    usage: 'ID [-f] [--json]',
+    summary: 'who delegated to whom, how it stands, and what it waits for',
+    options: [{ name: 'follow', short: 'f', text: 'keep it up to date until the run ends' }, JSON_LINES],
+    examples: [
+      ['legate tree 1f0c9a2e', 'the tree as it is now'],
+      ['legate tree -f 1f0c9a2e', 'watch it, from any terminal'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/tree.ts')).tree,
+  },
+  {
+    name: 'log',
+    usage: 'ID [-f] [--json]',
+    summary: 'what happened, event by event',
+    about: ['With -f also what models are saying right now, whichever process they talk to.'],
+    options: [{ name: 'follow', short: 'f', text: 'go on until the run ends' }, JSON_LINES],
+    examples: [
+      ['legate log 1f0c9a2e', 'the whole story so far'],
+      ['legate log -f 1f0c9a2e', 'follow a run of another process'],
+      ['legate log 1f0c9a2e --json | jq -r .type | sort | uniq -c', 'count its events'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/log.ts')).log,
+  },
+  {
+    name: 'cancel',
+    usage: 'ID [--reason TEXT] [--timeout SECONDS]',
+    summary: 'stop a run and everything it started',
+    about: [
+      'The request is a row: it works from any process, and also when the process of the run is gone. What was said and ' +
+        'done so far is kept.',
+    ],
+    options: [REASON, { name: 'timeout', value: 'SECONDS', text: 'how long to wait until all has stopped (20)' }],
+    examples: [['legate cancel 1f0c9a2e --reason "wrong topic"', 'stop it and say why']],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/cancel.ts')).cancel,
+  },
+  {
+    name: 'approve',
+    usage: 'ID',
+    summary: 'allow a call that waits for a person',
+    options: [],
+    examples: [['legate approve 5ab9c1d0', 'the id of the call, or of its run if only one call waits there']],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/answer.ts')).approve,
+  },
+  {
+    name: 'deny',
+    usage: 'ID [--reason TEXT]',
+    summary: 'refuse a call that waits for a person',
+    options: [REASON],
+    examples: [['legate deny 5ab9c1d0 --reason "not on a Friday"', 'the agent reads the reason and goes on']],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/answer.ts')).deny,
+  },
+  {
+    name: 'resume',
+    usage: '[ID] --module FILE [--json]',
+    summary: 'go on with what is unfinished, as a worker',
+    about: [
+      'FILE is an ES module that exports the agents: each by name, or as its default export an agent, a list of agents, ' +
+        'or the options of createRuntime({ agents, model, ... }).',
+      'Ctrl-C once asks the runs it drives to stop and keeps what they have; twice ends at once. A plain kill (SIGTERM) ' +
+        'hands them back unfinished, for the next worker. An ID whose run was cancelled is taken up again in its ' +
+        'conversation, as one more run.',
+      'Exits with 0 if all completed, 1 if one ended otherwise, 3 if one waits for a person, 130 after Ctrl-C.',
+    ],
+    options: [{ name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }, JSON_LINES],
+    examples: [
+      ['legate resume --module ./agents.js', 'everything unfinished that these agents can do'],
+      ['legate resume 1f0c9a2e -m ./agents.js', 'one run only'],
+    ],
+    takes: [0, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/resume.ts')).resume,
+  },
+  {
+    name: 'completion',
+    usage: 'bash|zsh|fish',
+    summary: 'a script that completes commands, options and ids',
+    options: [],
+    examples: [
+      ['legate completion bash >> ~/.bashrc', 'bash'],
+      ['legate completion zsh > "$fpath[1]/_legate"', 'zsh'],
+      ['legate completion fish > ~/.config/fish/completions/legate.fish', 'fish'],
+    ],
+    takes: [1, 1],
+    completes: ['bash', 'zsh', 'fish'],
+    load: async () => (await import('./commands/completion.ts')).completion,
+  },
+  {
+    name: 'help',
+    usage: '[COMMAND]',
+    summary: 'how to use a command, with examples',
+    options: [],
+    examples: [['legate help resume', 'the same as legate resume --help']],
+    takes: [0, 1],
+    completes: 'command',
+    load: async () => (await import('./commands/help.ts')).help,
+  },
+]

@@ -1,0 +1,47 @@
+import type { Node, Store } from '../../index.ts'
+import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { findRun, only, shortId, withDashes } from '../find-run.ts'
+import { withRuntime } from '../open-store.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { write } from '../terminal/output.ts'
+import { standingOf } from '../watch/standing.ts'
+import { preview } from '../watch/words.ts'
+
+export function approve(call: Call): Promise<number> {
+  return answer(call, true)
+}
+
+export function deny(call: Call): Promise<number> {
+  return answer(call, false)
+}
+
+function answer(call: Call, allow: boolean): Promise<number> {
+  return withRuntime(call, async (runtime) => {
+    const ending = call.words[0] ?? ''
+    const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
+    const reason = textOption(call, 'reason')
+    const by = call.env['USER'] ?? 'user'
+    await runtime.answer(node.id, { allow, by, ...(reason === undefined ? {} : { reason }) })
+    const what = oneLine(node.input.call?.name ?? node.kind)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${what} ${preview(node.input.call?.input ?? '', 80)}\n`)
+    return EXIT.completed
+  })
+}
+
+function namedNode(store: Store, ending: string): Node | undefined {
+  const found = store.findIds(withDashes(ending), 20).filter(({ type }) => type === 'node')
+  const asked = found.flatMap(({ id }) => store.node(id) ?? []).filter(({ state }) => state === 'awaiting_approval')
+  return asked.length === 0 ? undefined : only(asked, ending, lineOf)
+}
+
+/** The id of a run will do where only one call waits in it. */
+function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): Node {
+  const turn = findRun(runtime.store, ending)
+  const asked = turn.state === 'ended' ? [] : standingOf(runtime, turn).asked
+  if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
+  return only(asked, ending, lineOf)
+}
+
+function lineOf(node: Node): string {
+  return `${shortId(node.id)}  ${oneLine(node.input.call?.name ?? node.kind)} ${preview(node.input.call?.input ?? '', 80)}`
+}

@@ -1,0 +1,91 @@
+import { type AnyAgent, createRuntime, type Run, type Runtime, type Store, type Turn } from '../../index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
+import { findRun, shortId } from '../find-run.ts'
+import { openStore } from '../open-store.ts'
+import { plural } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { goOnWithoutReader } from '../terminal/output.ts'
+import { viewFor } from '../watch/view.ts'
+import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
+import { scopedStore } from '../worker/scoped-store.ts'
+import { Worker } from '../worker/worker.ts'
+
+const GO_ON = 'Go on where you stopped.'
+
+export async function resume(call: Call): Promise<number> {
+  const file = textOption(call, 'module')
+  if (file === undefined) return explain(call)
+  const options = await loadModule(file)
+  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call)
+  const target =
+    call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
+  const { store, knownAgents } = scopedStore(inner, target?.rootId)
+  const runtime = createRuntime({ ...options, store })
+  goOnWithoutReader()
+  try {
+    const runs = await runsToDrive(runtime, target, options)
+    if (runs.length === 0) {
+      process.stdout.write('Nothing is unfinished in this store.\n')
+      return EXIT.completed
+    }
+    const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
+    return await new Worker({ runtime, view, knownAgents }).drive(runs)
+  } finally {
+    await runtime.close()
+  }
+}
+
+/** What is open, of the whole store or of one tree. A run that was cancelled is taken up again as one more. */
+async function runsToDrive(runtime: Runtime, target: Turn | undefined, options: WorkerOptions): Promise<Run[]> {
+  const { store } = runtime
+  if (target?.outcome && hasNoOpenRun(store, target)) return [goOn(runtime, target, options.agents)]
+  const runs = await runtime.resume()
+  return runs.filter(({ id }) => target === undefined || store.turn(id)?.rootId === target.rootId)
+}
+
+function hasNoOpenRun(store: Store, { rootId }: Turn): boolean {
+  return store.turnsOf(rootId, { limit: 100 }).every(({ state }) => state === 'ended')
+}
+
+/** What was said and done is in the conversation: the agent reads it and goes on from there. */
+function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Run {
+  const id = shortId(target.id)
+  const { status } = target.outcome ?? { status: 'running' }
+  const conversation = runtime.store.conversation(target.conversationId)
+  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
+  if (conversation?.type !== 'user')
+    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
+  const { name } = conversation.agent
+  const agent = agents.find((one) => one.name === name)
+  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
+  if (agent.input !== null) {
+    throw new CliError(`The run ${id} was cancelled, and "${oneLine(name)}" takes an input of its own. Start it anew.`)
+  }
+  return runtime.run(agent, GO_ON as never, { conversationId: conversation.id })
+}
+
+/** Without code nothing can go on: say what is there and what it needs. */
+async function explain(call: Call): Promise<number> {
+  const store = openStore(call)
+  const open = await closing(store, () => store.openRoots(Number.MAX_SAFE_INTEGER))
+  const agents = new Set(open.map(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? '?'))
+  await store.close()
+  const found =
+    open.length === 0
+      ? 'Nothing is unfinished in this store.'
+      : `${plural(open.length, 'unfinished run')} of ${[...agents].map((name) => `"${oneLine(name)}"`).join(', ')}.`
+  throw new CliError(
+    `resume needs the code of your agents: --module FILE, an ES module that exports them. ${found}`,
+    EXIT.usage,
+  )
+}
+
+/** Closes the store when that fails. */
+async function closing<T>(store: Store, look: () => T): Promise<T> {
+  try {
+    return look()
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}

@@ -1,0 +1,141 @@
+import type { Outcome, Runtime, Turn } from '../../index.ts'
+import { type Call, EXIT, isSet } from '../command.ts'
+import { findRun, shortId } from '../find-run.ts'
+import { withRuntime } from '../open-store.ts'
+import { age, count, duration, moment, money, plural } from '../terminal/amounts.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
+import { jsonLine, write } from '../terminal/output.ts'
+import { type Paint, painter } from '../terminal/paint.ts'
+import { doingIn } from '../watch/doing.ts'
+import { answersOf } from '../watch/event-lines.ts'
+import { treeSoFar } from '../watch/events-so-far.ts'
+import { layout } from '../watch/layout.ts'
+import type { RunTree } from '../watch/run-tree.ts'
+import { type Standing, standingOf } from '../watch/standing.ts'
+import { spendOfTree, treeRows } from '../watch/tree-rows.ts'
+
+const MOST_SUBAGENTS = 100
+
+export function show(call: Call): Promise<number> {
+  return withRuntime(call, async (runtime) => {
+    const turn = findRun(runtime.store, call.words[0] ?? '')
+    const sight = await lookAt(runtime, turn)
+    const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
+    await write(text)
+    return EXIT.completed
+  })
+}
+
+/** All there is to show of a run. */
+interface Sight {
+  readonly runtime: Runtime
+  readonly turn: Turn
+  readonly agent: string
+  readonly tree: RunTree
+  readonly outcome: Outcome | null
+  readonly standing: Standing | null
+}
+
+async function lookAt(runtime: Runtime, turn: Turn): Promise<Sight> {
+  return {
+    runtime,
+    turn,
+    tree: treeSoFar(runtime.store, turn),
+    agent: runtime.store.conversation(turn.conversationId)?.agent.name ?? '?',
+    outcome: turn.state === 'ended' ? ((await runtime.attach(turn.id).result) as Outcome) : null,
+    standing: turn.state === 'ended' ? null : standingOf(runtime, turn),
+  }
+}
+
+function asJson({ runtime, turn, agent, tree, outcome, standing }: Sight): object {
+  const { id, conversationId, createdAt, startedAt, endedAt, input, account } = turn
+  return {
+    id,
+    conversationId,
+    agent,
+    state: outcome?.status ?? standing?.state,
+    createdAt,
+    startedAt,
+    endedAt,
+    input,
+    outcome,
+    usage: outcome?.usage ?? account.usage,
+    usd: tree.root === undefined ? null : spendOfTree(tree.root).usd,
+    doing: doingIn(runtime)(id, tree.root?.hears)?.text ?? null,
+    awaitsApproval: (standing?.asked ?? []).map(({ id: nodeId, input: { call } }) => ({ nodeId, call })),
+    children: (tree.root?.children ?? []).map((child) => ({
+      id: child.id,
+      agent: child.agent,
+      state: child.status ?? child.state,
+    })),
+  }
+}
+
+function asText(sight: Sight, paint: Paint): string {
+  const { turn, agent, outcome, standing } = sight
+  const state = outcome?.status ?? standing?.state ?? turn.state
+  const colour = state === 'completed' ? 'green' : outcome === null ? 'cyan' : 'red'
+  const parts = [
+    `${paint('bold', oneLine(agent))} ${shortId(turn.id)}  ${paint(colour, state)}\n${facts(sight, paint)}`,
+    section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
+    section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
+    section('Why', whyOf(outcome), paint),
+    section('Needs a person', (standing?.asked ?? []).map(askedLine).join('\n'), paint),
+    children(sight, paint),
+  ]
+  return parts.filter((part) => part !== '').join('\n')
+}
+
+function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
+  const { startedAt, endedAt, createdAt, account } = turn
+  const usage = outcome?.usage ?? account.usage
+  const usd = tree.root === undefined ? null : spendOfTree(tree.root).usd
+  const cached = usage.cacheReadTokens > 0 ? `, ${count(usage.cacheReadTokens)} of them cached` : ''
+  const time = startedAt === null ? 'not started' : duration((endedAt ?? Date.now()) - startedAt)
+  const rows: readonly (readonly [string, string])[] = [
+    ['run', turn.id],
+    ['conversation', turn.conversationId],
+    ['asked', `${moment(createdAt)} (${age(Date.now() - createdAt)} ago)`],
+    ['took', time],
+    ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
+    ['cost', usd === null || usd === 0 ? '' : money(usd)],
+    [
+      'calls',
+      `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
+    ],
+    ['now', doingIn(runtime)(turn.id, tree.root?.hears)?.text ?? ''],
+  ]
+  return rows
+    .flatMap(([name, value]) => (value === '' ? [] : [`  ${paint('dim', name.padEnd(13))} ${value}\n`]))
+    .join('')
+}
+
+function whyOf(outcome: Outcome | null): string {
+  if (outcome === null || outcome.error === null) return ''
+  const advice = outcome.advice === null ? '' : `\n${outcome.advice}`
+  return `${outcome.error.code}: ${outcome.error.message}${advice}`
+}
+
+function askedLine(node: Standing['asked'][number]): string {
+  return `${node.input.call?.name ?? node.kind} ${JSON.stringify(node.input.call?.input ?? '')}\n${answersOf({ nodeId: node.id })}`
+}
+
+function section(title: string, text: string, paint: Paint): string {
+  if (text.trim() === '') return ''
+  const lines = cleanText(text.trimEnd()).split('\n')
+  return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
+}
+
+function children({ runtime, tree }: Sight, paint: Paint): string {
+  if (tree.root === undefined || tree.root.children.length === 0) return ''
+  const doing = doingIn(runtime)
+  const rows = treeRows([tree], {
+    doing: ({ id, hears }) => doing(id, hears),
+    now: Date.now(),
+    most: MOST_SUBAGENTS,
+  })
+  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
+  return `${paint('bold', 'Tree')}\n${layout(rows, { paint, columns: columns - 2 })
+    .map(({ text }) => `  ${text}\n`)
+    .join('')}`
+}

@@ -1,0 +1,62 @@
+import type { Runtime, Turn } from '../../index.ts'
+import { type Call, EXIT, isSet } from '../command.ts'
+import { findRun } from '../find-run.ts'
+import { withRuntime } from '../open-store.ts'
+import { jsonLine, write } from '../terminal/output.ts'
+import { painter } from '../terminal/paint.ts'
+import { doingIn } from '../watch/doing.ts'
+import { treeSoFar } from '../watch/events-so-far.ts'
+import { endOnInterrupt, followRun, noteStandstill } from '../watch/follow-run.ts'
+import { layout } from '../watch/layout.ts'
+import type { RunTree, TreeRun } from '../watch/run-tree.ts'
+import { sumOf } from '../watch/spend.ts'
+import { treeRows } from '../watch/tree-rows.ts'
+import { viewFor } from '../watch/view.ts'
+
+export function tree(call: Call): Promise<number> {
+  return withRuntime(call, async (runtime) => {
+    const turn = findRun(runtime.store, call.words[0] ?? '')
+    if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
+    const grown = treeSoFar(runtime.store, turn)
+    await write(isSet(call, 'json') ? jsonLine(asJson(runtime, grown.root)) : asText(runtime, grown, call))
+    return EXIT.completed
+  })
+}
+
+async function follow(runtime: Runtime, turn: Turn, call: Call): Promise<number> {
+  const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C leaves it running' })
+  endOnInterrupt(() => view.close())
+  if (!process.stdout.isTTY) noteStandstill(runtime, turn)
+  await followRun(runtime, turn, (event) => view.take(event, turn.id))
+  view.close()
+  return EXIT.completed
+}
+
+function asText(runtime: Runtime, grown: RunTree, { env }: Call): string {
+  const doing = doingIn(runtime)
+  const rows = treeRows([grown], {
+    doing: ({ id, hears }) => doing(id, hears),
+    now: Date.now(),
+    most: Number.POSITIVE_INFINITY,
+  })
+  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
+  return layout(rows, { paint: painter(process.stdout, env), columns })
+    .map(({ text }) => `${text}\n`)
+    .join('')
+}
+
+function asJson(runtime: Runtime, run: TreeRun | undefined): object | null {
+  if (run === undefined) return null
+  const { tokens, usd } = sumOf(run.spent)
+  return {
+    id: run.id,
+    agent: run.agent,
+    state: run.status ?? run.state,
+    doing: doingIn(runtime)(run.id, run.hears)?.text ?? null,
+    startedAt: run.startedAt,
+    endedAt: run.endedAt,
+    tokens,
+    usd,
+    children: run.children.map((child) => asJson(runtime, child)),
+  }
+}

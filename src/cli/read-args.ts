@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util'
+import { type Call, CliError, type Command, EXIT, type Option, optionsOf, STORE } from './command.ts'
+import { COMMANDS } from './commands.ts'
+
+export interface ReadArgs {
+  readonly command: Command
+  readonly call: Call
+  readonly wantsHelp: boolean
+}
+
+/** What was typed after the program's name. Throws CliError when it makes no sense. */
+export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadArgs | 'help' | 'version' {
+  const name = commandWord(args)
+  if (name === undefined) return withoutCommand(args)
+  const command = COMMANDS.find((one) => one.name === name)
+  if (command === undefined) throw new CliError(`There is no command "${name}".${nearest(name)}`, EXIT.usage)
+  const { values, positionals } = strictly(args, optionsOf(command))
+  const [, ...words] = positionals
+  const wantsHelp = values['help'] === true
+  if (!wantsHelp) checkWords(command, words)
+  return { command, wantsHelp, call: { words, values, env, commands: COMMANDS } }
+}
+
+type Values = Call['values']
+
+/** The first word that is neither an option nor the value of one. */
+function commandWord(args: readonly string[]): string | undefined {
+  const options = parseOptions([...COMMANDS.flatMap(optionsOf), STORE])
+  return parseArgs({ args: [...args], options, allowPositionals: true, strict: false }).positionals[0]
+}
+
+function withoutCommand(args: readonly string[]): 'help' | 'version' {
+  const { values } = strictly(args, [
+    STORE,
+    { name: 'help', short: 'h', text: '' },
+    { name: 'version', short: 'v', text: '' },
+  ])
+  return values['version'] === true && values['help'] !== true ? 'version' : 'help'
+}
+
+function strictly(
+  args: readonly string[],
+  options: readonly Option[],
+): { readonly values: Values; readonly positionals: readonly string[] } {
+  try {
+    const read = parseArgs({ args: [...args], options: parseOptions(options), allowPositionals: true })
+    return { values: { ...read.values } as Values, positionals: read.positionals }
+  } catch (error) {
+    const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
+    throw new CliError(`${sentence.replace(/\.$/, '')}.`, EXIT.usage)
+  }
+}
+
+function parseOptions(options: readonly Option[]): Record<string, { type: 'boolean' | 'string'; short?: string }> {
+  return Object.fromEntries(
+    options.map(({ name, short, value }) => [
+      name,
+      { type: value === undefined ? 'boolean' : 'string', ...(short === undefined ? {} : { short }) },
+    ]),
+  )
+}
+
+function checkWords({ name, usage, takes: [least, most] }: Command, words: readonly string[]): void {
+  if (words.length >= least && words.length <= most) return
+  if (most === 0) throw new CliError(`"${name}" takes no arguments.`, EXIT.usage)
+  const problem = words.length < least ? `"${name}" needs more` : `"${name}" takes less`
+  throw new CliError(`${problem}: legate ${name} ${usage}.`, EXIT.usage)
+}
+
+/** A word that begins alike is probably what was meant. */
+function nearest(name: string): string {
+  const found = COMMANDS.find((command) => command.name.startsWith(name.slice(0, 2)))
+  return found === undefined || name.length < 2 ? '' : ` Did you mean "${found.name}"?`
+}

@@ -1,0 +1,48 @@
+import { once } from 'node:events'
+import { EXIT } from '../command.ts'
+
+/** When whoever reads our lines has gone (`| head`), a command that only reads is done; a worker goes on without them. */
+let onReaderGone: () => void = () => process.exit(EXIT.completed)
+
+/** Set up once, before anything is written. */
+export function endWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') return onReaderGone()
+    process.stderr.write(`legate: Cannot write the output: ${error.message}\n`)
+    process.exit(EXIT.other)
+  })
+  process.stderr.on('error', () => undefined)
+}
+
+/** For workers: work is not lost because nobody watches. */
+export function goOnWithoutReader(): void {
+  onReaderGone = () => undefined
+}
+
+export function isReaderGone(): boolean {
+  return process.stdout.destroyed || process.stdout.errored !== null
+}
+
+/** Writes, and waits while the reader is slower than we are. */
+export async function write(text: string): Promise<void> {
+  if (isReaderGone()) {
+    // The error is told in the next round of the event loop, which a loop over what is there already never reaches.
+    await new Promise((resolve) => setImmediate(resolve))
+    return
+  }
+  if (process.stdout.write(text)) return
+  await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]).catch(() => undefined)
+}
+
+/** A line for people beside the output: it is never in the way of what a program reads. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** JSON on one line in which no character can do anything to a terminal. */
+export function jsonLine(value: unknown): string {
+  const text = JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (found) => {
+    return `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+  return `${text}\n`
+}

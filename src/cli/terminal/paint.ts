@@ -1,0 +1,19 @@
+import picocolors from 'picocolors'
+
+const COLOURS = ['dim', 'bold', 'red', 'green', 'yellow', 'cyan'] as const
+
+export type Colour = (typeof COLOURS)[number]
+export type Paint = (colour: Colour, text: string) => string
+
+/** Colours only for people: on a terminal or with FORCE_COLOR, and never where NO_COLOR says otherwise. */
+export function painter(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): Paint {
+  const colours = picocolors.createColors(wantsColour(stream, env))
+  return (colour, text) => colours[colour](text)
+}
+
+function wantsColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  if ((env['NO_COLOR'] ?? '') !== '') return false
+  const forced = env['FORCE_COLOR']
+  if (forced !== undefined) return forced !== '0' && forced !== 'false'
+  return stream.isTTY === true && env['TERM'] !== 'dumb'
+}

@@ -1,0 +1,135 @@
+import { widthOf } from './width.ts'
+
+const ESC = '\u001b['
+/** Terminals that know it show a frame only when it is complete; others ignore it. */
+const BEGIN = `${ESC}?2026h`
+const END = `${ESC}?2026l`
+const HIDE_CURSOR = `${ESC}?25l`
+const SHOW_CURSOR = `${ESC}?25h`
+const CLEAR_REST_OF_LINE = `${ESC}K`
+const CLEAR_BELOW = `${ESC}J`
+
+/** A line as it is written, and how many columns it takes without its colours. */
+export interface ScreenLine {
+  readonly text: string
+  readonly columns: number
+}
+
+export interface ScreenSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+/**
+ * A block of lines at the end of the terminal's output that is drawn over and over: one write per frame, and only the
+ * lines that changed. What others write meanwhile appears above it. The cursor is back whatever happens.
+ */
+export class Screen {
+  private readonly stream: NodeJS.WriteStream
+  private drawn: readonly ScreenLine[] = []
+  private drawnColumns = 0
+  private isOpen = false
+  private restoreStreams: () => void = () => undefined
+  private readonly onExit = (): void => this.close()
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.stream = stream
+  }
+
+  get size(): ScreenSize {
+    return { columns: this.stream.columns || 80, rows: this.stream.rows || 24 }
+  }
+
+  /** Shows these lines instead of those before. They must fit: narrower than the terminal, fewer than its rows. */
+  draw(lines: readonly ScreenLine[]): void {
+    if (!this.isOpen) this.open()
+    const frame = this.frame(lines)
+    if (frame !== '') this.put(`${BEGIN}${frame}${END}`)
+    this.drawn = lines
+    this.drawnColumns = this.size.columns
+  }
+
+  /** Text that stays, above the block. */
+  print(text: string): void {
+    const lines = this.drawn
+    const end = text.endsWith('\n') ? '' : '\n'
+    this.drawn = []
+    this.put(`${BEGIN}${this.upOver(lines)}${CLEAR_BELOW}${text}${end}${lines.map(toLine).join('')}${END}`)
+    this.drawn = lines
+    this.drawnColumns = this.size.columns
+  }
+
+  /** Leaves what is drawn and gives the terminal back. May be called more than once. */
+  close(): void {
+    if (!this.isOpen) return
+    this.isOpen = false
+    this.restoreStreams()
+    process.off('exit', this.onExit)
+    this.put(SHOW_CURSOR)
+  }
+
+  private open(): void {
+    this.isOpen = true
+    process.on('exit', this.onExit)
+    this.put(HIDE_CURSOR)
+    this.restoreStreams = intercept((text) => this.print(text))
+  }
+
+  private frame(lines: readonly ScreenLine[]): string {
+    const isSameWidth = this.drawnColumns === this.size.columns
+    if (!isSameWidth) return `${this.upOver(this.drawn)}${CLEAR_BELOW}${lines.map(toLine).join('')}`
+    const first = lines.findIndex((line, at) => line.text !== this.drawn[at]?.text)
+    const isShorter = lines.length < this.drawn.length
+    if (first === -1 && !isShorter) return ''
+    const from = first === -1 ? lines.length : first
+    const body = lines.slice(from).map((line, at) => this.changed(line, from + at))
+    return `${up(this.drawn.length - from)}${body.join('')}${isShorter ? CLEAR_BELOW : ''}`
+  }
+
+  private changed(line: ScreenLine, at: number): string {
+    return this.drawn[at]?.text === line.text ? '\n' : `${line.text}${CLEAR_REST_OF_LINE}\n`
+  }
+
+  /** To the beginning of what was drawn. A narrower terminal has broken its lines. */
+  private upOver(lines: readonly ScreenLine[]): string {
+    const { columns, rows } = this.size
+    const taken = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.columns / columns)), 0)
+    return up(Math.min(taken, rows - 1))
+  }
+
+  private put(text: string): void {
+    write.call(this.stream, text)
+  }
+}
+
+export function plainLine(text: string): ScreenLine {
+  return { text, columns: widthOf(text) }
+}
+
+/** The stream's own, whatever is put in its place while a screen is open. */
+const write = process.stdout.write
+
+function up(lines: number): string {
+  return lines > 0 ? `\r${ESC}${lines}A` : '\r'
+}
+
+function toLine({ text }: ScreenLine): string {
+  return `${text}${CLEAR_REST_OF_LINE}\n`
+}
+
+/** What a user's own code prints would otherwise be drawn over. Gives a function that ends it. */
+function intercept(print: (text: string) => void): () => void {
+  const streams = [process.stdout, process.stderr].filter(({ isTTY }) => isTTY)
+  const originals = streams.map((stream) => stream.write)
+  for (const stream of streams) {
+    stream.write = ((chunk: string | Uint8Array, ...rest: readonly unknown[]) => {
+      print(typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString())
+      const done = rest.find((value) => typeof value === 'function') as (() => void) | undefined
+      if (done !== undefined) process.nextTick(done)
+      return true
+    }) as typeof stream.write
+  }
+  return () => {
+    for (const [at, stream] of streams.entries()) stream.write = originals[at] ?? write
+  }
+}

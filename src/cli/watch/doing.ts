@@ -1,0 +1,84 @@
+import type { Id, Node, Runtime, Turn } from '../../index.ts'
+import { duration } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+import type { TreeRun } from './run-tree.ts'
+import { preview } from './words.ts'
+
+const PREVIEW = 120
+const LISTED = 60
+
+/** What a run is doing or waiting for right now, read from its rows. */
+export interface Doing {
+  readonly text: string
+  readonly mood: 'works' | 'waits' | 'person' | 'stuck'
+}
+
+/** Asks who is alive once for any number of runs. */
+export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']) => Doing | null {
+  const { store } = runtime
+  const alive = new Set(runtime.processes().flatMap(({ id, isAlive }) => (isAlive ? [id] : [])))
+  const now = Date.now()
+  return (turnId, hears = null) => {
+    const turn = store.turn(turnId)
+    if (turn === undefined || turn.state === 'ended') return null
+    if (turn.cancel !== null) return { text: 'stopping', mood: 'waits' }
+    if (turn.state === 'queued') return { text: 'queued', mood: 'waits' }
+    return doingOf({ runtime, turn, alive, now, hears })
+  }
+}
+
+interface Look {
+  readonly runtime: Runtime
+  readonly turn: Turn
+  readonly alive: ReadonlySet<Id>
+  readonly now: number
+  readonly hears: TreeRun['hears']
+}
+
+function doingOf(look: Look): Doing {
+  const nodes = look.runtime.store.openNodes(look.turn.id)
+  const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
+  if (asked.length > 0) return { text: `needs a person: ${listed(asked.map(callOf))}`, mood: 'person' }
+  const running = nodes.filter(({ state }) => state === 'running')
+  const working = running.filter(({ engineId }) => engineId !== null && look.alive.has(engineId))
+  if (working.length > 0) return { text: workOf(working, look), mood: 'works' }
+  if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
+  return waitOf(nodes, look)
+}
+
+function workOf(working: readonly Node[], { hears }: Look): string {
+  if (hears?.kind === 'progress') return oneLine(hears.text)
+  const tasks = working.filter(({ kind }) => kind === 'task')
+  if (tasks.length > 0) return listed(tasks.map(callOf))
+  const own = working.filter(({ kind }) => kind !== 'agent_message')
+  if (own.length > 0) return listed(own.map(({ kind }) => oneLine(kind)))
+  if (hears === null) return 'thinking'
+  const text = oneLine(hears.text)
+  if (hears.kind === 'reasoning') return `thinking: ${text}`
+  return hears.kind === 'call' ? `calls ${text}` : `says: ${text}`
+}
+
+function waitOf(nodes: readonly Node[], { runtime, turn, alive, now }: Look): Doing {
+  const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
+  if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
+  const agents = runtime.store.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
+  if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
+  const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
+  if (ready && alive.size === 0) return { text: 'no process works on it: legate resume', mood: 'stuck' }
+  return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
+}
+
+function callOf({ input, kind }: Node): string {
+  if (input.call === undefined) return oneLine(kind)
+  return oneLine(`${input.call.name} ${preview(input.call.input, PREVIEW)}`)
+}
+
+/** As many as one can take in, and how many more. */
+function listed(all: readonly string[]): string {
+  const times = new Map<string, number>()
+  for (const name of all) times.set(name, (times.get(name) ?? 0) + 1)
+  const names = [...times].map(([name, number]) => (number === 1 ? name : `${number} × ${name}`))
+  const shown = names.filter((_, at) => at === 0 || names.slice(0, at + 1).join(', ').length <= LISTED)
+  const hidden = names.length - shown.length
+  return hidden === 0 ? shown.join(', ') : `${shown.join(', ')} and ${hidden} more`
+}

@@ -1,0 +1,182 @@
+import type { Content, Id, RunEvent } from '../../index.ts'
+import { shortId } from '../find-run.ts'
+import { count, duration } from '../terminal/amounts.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
+import type { Colour, Paint } from '../terminal/paint.ts'
+import { cut, pad } from '../terminal/width.ts'
+import { preview, wordsOf } from './words.ts'
+
+const TIME = 9
+const WHO = 16
+const PREVIEW = 160
+
+export interface EventLinesOptions {
+  readonly paint: Paint
+  /** Also what is streamed, while it is streamed. */
+  readonly deltas: boolean
+}
+
+/** When, who, what: one line, or more where what was said has more. */
+export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: string, what: string]): string {
+  const time = `${(Math.max(0, ms) / 1000).toFixed(1)} s`.padStart(TIME - 2)
+  const [first = '', ...more] = what.split('\n')
+  const indent = ' '.repeat(TIME + WHO + 1)
+  return [`${paint('dim', time)}  ${pad(who, WHO)} ${first}`, ...more.map((text) => indent + text)]
+    .join('\n')
+    .concat('\n')
+}
+
+/** Turns the events of a run into lines for people; an empty text for those that tell nothing new. */
+export class EventLines {
+  private readonly paint: Paint
+  private readonly deltas: boolean
+  private startedAt: number | undefined
+  /** What of a running node's words was shown already. */
+  private readonly shown: Map<Id, string> = new Map()
+
+  constructor({ paint, deltas }: EventLinesOptions) {
+    this.paint = paint
+    this.deltas = deltas
+  }
+
+  tell(event: RunEvent): string {
+    this.startedAt ??= event.at
+    const what = this.describe(event)
+    if (what === '') return ''
+    const who = '  '.repeat(Math.max(0, event.path.length - 1)) + oneLine(event.path.at(-1) ?? '')
+    return storyLine(this.paint, event.at - this.startedAt, [who, what])
+  }
+
+  private describe(event: RunEvent): string {
+    switch (event.type) {
+      case 'run-queued':
+        return this.dim('is queued')
+      case 'run-start':
+        return this.dim(`starts (${shortId(event.turnId)})`)
+      case 'run-end':
+        return this.end(event.outcome)
+      case 'message':
+        return this.message(event)
+      case 'tool-call':
+        return `calls ${oneLine(event.call.name)} ${this.dim(preview(event.call.input, PREVIEW))}`.trimEnd()
+      case 'tool-result':
+        return this.result(event)
+      case 'delegation-start':
+        return `delegates to ${oneLine(event.agent)} ${this.dim(`(${shortId(event.childRunId)})`)}`
+      case 'delegation-end':
+        return this.ended(`${oneLine(event.agent)} ${event.status}`, event.status)
+      default:
+        return this.rarer(event)
+    }
+  }
+
+  private rarer(event: RunEvent): string {
+    switch (event.type) {
+      case 'approval-request':
+        return this.colour('yellow', `needs a person for ${oneLine(event.call.name)}: ${answersOf(event)}`)
+      case 'approval-answer':
+        return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
+      case 'node-state':
+        return event.to === 'pending'
+          ? this.colour(
+              'yellow',
+              `makes its ${event.kind === 'task' ? 'tool' : 'model'} call again${because(event.reason)}`,
+            )
+          : this.colour('red', `${oneLine(event.kind)} ${event.to}${because(event.reason)}`)
+      case 'retry':
+        return this.colour('yellow', `tries again in ${duration(event.wakeAt - event.at)}${because(event.error)}`)
+      case 'uncertain':
+        return this.colour('red', `${oneLine(event.tool)} may or may not have happened${because(event.reason)}`)
+      case 'late-result':
+        return this.dim(`a result came too late${because(event.reason)}`)
+      case 'budget':
+        return this.colour('yellow', oneLine(event.message))
+      case 'definition-changed':
+        return this.dim('goes on with changed code')
+      case 'warning':
+        return this.colour('yellow', oneLine(event.message))
+      default:
+        return this.deltas ? this.delta(event) : ''
+    }
+  }
+
+  private delta(event: RunEvent): string {
+    switch (event.type) {
+      case 'text-delta': {
+        const nodeId = event.nodeId ?? ''
+        this.shown.set(nodeId, (this.shown.get(nodeId) ?? '') + event.text)
+        return this.streamed(event.text)
+      }
+      case 'reasoning-delta':
+        return this.dim(this.streamed(event.text))
+      case 'tool-input-delta':
+        return this.dim(this.streamed(`${event.tool} ${event.text}`))
+      case 'progress':
+        return this.dim(`┊ ${cut(oneLine(event.message), PREVIEW)}`)
+      case 'reset':
+        this.shown.delete(event.nodeId ?? '')
+        return this.dim('starts over')
+      default:
+        return ''
+    }
+  }
+
+  private streamed(text: string): string {
+    return cleanText(text)
+      .split('\n')
+      .map((part) => `┊ ${part}`)
+      .join('\n')
+  }
+
+  private message({ role, content, nodeId, purpose }: Extract<RunEvent, { type: 'message' }>): string {
+    const text = wordsOf(content)
+    if (role === 'user') return `is asked: ${cleanText(text)}`
+    if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
+    const seen = this.shown.get(nodeId ?? '') ?? ''
+    this.shown.delete(nodeId ?? '')
+    if (text.trim() === '') return ''
+    const verb = purpose === null || purpose === 'answer' ? 'says' : `says (${purpose})`
+    if (seen === '' || !text.startsWith(seen)) return `${verb}: ${cleanText(text)}`
+    const rest = text.slice(seen.length)
+    return rest === '' ? this.dim('has said that') : this.streamed(rest)
+  }
+
+  private result({ tool, content, isError, state }: Extract<RunEvent, { type: 'tool-result' }>): string {
+    const text = `${oneLine(tool)} ${isError ? (state === 'finished' ? 'failed' : state) : 'gave'}: ${lineOf(content)}`
+    return isError ? this.colour('red', text) : text
+  }
+
+  private end({ status, error, usage, durationMs }: Extract<RunEvent, { type: 'run-end' }>['outcome']): string {
+    const spent = `${duration(durationMs)}, ${count(usage.inputTokens + usage.outputTokens)} tokens`
+    return this.ended(`${status}${because(error?.message ?? null)} ${this.dim(`(${spent})`)}`, status)
+  }
+
+  private ended(text: string, status: string): string {
+    return this.colour(status === 'completed' ? 'green' : 'red', text)
+  }
+
+  private dim(text: string): string {
+    return this.colour('dim', text)
+  }
+
+  private colour(colour: Colour, text: string): string {
+    return text
+      .split('\n')
+      .map((line) => (line === '' ? '' : this.paint(colour, line)))
+      .join('\n')
+  }
+}
+
+/** Which command answers a call that waits for a person. */
+export function answersOf({ nodeId }: { readonly nodeId: Id | null }): string {
+  const id = shortId(nodeId ?? '')
+  return `legate approve ${id}, or legate deny ${id} --reason TEXT`
+}
+
+function lineOf(content: Content): string {
+  return preview(wordsOf(content), PREVIEW)
+}
+
+function because(reason: string | null): string {
+  return reason === null || reason === '' ? '' : `: ${oneLine(reason)}`
+}

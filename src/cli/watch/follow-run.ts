@@ -1,0 +1,40 @@
+import type { RunEvent, Runtime, Turn } from '../../index.ts'
+import { EXIT } from '../command.ts'
+import { shortId } from '../find-run.ts'
+import { note } from '../terminal/output.ts'
+import { answersOf } from './event-lines.ts'
+import { standingOf } from './standing.ts'
+
+/** Every event of a run from its beginning to its end, whichever process runs it. */
+export async function followRun(
+  runtime: Runtime,
+  turn: Turn,
+  take: (event: RunEvent) => void | Promise<void>,
+): Promise<void> {
+  const run = runtime.attach(turn.id)
+  // Waiting for the end keeps the process alive; iterating alone does not.
+  const { result } = run
+  for await (const event of run) await take(event)
+  await result
+}
+
+/** A person who follows a run that nobody works on would wait for nothing. */
+export function noteStandstill(runtime: Runtime, turn: Turn): void {
+  const { state, asked, needs } = standingOf(runtime, turn)
+  if (state === 'parked') {
+    for (const { id } of asked) note(`It waits for a person: ${answersOf({ nodeId: id })}.`)
+  }
+  if (state === 'unattended') {
+    note(
+      `No process works on it. legate resume ${shortId(turn.id)} --module FILE goes on (agents: ${needs.join(', ')}).`,
+    )
+  }
+}
+
+/** Whoever only looks may go at any time. */
+export function endOnInterrupt(leave: () => void = () => undefined): void {
+  process.once('SIGINT', () => {
+    leave()
+    process.exit(EXIT.interrupted)
+  })
+}

@@ -1,0 +1,104 @@
+import type { Id, RunEvent, Runtime } from '../../index.ts'
+import { count, duration, money, plural } from '../terminal/amounts.ts'
+import type { Paint } from '../terminal/paint.ts'
+import { Screen, type ScreenLine } from '../terminal/screen.ts'
+import { doingIn } from './doing.ts'
+import { layout } from './layout.ts'
+import { RunTree } from './run-tree.ts'
+import { sumOf } from './spend.ts'
+import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
+
+/** At most twelve frames a second, and at least four: seconds go by. */
+const LEAST_MS = 85
+const MOST_MS = 250
+/** What is left behind may be longer than the screen, within reason. */
+const MOST_LEFT = 500
+
+export interface LiveTreeOptions {
+  readonly paint: Paint
+  readonly hint: string
+}
+
+/** The trees of some runs on a terminal, always as they are now. */
+export class LiveTree {
+  readonly wantsHistory = true
+  private readonly runtime: Runtime
+  private readonly paint: Paint
+  private readonly screen: Screen = new Screen(process.stdout)
+  private readonly trees: Map<Id, RunTree> = new Map()
+  private readonly timer: ReturnType<typeof setInterval>
+  private readonly startedAt: number = Date.now()
+  private hint: string
+  private drawnAt = 0
+  private soon: ReturnType<typeof setTimeout> | undefined
+  private readonly onResize = (): void => this.draw()
+
+  constructor(runtime: Runtime, { paint, hint }: LiveTreeOptions) {
+    this.runtime = runtime
+    this.paint = paint
+    this.hint = hint
+    this.timer = setInterval(() => this.draw(), MOST_MS)
+    process.stdout.on('resize', this.onResize)
+  }
+
+  take(event: RunEvent, runId: Id): void {
+    const tree = this.trees.get(runId) ?? new RunTree(runId)
+    this.trees.set(runId, tree)
+    tree.take(event)
+    if (this.soon !== undefined) return
+    this.soon = setTimeout(() => this.draw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
+  }
+
+  say(text: string): void {
+    this.screen.print(text)
+  }
+
+  close(): void {
+    clearInterval(this.timer)
+    clearTimeout(this.soon)
+    process.stdout.off('resize', this.onResize)
+    this.hint = ''
+    this.draw(MOST_LEFT)
+    this.screen.close()
+  }
+
+  private draw(most?: number): void {
+    clearTimeout(this.soon)
+    this.soon = undefined
+    this.drawnAt = Date.now()
+    try {
+      this.screen.draw(this.lines(most))
+    } catch {
+      // The store is locked for a moment: the frame before stays.
+    }
+  }
+
+  private lines(most?: number): ScreenLine[] {
+    const { columns, rows } = this.screen.size
+    const doing = doingIn(this.runtime)
+    const table = treeRows([...this.trees.values()], {
+      doing: ({ id, hears }) => doing(id, hears),
+      now: Date.now(),
+      // One row for the footer, one for the cursor.
+      most: most ?? Math.max(1, rows - 2),
+    })
+    return layout([...table, this.footer()], { paint: this.paint, columns })
+  }
+
+  private footer(): TreeRow {
+    const trees = [...this.trees.values()]
+    const roots = trees.flatMap(({ root }) => root ?? [])
+    const { tokens, usd } = sumOf(roots.map(spendOfTree))
+    const parts = [
+      plural(
+        trees.reduce((sum, { size }) => sum + size, 0),
+        'agent',
+      ),
+      `${count(tokens)} tokens`,
+      ...(usd === null || usd === 0 ? [] : [money(usd)]),
+      duration(Date.now() - this.startedAt),
+      ...(this.hint === '' ? [] : [this.hint]),
+    ]
+    return textRow('', parts.join(' · '))
+  }
+}

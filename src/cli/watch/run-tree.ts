@@ -1,0 +1,115 @@
+import type { Id, RunEvent } from '../../index.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { type Spend, spendOf } from './spend.ts'
+import { wordsOf } from './words.ts'
+
+/** Enough of a stream to show its end on one line. */
+const HEARD = 400
+
+/** A run as its events tell of it. */
+export interface TreeRun {
+  readonly id: Id
+  readonly agent: string
+  readonly children: TreeRun[]
+  state: 'queued' | 'running' | 'ended'
+  startedAt: number | null
+  endedAt: number | null
+  /** How it ended, and in how many words. */
+  status: string | null
+  lastWords: string
+  /** Of its own model calls, without those of its subagents. */
+  readonly spent: Spend[]
+  /** What its model says right now; empty when it is silent. */
+  hears: { readonly kind: 'text' | 'reasoning' | 'call' | 'progress'; text: string } | null
+}
+
+/** Folds the events of one run, in order, into a tree of runs. */
+export class RunTree {
+  readonly rootId: Id
+  private readonly runs: Map<Id, TreeRun> = new Map()
+
+  constructor(rootId: Id) {
+    this.rootId = rootId
+  }
+
+  get root(): TreeRun | undefined {
+    return this.runs.get(this.rootId)
+  }
+
+  get size(): number {
+    return this.runs.size
+  }
+
+  run(id: Id): TreeRun | undefined {
+    return this.runs.get(id)
+  }
+
+  take(event: RunEvent): void {
+    const run = this.runs.get(event.turnId) ?? this.add(event)
+    switch (event.type) {
+      case 'run-start':
+        run.state = 'running'
+        run.startedAt = event.at
+        return
+      case 'run-end':
+        run.state = 'ended'
+        run.endedAt = event.at
+        run.status = event.outcome.status
+        run.hears = null
+        if (event.outcome.error !== null) run.lastWords = oneLine(event.outcome.error.message)
+        return
+      case 'message':
+        run.hears = null
+        if (event.role === 'agent') run.lastWords = oneLine(wordsOf(event.content).slice(0, HEARD)) || run.lastWords
+        return
+      case 'usage':
+        run.spent.push(spendOf(event.usage, event.model))
+        return
+      default:
+        hear(run, event)
+    }
+  }
+
+  private add({ turnId, parentId, path }: RunEvent): TreeRun {
+    const run: TreeRun = {
+      id: turnId,
+      agent: oneLine(path.at(-1) ?? ''),
+      children: [],
+      state: 'queued',
+      startedAt: null,
+      endedAt: null,
+      status: null,
+      lastWords: '',
+      spent: [],
+      hears: null,
+    }
+    this.runs.set(turnId, run)
+    if (turnId !== this.rootId) this.runs.get(parentId ?? '')?.children.push(run)
+    return run
+  }
+}
+
+/** What is streamed is kept as long as it is news. */
+function hear(run: TreeRun, event: RunEvent): void {
+  switch (event.type) {
+    case 'text-delta':
+      return add(run, 'text', event.text)
+    case 'reasoning-delta':
+      return add(run, 'reasoning', event.text)
+    case 'tool-input-delta':
+      return add(run, 'call', run.hears?.kind === 'call' ? event.text : `${event.tool} ${event.text}`)
+    case 'progress':
+      run.hears = { kind: 'progress', text: event.message }
+      return
+    case 'reset':
+    case 'retry':
+    case 'tool-result':
+    case 'node-state':
+      run.hears = null
+  }
+}
+
+function add(run: TreeRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
+  if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-HEARD)
+  else run.hears = { kind, text: text.slice(-HEARD) }
+}

@@ -1,0 +1,50 @@
+import type { RunEvent, Runtime } from '../../index.ts'
+import { jsonLine, write } from '../terminal/output.ts'
+import { painter } from '../terminal/paint.ts'
+import { EventLines } from './event-lines.ts'
+import { LiveTree } from './live-tree.ts'
+
+/** Where the events of watched runs go: a live tree, plain lines, or JSON. */
+export interface View {
+  /** One more run to watch, from its first event on. */
+  readonly wantsHistory: boolean
+  take(event: RunEvent, runId: string): void | Promise<void>
+  /** Text that stays. */
+  say(text: string): void
+  /** Shows how everything stands at the end and gives the terminal back. */
+  close(): void
+}
+
+/** A live tree for people, plain lines where nobody looks at a terminal, one JSON event a line for programs. */
+export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): View {
+  const paint = painter(process.stdout, env)
+  if (json) {
+    return {
+      wantsHistory: false,
+      take: (event) => write(jsonLine(event)),
+      say: () => undefined,
+      close: () => undefined,
+    }
+  }
+  if (process.stdout.isTTY && env['TERM'] !== 'dumb') return new LiveTree(runtime, { paint, hint })
+  const lines = new Map<string, EventLines>()
+  return {
+    wantsHistory: false,
+    take: (event, runId) => {
+      const teller = lines.get(runId) ?? new EventLines({ paint, deltas: false })
+      lines.set(runId, teller)
+      return write(teller.tell(event))
+    },
+    say: (text) => {
+      process.stdout.write(text)
+    },
+    close: () => undefined,
+  }
+}
+
+export interface ViewOptions {
+  readonly json: boolean
+  readonly env: NodeJS.ProcessEnv
+  /** What a person can do meanwhile. */
+  readonly hint: string
+}

@@ -1,0 +1,122 @@
+import type { Run, Runtime } from '../../index.ts'
+import { EXIT } from '../command.ts'
+import { standingOf } from '../watch/standing.ts'
+import type { View } from '../watch/view.ts'
+import { onInterrupt } from './interrupt.ts'
+import type { ScopedStore } from './scoped-store.ts'
+import { endOf, exitCodeOf, nameOf, standstillOf, type Verdict } from './verdict.ts'
+
+const LOOK_MS = 500
+
+export interface WorkerParts {
+  readonly runtime: Runtime
+  readonly view: View
+  readonly knownAgents: ScopedStore['knownAgents']
+}
+
+/** Drives runs until none of them can go on, and shows them meanwhile. */
+export class Worker {
+  private readonly parts: WorkerParts
+  private readonly verdicts: Map<Run, Verdict> = new Map()
+  /** Standstills seen once: seen again, they are believed. */
+  private readonly doubts: Map<Run, string> = new Map()
+  private runs: readonly Run[] = []
+  private exitCode: number | undefined
+  private done: () => void = () => undefined
+  private readonly isDone: Promise<void> = new Promise((resolve) => {
+    this.done = resolve
+  })
+
+  constructor(parts: WorkerParts) {
+    this.parts = parts
+  }
+
+  /** Gives the exit code. */
+  async drive(runs: readonly Run[]): Promise<number> {
+    this.runs = runs
+    const { view } = this.parts
+    const ignoreSignals = onInterrupt({
+      ask: () => this.stopAll(),
+      leave: () => this.leave(EXIT.terminated),
+      restore: () => view.close(),
+    })
+    const timer = setInterval(() => this.look(), LOOK_MS)
+    for (const run of runs) this.watch(run).catch(() => this.settle(run, LOST))
+    await this.isDone
+    clearInterval(timer)
+    ignoreSignals()
+    view.close()
+    for (const { text } of this.verdicts.values()) view.say(`${text}\n`)
+    return this.exitCode ?? exitCodeOf([...this.verdicts.values()])
+  }
+
+  private async watch(run: Run): Promise<void> {
+    const { runtime, view } = this.parts
+    const ended = endOf(runtime, run)
+    const after = view.wantsHistory ? 0 : runtime.store.lastSeq(rootOf(runtime, run))
+    for await (const event of run.events({ after })) await view.take(event, run.id)
+    this.settle(run, await ended)
+  }
+
+  private settle(run: Run, verdict: Verdict): void {
+    this.verdicts.set(run, verdict)
+    if (this.verdicts.size === this.runs.length) this.done()
+  }
+
+  /** A run at a standstill comes back to life when somebody answers it, as long as there are others to wait for. */
+  private look(): void {
+    const { runtime, knownAgents } = this.parts
+    const known = knownAgents()
+    if (known === undefined) return
+    for (const run of this.runs) {
+      const verdict = attempt(() => standstillOf(runtime, run, known))
+      const isOver = this.verdicts.has(run) && runtime.store.turn(run.id)?.state === 'ended'
+      if (verdict === undefined || isOver) continue
+      if (verdict === null) {
+        this.doubts.delete(run)
+        this.verdicts.delete(run)
+      } else if (this.doubts.get(run) === verdict.text) this.settle(run, verdict)
+      else this.doubts.set(run, verdict.text)
+    }
+  }
+
+  /** Runs that another living process works on are its own affair. */
+  private stopAll(): void {
+    const { runtime, view } = this.parts
+    this.exitCode = EXIT.interrupted
+    const open = this.runs.filter((run) => runtime.store.turn(run.id)?.state !== 'ended')
+    const driven = open.filter((run) => !isOfOthers(runtime, run))
+    if (driven.length === 0) return this.done()
+    view.say('Stopping; what is done is kept. Ctrl-C again ends at once.\n')
+    for (const run of driven) {
+      run.cancel('Interrupted with Ctrl-C.').catch((error: unknown) => view.say(`${nameOf(runtime, run)}: ${error}\n`))
+    }
+    for (const run of open) if (!driven.includes(run)) this.settle(run, LEFT)
+  }
+
+  private leave(exitCode: number): void {
+    this.exitCode = exitCode
+    this.done()
+  }
+}
+
+const LOST: Verdict = { exitCode: EXIT.other, text: 'The run could not be read to its end.' }
+const LEFT: Verdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+
+function rootOf({ store }: Runtime, { conversationId }: Run): string {
+  return store.conversation(conversationId)?.rootId ?? conversationId
+}
+
+function isOfOthers(runtime: Runtime, run: Run): boolean {
+  const turn = runtime.store.turn(run.id)
+  return turn !== undefined && standingOf(runtime, turn).pids.some((pid) => pid !== process.pid)
+}
+
+/** Undefined when the store is locked for a moment. */
+function attempt<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch {
+    return undefined
+  }
+}

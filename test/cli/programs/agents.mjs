@@ -1,0 +1,109 @@
+// The agents of the command line's tests, as a user's module: models are scripted, and how long things take is in the
+// environment. The built package is used, as the command line itself does.
+
+import { existsSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { agent, tool } from 'legate'
+
+/** `await` until this file is there: how a test holds things where it wants them. */
+const gate = process.env.LEGATE_TEST_GATE ?? ''
+const NO_INPUT = { type: 'object', properties: {}, additionalProperties: true }
+const usage = { inputTokens: 1_200, outputTokens: 34, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+async function opened(signal) {
+  while (gate !== '' && !existsSync(gate)) await sleep(15, undefined, { signal })
+}
+
+/** A model that says what `script` gives for the results it has seen; `wait` in it holds the stream at the gate. */
+function model(script) {
+  return {
+    id: 'test/model',
+    async *stream({ messages }, { signal }) {
+      const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content))
+      const asked = messages.filter(({ role }) => role === 'user').map(({ content }) => String(content))
+      const { before = false, chunks = [], calls = [] } = script({ results, asked })
+      if (before) await opened(signal)
+      for (const chunk of chunks) {
+        if (chunk === 'WAIT') await opened(signal)
+        else yield { type: 'text-delta', text: chunk }
+      }
+      for (const [at, call] of calls.entries()) yield { type: 'tool-call', id: `call_${at}`, ...call }
+      yield { type: 'finish', reason: calls.length > 0 ? 'tool-calls' : 'stop', usage }
+    },
+  }
+}
+
+const look = tool({
+  description: 'Looks something up.',
+  inputSchema: NO_INPUT,
+  effect: 'pure',
+  execute: async (_, { signal }) => {
+    if (process.env.LEGATE_TEST_PRINTS === '1') console.log('the tool prints this')
+    await opened(signal)
+    return 'It is blue.'
+  },
+})
+
+const scout = agent({
+  name: 'scout',
+  instructions: 'You look.',
+  input: { type: 'object', properties: { topic: { type: 'string' } }, required: ['topic'] },
+  tools: { look },
+  model: model(({ results }) =>
+    results.length === 0
+      ? { calls: [{ name: 'look', input: { where: 'the sky', color: '\u001b[31mred\u001b]0;owned\u0007' } }] }
+      : { chunks: [`I saw: ${results[0]}`] },
+  ),
+})
+
+const children = Number(process.env.LEGATE_TEST_CHILDREN ?? 2)
+
+/** Delegates to some scouts, all of whom wait at the gate. */
+export const lead = agent({
+  name: 'lead',
+  instructions: 'You lead.',
+  subagents: { search: scout },
+  model: model(({ results, asked }) => {
+    if (asked.at(-1) === 'Go on where you stopped.')
+      return { chunks: [`I went on after ${asked.length - 1} question.`] }
+    if (results.length > 0) return { chunks: [`All of them saw it: ${results.length}.`] }
+    const topics = Array.from({ length: children }, (_, at) => `topic ${at}`)
+    return { calls: topics.map((topic) => ({ name: 'search', input: { topic } })) }
+  }),
+})
+
+/** Says something, waits at the gate in the middle of its sentence, and goes on. */
+export const talker = agent({
+  name: 'talker',
+  instructions: 'You talk.',
+  model: model(() => ({
+    chunks: ['Once upon ', 'a time \u001b[2J\u001b]0;owned\u0007\u009b5n', 'WAIT', '日本語 e\u0301nd.'],
+  })),
+})
+
+/** Waits at the gate before its first word, and fails if it is told to. */
+export const failing = agent({
+  name: 'failing',
+  instructions: 'You fail.',
+  model: {
+    id: 'test/model',
+    async *stream(_, { signal }) {
+      await opened(signal)
+      yield { type: 'text-delta', text: 'Almost ' }
+      throw new Error('the model said \u001b[31mno')
+    },
+  },
+})
+
+/** Needs a person before it may look. */
+export const careful = agent({
+  name: 'careful',
+  instructions: 'You ask first.',
+  tools: { look },
+  grant: { use: ['model:*'], ask: ['tool:look'] },
+  model: model(({ results }) =>
+    results.length === 0
+      ? { calls: [{ name: 'look', input: { where: 'here' } }] }
+      : { chunks: [`Done: ${results[0]}`] },
+  ),
+})

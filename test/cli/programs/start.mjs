@@ -1,0 +1,17 @@
+// Starts runs of `agents.mjs` in a store and prints their ids: `node start.mjs STORE AGENT [AGENT...]`. Runs until they
+// are over, or as long as it is let.
+
+import { createRuntime } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
+import * as agents from './agents.mjs'
+
+const [path, ...names] = process.argv.slice(2)
+const runtime = createRuntime({ store: sqliteStore(path), agents: Object.values(agents) })
+const runs = names.map((name) => runtime.run(agents[name], 'What colour is it?'))
+for (const run of runs) {
+  for await (const event of run) if (event.type === 'message') break
+  console.log(run.id)
+}
+await Promise.all(runs.map(({ result }) => result))
+await runtime.close()
+console.log('over')
