@@ -15,6 +15,7 @@ import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
+import { defaultModel } from './model/named/default-model.ts'
 import type { Ledger } from './store/ledger.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
 import type { Logger } from './tool/tool.ts'
@@ -46,6 +47,8 @@ export class Executors implements Home {
   readonly budget: Budget | undefined
   readonly runtime: object
   lastCall: unknown
+  /** The model of the environment, once it was looked for. */
+  private found: Model | null = null
   private readonly parts: ExecutorParts
   private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
   private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
@@ -80,6 +83,14 @@ export class Executors implements Home {
     const toolkit = this.toolkitOf(agent)
     const layers = this.layersOf(agent, conversation)
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
+    if (agent.model === null && this.modelOf(agent, run) === null) {
+      return this.findModel().then(() => this.start(run))
+    }
+    return this.start(run)
+  }
+
+  private start(run: NodeRun): void | Promise<void> {
+    const { agent, conversation } = run
     if (agent.hash === conversation.agent.hash) return this.executeAs(run)
     return this.noteChange(conversation.id, agent).then(() => this.executeAs(run))
   }
@@ -102,8 +113,19 @@ export class Executors implements Home {
     if (agent.model !== null) return agent.model
     const host = this.hostOf(place)
     const hostAgent = host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
-    if (host === undefined || hostAgent === undefined) return this.parts.model
+    if (host === undefined || hostAgent === undefined) return this.parts.model ?? this.found
     return this.modelOf(hostAgent, host)
+  }
+
+  /** Has an agent that nobody delegates to a model? */
+  hasModel(agent: AgentCore): boolean {
+    return agent.model !== null || this.parts.model !== null || this.found !== null
+  }
+
+  /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
+  async findModel(): Promise<void> {
+    this.found = await defaultModel()
+    this.parts.logger.info(`No model was named: ${this.found.id} is used.`)
   }
 
   settleChild(runId: Id, agent: AgentCore): void {

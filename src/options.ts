@@ -6,7 +6,7 @@ import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
 import { CANCEL_GRACE_MS } from './graph/cancel.ts'
 import type { Id } from './graph/rows.ts'
-import type { Model } from './model/model.ts'
+import { type ModelLike, toModel } from './model/to-model.ts'
 import type { Store } from './store/store.ts'
 import type { Logger } from './tool/tool.ts'
 
@@ -15,8 +15,8 @@ export interface RuntimeOptions {
   readonly store?: Store
   /** Agents this process has code for, beside those it starts: needed to go on with runs of other processes. */
   readonly agents?: readonly AnyAgent[]
-  /** For agents that name no model. */
-  readonly model?: Model
+  /** For agents that name no model. Left out: `LEGATE_MODEL`, your config file's, or a local Ollama's. */
+  readonly model?: ModelLike
   /** Node kinds of your own. */
   readonly kinds?: Readonly<Record<string, KindDefinition>>
   /** A layer over every run. `{ use: [] }` denies everything. */
@@ -64,6 +64,9 @@ export function checkOptions(options: RuntimeOptions): void {
     if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
   }
   for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')
+  if (options.model !== undefined && toModel(options.model) === undefined) {
+    refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
+  }
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
 }

@@ -25,6 +25,7 @@ import { withKinds } from './graph/kinds.ts'
 import type { Outcome } from './graph/outcome.ts'
 import type { Conversation, Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
+import { toModel } from './model/to-model.ts'
 import { checkIsAgent, checkOptions, ENGINE_DEFAULTS, type RuntimeOptions, type StartOptions } from './options.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
@@ -98,7 +99,7 @@ export class Runtime {
       registry: this.registry,
       kinds,
       logger,
-      model: options.model ?? null,
+      model: toModel(options.model) ?? null,
       budget: options.budget,
       runtimeLayer: options.grant ? [useLayer('the runtime', options.grant)] : [],
       runtime: this,
@@ -113,7 +114,7 @@ export class Runtime {
       checkInside(options)
       return this.handle<Out>({ ...current.start(agent, input), abortSignal: options.abortSignal, isOwn: true })
     }
-    this.checkAgent(agent)
+    checkIsAgent(agent, 'run(agent, input)')
     this.executors.register(agent)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
     const { conversationId = fresh, abortSignal, owner = null, title = null } = options
@@ -189,24 +190,28 @@ export class Runtime {
     return this.close()
   }
 
-  private checkAgent(agent: AgentCore): void {
-    checkIsAgent(agent, 'run(agent, input)')
-    if (agent.model !== null || this.options.model !== undefined) return
-    const message = `"${agent.name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }).`
-    throw new DefinitionError('definition', message)
-  }
-
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
     const read = readInput(agent.name, agent.input, input)
-    if (read instanceof Promise || !this.isStarted) return this.sayLater(agent, read, options)
+    const isReady = this.isStarted && this.executors.hasModel(agent)
+    if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
     return this.record(agent, read, options)
   }
 
   private async sayLater(agent: AgentCore, read: ReadInput | Promise<ReadInput>, options: SayOptions): Promise<void> {
     const input = await read
     if (input.ok) await this.start()
+    if (input.ok && !this.executors.hasModel(agent)) await this.findModel(agent)
     await this.record(agent, input, options)
+  }
+
+  private async findModel({ name }: AgentCore): Promise<void> {
+    try {
+      await this.executors.findModel()
+    } catch (error) {
+      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }). ${messageOf(error)}`
+      throw new DefinitionError('definition', message)
+    }
   }
 
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {

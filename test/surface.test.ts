@@ -35,10 +35,13 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'SubAgentUnavailable',
     'ToolError',
     'agent',
+    'costOf',
     'createRuntime',
+    'fromAiSdk',
     'isAgent',
     'isLegateError',
     'memoryStore',
+    'modelInfo',
     'tool',
   ],
   'testing/index': [

@@ -7,6 +7,7 @@ import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
+import { type ModelLike, toModel } from '../model/to-model.ts'
 import { READ_RESULT } from '../tool/read-result.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
 
@@ -17,8 +18,11 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   /** What a host's model reads to decide when to delegate to it. */
   readonly description?: string
   readonly instructions: string
-  /** Left out: a subagent uses its host's model. */
-  readonly model?: Model
+  /**
+   * `"provider/model"` or an alias of your config file, a model of the AI SDK, or a Model of your own. Left out: a
+   * subagent uses its host's.
+   */
+  readonly model?: ModelLike
   readonly settings?: ModelSettings
   readonly tools?: Tools
   /** Agents it may delegate to: the key is the name of the tool its model sees. */
@@ -112,7 +116,7 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
     name,
     description: definition.description ?? '',
     instructions: definition.instructions,
-    model: definition.model ?? null,
+    model: readModel(definition.model, name),
     settings: definition.settings ?? {},
     tools,
     subagents,
@@ -147,15 +151,21 @@ export function isAgent(value: unknown): value is AnyAgent {
 function checkKeys(definition: AgentDefinition<Schema | undefined, Schema | undefined>): void {
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
   const unknown = Object.keys(definition).find((key) => !KEYS.includes(key))
-  const { name, instructions, model } = definition
+  const { name, instructions } = definition
   if (unknown !== undefined) refuse(`an agent has no "${unknown}". It has ${KEYS.join(', ')}.`)
   if (typeof name !== 'string' || !NAME.test(name)) {
     refuse(`${JSON.stringify(name)} is no name for an agent: use letters, digits, _ - . : @ and spaces, at most 128.`)
   }
   if (typeof instructions !== 'string') refuse(`"${name}" needs instructions: what the model is told it is and does.`)
-  if (model !== undefined && typeof model?.stream !== 'function') {
-    refuse(`the model of "${name}" has no stream(request, { signal }): give an object that is a Model.`)
-  }
+}
+
+function readModel(given: ModelLike | undefined, name: string): Model | null {
+  if (given === undefined) return null
+  const model = toModel(given)
+  if (model !== undefined) return model
+  return refuse(
+    `the model of "${name}" is none: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
+  )
 }
 
 function checkContextTurns(turns: unknown, where: string): void {

@@ -23,7 +23,7 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['no instructions', { name: 'clerk' }, /needs instructions/],
     ['a system prompt', { ...good, system: 'x' }, /no "system"\. It has .*instructions/],
     ['a model that is no model', { ...good, model: {} }, /stream\(request/],
-    ['a model by name', { ...good, model: 'openai/gpt-5' }, /model of "clerk"/],
+    ['a model without a name', { ...good, model: ' ' }, /"provider\/model"/],
     [
       'a tool that is no tool',
       { ...good, tools: { search: { execute: () => 1 } } },

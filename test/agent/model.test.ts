@@ -224,10 +224,12 @@ describe('a model whose stream is written by hand', () => {
   })
 })
 
-test('an agent without a model, in a runtime without one, is refused with what to do', () => {
+test('an agent without a model, in a runtime without one, is refused with what to do', async () => {
   const bare = agent({ name: 'bare', instructions: '' })
 
-  expect(() => openRuntime().run(bare, 'go')).toThrow(/"bare" has no model: name one in agent\(\{ model \}\)/)
+  const { result } = openRuntime().run(bare, 'go')
+
+  await expect(result).rejects.toThrow(/"bare" has no model: name one in agent\(\{ model \}\).*Set LEGATE_MODEL/)
 })
 
 test('an agent without a model uses the runtime’s', async () => {

@@ -52,11 +52,11 @@ describe('agentscope 8.4/57: the model of a child', () => {
     expect(outcome).toMatchObject({ status: 'completed', text: 'host done' })
   })
 
-  test('agentscope 8.1/4: nowhere to be had is refused before anything runs', () => {
+  test('agentscope 8.1/4: nowhere to be had is refused before anything runs', async () => {
     const expert = agent({ name: 'expert', instructions: '', input: Input })
     const host = agent({ name: 'host', instructions: '', subagents: { expert } })
 
-    expect(() => openRuntime().run(host, 'go')).toThrow(/"host" has no model/)
+    await expect(openRuntime().run(host, 'go').result).rejects.toThrow(/"host" has no model/)
   })
 })
 

@@ -1,0 +1,86 @@
+import { DefinitionError, ModelError } from '../../base/error.ts'
+import { adapt } from '../ai-sdk/from-ai-sdk.ts'
+import type { Model } from '../model.ts'
+import { readConfig } from './config.ts'
+import { findProvider, loadModel, type Provider, providerNames } from './providers.ts'
+
+/** A model by its name: `provider/model`, or an alias of the config file. Nothing is looked up before it is used. */
+export function namedModel(name: string): Model {
+  let id: string | undefined
+  let loading: Promise<Model> | undefined
+  return {
+    get id() {
+      id ??= resolve(name).id
+      return id
+    },
+    async *stream(request, options) {
+      loading ??= load(name)
+      // A key that was missing may be there the next time.
+      loading.catch(() => {
+        loading = undefined
+      })
+      yield* (await loading).stream(request, options)
+    },
+  }
+}
+
+async function load(name: string): Promise<Model> {
+  const { id, provider, modelId } = resolve(name)
+  if (provider.needsKey && provider.key === undefined) throw noKey(id, provider)
+  if (provider.api === 'openai-compatible' && provider.url === null) throw noUrl(provider)
+  const adapted = { id, secret: provider.key, keyName: provider.keyNames[0], hint: provider.hint }
+  return adapt(await loadModel(provider, modelId), adapted)
+}
+
+interface Resolved {
+  readonly id: string
+  readonly provider: Provider
+  readonly modelId: string
+}
+
+function resolve(name: string): Resolved {
+  const id = unaliased(name)
+  const slash = id.indexOf('/')
+  const providerName = id.slice(0, Math.max(0, slash))
+  const modelId = id.slice(slash + 1)
+  const provider = slash > 0 ? findProvider(providerName) : undefined
+  if (provider === undefined || modelId === '') throw noSuchModel(name, id)
+  return { id, provider, modelId }
+}
+
+function unaliased(name: string): string {
+  const { aliases, path } = readConfig()
+  const seen = new Set<string>()
+  let current = name
+  for (let next = aliases.get(current); next !== undefined; next = aliases.get(current)) {
+    if (seen.has(current)) {
+      throw new DefinitionError('definition', `The alias "${name}" of ${path} leads back to itself.`)
+    }
+    seen.add(current)
+    current = next
+  }
+  return current
+}
+
+function noSuchModel(name: string, id: string): DefinitionError {
+  const { aliases, path } = readConfig()
+  const known = aliases.size === 0 ? `none in ${path}` : [...aliases.keys()].join(', ')
+  const what = name === id ? `"${name}"` : `"${name}" (alias of "${id}")`
+  return new DefinitionError(
+    'definition',
+    `There is no model ${what}. Write "provider/model", such as "openai/gpt-5", with one of the providers ${providerNames().join(', ')}; any other OpenAI-compatible server is named in ${path}: {"providers":{"NAME":{"url":"https://..."}}}. Aliases: ${known}.`,
+  )
+}
+
+function noKey(id: string, { name, keyNames }: Provider): ModelError {
+  const { path } = readConfig()
+  return new ModelError(
+    'model',
+    `${id} needs a key. Set ${keyNames.join(' or ')}, or name another variable in ${path}: {"providers":{"${name}":{"keyEnv":"MY_KEY"}}}. Without any key: start Ollama and use "ollama/MODEL".`,
+  )
+}
+
+function noUrl({ name }: Provider): DefinitionError {
+  const { path } = readConfig()
+  return new DefinitionError('definition', `The provider "${name}" needs its url in ${path}, such as "https://.../v1".`)
+}

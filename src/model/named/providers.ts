@@ -1,0 +1,126 @@
+import type { AiSdkModel } from '../ai-sdk/ai-sdk-model.ts'
+import { type Api, readConfig } from './config.ts'
+import { ollamaUrl } from './ollama.ts'
+
+/** A provider by its name, as the environment and the config file have it now. */
+export interface Provider {
+  readonly name: string
+  readonly api: Api
+  readonly url: string | null
+  readonly key: string | undefined
+  /** Variables its key may be in; the first is the usual one. */
+  readonly keyNames: readonly string[]
+  readonly needsKey: boolean
+  /** What to do when nothing answers. */
+  readonly hint: string | undefined
+}
+
+interface Known {
+  readonly api: Api
+  readonly keyNames: readonly string[]
+  readonly urlNames: readonly string[]
+  readonly url: () => string | null
+  readonly needsKey: boolean
+  readonly hint?: string
+}
+
+const KNOWN: Readonly<Record<string, Known>> = {
+  openai: remote('openai', { keyNames: ['OPENAI_API_KEY'], urlNames: ['OPENAI_BASE_URL'] }),
+  anthropic: remote('anthropic', { keyNames: ['ANTHROPIC_API_KEY'], urlNames: ['ANTHROPIC_BASE_URL'] }),
+  google: remote('google', {
+    keyNames: ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+    urlNames: ['GOOGLE_GENERATIVE_AI_BASE_URL', 'GEMINI_BASE_URL'],
+  }),
+  openrouter: remote('openai-compatible', {
+    keyNames: ['OPENROUTER_API_KEY'],
+    urlNames: ['OPENROUTER_BASE_URL'],
+    url: 'https://openrouter.ai/api/v1',
+  }),
+  dashscope: remote('openai-compatible', {
+    keyNames: ['DASHSCOPE_API_KEY'],
+    urlNames: ['DASHSCOPE_BASE_URL'],
+    url: 'https://dashscope.aliyuncs.com/compatible-mode/v1',
+  }),
+  ollama: {
+    ...local('OLLAMA', 'Is Ollama running? Start it with: ollama serve'),
+    urlNames: ['OLLAMA_BASE_URL'],
+    url: () => `${ollamaUrl()}/v1`,
+  },
+  vllm: {
+    ...local('VLLM', 'Is vLLM running there? Set VLLM_BASE_URL to where it is.'),
+    url: () => 'http://localhost:8000/v1',
+  },
+  lmstudio: {
+    ...local('LMSTUDIO', 'Is the server of LM Studio running? Start it with: lms server start'),
+    url: () => 'http://localhost:1234/v1',
+  },
+}
+
+const known: ReadonlyMap<string, Known> = new Map(Object.entries(KNOWN))
+
+export function findProvider(name: string): Provider | undefined {
+  const base = known.get(name)
+  const own = readConfig().providers.get(name)
+  if (base === undefined && own === undefined) return undefined
+  const keyNames = own?.keyEnv === undefined || own.keyEnv === null ? (base?.keyNames ?? []) : [own.keyEnv]
+  return {
+    name,
+    api: own?.api ?? base?.api ?? 'openai-compatible',
+    url: own?.url ?? variable(base?.urlNames ?? []) ?? base?.url() ?? null,
+    key: variable(keyNames),
+    keyNames,
+    needsKey: own?.keyEnv === undefined || own.keyEnv === null ? (base?.needsKey ?? false) : true,
+    hint: base?.hint,
+  }
+}
+
+/** Names that may stand before the slash. */
+export function providerNames(): string[] {
+  return [...new Set([...known.keys(), ...readConfig().providers.keys()])]
+}
+
+/** Its package is loaded here, and nowhere before. */
+export async function loadModel(provider: Provider, modelId: string): Promise<AiSdkModel> {
+  const { name, url, key } = provider
+  const options = { ...(url === null ? {} : { baseURL: url }), ...(key === undefined ? {} : { apiKey: key }) }
+  switch (provider.api) {
+    case 'openai':
+      return (await import('@ai-sdk/openai')).createOpenAI(options)(modelId)
+    case 'anthropic':
+      return (await import('@ai-sdk/anthropic')).createAnthropic(options)(modelId)
+    case 'google':
+      return (await import('@ai-sdk/google')).createGoogleGenerativeAI(options)(modelId)
+    case 'openai-compatible': {
+      const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
+      const settings = { name, includeUsage: true, supportsStructuredOutputs: true }
+      return createOpenAICompatible({ ...settings, ...options, baseURL: url ?? '' })(modelId)
+    }
+  }
+}
+
+function remote(
+  api: Api,
+  { keyNames, urlNames, url = null }: { keyNames: readonly string[]; urlNames: readonly string[]; url?: string | null },
+): Known {
+  return { api, keyNames, urlNames, url: () => url, needsKey: true }
+}
+
+/** A server on this machine: a key is sent when there is one. */
+function local(prefix: string, hint: string): Omit<Known, 'url'> {
+  return {
+    api: 'openai-compatible',
+    keyNames: [`${prefix}_API_KEY`],
+    urlNames: [`${prefix}_BASE_URL`],
+    needsKey: false,
+    hint,
+  }
+}
+
+/** The first that is set. Keys are often pasted with a line break. */
+function variable(names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = process.env[name]?.trim()
+    if (value !== undefined && value !== '') return value
+  }
+  return undefined
+}
