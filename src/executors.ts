@@ -2,7 +2,7 @@ import type { AgentCore } from './agent/definition.ts'
 import type { Home, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
-import { messageOf, StoreError } from './base/error.ts'
+import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
@@ -10,7 +10,9 @@ import { type SubagentEntry, subagentEntries } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { Budget } from './grant/budget.ts'
-import { type Layer, useLayer } from './grant/grant.ts'
+import { readCeiling } from './grant/ceiling.ts'
+import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
+import { type Profiles, profileLayer } from './grant/profile.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
@@ -30,6 +32,7 @@ export interface ExecutorParts {
   readonly logger: Logger
   readonly model: Model | null
   readonly budget: Budget | undefined
+  readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
 }
@@ -45,6 +48,7 @@ export class Executors implements Home {
   readonly feeds: Feeds
   readonly logger: Logger
   readonly budget: Budget | undefined
+  readonly profiles: Profiles
   readonly runtime: object
   lastCall: unknown
   /** The model of the environment, once it was looked for. */
@@ -59,6 +63,7 @@ export class Executors implements Home {
     this.feeds = parts.feeds
     this.logger = parts.logger
     this.budget = parts.budget
+    this.profiles = parts.profiles
     this.runtime = parts.runtime
   }
 
@@ -81,7 +86,7 @@ export class Executors implements Home {
     if (node === undefined || turn === undefined || conversation === undefined) return
     const agent = this.agentOf(turn, conversation)
     const toolkit = this.toolkitOf(agent)
-    const layers = this.layersOf(agent, conversation)
+    const layers = this.layersOf(agent, { turn, conversation })
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
     if (agent.model === null && this.modelOf(agent, run) === null) {
       return this.findModel().then(() => this.start(run))
@@ -102,6 +107,18 @@ export class Executors implements Home {
     const found = new Map<string, AgentCore>()
     this.collect(agent, found)
     for (const one of found.values()) registry.add(one)
+  }
+
+  /** Every layer that decides for a run, or for an agent at the root. */
+  layersFor(of: Id | AgentCore): readonly Layer[] {
+    if (typeof of !== 'string') return [...this.parts.runtimeLayer, useLayer(of.name, of.grant)]
+    const { store } = this.ledger
+    const turn = store.turn(of)
+    const conversation = turn === undefined ? undefined : store.conversation(turn.conversationId)
+    if (turn === undefined || conversation === undefined) {
+      throw new NotFoundError('not_found', `There is no run ${of} in this store.`)
+    }
+    return this.layersOf(this.agentOf(turn, conversation), { turn, conversation })
   }
 
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
@@ -153,12 +170,25 @@ export class Executors implements Home {
     return own === undefined ? runTask(run) : runKind(run, own)
   }
 
-  private layersOf(agent: AgentCore, conversation: Conversation): readonly Layer[] {
+  /** Every layer that decides for an agent here: the runtime's, what was frozen, what its hosts say now, its own. */
+  private layersOf(agent: AgentCore, place: Place): readonly Layer[] {
     const own = useLayer(agent.name, agent.grant)
     const { runtimeLayer } = this.parts
-    const ceiling = conversation.ceiling as unknown as readonly Layer[]
+    const ceiling = readCeiling(place.conversation.ceiling)
     if (runtimeLayer.length === 0 && ceiling.length === 0) return [own]
-    return [...runtimeLayer, ...ceiling, own]
+    return [...runtimeLayer, ...ceiling, ...this.liveLayers(ceiling, place), own]
+  }
+
+  /** What hosts pass on today, where it is not what was frozen: a change narrows at the next node, and never widens. */
+  private liveLayers(ceiling: readonly Layer[], place: Place): Layer[] {
+    const live: Layer[] = []
+    for (let host = this.hostOf(place); host !== undefined; host = this.hostOf(host)) {
+      const agent = this.parts.registry.of(host.turn.id, host.conversation)
+      if (agent === undefined) continue
+      const layer = delegateLayer(agent.name, agent.grant)
+      if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
+    }
+    return live
   }
 
   /** The run that asked for this one, or made its conversation. */
@@ -198,7 +228,8 @@ export class Executors implements Home {
     const key = `${agent.name}/${agent.hash}`
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
-    for (const { agent: below, isProvided } of this.entriesOf(agent)) {
+    for (const { agent: below, isProvided, profile } of this.entriesOf(agent)) {
+      if (profile !== undefined) profileLayer(profile, this.profiles)
       if (isProvided) found.set(`${below.name}/${below.hash}`, below)
       else this.collect(below, found)
     }
@@ -229,7 +260,7 @@ export class Executors implements Home {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
     if (StoreError.isInstance(error)) throw error
     this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
-    const failure = { code: 'internal', message: messageOf(error) }
+    const failure = { code: DeniedError.isInstance(error) ? 'denied' : 'internal', message: messageOf(error) }
     await this.parts.ledger.commit({
       kind: 'result',
       rootId: node.rootId,

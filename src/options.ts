@@ -4,6 +4,7 @@ import { DefinitionError } from './base/error.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
+import type { Profiles } from './grant/profile.ts'
 import { CANCEL_GRACE_MS } from './graph/cancel.ts'
 import type { Id } from './graph/rows.ts'
 import { type ModelLike, toModel } from './model/to-model.ts'
@@ -21,6 +22,8 @@ export interface RuntimeOptions {
   readonly kinds?: Readonly<Record<string, KindDefinition>>
   /** A layer over every run. `{ use: [] }` denies everything. */
   readonly grant?: Grant
+  /** Named layers for subagents, beside the built-in ones: subagents: { x: { agent, profile } }. */
+  readonly profiles?: Profiles
   /** Limits over every run; each run has the smaller of this and its agent's. */
   readonly budget?: Budget
   readonly logger?: Logger
@@ -53,7 +56,7 @@ export const ENGINE_DEFAULTS = {
   stalledMs: 300_000,
 } as const
 
-const OPTION_KEYS = ['store', 'agents', 'model', 'kinds', 'grant', 'budget', 'logger', 'engine', 'clock']
+const OPTION_KEYS = ['store', 'agents', 'model', 'kinds', 'grant', 'profiles', 'budget', 'logger', 'engine', 'clock']
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {

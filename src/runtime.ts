@@ -1,4 +1,4 @@
-import type { Agent, AgentCore } from './agent/definition.ts'
+import type { Agent, AgentCore, AnyAgent } from './agent/definition.ts'
 import { type ReadInput, readInput } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
@@ -18,7 +18,9 @@ import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors, SPEAKERS } from './executors.ts'
 import { limitsOf } from './grant/budget.ts'
+import { type Explanation, explain } from './grant/explain.ts'
 import { useLayer } from './grant/grant.ts'
+import { withProfiles } from './grant/profile.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
 import { withKinds } from './graph/kinds.ts'
@@ -101,6 +103,7 @@ export class Runtime {
       logger,
       model: toModel(options.model) ?? null,
       budget: options.budget,
+      profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
       runtimeLayer: options.grant ? [useLayer('the runtime', options.grant)] : [],
       runtime: this,
     })
@@ -178,6 +181,11 @@ export class Runtime {
   processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
     const now = this.clock.now()
     return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
+  }
+
+  /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
+  explain(of: Id | AnyAgent, request: string): Explanation {
+    return explain(this.executors.layersFor(of), request)
   }
 
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */

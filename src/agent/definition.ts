@@ -48,6 +48,8 @@ export interface SubagentConfig {
   /** What the child is told of its host's context. Default: snapshot if the agent has an `input`, else none. */
   readonly briefing?: 'none' | 'snapshot'
   readonly budget?: Budget
+  /** A named layer over it: `minimal`, `memory_only`, `skills_only`, `full`, or one of createRuntime({ profiles }). */
+  readonly profile?: string
   /** What happens to the child when the run that started it is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'
 }
@@ -99,7 +101,7 @@ const KEYS = [
   'budget',
   'contextTurns',
 ]
-const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'onParentClose']
+const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'profile', 'onParentClose']
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */

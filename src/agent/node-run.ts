@@ -2,6 +2,7 @@ import type { Feeds } from '../conversation/feeds.ts'
 import type { Work } from '../engine/engine.ts'
 import type { Budget } from '../grant/budget.ts'
 import type { Layer } from '../grant/grant.ts'
+import type { Profiles } from '../grant/profile.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
@@ -30,6 +31,7 @@ export interface Home {
   readonly logger: Logger
   /** The runtime's budget, over every run. */
   readonly budget: Budget | undefined
+  readonly profiles: Profiles
   readonly runtime: object
   /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown

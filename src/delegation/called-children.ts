@@ -66,6 +66,7 @@ export class CalledChildren implements CurrentCall {
       input: agent.input,
       briefing: 'none',
       budget: undefined,
+      profile: undefined,
       onParentClose: 'cancel',
       agent,
       take: () => agent,

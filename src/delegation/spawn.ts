@@ -6,8 +6,10 @@ import { messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import { type Budget, childLimits, smallerBudget } from '../grant/budget.ts'
+import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
 import { decide } from '../grant/decide.ts'
-import { delegateLayer, type Layer } from '../grant/grant.ts'
+import { delegateLayer } from '../grant/grant.ts'
+import { profileLayer } from '../grant/profile.ts'
 import { isApproved } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -25,6 +27,7 @@ export interface Offer {
   readonly input: CheckedSchema | null
   readonly briefing: 'none' | 'snapshot'
   readonly budget: Budget | undefined
+  readonly profile: string | undefined
   readonly onParentClose: Link['onParentClose']
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
@@ -157,13 +160,11 @@ function frameOf({ agent: host, conversation, turn, home }: NodeRun, offer: Offe
   const last = frames.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame) return last
-  const layers = [
-    ...(above as unknown as readonly Layer[]),
-    delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget)),
-  ]
-  const budgets = layers.map((layer) => layer.budget)
+  const passedOn = delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget))
+  const budgets = [...readCeiling(above), passedOn].map((layer) => layer.budget)
   const limits = childLimits([agent.budget, offer.budget, budget], budgets, depth)
-  const frame = { above, depth, agent, budget, ceiling: layers as unknown as readonly Json[], limits }
+  const profile = offer.profile === undefined ? [] : [freezeLayer(profileLayer(offer.profile, home.profiles))]
+  const frame = { above, depth, agent, budget, ceiling: [...above, freezeLayer(passedOn), ...profile], limits }
   frames.set(offer, frame)
   return frame
 }

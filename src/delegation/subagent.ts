@@ -70,6 +70,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     input,
     briefing: config.briefing ?? (agent.input === null ? 'none' : 'snapshot'),
     budget: config.budget,
+    profile: config.profile,
     onParentClose: config.onParentClose ?? 'cancel',
     agent,
     isProvided: !isAgent(source),

@@ -1,5 +1,7 @@
+import { messageOf } from '../base/error.ts'
 import type { Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
+import { type Rule, splitRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -14,26 +16,46 @@ const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'e
 
 /**
  * The one place that decides (I8). Every layer is asked and the strictest answer wins; silence denies, deny beats ask,
- * ask beats allow, and order never matters (I2). A layer without any `model:` rule says nothing about models.
+ * ask beats allow, and order never matters (I2). Rules that cannot be read deny.
  */
 export function decide(layers: readonly Layer[], domain: string, name: string): Decision {
   let worst = ALLOWED
-  for (const layer of layers) {
-    const decision = decideLayer(layer, domain, name)
-    if (decision.verdict === 'deny') return decision
-    if (decision.verdict === 'ask' && worst.verdict === 'allow') worst = decision
+  try {
+    for (const layer of layers) {
+      const { verdict, rule } = voiceOf(layer, domain, name)
+      if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer.by, rule, `${domain}:${name}`) }
+      if (verdict === 'ask' && worst.verdict === 'allow') {
+        worst = { verdict, by: layer.by, reason: `${layer.by} asks for ${rule}` }
+      }
+    }
+  } catch (error) {
+    return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
   return worst
 }
 
-function decideLayer(layer: Layer, domain: string, name: string): Decision {
+/** What one layer says, and by which rule; null when it is for want of one. */
+export interface Voice {
+  readonly verdict: Verdict
+  readonly rule: string | null
+}
+
+/** A layer without any `model:` rule says nothing about models. */
+export function voiceOf(layer: Layer, domain: string, name: string): Voice {
   const denied = findRule(layer.deny, domain, name)
-  if (denied !== undefined) return { verdict: 'deny', by: layer.by, reason: `${layer.by} denies ${denied}` }
+  if (denied !== undefined) return { verdict: 'deny', rule: denied }
   const asked = findRule(layer.ask, domain, name)
-  if (asked !== undefined) return { verdict: 'ask', by: layer.by, reason: `${layer.by} asks for ${asked}` }
-  if (findRule(layer.allow, domain, name) !== undefined) return ALLOWED
-  if (domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return ALLOWED
-  return { verdict: 'deny', by: layer.by, reason: `no rule of ${layer.by} allows ${domain}:${name}` }
+  if (asked !== undefined) return { verdict: 'ask', rule: asked }
+  const allowed = findRule(layer.allow, domain, name)
+  if (allowed !== undefined) return { verdict: 'allow', rule: allowed }
+  if (domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return SILENT
+  return { verdict: 'deny', rule: null }
+}
+
+const SILENT: Voice = { verdict: 'allow', rule: null }
+
+function reasonOf(by: string, rule: string | null, request: string): string {
+  return rule === null ? `no rule of ${by} allows ${request}` : `${by} denies ${rule}`
 }
 
 function findRule(rules: readonly string[], domain: string, name: string): string | undefined {
@@ -46,11 +68,6 @@ function findRule(rules: readonly string[], domain: string, name: string): strin
   return undefined
 }
 
-interface Rule {
-  readonly domain: string
-  readonly pattern: string
-}
-
 /** Rules are few and asked for on every call. */
 const known: Map<string, Rule> = new Map()
 const MOST_KNOWN = 10_000
@@ -58,8 +75,7 @@ const MOST_KNOWN = 10_000
 function parsed(rule: string): Rule {
   const found = known.get(rule)
   if (found !== undefined) return found
-  const colon = rule.indexOf(':')
-  const made = { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
+  const made = splitRule(rule)
   if (known.size >= MOST_KNOWN) known.clear()
   known.set(rule, made)
   return made

@@ -52,6 +52,15 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
   return budget === undefined ? layer : { ...layer, budget }
 }
 
+/** Do two layers of one holder have the same rules? */
+export function saysSame(a: Layer, b: Layer): boolean {
+  return a.by === b.by && isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
+}
+
+function isSameList(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((rule, at) => rule === b[at]))
+}
+
 /** Refuses a rule that could never match anything: a typing mistake must not pass for a permission. */
 export function checkGrant(grant: Grant, where: string): void {
   if (typeof grant !== 'object' || grant === null) refuse(`${where}: a grant is an object with lists of rules.`)

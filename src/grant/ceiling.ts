@@ -1,0 +1,40 @@
+import { DeniedError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import type { Layer } from './grant.ts'
+
+/** The form in which layers are frozen. */
+const VERSION = 1
+
+/** A layer as it is stored with a child. */
+export function freezeLayer(layer: Layer): Json {
+  const { by, allow, ask, deny, budget } = layer
+  const frozen = { v: VERSION, by, allow, ask, deny }
+  return (budget === undefined ? frozen : { ...frozen, budget }) as unknown as Json
+}
+
+/** Known to be whole: rows are read again and again. */
+const checked: WeakSet<readonly Json[]> = new WeakSet()
+
+/** What was frozen with a child. What cannot be read allows nothing: the run is refused, with the reason. */
+export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
+  if (ceiling.length > 0 && !checked.has(ceiling)) {
+    for (const layer of ceiling) checkLayer(layer)
+    checked.add(ceiling)
+  }
+  return ceiling as unknown as readonly Layer[]
+}
+
+function checkLayer(layer: Json): void {
+  const { v, by, allow, ask, deny } = (layer ?? {}) as Record<string, Json>
+  if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
+  const isWhole = typeof by === 'string' && [allow, ask, deny].every(isRules)
+  if (!isWhole) throw unreadable('a layer is not whole')
+}
+
+function isRules(rules: Json | undefined): boolean {
+  return Array.isArray(rules) && rules.every((rule) => typeof rule === 'string')
+}
+
+function unreadable(why: string): DeniedError {
+  return new DeniedError('denied', `What this agent may do was frozen and cannot be read: ${why}. Nothing is allowed.`)
+}
