@@ -7,17 +7,34 @@ export interface Cell<Row> {
   readonly n: number
 }
 
+/** A turn that is known is known with all that belongs to it. */
+export interface TurnCell extends Cell<Turn> {
+  /** By ordinal. */
+  readonly nodes: NodeCell[]
+  /** By ordinal. */
+  readonly links: Cell<Link>[]
+  /** The number of the newest row of its span. */
+  last: number
+}
+
+export interface NodeCell extends Cell<Node> {
+  edgesFrom: readonly Edge[]
+  edgesTo: readonly Edge[]
+}
+
 /** What an accepted commit added to the file. */
 export interface Written {
   /** Of its conversations, turns, nodes and links, in this order. */
   readonly numbers: readonly number[]
+  /** By turn: the number of the newest row of its span. */
+  readonly ends: ReadonlyMap<Id, number>
   /** Undefined for a commit of no tree. */
   readonly tail: Tail | undefined
 }
 
 /** Where the log of a tree ends. */
 export interface Tail {
-  /** The tree's number in the file. */
+  /** The tree's number in the file: the span of its root conversation. */
   readonly tree: number
   /** The number of its last commit. */
   readonly commit: number
@@ -25,20 +42,14 @@ export interface Tail {
   readonly hash: string
 }
 
-/** Known rows of one tree. A list is there only if it is complete. */
+/** Known rows of one tree. */
 export class TreeRows {
   readonly conversations = new Map<Id, Cell<Conversation>>()
-  readonly turns = new Map<Id, Cell<Turn>>()
-  readonly nodes = new Map<Id, Cell<Node>>()
+  readonly turns = new Map<Id, TurnCell>()
+  readonly nodes = new Map<Id, NodeCell>()
   readonly links = new Map<Id, Cell<Link>>()
-  /** By lane. */
-  readonly turnsOf = new Map<Id, Cell<Turn>[]>()
-  /** By turn. */
-  readonly nodesOf = new Map<Id, Cell<Node>[]>()
-  /** By host turn. */
-  readonly linksOf = new Map<Id, Cell<Link>[]>()
-  readonly edgesFrom = new Map<Id, readonly Edge[]>()
-  readonly edgesTo = new Map<Id, readonly Edge[]>()
+  /** By lane. A list is there only if it is complete. */
+  readonly turnsOf = new Map<Id, TurnCell[]>()
   tail: Tail | undefined
 }
 
@@ -49,15 +60,15 @@ export class RowCache {
   private readonly ended: Id[] = []
   /** Nodes with a block; undefined while unknown. */
   blocks: Set<Id> | undefined
-  /** The numbers of the newest row and tree; undefined while unknown. */
-  last: { row: number; tree: number } | undefined
+  /** The newest span; undefined while unknown. */
+  lastSpan: number | undefined
 
   clear(): void {
     this.trees.clear()
     this.homes.clear()
     this.ended.length = 0
     this.blocks = undefined
-    this.last = undefined
+    this.lastSpan = undefined
   }
 
   /** The rows of the tree that has a row of this id. */
@@ -78,34 +89,43 @@ export class RowCache {
     return tree
   }
 
-  putConversation(row: Conversation, n: number): Cell<Conversation> {
-    const tree = this.homeOf(row)
-    return putCell(tree.conversations, row, n)
+  addConversation(row: Conversation, n: number): void {
+    this.homeOf(row).conversations.set(row.id, { row, n })
   }
 
-  putTurn(row: Turn, n: number): Cell<Turn> {
-    return putCell(this.homeOf(row).turns, row, n)
+  /** Everything of its span is to be added next. */
+  addTurn(row: Turn, n: number): TurnCell {
+    const cell = { row, n, nodes: [], links: [], last: n }
+    this.homeOf(row).turns.set(row.id, cell)
+    return cell
   }
 
-  putNode(row: Node, n: number): Cell<Node> {
-    return putCell(this.homeOf(row).nodes, row, n)
+  addNode(turn: TurnCell, row: Node, n: number): NodeCell {
+    const cell = { row, n, edgesFrom: NO_EDGES, edgesTo: NO_EDGES }
+    this.homeOf(row).nodes.set(row.id, cell)
+    insertByOrdinal(turn.nodes, cell)
+    return cell
   }
 
-  putLink(row: Link, n: number): Cell<Link> {
-    return putCell(this.homeOf(row).links, row, n)
+  addLink(turn: TurnCell, row: Link, n: number): void {
+    const cell = { row, n }
+    this.homeOf(row).links.set(row.id, cell)
+    insertByOrdinal(turn.links, cell)
   }
 
-  /** Takes what an accepted commit wrote. */
-  putCommit(commit: Commit, { numbers, tail }: Written): void {
-    if (this.homes.size > MAX_ROWS) this.clear()
-    let at = 0
-    for (const row of commit.conversations) this.putNewConversation(row, numbers[at++] ?? 0)
-    for (const row of commit.turns) this.putNewTurn(row, numbers[at++] ?? 0)
-    for (const row of commit.nodes) this.putNewNode(row, numbers[at++] ?? 0)
-    for (const row of commit.links) this.putNewLink(row, numbers[at++] ?? 0)
-    for (const edge of commit.edges) this.putEdge(edge)
+  /** Takes what an accepted commit wrote. Rows that it changed are known: it was checked against them. */
+  putCommit(commit: Commit, { numbers, ends, tail }: Written): void {
     if (commit.rootId === null || tail === undefined) return
-    this.tree(commit.rootId).tail = tail
+    if (this.homes.size > MAX_ROWS) return this.clear()
+    const tree = this.tree(commit.rootId)
+    tree.tail = tail
+    let at = 0
+    for (const row of commit.conversations) this.putConversation(tree, row, numbers[at++] ?? 0)
+    for (const row of commit.turns) this.putTurn(tree, row, numbers[at++] ?? 0)
+    for (const row of commit.nodes) this.putNode(tree, row, numbers[at++] ?? 0)
+    for (const row of commit.links) this.putLink(tree, row, numbers[at++] ?? 0)
+    for (const edge of commit.edges) putEdge(tree.nodes, edge)
+    for (const [turnId, last] of ends) setLast(tree.turns.get(turnId), last)
     const hasEnded = commit.turns.some((turn) => turn.state === 'ended' && turn.conversationId === commit.rootId)
     if (hasEnded) this.end(commit.rootId)
   }
@@ -116,39 +136,33 @@ export class RowCache {
     return tree
   }
 
-  private putNewConversation(row: Conversation, n: number): void {
-    this.putConversation(row, n)
-    if (row.version === 1) this.tree(row.rootId).turnsOf.set(row.id, [])
+  private putConversation(tree: TreeRows, row: Conversation, n: number): void {
+    const known = tree.conversations.get(row.id)
+    if (known !== undefined) known.row = row
+    else {
+      this.addConversation(row, n)
+      tree.turnsOf.set(row.id, [])
+    }
   }
 
-  private putNewTurn(row: Turn, n: number): void {
-    const cell = this.putTurn(row, n)
-    if (row.version !== 1) return
-    const tree = this.tree(row.rootId)
-    insertByOrdinal(tree.turnsOf.get(row.laneId), cell)
-    tree.nodesOf.set(row.id, [])
-    tree.linksOf.set(row.id, [])
+  private putTurn(tree: TreeRows, row: Turn, n: number): void {
+    const known = tree.turns.get(row.id)
+    if (known !== undefined) known.row = row
+    else insertByOrdinal(tree.turnsOf.get(row.laneId), this.addTurn(row, n))
   }
 
-  private putNewNode(row: Node, n: number): void {
-    const cell = this.putNode(row, n)
-    if (row.version !== 1) return
-    const tree = this.tree(row.rootId)
-    insertByOrdinal(tree.nodesOf.get(row.turnId), cell)
-    tree.edgesFrom.set(row.id, [])
-    tree.edgesTo.set(row.id, [])
+  private putNode(tree: TreeRows, row: Node, n: number): void {
+    const known = tree.nodes.get(row.id)
+    const turn = tree.turns.get(row.turnId)
+    if (known !== undefined) known.row = row
+    else if (turn !== undefined) this.addNode(turn, row, n)
   }
 
-  private putNewLink(row: Link, n: number): void {
-    const cell = this.putLink(row, n)
-    if (row.version === 1) insertByOrdinal(this.tree(row.rootId).linksOf.get(row.hostTurnId), cell)
-  }
-
-  private putEdge(edge: Edge): void {
-    const { edgesFrom, edgesTo } = this.tree(edge.rootId)
-    const [from, to] = [edgesFrom.get(edge.from), edgesTo.get(edge.to)]
-    if (from !== undefined) edgesFrom.set(edge.from, [...from, edge])
-    if (to !== undefined) edgesTo.set(edge.to, [...to, edge])
+  private putLink(tree: TreeRows, row: Link, n: number): void {
+    const known = tree.links.get(row.id)
+    const turn = tree.turns.get(row.hostTurnId)
+    if (known !== undefined) known.row = row
+    else if (turn !== undefined) this.addLink(turn, row, n)
   }
 
   /** Of trees whose root has no running turn only the last few are kept. */
@@ -170,19 +184,20 @@ export class RowCache {
 const MAX_ENDED = 16
 /** A full cache starts anew: what is in use comes back at the price of one read. */
 const MAX_ROWS = 20_000
+const NO_EDGES: readonly Edge[] = []
 
-function putCell<Row extends { readonly id: Id }>(cells: Map<Id, Cell<Row>>, row: Row, n: number): Cell<Row> {
-  const known = cells.get(row.id)
-  if (known !== undefined) {
-    known.row = row
-    return known
-  }
-  const cell = { row, n }
-  cells.set(row.id, cell)
-  return cell
+/** Lists that were given away stay as they are. */
+export function putEdge(nodes: ReadonlyMap<Id, NodeCell>, edge: Edge): void {
+  const [from, to] = [nodes.get(edge.from), nodes.get(edge.to)]
+  if (from !== undefined) from.edgesFrom = [...from.edgesFrom, edge]
+  if (to !== undefined) to.edgesTo = [...to.edgesTo, edge]
 }
 
-function insertByOrdinal<Row extends { readonly ordinal: number }>(cells: Cell<Row>[] | undefined, cell: Cell<Row>) {
+function setLast(turn: TurnCell | undefined, last: number): void {
+  if (turn !== undefined) turn.last = last
+}
+
+function insertByOrdinal<C extends Cell<{ readonly ordinal: number }>>(cells: C[] | undefined, cell: C): void {
   if (cells === undefined) return
   let at = cells.length
   while (at > 0 && (cells[at - 1]?.row.ordinal ?? 0) > cell.row.ordinal) at--

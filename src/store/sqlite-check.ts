@@ -5,7 +5,7 @@ import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTr
 
 /**
  * Throws ConflictError unless all rows may be put. `stored` must be what is stored until the commit is written. Writing
- * itself refuses what has a key that is taken; `asks` says whether that is asked too.
+ * itself refuses a new row whose id is taken; `asks` says whether that is asked too.
  */
 export function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTree: boolean; asks: boolean }) {
   if (commit.rootId === null) return requireNoTreeRows(commit)
@@ -58,7 +58,7 @@ class Check {
     const isOurs = row.rootId === this.rootId && turn?.rootId === this.rootId
     const isThere = turn?.conversationId === row.conversationId && row.turnId === (before ?? row).turnId
     if (!isOurs || !isThere) throw foreignRow('nodes', row.id)
-    if (this.asks && before === undefined && row.idempotencyKey !== null) this.key(row, row.idempotencyKey)
+    if (before === undefined && row.idempotencyKey !== null) this.key(row, row.idempotencyKey)
     this.nodes.set(row.id, row)
   }
 
@@ -77,14 +77,14 @@ class Check {
     const ends = [from ?? this.stored.node(edge.from), to ?? this.stored.node(edge.to)]
     const isInside = ends.every((node) => node?.conversationId === edge.conversationId && node.rootId === edge.rootId)
     if (!isInside || edge.rootId !== this.rootId || edge.from === edge.to) throw wrongEdge(edge)
-    if (!this.asks) return
-    const isKnown = this.stored.edgesFrom(edge.from).some(({ to, type }) => to === edge.to && type === edge.type)
-    if (isKnown || !this.isNew(`${edge.type} ${edge.from} ${edge.to}`)) throw knownEdge(edge)
+    const isKnown = from?.version !== 1 && this.stored.edgesFrom(edge.from).some((other) => isSameEdge(other, edge))
+    if (isKnown || !this.isFirst(`${edge.type} ${edge.from} ${edge.to}`)) throw knownEdge(edge)
   }
 
   private key(row: Node, key: string): void {
-    const isTaken = this.stored.nodeByKey(row.turnId, row.kind, key) !== undefined
-    if (isTaken || !this.isNew(`key ${row.turnId} ${row.kind}\n${key}`)) throw takenKey(row)
+    const isNewTurn = this.turns.get(row.turnId)?.version === 1
+    const isTaken = !isNewTurn && this.stored.nodeByKey(row.turnId, row.kind, key) !== undefined
+    if (isTaken || !this.isFirst(`key ${row.turnId} ${row.kind}\n${key}`)) throw takenKey(row)
   }
 
   /** Must be asked whether it is stored? */
@@ -92,7 +92,7 @@ class Check {
     return version !== 1 || this.asks
   }
 
-  private isNew(name: string): boolean {
+  private isFirst(name: string): boolean {
     if (this.names.has(name)) return false
     this.names.add(name)
     return true
@@ -109,4 +109,8 @@ function expectVersion(
 
 function isSamePlace(row: Turn, before: Turn): boolean {
   return row.conversationId === before.conversationId && row.laneId === before.laneId && row.ordinal === before.ordinal
+}
+
+function isSameEdge(a: Edge, b: Edge): boolean {
+  return a.to === b.to && a.type === b.type
 }

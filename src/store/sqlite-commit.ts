@@ -8,16 +8,17 @@ import { checkCommit } from './sqlite-check.ts'
 import { type Connection, RESULT, resultCode, type SqlValue } from './sqlite-driver.ts'
 import { packEvents } from './sqlite-events.ts'
 import { COMMITS_PER_TREE, type SqliteGraph } from './sqlite-graph.ts'
+import { type NumberedEdges, numberRows } from './sqlite-numbers.ts'
 import {
-  AT,
   COLUMNS,
-  edgeSlots,
-  keySlot,
-  memberSlot,
   pushConversation,
+  pushEdges,
   pushLink,
   pushNode,
   pushTurn,
+  spanOf,
+  turnSlot,
+  WIDTH,
 } from './sqlite-rows.ts'
 
 /** A commit as it is written, made before the file is locked. */
@@ -34,10 +35,17 @@ export function commitTexts(commit: Commit): CommitTexts {
   for (const row of commit.turns) pushTurn(values, row)
   for (const row of commit.nodes) pushNode(values, row)
   for (const row of commit.links) pushLink(values, row)
-  let written = values.join('\n')
-  for (const edge of commit.edges) written += `\n${edge.from} ${edge.to} ${edge.type}`
-  for (const { hash } of commit.bodies) written += `\n${hash}`
-  return { values, events: packEvents(commit.events), digest: sha256(written) }
+  return { values, events: packEvents(commit.events), digest: sha256(writtenText(commit, values)) }
+}
+
+/** Everything but the events, with the turns of nodes and links, which their values do not say. */
+function writtenText({ nodes, links, edges, bodies }: Commit, values: readonly SqlValue[]): string {
+  let text = values.join('\n')
+  for (const { turnId } of nodes) text += `\n${turnId}`
+  for (const { hostTurnId } of links) text += `\n${hostTurnId}`
+  for (const { from, to, type } of edges) text += `\n${from} ${to} ${type}`
+  for (const { hash } of bodies) text += `\n${hash}`
+  return text
 }
 
 /** The chain of a tree: the hash of the commit before, the digest of the rows this one wrote, and what it told. */
@@ -57,17 +65,16 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   const { db, graph, cache } = writing
   const before = tailBefore(graph, commit)
   checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
-  const last = lastNumbers(db, cache)
-  const numbers = numberRows(cache, last, texts.values)
-  putKeys(writing, commit, texts.values)
-  const tree = before?.tree ?? (commit.rootId === null ? 0 : addTree(last, texts.values))
-  putRows(db, texts.values)
+  const { numbers, ends, edges } = numberRows(db, cache, commit)
+  putKeys(writing, commit, numbers)
+  putRows(db, numberedValues(texts.values, numbers, edges))
+  const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
   for (const body of commit.bodies) putBody(db, body)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
-  return { numbers, tail }
+  return { numbers, ends, tail }
 }
 
 /** A tree whose root is new has no log; if it is not new, its key refuses it. */
@@ -76,48 +83,18 @@ function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail
   return rootId === null || isNew ? undefined : graph.tail(rootId)
 }
 
-const LAST = 'SELECT (SELECT max(n) FROM rows), (SELECT max(n) FROM commits)'
-
-interface LastNumbers {
-  row: number
-  tree: number
+/** A refused commit may be made of the same texts again: they stay as they are but for the numbers. */
+function numberedValues(values: SqlValue[], numbers: readonly number[], edges: NumberedEdges): SqlValue[] {
+  for (let at = 0; at < numbers.length; at++) values[at * WIDTH] = numbers[at] ?? 0
+  if (edges.size === 0) return values
+  const all = values.slice()
+  for (const [n, list] of edges) pushEdges(all, n, list)
+  return all
 }
 
-function lastNumbers(db: Connection, cache: RowCache): LastNumbers {
-  if (cache.last !== undefined) return cache.last
-  const [row, commit] = db.first(LAST) ?? []
-  cache.last = { row: Number(row ?? 0), tree: Math.floor(Number(commit ?? 0) / COMMITS_PER_TREE) }
-  return cache.last
-}
-
-/** New rows get the next numbers; the others were just checked, so they are known. */
-function numberRows(cache: RowCache, last: LastNumbers, values: SqlValue[]): number[] {
-  const numbers: number[] = []
-  for (let at = 0; at < values.length; at += AT.width) {
-    const isNew = values[at + AT.version] === 1
-    const n = isNew ? ++last.row : numberOf(cache, String(values[at + AT.id]), values[at + AT.slot])
-    values[at + AT.n] = n
-    numbers.push(n)
-  }
-  return numbers
-}
-
-function numberOf(cache: RowCache, id: Id, slot: SqlValue | undefined): number {
-  const tree = cache.home(id)
-  const cells =
-    slot === 'c' ? tree?.conversations : slot === 't' ? tree?.turns : slot === 'n' ? tree?.nodes : tree?.links
-  const n = cells?.get(id)?.n
-  if (n === undefined) throw new StoreError('store', `The commit has the row ${id} twice.`)
-  return n
-}
-
-/** Gives a new tree the next number and writes it into the row of its root. */
-function addTree(last: LastNumbers, values: SqlValue[]): number {
-  last.tree++
-  for (let at = 0; at < values.length && values[at + AT.slot] === 'c'; at += AT.width) {
-    if (values[at + AT.id] === values[at + AT.home]) values[at + AT.ordinal] = last.tree
-  }
-  return last.tree
+/** The number of a tree is the span of its root. */
+function rootSpan({ rootId, conversations }: Commit, numbers: readonly number[]): number {
+  return spanOf(numbers[conversations.findIndex(({ id }) => id === rootId)] ?? 0)
 }
 
 const ADD_COMMIT = `INSERT INTO commits (n, root_id, seq, kind, at, events, digest, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
@@ -140,9 +117,9 @@ function extendTree(db: Connection, { commit, texts: { events, digest }, before,
 }
 
 /** A key that is taken refuses the commit. */
-function putKeys({ db, graph }: Writing, commit: Commit, values: readonly SqlValue[]): void {
+function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly number[]): void {
   try {
-    for (const some of portions(newKeys(commit, values), 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
+    for (const some of portions(newKeys(commit, numbers), 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
   } catch (error) {
     if ((resultCode(error) & 0xff) !== RESULT.constraint) throw error
     checkCommit(commit, graph.reader, { hasTree: true, asks: true })
@@ -150,24 +127,21 @@ function putKeys({ db, graph }: Writing, commit: Commit, values: readonly SqlVal
   }
 }
 
-function newKeys(commit: Commit, values: readonly SqlValue[]): SqlValue[] {
+function newKeys({ conversations, turns, nodes, links }: Commit, numbers: readonly number[]): SqlValue[] {
   const keys: SqlValue[] = []
-  for (let at = 0; at < values.length; at += AT.width) {
-    if (values[at + AT.version] !== 1) continue
-    const [n, id, slot] = [Number(values[at + AT.n]), values[at + AT.id] ?? '', String(values[at + AT.slot])]
-    keys.push(id, slot, n)
-    const parent = values[at + AT.parent]
-    if (typeof parent === 'string') keys.push(parent, memberSlot(slot, Number(values[at + AT.ordinal]), n), n)
+  let at = 0
+  const put = ({ id, version }: { readonly id: Id; readonly version: number }, slot: string): void => {
+    if (version === 1) keys.push(id, slot, numbers[at] ?? 0)
+    at++
   }
-  let at = (commit.conversations.length + commit.turns.length) * AT.width
-  for (const { version, turnId, kind, idempotencyKey: key } of commit.nodes) {
-    if (version === 1 && key !== null) keys.push(turnId, keySlot(kind, key), values[at + AT.n] ?? 0)
-    at += AT.width
+  for (const row of conversations) put(row, 'c')
+  for (const row of turns) {
+    const n = numbers[at] ?? 0
+    if (row.version === 1) keys.push(row.laneId, turnSlot(row.ordinal, n), n)
+    put(row, 't')
   }
-  for (const edge of commit.edges) {
-    const [atFrom, atTo] = edgeSlots(edge)
-    keys.push(edge.from, atFrom, 0, edge.to, atTo, 0)
-  }
+  for (const row of nodes) put(row, 'n')
+  for (const row of links) put(row, 'l')
   return keys
 }
 
@@ -175,11 +149,7 @@ function newKeys(commit: Commit, values: readonly SqlValue[]): SqlValue[] {
 const AT_ONCE = 32
 const counts = Array.from({ length: AT_ONCE + 1 }, (_, count) => count)
 const ADD_KEYS: string[] = counts.map((count) => `INSERT INTO keys (id, slot, n) VALUES ${places(count, 3)}`)
-const PUT_ROWS: string[] = counts.map(
-  (count) => `INSERT INTO rows (${COLUMNS}) VALUES ${places(count, AT.width)}
-    ON CONFLICT (n) DO UPDATE SET version = excluded.version, queue = excluded.queue, due = excluded.due,
-      mark = excluded.mark, data = excluded.data WHERE version = excluded.version - 1 AND id = excluded.id`,
-)
+const PUT_ROWS: string[] = counts.map((count) => `REPLACE INTO rows (${COLUMNS}) VALUES ${places(count, WIDTH)}`)
 
 function places(count: number, width: number): string {
   const row = `(${new Array(width).fill('?').join(', ')})`
@@ -195,11 +165,7 @@ function portions(values: readonly SqlValue[], width: number): readonly (readonl
 }
 
 function putRows(db: Connection, values: readonly SqlValue[]): void {
-  for (const some of portions(values, AT.width)) {
-    const count = some.length / AT.width
-    if (db.run(PUT_ROWS[count] ?? '', some) === count) continue
-    throw staleRow('rows', { id: String(some[AT.id]), version: Number(some[AT.version]) })
-  }
+  for (const some of portions(values, WIDTH)) db.run(PUT_ROWS[some.length / WIDTH] ?? '', some)
 }
 
 function putBody(db: Connection, { hash, text }: Body): void {

@@ -1,9 +1,10 @@
 import type { Reader } from '../graph/reader.ts'
-import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { Id, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
-import type { Cell, RowCache, Tail } from './row-cache.ts'
+import type { Cell, RowCache, Tail, TreeRows, TurnCell } from './row-cache.ts'
 import type { Connection, SqlRow } from './sqlite-driver.ts'
-import { edgeEnd, keySlot, memberSlotsFrom, PARTS, toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
+import { SPAN, spanOf, turnSlotsFrom } from './sqlite-rows.ts'
+import { cacheSpan } from './sqlite-span.ts'
 
 /** Room for the commits of one tree in the numbering of the log. */
 export const COMMITS_PER_TREE: number = 2 ** 24
@@ -20,90 +21,62 @@ export interface SqliteReads {
 export interface SqliteGraph {
   readonly reader: Reader
   tail(rootId: Id): Tail | undefined
-  knownConversation(columns: SqlRow): Cell<Conversation>
-  knownTurn(columns: SqlRow): Cell<Turn>
-  knownNode(columns: SqlRow): Cell<Node>
 }
 
 /** What rules ask, from the cache where it knows; whatever is read is known from then on. */
 export function sqliteGraph(reads: SqliteReads): SqliteGraph {
-  const known = knownRows(reads.cache)
-  const rows = rowReads(reads, known)
-  const { nodesOf, linksOf } = memberReads(reads, known)
-  const edges = edgeReads(reads, rows.node)
+  const cells = cellReads(reads)
+  const { conversation, turn, node, link } = cells
   const reader: Reader = {
-    ...rows,
-    ...laneReads(reads, known),
+    ...laneReads(reads, cells.turn),
+    conversation: (id) => conversation(id)?.row,
+    turn: (id) => turn(id)?.row,
+    node: (id) => node(id)?.row,
+    link: (id) => link(id)?.row,
     body: (hash) => bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash]))),
-    lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
-    edgesFrom: (nodeId) => edges(nodeId, 'edgesFrom'),
-    edgesTo: (nodeId) => edges(nodeId, 'edgesTo'),
-    nodesOf: (turnId) => nodesOf(turnId).map(({ row }) => row),
-    openNodes: (turnId) => rowsWhere(nodesOf(turnId), (row) => isOpen(row.state)),
-    linksOf: (hostTurnId) => linksOf(hostTurnId).map(({ row }) => row),
+    edgesFrom: (nodeId) => node(nodeId)?.edgesFrom ?? [],
+    edgesTo: (nodeId) => node(nodeId)?.edgesTo ?? [],
+    nodesOf: (turnId) => turn(turnId)?.nodes.map(({ row }) => row) ?? [],
+    openNodes: (turnId) => rowsWhere(turn(turnId)?.nodes, ({ state }) => isOpen(state)),
+    nodeByKey: (turnId, kind, key) =>
+      turn(turnId)?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
+    linksOf: (hostTurnId) => turn(hostTurnId)?.links.map(({ row }) => row) ?? [],
     linkAt: (hostTurnId, ordinal) => {
-      const cells = linksOf(hostTurnId)
-      const likely = cells[ordinal]?.row
-      return likely?.ordinal === ordinal ? likely : cells.find(({ row }) => row.ordinal === ordinal)?.row
+      const links = turn(hostTurnId)?.links
+      const likely = links?.[ordinal]?.row
+      return likely?.ordinal === ordinal ? likely : links?.find(({ row }) => row.ordinal === ordinal)?.row
     },
-    openLinks: (hostTurnId) => rowsWhere(linksOf(hostTurnId), (row) => row.outcome === null),
+    lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
+    openLinks: (hostTurnId) => rowsWhere(turn(hostTurnId)?.links, ({ outcome }) => outcome === null),
+  }
+  return { reader, tail: (rootId) => tailOf(reads, rootId) }
+}
+
+function cellReads({ read, cache }: SqliteReads) {
+  const stored = (id: Id, slot: string): TreeRows | undefined => {
+    const n = read((db) => db.first(KEY, [id, slot]))?.[0]
+    if (typeof n !== 'number') return undefined
+    const first = spanOf(n) * SPAN
+    return cacheSpan(
+      cache(),
+      read((db) => db.all(ROWS_OF_SPAN, [first, first + SPAN])),
+    )
   }
   return {
-    reader,
-    tail: (rootId) => tailOf(reads, rootId),
-    knownConversation: known.conversation,
-    knownTurn: known.turn,
-    knownNode: known.node,
+    conversation: (id: Id) => cache().home(id)?.conversations.get(id) ?? stored(id, 'c')?.conversations.get(id),
+    turn: (id: Id) => cache().home(id)?.turns.get(id) ?? stored(id, 't')?.turns.get(id),
+    node: (id: Id) => cache().home(id)?.nodes.get(id) ?? stored(id, 'n')?.nodes.get(id),
+    link: (id: Id) => cache().home(id)?.links.get(id) ?? stored(id, 'l')?.links.get(id),
   }
 }
 
-type KnownRows = ReturnType<typeof knownRows>
+type TurnRead = (id: Id) => TurnCell | undefined
 
-function rowReads({ read, cache }: SqliteReads, known: KnownRows) {
-  const find = <Row>(id: Id, slot: string, make: (columns: SqlRow) => Cell<Row>): Row | undefined => {
-    const columns = read((db) => db.first(BY_KEY, [id, slot]))
-    return columns === undefined ? undefined : make(columns).row
-  }
-  return {
-    conversation: (id: Id): Conversation | undefined =>
-      cache().home(id)?.conversations.get(id)?.row ?? find(id, 'c', known.conversation),
-    turn: (id: Id): Turn | undefined => cache().home(id)?.turns.get(id)?.row ?? find(id, 't', known.turn),
-    node: (id: Id): Node | undefined => cache().home(id)?.nodes.get(id)?.row ?? find(id, 'n', known.node),
-    link: (id: Id): Link | undefined => cache().home(id)?.links.get(id)?.row ?? find(id, 'l', known.link),
-    nodeByKey: (turnId: Id, kind: string, key: string): Node | undefined => {
-      const list = cache().home(turnId)?.nodesOf.get(turnId)
-      if (list === undefined) return find(turnId, keySlot(kind, key), known.node)
-      return list.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row
-    },
-  }
-}
-
-function memberReads({ read, cache }: SqliteReads, known: KnownRows) {
-  return {
-    nodesOf: (turnId: Id): readonly Cell<Node>[] => {
-      const list = cache().home(turnId)?.nodesOf.get(turnId)
-      if (list !== undefined) return list
-      const cells = read((db) => db.all(MEMBERS, [turnId, 'N', 'O'])).map(known.node)
-      const [one] = cells
-      if (one !== undefined) cache().tree(one.row.rootId).nodesOf.set(turnId, cells)
-      return cells
-    },
-    linksOf: (hostTurnId: Id): readonly Cell<Link>[] => {
-      const list = cache().home(hostTurnId)?.linksOf.get(hostTurnId)
-      if (list !== undefined) return list
-      const cells = read((db) => db.all(MEMBERS, [hostTurnId, 'L', 'M'])).map(known.link)
-      const [one] = cells
-      if (one !== undefined) cache().tree(one.row.rootId).linksOf.set(hostTurnId, cells)
-      return cells
-    },
-  }
-}
-
-function laneReads({ read, cache }: SqliteReads, known: KnownRows): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
-  const stored = (laneId: Id, last: number, limit: number): readonly Turn[] => {
+function laneReads({ read, cache }: SqliteReads, turn: TurnRead): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+  const stored = (laneId: Id, last: number, limit: number): Turn[] => {
     if (last < 0) return []
-    const found = read((db) => db.all(TURNS_OF, [laneId, memberSlotsFrom('t', last + 1), limit]))
-    return found.map((columns) => known.turn(columns).row).reverse()
+    const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
+    return rowsOf(found, (id) => turn(id)?.row).reverse()
   }
   return {
     turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
@@ -115,72 +88,41 @@ function laneReads({ read, cache }: SqliteReads, known: KnownRows): Pick<Reader,
     queuedTurn: (laneId) => {
       const list = cache().home(laneId)?.turnsOf.get(laneId)
       if (list !== undefined) return list.find(({ row }) => row.state === 'queued')?.row
-      const columns = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))
-      return columns === undefined ? undefined : known.turn(columns).row
+      const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
+      return typeof id === 'string' ? turn(id)?.row : undefined
     },
-  }
-}
-
-function edgeReads({ read, cache }: SqliteReads, node: Reader['node']) {
-  return (nodeId: Id, side: 'edgesFrom' | 'edgesTo'): readonly Edge[] => {
-    const list = cache().home(nodeId)?.[side].get(nodeId)
-    if (list !== undefined) return list
-    const slots = read((db) => db.all(side === 'edgesFrom' ? EDGES_FROM : EDGES_TO, [nodeId]))
-    const at = node(nodeId)
-    if (at === undefined) return []
-    const found = slots.map(([slot]) => edgeAt(at, String(slot)))
-    cache().tree(at.rootId)[side].set(nodeId, found)
-    return found
   }
 }
 
 function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
   const known = cache().tail(rootId)
   if (known !== undefined) return known
-  const [tree, n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
-  if (typeof tree !== 'number' || typeof n !== 'number') return undefined
-  const found = { tree, commit: n - tree * COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
+  const [n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
+  if (typeof n !== 'number') return undefined
+  const tree = Math.floor(n / COMMITS_PER_TREE)
+  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
   cache().tree(rootId).tail = found
   return found
 }
 
-const BY_KEY = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.id = ? AND keys.slot = ?`
-const MEMBERS = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n
-  WHERE keys.id = ? AND keys.slot > ? AND keys.slot < ? ORDER BY keys.slot`
-const TURNS_OF = `SELECT ${PARTS} FROM keys CROSS JOIN rows ON rows.n = keys.n
+const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
+const ROWS_OF_SPAN = 'SELECT n, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
+const TURNS_OF = `SELECT rows.data ->> '$.turn' FROM keys CROSS JOIN rows ON rows.n = keys.n
   WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
-const QUEUED_TURN = `SELECT ${PARTS} FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
-const EDGES_FROM = `SELECT slot FROM keys WHERE id = ? AND slot > '>' AND slot < '?'`
-const EDGES_TO = `SELECT slot FROM keys WHERE id = ? AND slot > '<' AND slot < '='`
-const TAIL = `SELECT rows.ordinal, commits.n, seq, hash FROM keys CROSS JOIN rows ON rows.n = keys.n CROSS JOIN commits
-  WHERE keys.id = ? AND keys.slot = 'c' AND rows.home = rows.id
-    AND commits.n >= rows.ordinal * 16777216 AND commits.n < (rows.ordinal + 1) * 16777216
+const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
+const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
+  WHERE keys.id = ? AND keys.slot = 'c'
+    AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
   ORDER BY commits.n DESC LIMIT 1`
 
-/** Rows of query results. One that is in the cache is not made a second time. */
-function knownRows(cache: () => RowCache) {
-  return {
-    conversation: (columns: SqlRow): Cell<Conversation> => {
-      const [id, n] = idOf(columns)
-      return cache().home(id)?.conversations.get(id) ?? cache().putConversation(toConversation(columns), n)
-    },
-    turn: (columns: SqlRow): Cell<Turn> => {
-      const [id, n] = idOf(columns)
-      return cache().home(id)?.turns.get(id) ?? cache().putTurn(toTurn(columns), n)
-    },
-    node: (columns: SqlRow): Cell<Node> => {
-      const [id, n] = idOf(columns)
-      return cache().home(id)?.nodes.get(id) ?? cache().putNode(toNode(columns), n)
-    },
-    link: (columns: SqlRow): Cell<Link> => {
-      const [id, n] = idOf(columns)
-      return cache().home(id)?.links.get(id) ?? cache().putLink(toLink(columns), n)
-    },
+/** The rows of a query for ids. */
+export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id) => Row | undefined): Row[] {
+  const rows: Row[] = []
+  for (const [id] of found) {
+    const row = byId(String(id))
+    if (row !== undefined) rows.push(row)
   }
-}
-
-function idOf([n, id]: SqlRow): readonly [id: Id, n: number] {
-  return [String(id), Number(n)]
+  return rows
 }
 
 /** SQLite takes a negative limit for none. */
@@ -188,16 +130,10 @@ export function bound(limit: number): number {
   return Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)
 }
 
-function rowsWhere<Row>(cells: readonly Cell<Row>[], isWanted: (row: Row) => boolean): Row[] {
+function rowsWhere<Row>(cells: readonly Cell<Row>[] = [], isWanted: (row: Row) => boolean): Row[] {
   const rows: Row[] = []
   for (const { row } of cells) if (isWanted(row)) rows.push(row)
   return rows
-}
-
-function edgeAt({ id, rootId, conversationId }: Node, slot: string): Edge {
-  const { other, type } = edgeEnd(slot)
-  const [from, to] = slot.startsWith('>') ? [id, other] : [other, id]
-  return { rootId, conversationId, from, to, type }
 }
 
 function bodyText(columns: SqlRow | undefined): string | undefined {

@@ -5,8 +5,7 @@ import type { RunnableQuery, Scanner } from '../graph/reader.ts'
 import type { EngineRow, Node, Turn } from '../graph/rows.ts'
 import type { SqlRow } from './sqlite-driver.ts'
 import { unpackEvents } from './sqlite-events.ts'
-import { bound, COMMITS_PER_TREE, type Read, type SqliteGraph } from './sqlite-graph.ts'
-import { PARTS } from './sqlite-rows.ts'
+import { bound, COMMITS_PER_TREE, type Read, rowsOf, type SqliteGraph } from './sqlite-graph.ts'
 
 export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
   const number = (sql: string, values: SqlRow): number | undefined => {
@@ -14,8 +13,9 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     return typeof value === 'number' ? value : undefined
   }
   const list = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
-  const turns = (sql: string, values: SqlRow): Turn[] => list(sql, values).map((row) => graph.knownTurn(row).row)
-  const nodes = (sql: string, values: SqlRow): Node[] => list(sql, values).map((row) => graph.knownNode(row).row)
+  const { turn, node, conversation } = graph.reader
+  const turns = (sql: string, values: SqlRow): Turn[] => rowsOf(list(sql, values), turn)
+  const nodes = (sql: string, values: SqlRow): Node[] => rowsOf(list(sql, values), node)
   return {
     ...graph.reader,
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
@@ -35,38 +35,38 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
       if (tree === undefined) return []
       const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
-      return list(ROOTS, [end, bound(limit)]).map((columns) => graph.knownConversation(columns).row)
+      return rowsOf(list(ROOTS, [end, bound(limit)]), conversation)
     },
     findIds: (ending, limit) => findIds(read, ending, limit),
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
   }
 }
 
-const RUNNABLE = `SELECT ${PARTS} FROM rows CROSS JOIN keys ON keys.id = rows.home AND keys.slot = 'c'
-    CROSS JOIN rows AS c ON c.n = keys.n
+const CONVERSATION_OF_TURN = `CROSS JOIN keys ON keys.id = t.data ->> '$.conversationId' AND keys.slot = 'c'
+  CROSS JOIN rows AS c ON c.n = keys.n`
+const RUNNABLE = `SELECT rows.data ->> '$.node' FROM rows CROSS JOIN rows AS t ON t.n = rows.n / 1048576 * 1048576
+    ${CONVERSATION_OF_TURN}
   WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
     AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
     AND c.data ->> '$.agent.name' IN (SELECT value FROM json_each(?))
   ORDER BY rows.due, rows.n LIMIT ?`
-const OVERDUE = `SELECT ${PARTS} FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
-const UNSTOPPED = `SELECT ${PARTS} FROM rows AS t CROSS JOIN keys ON keys.id = t.id AND keys.slot > 'N' AND keys.slot < 'O'
-    CROSS JOIN rows ON rows.n = keys.n
-  WHERE t.slot = 't' AND t.mark <= ? AND rows.data ->> '$.state' = 'running' LIMIT ?`
-const CLAIMED = `SELECT ${PARTS} FROM rows WHERE queue = ? LIMIT ?`
+const OVERDUE = `SELECT data ->> '$.turn' FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
+const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576
+  WHERE t.mark <= ? AND t.n % 1048576 = 0
+    AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
+const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
 const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1
-  UNION ALL SELECT min(mark) FROM rows WHERE slot = 'n' AND mark > ?1)`
-const OPEN_ROOTS = `SELECT ${PARTS} FROM rows CROSS JOIN keys ON keys.id = rows.home AND keys.slot = 'c'
-    CROSS JOIN rows AS c ON c.n = keys.n
-  WHERE rows.queue >= 'q' AND rows.queue < 'u' AND rows.slot = 't'
+  UNION ALL SELECT min(mark) FROM rows WHERE mark > ?1 AND n % 1048576 > 0)`
+const OPEN_ROOTS = `SELECT t.data ->> '$.turn' FROM rows AS t ${CONVERSATION_OF_TURN}
+  WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
 /** From one tree's first commit to the one of the tree made before it. */
 const ROOTS = `WITH RECURSIVE trees (first) AS (
     SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1
     UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
     LIMIT ?2)
-  SELECT ${PARTS} FROM trees CROSS JOIN commits ON commits.n = first + 1
-    CROSS JOIN keys ON keys.id = commits.root_id AND keys.slot = 'c' CROSS JOIN rows ON rows.n = keys.n`
+  SELECT root_id FROM trees CROSS JOIN commits ON commits.n = first + 1`
 
 function ownRow<Row>([data]: SqlRow): Row {
   return parseOwnJson(String(data)) as Row
@@ -97,7 +97,7 @@ function eventsOf(read: Read, { tree, after, limit }: EventsQuery): EventRow[] {
 
 type FoundId = ReturnType<Scanner['findIds']>[number]
 
-const FIND_IDS = 'SELECT id FROM rows WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
+const FIND_IDS = 'SELECT id FROM keys WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
 const SLOTS = [
   ['conversation', 'c'],
   ['turn', 't'],

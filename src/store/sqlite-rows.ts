@@ -1,130 +1,167 @@
 import { parseOwnJson } from '../base/json.ts'
-import { NO_USAGE, type Usage } from '../graph/content.ts'
+import { NO_USAGE } from '../graph/content.ts'
 import { changedConversation, changedLink, changedNode, changedTurn } from '../graph/copy.ts'
-import type { Conversation, Edge, EdgeType, Link, Node, Turn } from '../graph/rows.ts'
+import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
-import type { SqlRow, SqlValue } from './sqlite-driver.ts'
+import type { SqlValue } from './sqlite-driver.ts'
+import {
+  type AccountParts,
+  type LimitParts,
+  type PackedOutcome,
+  packAccount,
+  packLimits,
+  packOutcome,
+  packUsage,
+  toAccount,
+  toLimits,
+  toOutcome,
+  toUsage,
+  type UsageParts,
+  unless,
+} from './sqlite-parts.ts'
 
 /** The columns of `rows`, in the order they are written. */
-export const COLUMNS = 'n, id, slot, version, home, parent, ordinal, queue, due, mark, data'
-/** What a row is made of again. */
-export const PARTS = 'rows.n, rows.id, rows.version, rows.home, rows.parent, rows.ordinal, rows.data'
-/** Where they are in the values of a row. */
-export const AT = { n: 0, id: 1, slot: 2, version: 3, home: 4, parent: 5, ordinal: 6, width: 11 } as const
+export const COLUMNS = 'n, queue, due, mark, data'
+export const WIDTH = 5
+
+/** Room for the rows of one turn. */
+export const SPAN: number = 2 ** 20
+
+export function spanOf(n: number): number {
+  return Math.floor(n / SPAN)
+}
 
 /** Each adds the values of one row, with 0 for its number. */
 export function pushConversation(values: SqlValue[], row: Conversation): void {
-  values.push(0, row.id, 'c', row.version, row.rootId, null, null, null, null, null, packConversation(row))
+  values.push(0, null, null, null, packConversation(row))
 }
 
 export function pushTurn(values: SqlValue[], row: Turn): void {
-  const { id, version, conversationId, laneId, ordinal, state } = row
+  const { laneId, ordinal, state } = row
   const isQueued = state === 'queued'
   const queue = isQueued ? `q${laneId}` : state === 'running' ? 't' : null
   const due = isQueued ? ordinal : state === 'running' ? row.deadline : null
   const stop = state === 'ended' ? null : (row.cancel?.at ?? null)
-  values.push(0, id, 't', version, conversationId, laneId, ordinal, queue, due, stop, packTurn(row))
+  values.push(0, queue, due, stop, packTurn(row))
 }
 
 export function pushNode(values: SqlValue[], row: Node): void {
-  const { id, version, conversationId, turnId, ordinal, state } = row
+  const { state } = row
   const isReady = state === 'pending' && row.blockers === 0
   const wake = state === 'pending' ? row.wakeAt : null
   const queue = isReady ? 'r' : row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
   const due = isReady ? row.createdAt : null
-  values.push(0, id, 'n', version, conversationId, turnId, ordinal, queue, due, wake, packNode(row))
+  values.push(0, queue, due, wake, packNode(row))
 }
 
 export function pushLink(values: SqlValue[], row: Link): void {
-  const { id, version, hostConversationId, hostTurnId, ordinal } = row
-  values.push(0, id, 'l', version, hostConversationId, hostTurnId, ordinal, null, null, null, packLink(row))
+  values.push(0, null, null, null, packLink(row))
 }
 
-/** The slot of a turn, node or link at its parent. */
-export function memberSlot(slot: string, ordinal: number, n: number): string {
-  return `${memberSlotsFrom(slot, ordinal)}${n.toString(36).padStart(8, '0')}`
+/** An end is the node's place in the span, or the id of a node elsewhere. */
+export type EdgeEnds = readonly [from: number | Id, to: number | Id, letter: string]
+
+export function pushEdges(values: SqlValue[], n: number, edges: readonly EdgeEnds[]): void {
+  values.push(n, null, null, null, JSON.stringify({ edges }))
 }
 
-/** Less than the slot of every member with at least this ordinal. */
-export function memberSlotsFrom(slot: string, ordinal: number): string {
-  return slot.toUpperCase() + Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')
+/** The slot of a turn at its lane. */
+export function turnSlot(ordinal: number, n: number): string {
+  return `${turnSlotsFrom(ordinal)}${spanOf(n).toString(36).padStart(8, '0')}`
+}
+
+/** Less than the slot of every turn with at least this ordinal. */
+export function turnSlotsFrom(ordinal: number): string {
+  return `T${Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')}`
 }
 
 const MAX_ORDINAL = 0xffff_ffff
 
-export function keySlot(kind: string, key: string): string {
-  return `K${kind}\n${key}`
+export type Packed =
+  | ({ readonly conversation: Id } & PackedConversation)
+  | ({ readonly turn: Id } & PackedTurn)
+  | ({ readonly node: Id } & PackedNode)
+  | ({ readonly link: Id } & PackedLink)
+  | { readonly edges: readonly EdgeEnds[] }
+
+type PackedConversation = Partial<Conversation>
+type PackedTurn = Partial<Omit<Turn, 'limits' | 'account' | 'outcome'>> & {
+  readonly limits: LimitParts
+  readonly account: AccountParts
+  readonly outcome?: PackedOutcome
+}
+type PackedNode = Partial<Omit<Node, 'usage'>> & { readonly usage?: UsageParts }
+type PackedLink = Partial<Omit<Link, 'outcome'>> & { readonly outcome?: PackedOutcome }
+
+export function parseRow(data: SqlValue | undefined): Packed {
+  return parseOwnJson(String(data)) as Packed
 }
 
-/** An edge has a key at both of its nodes. */
-export function edgeSlots({ from, to, type }: Edge): readonly [atFrom: string, atTo: string] {
-  return [`>${to}${type.charAt(0)}`, `<${from}${type.charAt(0)}`]
-}
-
-export function toConversation([, id, version, home, , , data]: SqlRow): Conversation {
-  const packedRow = parsed<Conversation>(data)
-  const row = changedConversation(CONVERSATION, packedRow, Number(version)) as Writable<Conversation>
-  row.id = String(id)
-  row.rootId = String(home)
-  if (packedRow.path === undefined) row.path = [row.agent.name]
+export function toConversation({
+  conversation: id,
+  ...packed
+}: { conversation: Id } & PackedConversation): Conversation {
+  const row = changedConversation(CONVERSATION, packed, packed.version ?? 1) as Writable<Conversation>
+  row.id = id
+  row.rootId = packed.rootId ?? id
+  if (packed.path === undefined) row.path = [row.agent.name]
   return row
 }
 
-export function toTurn([, id, version, home, parent, ordinal, data]: SqlRow): Turn {
-  const packedRow = parsed<Turn>(data)
-  const row = changedTurn(TURN, packedRow, Number(version)) as Writable<Turn>
-  row.id = String(id)
-  row.conversationId = String(home)
-  row.laneId = String(parent)
-  row.ordinal = Number(ordinal)
-  row.rootId = packedRow.rootId ?? row.conversationId
+export function toTurn({ turn: id, limits, account, outcome, ...packed }: { turn: Id } & PackedTurn): Turn {
+  const row = changedTurn(TURN, packed, packed.version ?? 1) as Writable<Turn>
+  row.id = id
+  row.laneId = packed.laneId ?? row.conversationId
+  row.rootId = packed.rootId ?? row.conversationId
+  row.limits = toLimits(limits)
+  row.account = toAccount(account)
+  if (outcome !== undefined) row.outcome = toOutcome(outcome, { runId: id, conversationId: row.conversationId })
   return row
 }
 
-export function toNode([, id, version, home, parent, ordinal, data]: SqlRow): Node {
-  const packedRow = parsed<Node>(data)
-  const row = changedNode(NODE, packedRow, Number(version)) as Writable<Node>
-  row.id = String(id)
-  row.conversationId = String(home)
-  row.turnId = String(parent)
-  row.ordinal = Number(ordinal)
-  row.rootId = packedRow.rootId ?? row.conversationId
-  row.laneId = packedRow.laneId ?? row.conversationId
-  row.versionSet = packedRow.versionSet ?? row.id
+export function toNode({ node: id, usage, ...packed }: { node: Id } & PackedNode, turn: Turn): Node {
+  const row = changedNode(NODE, packed, packed.version ?? 1) as Writable<Node>
+  row.id = id
+  row.turnId = turn.id
+  row.conversationId = turn.conversationId
+  row.rootId = turn.rootId
+  row.laneId = packed.laneId ?? turn.conversationId
+  row.versionSet = packed.versionSet ?? id
+  row.preview = packed.preview ?? usualPreview(row)
+  if (usage !== undefined) row.usage = toUsage(usage)
   return row
 }
 
-export function toLink([, id, version, home, parent, ordinal, data]: SqlRow): Link {
-  const packedRow = parsed<Link>(data)
-  const row = changedLink(LINK, packedRow, Number(version)) as Writable<Link>
-  row.id = String(id)
-  row.hostConversationId = String(home)
-  row.hostTurnId = String(parent)
-  row.ordinal = Number(ordinal)
-  row.rootId = packedRow.rootId ?? row.hostConversationId
+export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLink, host: Turn): Link {
+  const row = changedLink(LINK, packed, packed.version ?? 1) as Writable<Link>
+  row.id = id
+  row.hostTurnId = host.id
+  row.hostConversationId = host.conversationId
+  row.rootId = host.rootId
+  if (outcome !== undefined) {
+    row.outcome = toOutcome(outcome, { runId: id, conversationId: row.childConversationId })
+  }
   return row
-}
-
-/** The other node and the type of an edge, by the slot it has at one of its nodes. */
-export function edgeEnd(slot: string): { readonly other: string; readonly type: EdgeType } {
-  return { other: slot.slice(1, -1), type: EDGE_TYPES[slot.slice(-1)] ?? 'sequence' }
 }
 
 const EDGE_TYPES: { readonly [letter: string]: EdgeType } = { s: 'sequence', d: 'dependency', b: 'branch' }
+
+export function edgeType(letter: string): EdgeType {
+  return EDGE_TYPES[letter] ?? 'sequence'
+}
 
 const NONE: readonly never[] = []
 const EMPTY = {}
 
 type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
-function parsed<Row>(data: SqlValue | undefined): Partial<Row> {
-  return parseOwnJson(String(data)) as Partial<Row>
-}
-
-/** Every pack leaves out what the columns say and, as undefined, what is as in the row of usual values below. */
+/** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
 function packConversation(row: Conversation): string {
-  const { agent, path } = row
+  const { id, agent, path } = row
   return JSON.stringify({
+    conversation: id,
+    version: row.version,
+    rootId: unless(row.rootId, id),
     type: unless(row.type, 'user'),
     depth: unless(row.depth, 0),
     agent,
@@ -144,18 +181,24 @@ function packConversation(row: Conversation): string {
 }
 
 function packTurn(row: Turn): string {
+  const { id, conversationId, outcome } = row
   return JSON.stringify({
-    rootId: unless(row.rootId, row.conversationId),
+    turn: id,
+    version: row.version,
+    rootId: unless(row.rootId, conversationId),
+    conversationId,
+    laneId: unless(row.laneId, conversationId),
+    ordinal: unless(row.ordinal, 0),
     state: unless(row.state, 'running'),
     input: unless(row.input, null),
-    limits: row.limits,
-    account: row.account,
+    limits: packLimits(row.limits),
+    account: packAccount(row.account),
     deadline: unless(row.deadline, null),
     cancel: unless(row.cancel, null),
-    outcome: unless(row.outcome, null),
+    outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
     nodeCount: row.nodeCount,
-    entryNodeId: row.entryNodeId,
     afterSeq: unless(row.afterSeq, 0),
+    entryNodeId: row.entryNodeId,
     createdAt: row.createdAt,
     startedAt: unless(row.startedAt, null),
     endedAt: unless(row.endedAt, null),
@@ -164,14 +207,16 @@ function packTurn(row: Turn): string {
 
 function packNode(row: Node): string {
   return JSON.stringify({
-    rootId: unless(row.rootId, row.conversationId),
+    node: row.id,
+    version: row.version,
     laneId: unless(row.laneId, row.conversationId),
+    ordinal: unless(row.ordinal, 0),
     kind: row.kind,
     purpose: unless(row.purpose, null),
     state: unless(row.state, 'finished'),
     input: unlessEmpty(row.input),
     output: unlessEmpty(row.output),
-    preview: unless(row.preview, ''),
+    preview: unless(row.preview, usualPreview(row)),
     metadata: unlessEmpty(row.metadata),
     failure: unless(row.failure, null),
     versionSet: unless(row.versionSet, row.id),
@@ -186,7 +231,7 @@ function packNode(row: Node): string {
     engineId: unless(row.engineId, null),
     epoch: unless(row.epoch, 0),
     recoveries: unless(row.recoveries, 0),
-    usage: isNoUsage(row.usage) ? undefined : row.usage,
+    usage: packUsage(row.usage),
     createdAt: row.createdAt,
     startedAt: unless(row.startedAt, null),
     endedAt: unless(row.endedAt, null),
@@ -194,10 +239,13 @@ function packNode(row: Node): string {
 }
 
 function packLink(row: Link): string {
+  const { id, childConversationId, outcome } = row
   return JSON.stringify({
-    rootId: unless(row.rootId, row.hostConversationId),
+    link: id,
+    version: row.version,
     taskId: row.taskId,
-    childConversationId: row.childConversationId,
+    childConversationId,
+    ordinal: unless(row.ordinal, 0),
     contract: unless(row.contract, 'typed'),
     agentName: row.agentName,
     hostName: row.hostName,
@@ -207,25 +255,21 @@ function packLink(row: Link): string {
     onParentClose: unless(row.onParentClose, 'cancel'),
     released: unless(row.released, true),
     delegationContext: unless(row.delegationContext, null),
-    outcome: unless(row.outcome, null),
+    outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId }),
     deliveredTo: unless(row.deliveredTo, null),
   })
 }
 
-function unless<T>(value: T, usual: T): T | undefined {
-  return value === usual ? undefined : value
+/** The words of a short text are their own preview. */
+function usualPreview({ input, output }: Node): string {
+  const content = output.content ?? input.content
+  return typeof content === 'string' ? content : ''
 }
 
 function unlessEmpty<T extends object>(value: T): T | undefined {
   for (const _ in value) return value
   return undefined
 }
-
-function isNoUsage(usage: Usage): boolean {
-  return usage === NO_USAGE || ZERO_FIELDS.every((field) => usage[field] === 0)
-}
-
-const ZERO_FIELDS = Object.keys(NO_USAGE) as (keyof Usage)[]
 
 const CONVERSATION: Conversation = {
   id: '',

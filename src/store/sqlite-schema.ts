@@ -4,48 +4,59 @@ import type { Connection } from './sqlite-driver.ts'
 export const APPLICATION_ID = 0x4c677465
 
 /**
- * Few trees of pages, each written at its end: what a commit costs is the pages it changes. `rows` has all rows of all
- * trees in the order of their making; `keys` says where they are. A key is an id and
+ * Few trees of pages, each written at its end: what a commit costs is the pages it changes. `rows` has all rows in
+ * spans of 2^20 numbers. A span is a conversation, or a turn followed by its nodes, links and edges in the order of
+ * their making, so that all there is of a turn is read at once. `data` is JSON whose first field says what the row is:
+ * - conversation, turn, node, link and its id. Without what its turn says (the turn, conversation and tree it is of) and
+ *   without fields that have their usual value;
+ * - edges and a list of [from, to, first letter of the type], each end a node of this turn by its place in the span, or
+ *   a node of another turn by its id. Such an edge is in the spans of both turns.
+ * `keys` says where rows are: an id and
  * - c, t, n, l: the conversation, turn, node or link of that id,
- * - T, N, L, ordinal and number: a turn of that lane, a node of that turn, a link of that host turn,
- * - K and kind and idempotency key: a node of that turn,
- * - > or <, a node and the first letter of a type: an edge to or from that node.
- * `data` is JSON without what the columns say and without fields that have their usual value.
+ * - T, ordinal and span: a turn of that lane.
  */
 const first = `
 CREATE TABLE rows (
   n INTEGER PRIMARY KEY,
-  id TEXT NOT NULL,
-  slot TEXT NOT NULL,  -- c conversation, t turn, n node, l link
-  version INTEGER NOT NULL,
-  home TEXT NOT NULL,  -- the conversation; of a conversation: its tree
-  parent TEXT,         -- a turn's lane, a node's turn, a link's host turn
-  ordinal INTEGER,     -- the place in the parent; a root conversation's is the number of its tree
   queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, e and engine: claimed node
   due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made
   mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
   data TEXT NOT NULL
 );
 CREATE INDEX queues ON rows (queue, due) WHERE queue IS NOT NULL;
-CREATE INDEX marks ON rows (slot, mark) WHERE mark IS NOT NULL;
+CREATE INDEX marks ON rows (mark) WHERE mark IS NOT NULL;
 
 CREATE TABLE keys (id TEXT NOT NULL, slot TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (id, slot)) WITHOUT ROWID;
 
-CREATE VIEW conversations AS SELECT id, version, home AS root_id, data FROM rows WHERE slot = 'c';
-CREATE VIEW turns AS SELECT id, version, home AS conversation_id, parent AS lane_id, ordinal, data
-  FROM rows WHERE slot = 't';
-CREATE VIEW nodes AS SELECT id, version, home AS conversation_id, parent AS turn_id, ordinal,
-  iif(queue > 'e' AND queue < 'f', substr(queue, 2), NULL) AS engine_id, data FROM rows WHERE slot = 'n';
-CREATE VIEW links AS SELECT id, version, home AS host_conversation_id, parent AS host_turn_id, ordinal, data
-  FROM rows WHERE slot = 'l';
-CREATE VIEW edges AS SELECT id AS from_id, substr(slot, 2, length(slot) - 2) AS to_id, substr(slot, -1) AS type
-  FROM keys WHERE slot > '>' AND slot < '?';
+CREATE VIEW conversations AS SELECT data ->> '$.conversation' AS id, data ->> '$.version' AS version,
+  coalesce(data ->> '$.rootId', data ->> '$.conversation') AS root_id, data
+  FROM rows WHERE data ->> '$.conversation' IS NOT NULL;
+CREATE VIEW turns AS SELECT n, data ->> '$.turn' AS id, data ->> '$.version' AS version,
+  data ->> '$.conversationId' AS conversation_id, data FROM rows WHERE data ->> '$.turn' IS NOT NULL;
+CREATE VIEW nodes AS SELECT r.data ->> '$.node' AS id, r.data ->> '$.version' AS version, t.id AS turn_id,
+  t.conversation_id, iif(queue > 'e' AND queue < 'f', substr(queue, 2), NULL) AS engine_id, r.data
+  FROM rows AS r JOIN turns AS t ON t.n = r.n / 1048576 * 1048576 WHERE r.data ->> '$.node' IS NOT NULL;
+CREATE VIEW links AS SELECT r.data ->> '$.link' AS id, r.data ->> '$.version' AS version, t.id AS host_turn_id,
+  t.conversation_id AS host_conversation_id, r.data
+  FROM rows AS r JOIN turns AS t ON t.n = r.n / 1048576 * 1048576 WHERE r.data ->> '$.link' IS NOT NULL;
+CREATE VIEW edges AS SELECT DISTINCT coalesce(f.data ->> '$.node', e.value ->> 0) AS from_id,
+  coalesce(t.data ->> '$.node', e.value ->> 1) AS to_id, e.value ->> 2 AS type
+  FROM rows AS r JOIN json_each(r.data, '$.edges') AS e
+  LEFT JOIN rows AS f ON json_type(e.value, '$[0]') = 'integer' AND f.n = r.n / 1048576 * 1048576 + (e.value ->> 0)
+  LEFT JOIN rows AS t ON json_type(e.value, '$[1]') = 'integer' AND t.n = r.n / 1048576 * 1048576 + (e.value ->> 1);
 CREATE TRIGGER edges_stay_inside INSTEAD OF INSERT ON edges BEGIN
   SELECT RAISE(ABORT, 'an edge must join two nodes of one conversation') WHERE NOT EXISTS (
-    SELECT 1 FROM keys AS f JOIN rows AS a ON a.n = f.n JOIN keys AS t JOIN rows AS b ON b.n = t.n
-    WHERE f.id = NEW.from_id AND f.slot = 'n' AND t.id = NEW.to_id AND t.slot = 'n' AND a.home = b.home AND a.n <> b.n);
-  INSERT INTO keys (id, slot, n) VALUES (NEW.from_id, '>' || NEW.to_id || NEW.type, 0),
-    (NEW.to_id, '<' || NEW.from_id || NEW.type, 0);
+    SELECT 1 FROM nodes AS f JOIN nodes AS t ON t.conversation_id = f.conversation_id
+    WHERE f.id = NEW.from_id AND t.id = NEW.to_id AND f.id <> t.id);
+  SELECT RAISE(ABORT, 'the edge is there already') WHERE EXISTS (
+    SELECT 1 FROM edges WHERE from_id = NEW.from_id AND to_id = NEW.to_id AND type = NEW.type);
+  INSERT INTO rows (n, data)
+    SELECT (SELECT max(n) FROM rows WHERE n < (k.n / 1048576 + 1) * 1048576) + 1, json_object('edges', json_array(json_array(
+      iif(f.n / 1048576 = k.n / 1048576, f.n % 1048576, f.id), iif(t.n / 1048576 = k.n / 1048576, t.n % 1048576, t.id),
+      NEW.type)))
+    FROM keys AS f JOIN keys AS t JOIN keys AS k
+    WHERE f.id = NEW.from_id AND f.slot = 'n' AND t.id = NEW.to_id AND t.slot = 'n' AND k.slot = 'n'
+      AND (k.id = f.id OR k.id = t.id AND t.n / 1048576 <> f.n / 1048576);
 END;
 
 CREATE TABLE bodies (hash TEXT NOT NULL UNIQUE, text BLOB NOT NULL);
@@ -55,9 +66,9 @@ CREATE TABLE engines (id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, data TE
 CREATE TABLE blocks (node_id TEXT NOT NULL UNIQUE, root_id TEXT NOT NULL, data TEXT NOT NULL);
 CREATE INDEX blocks_of_tree ON blocks (root_id);
 
--- One row per commit of a tree, with its events; \`n\` is the tree's number times 2^24, plus the commit's number in it;
--- \`seq\` is the sequence after it. \`digest\` covers the rows it wrote, \`hash\` the hash before it, the digest and the
--- events.
+-- One row per commit of a tree, with its events; \`n\` is the span of its root conversation times 2^24, plus the
+-- commit's number in the tree; \`seq\` is the sequence after it. \`digest\` covers the rows it wrote, \`hash\` the hash
+-- before it, the digest and the events.
 CREATE TABLE commits (
   n INTEGER PRIMARY KEY,
   root_id TEXT NOT NULL,

@@ -336,9 +336,11 @@ function verifyFile(): Map<string, string> {
 
 /** Keys and rows tell the same. */
 const STRAY_KEYS = `SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n
-  WHERE keys.slot >= '?' AND iif(keys.slot = lower(keys.slot) AND length(keys.slot) = 1,
-    keys.id IS NOT rows.id OR keys.slot IS NOT rows.slot, keys.id IS NOT rows.parent)`
-const COUNTS = `SELECT (SELECT count(*) FROM rows) - (SELECT count(*) FROM keys WHERE slot IN ('c', 't', 'n', 'l'))`
+  WHERE keys.id IS NOT CASE keys.slot WHEN 'c' THEN rows.data ->> '$.conversation' WHEN 't' THEN rows.data ->> '$.turn'
+    WHEN 'n' THEN rows.data ->> '$.node' WHEN 'l' THEN rows.data ->> '$.link'
+    ELSE coalesce(rows.data ->> '$.laneId', rows.data ->> '$.conversationId') END`
+const COUNTS = `SELECT (SELECT count(*) FROM rows WHERE data ->> '$.edges' IS NULL)
+  - (SELECT count(*) FROM keys WHERE slot IN ('c', 't', 'n', 'l'))`
 
 function verifyChains(db: Connection): Map<string, string> {
   const last = new Map<string, string>()
