@@ -1,3 +1,4 @@
+export { type AiSdkTool, asAiSdkTool } from './agent/ai-sdk-tool.ts'
 export {
   type Agent,
   type AgentDefinition,
@@ -32,6 +33,8 @@ export type { Json } from './base/json.ts'
 export type { InferInput, InferOutput, JsonSchema, Schema, StandardSchema } from './base/schema.ts'
 export type { ConversationHandle } from './conversation/conversation.ts'
 export type { CompletedOutcome, Run, RunOutcome } from './conversation/run.ts'
+export type { UiMessageChunk } from './conversation/ui-chunk.ts'
+export { toUIMessageStream } from './conversation/ui-message-stream.ts'
 export type { KindContext, KindDefinition } from './delegation/kind.ts'
 export type { Budget } from './grant/budget.ts'
 export type { Grant } from './grant/grant.ts'

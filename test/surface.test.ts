@@ -35,6 +35,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'SubAgentUnavailable',
     'ToolError',
     'agent',
+    'asAiSdkTool',
     'costOf',
     'createRuntime',
     'fromAiSdk',
@@ -42,6 +43,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'isLegateError',
     'memoryStore',
     'modelInfo',
+    'toUIMessageStream',
     'tool',
   ],
   'testing/index': [

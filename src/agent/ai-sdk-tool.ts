@@ -1,0 +1,122 @@
+import { InputError, LegateError, messageOf } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import { describeIssues, type JsonSchema } from '../base/schema.ts'
+import type { Run, RunOutcome } from '../conversation/run.ts'
+import type { Agent, RunOptions } from './definition.ts'
+
+/** A tool for `tools` of the AI SDK's `generateText`, `streamText` and agents. */
+export interface AiSdkTool<In = unknown> {
+  readonly description: string
+  readonly inputSchema: AiSdkSchema<In>
+  readonly execute: (input: In, options: { readonly abortSignal?: AbortSignal | undefined }) => Promise<Json>
+}
+
+/** A Standard Schema, which is a schema of the AI SDK as well. */
+export interface AiSdkSchema<In> {
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: string
+    readonly validate: (
+      value: unknown,
+    ) => Promise<{ readonly value: In } | { readonly issues: readonly { readonly message: string }[] }>
+    readonly jsonSchema: Readonly<Record<'input' | 'output', () => Record<string, unknown>>>
+    readonly types?: { readonly input: unknown; readonly output: In } | undefined
+  }
+}
+
+/** An agent without an input schema takes a message. */
+export type AiSdkToolInput<In> = In extends string ? { message: string } : In
+
+/** Where the agent runs: any runtime. */
+export interface Runner {
+  run<In, Out>(agent: Agent<In, Out>, input: In, options?: RunOptions): Run<Out>
+}
+
+/**
+ * Lets an agent of the AI SDK delegate to one of ours: its input schema is the tool's, its answer the result. However it
+ * ends, the other model reads words it can act on; only an abort throws.
+ */
+export function asAiSdkTool<In, Out>(
+  agent: Agent<In, Out>,
+  { runtime }: { readonly runtime?: Runner } = {},
+): AiSdkTool<AiSdkToolInput<In>> {
+  return {
+    description: agent.description,
+    inputSchema: schemaOf(agent),
+    execute: async (given, { abortSignal }) => {
+      const input = (agent.input === null ? (given as { message: string }).message : given) as In
+      const options = abortSignal === undefined ? {} : { abortSignal }
+      try {
+        const run = runtime === undefined ? undefined : runtime.run(agent, input, options)
+        return resultOf(agent, await (run === undefined ? outcomeOf(agent, input, options) : run.result))
+      } catch (error) {
+        if (InputError.isInstance(error)) return error.message
+        return `"${agent.name}" could not be asked: ${messageOf(error)}`
+      } finally {
+        abortSignal?.throwIfAborted()
+      }
+    },
+  }
+}
+
+const MESSAGE: JsonSchema = {
+  type: 'object',
+  properties: { message: { type: 'string', description: 'What the agent is asked to do.' } },
+  required: ['message'],
+  additionalProperties: false,
+}
+
+/** Known to every version of the AI SDK: by the standard, and by the mark it puts on its own schemas. */
+function schemaOf<In>({ input }: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>> {
+  const jsonSchema = input === null ? MESSAGE : input.jsonSchema
+  const issuesOf = async (value: unknown): Promise<string | undefined> => {
+    if (input === null) return hasMessage(value) ? undefined : 'message: must be a text'
+    const checked = await input.validate(value)
+    return checked.ok ? undefined : describeIssues(checked.issues)
+  }
+  return Object.assign(
+    {
+      '~standard': {
+        version: 1 as const,
+        vendor: 'legate',
+        validate: async (value: unknown) => {
+          const wrong = await issuesOf(value)
+          // The value goes on as it came: the agent reads it with its own schema.
+          return wrong === undefined ? { value: value as AiSdkToolInput<In> } : { issues: [{ message: wrong }] }
+        },
+        jsonSchema: { input: () => ({ ...jsonSchema }), output: () => ({ ...jsonSchema }) },
+      },
+    },
+    {
+      [Symbol.for('vercel.ai.schema')]: true,
+      jsonSchema,
+      validate: async (value: unknown) => {
+        const wrong = await issuesOf(value)
+        return wrong === undefined ? { success: true, value } : { success: false, error: new Error(wrong) }
+      },
+    },
+  )
+}
+
+function hasMessage(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && typeof (value as { message?: unknown }).message === 'string'
+}
+
+/** `generate` throws unless the run completed; the outcome is with the error. */
+async function outcomeOf<In, Out>(agent: Agent<In, Out>, input: In, options: RunOptions): Promise<RunOutcome<Out>> {
+  try {
+    return await agent.generate(input, options)
+  } catch (error) {
+    const outcome = LegateError.isInstance(error) ? error.details['outcome'] : undefined
+    if (outcome === undefined) throw error
+    return outcome as RunOutcome<Out>
+  }
+}
+
+function resultOf(agent: Agent<never, unknown>, outcome: RunOutcome): Json {
+  const { status, error, advice, text, output } = outcome
+  if (status === 'completed') return agent.output === null ? text : (output as Json)
+  const why = [`"${agent.name}" ended ${status}: ${error?.message ?? 'no reason was given'}`, advice]
+  const partial = text === '' ? [] : [`What it had so far:\n${text}`]
+  return [why.filter((line) => line !== null).join(' '), ...partial].join('\n\n')
+}
