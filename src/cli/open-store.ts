@@ -6,7 +6,7 @@ import { sqliteStore } from '../store/sqlite.ts'
 import { type Call, CliError, textOption } from './command.ts'
 
 /** A person waits for the answer: rather say soon that the file is locked. */
-const BUSY_MS = 3_000
+const BUSY_MS = 2_000
 
 /** Where the store is: `--store`, `$LEGATE_DB`, else the user's own. Never one that lies in the working folder. */
 export function storePath(call: Call): string {

@@ -4,7 +4,7 @@ import { findRun, shortId } from '../find-run.ts'
 import { openStore } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { goOnWithoutReader } from '../terminal/output.ts'
+import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
@@ -15,7 +15,11 @@ const GO_ON = 'Go on where you stopped.'
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
   if (file === undefined) return explain(call)
-  const options = await loadModule(file)
+  // A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
+  return exitNow(await work(call, await loadModule(file)))
+}
+
+async function work(call: Call, options: WorkerOptions): Promise<number> {
   const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call)
   const target =
     call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))

@@ -34,6 +34,12 @@ export async function write(text: string): Promise<void> {
   await Promise.race([once(process.stdout, 'drain'), once(process.stdout, 'close')]).catch(() => undefined)
 }
 
+/** Ends the process although code of others still holds it, when all that was written is out. */
+export async function exitNow(code: number): Promise<never> {
+  if (!isReaderGone()) await new Promise((resolve) => process.stdout.write('', resolve))
+  process.exit(code)
+}
+
 /** A line for people beside the output: it is never in the way of what a program reads. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)

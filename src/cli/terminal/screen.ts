@@ -26,6 +26,8 @@ export interface ScreenSize {
  */
 export class Screen {
   private readonly stream: NodeJS.WriteStream
+  /** The stream's own, whatever is put in its place while the screen is open. */
+  private readonly put: (text: string) => void
   private drawn: readonly ScreenLine[] = []
   private drawnColumns = 0
   private isOpen = false
@@ -34,6 +36,10 @@ export class Screen {
 
   constructor(stream: NodeJS.WriteStream) {
     this.stream = stream
+    const write = stream.write.bind(stream)
+    this.put = (text) => {
+      write(text)
+    }
   }
 
   get size(): ScreenSize {
@@ -51,6 +57,7 @@ export class Screen {
 
   /** Text that stays, above the block. */
   print(text: string): void {
+    if (!this.isOpen) return this.put(text)
     const lines = this.drawn
     const end = text.endsWith('\n') ? '' : '\n'
     this.drawn = []
@@ -63,6 +70,7 @@ export class Screen {
   close(): void {
     if (!this.isOpen) return
     this.isOpen = false
+    this.drawn = []
     this.restoreStreams()
     process.off('exit', this.onExit)
     this.put(SHOW_CURSOR)
@@ -96,18 +104,11 @@ export class Screen {
     const taken = lines.reduce((sum, line) => sum + Math.max(1, Math.ceil(line.columns / columns)), 0)
     return up(Math.min(taken, rows - 1))
   }
-
-  private put(text: string): void {
-    write.call(this.stream, text)
-  }
 }
 
 export function plainLine(text: string): ScreenLine {
   return { text, columns: widthOf(text) }
 }
-
-/** The stream's own, whatever is put in its place while a screen is open. */
-const write = process.stdout.write
 
 function up(lines: number): string {
   return lines > 0 ? `\r${ESC}${lines}A` : '\r'
@@ -130,6 +131,6 @@ function intercept(print: (text: string) => void): () => void {
     }) as typeof stream.write
   }
   return () => {
-    for (const [at, stream] of streams.entries()) stream.write = originals[at] ?? write
+    for (const [at, stream] of streams.entries()) stream.write = originals[at] ?? stream.write
   }
 }

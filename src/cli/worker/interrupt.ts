@@ -9,8 +9,8 @@ export interface Interrupts {
   readonly restore: () => void
 }
 
-/** Ctrl-C once asks to stop, twice ends at once; SIGTERM hands over. Gives a function that ends it. */
-export function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
+/** Ctrl-C once asks to stop, twice ends at once; SIGTERM hands over. Holds until the process ends. */
+export function onInterrupt({ ask, leave, restore }: Interrupts): void {
   let asked = false
   const interrupted = (): void => {
     if (asked) {
@@ -22,8 +22,4 @@ export function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
   }
   process.on('SIGINT', interrupted)
   process.once('SIGTERM', leave)
-  return () => {
-    process.off('SIGINT', interrupted)
-    process.off('SIGTERM', leave)
-  }
 }

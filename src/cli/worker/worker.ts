@@ -35,7 +35,7 @@ export class Worker {
   async drive(runs: readonly Run[]): Promise<number> {
     this.runs = runs
     const { view } = this.parts
-    const ignoreSignals = onInterrupt({
+    onInterrupt({
       ask: () => this.stopAll(),
       leave: () => this.leave(EXIT.terminated),
       restore: () => view.close(),
@@ -44,9 +44,8 @@ export class Worker {
     for (const run of runs) this.watch(run).catch(() => this.settle(run, LOST))
     await this.isDone
     clearInterval(timer)
-    ignoreSignals()
     view.close()
-    for (const { text } of this.verdicts.values()) view.say(`${text}\n`)
+    for (const { text } of this.verdicts.values()) view.say(`\n${text}\n`)
     return this.exitCode ?? exitCodeOf([...this.verdicts.values()])
   }
 

@@ -39,7 +39,7 @@ const look = tool({
   effect: 'pure',
   execute: async (_, { signal }) => {
     if (process.env.LEGATE_TEST_PRINTS === '1') console.log('the tool prints this')
-    await opened(signal)
+    await opened(process.env.LEGATE_TEST_DEAF === '1' ? undefined : signal)
     return 'It is blue.'
   },
 })

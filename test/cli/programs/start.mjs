@@ -3,11 +3,12 @@
 
 import { createRuntime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
-import * as agents from './agents.mjs'
+import * as exported from './agents.mjs'
 
+const agents = new Map(Object.entries(exported))
 const [path, ...names] = process.argv.slice(2)
-const runtime = createRuntime({ store: sqliteStore(path), agents: Object.values(agents) })
-const runs = names.map((name) => runtime.run(agents[name], 'What colour is it?'))
+const runtime = createRuntime({ store: sqliteStore(path), agents: [...agents.values()] })
+const runs = names.map((name) => runtime.run(agents.get(name), 'What colour is it?'))
 for (const run of runs) {
   for await (const event of run) if (event.type === 'message') break
   console.log(run.id)

@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { createRuntime, type Runtime } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
+import { onTestFinished, type TestContext } from 'vitest'
+
+export const root = path.resolve(import.meta.dirname, '../../..')
+export const program = path.join(root, 'dist/cli/main.js')
+export const agentsModule = path.join(root, 'test/cli/programs/agents.mjs')
+/** Generous: only a test that fails waits so long. */
+export const PATIENCE_MS = 20_000
+
+export function skipUnlessBuilt({ skip }: Pick<TestContext, 'skip'>): void {
+  skip(!existsSync(program), 'dist is not built: npm run build')
+}
+
+export interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface StartOptions {
+  readonly env?: NodeJS.ProcessEnv
+  readonly uid?: number
+}
+
+/** A folder with a store and a gate that holds agents until it is opened; all is gone after the test. */
+export class Place {
+  readonly folder: string = mkdtempSync(path.join(tmpdir(), 'legate-cli-'))
+  readonly store: string = path.join(this.folder, 'runs.db')
+  private readonly gate: string = path.join(this.folder, 'gate')
+  private readonly children: Process[] = []
+
+  constructor() {
+    onTestFinished(() => this.clear())
+  }
+
+  /** Environment of everything that is started here: no colours, no store of the user's own. */
+  get env(): NodeJS.ProcessEnv {
+    const { FORCE_COLOR: _, NO_COLOR: __, CI: ___, ...env } = process.env
+    return { ...env, LEGATE_DB: this.store, LEGATE_TEST_GATE: this.gate, XDG_STATE_HOME: this.folder, TERM: 'xterm' }
+  }
+
+  open(): void {
+    writeFileSync(this.gate, '')
+  }
+
+  /** A program that starts runs of these agents and works on them. Gives it and the runs' ids. */
+  async startRuns(agents: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ worker: Process; ids: string[] }> {
+    const worker = this.start([path.join(root, 'test/cli/programs/start.mjs'), this.store, ...agents], { env })
+    await worker.seen(() => worker.stdout.split('\n').length > agents.length)
+    return { worker, ids: worker.stdout.trim().split('\n').slice(0, agents.length) }
+  }
+
+  /** Runs that have ended, and their ids. */
+  async endedRuns(...agents: readonly string[]): Promise<string[]> {
+    this.open()
+    const { worker, ids } = await this.startRuns(agents)
+    await worker.ended
+    return ids
+  }
+
+  /** Runs whose process was killed in the middle: it stands at the gate. */
+  async orphans(...agents: readonly string[]): Promise<string[]> {
+    const { worker, ids } = await this.startRuns(agents)
+    const runtime = this.runtime()
+    await until('every run is at work', () => ids.every((id) => isAtWork(runtime, id)))
+    worker.kill('SIGKILL')
+    await worker.ended
+    return ids
+  }
+
+  legate(args: readonly string[], options: StartOptions = {}): Process {
+    return this.start([program, ...args], options)
+  }
+
+  run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+    return this.legate(args, options).ended
+  }
+
+  runtime(): Runtime {
+    const runtime = createRuntime({ store: sqliteStore(this.store) })
+    onTestFinished(() => runtime.close())
+    return runtime
+  }
+
+  private start(args: readonly string[], { env = {}, uid }: StartOptions): Process {
+    const child = spawn(process.execPath, args, {
+      cwd: this.folder,
+      env: { ...this.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      ...(uid === undefined ? {} : { uid, gid: uid }),
+    })
+    const started = new Process(child)
+    this.children.push(started)
+    return started
+  }
+
+  private async clear(): Promise<void> {
+    for (const child of this.children) child.kill('SIGKILL')
+    await Promise.all(this.children.map(({ ended }) => ended))
+    rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+/** A started program and what it has printed so far. */
+export class Process {
+  readonly ended: Promise<Ended>
+  stdout = ''
+  stderr = ''
+  private readonly child: ChildProcess
+
+  constructor(child: ChildProcess) {
+    this.child = child
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.stdout += text
+    })
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.stderr += text
+    })
+    this.ended = once(child, 'close').then(([code]) => ({
+      code: code as number | null,
+      stdout: this.stdout,
+      stderr: this.stderr,
+    }))
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal)
+  }
+
+  /** Whoever reads its output goes away. */
+  closeOutput(): void {
+    this.child.stdout?.destroy()
+  }
+
+  /** Waits until it has printed this. */
+  async says(text: string): Promise<void> {
+    await this.seen(() => this.stdout.includes(text) || this.stderr.includes(text), `"${text}"`)
+  }
+
+  seen(check: () => boolean, what = 'what was waited for'): Promise<true> {
+    return until(`${what} in:\n${this.stdout}${this.stderr}`, () => check() || undefined)
+  }
+}
+
+export async function until<T>(what: string, check: () => T | undefined | false): Promise<T> {
+  const giveUpAt = performance.now() + PATIENCE_MS
+  for (;;) {
+    const found = check()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > giveUpAt) throw new Error(`waited ${PATIENCE_MS} ms for: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** Is something of the run or of all its subagents running in earnest? */
+function isAtWork({ store }: Runtime, runId: string): boolean {
+  const open = store.openNodes(runId)
+  const links = store.openLinks(runId)
+  if (links.length > 0) return links.every(({ id }) => isAtWork({ store } as Runtime, id))
+  return open.some(({ kind, state, input }) => state === 'running' && (kind === 'task') === (input.call !== undefined))
+}
