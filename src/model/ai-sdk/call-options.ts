@@ -12,7 +12,8 @@ export function callOptions(model: AiSdkModel, request: ModelRequest): object {
   const { settings, tools } = request
   const format = responseFormat(model, request)
   const reasoning = settings.reasoning === undefined ? {} : reasoningOptions(model, settings.reasoning)
-  const providerOptions = merged([format.providerOptions, reasoning.providerOptions, settings.providerOptions])
+  const { providerOptions: own } = settings
+  const providerOptions = merged([defaultsOf(model), format.providerOptions, reasoning.providerOptions, own])
   return {
     prompt: withCacheMarks(model, request, promptOf(model, request.messages)),
     ...plainSettings(settings),
@@ -32,6 +33,11 @@ function plainSettings(settings: ModelSettings): object {
   for (const key of PLAIN) if (settings[key] !== undefined) given[key] = settings[key]
   if (settings.stopSequences !== undefined) given['stopSequences'] = [...settings.stopSequences]
   return given
+}
+
+/** What was said is in our rows: OpenAI need not keep it too, and sends its reasoning along, encrypted. */
+function defaultsOf({ provider }: AiSdkModel): ProviderOptions | undefined {
+  return provider === 'openai.responses' ? { openai: { store: false } } : undefined
 }
 
 /** Later ones win, option by option. */

@@ -44,11 +44,17 @@ export function providerError(adapted: Adapted, error: unknown): LegateError {
 }
 
 function mayPass(error: unknown, status: number | undefined): boolean {
-  if (retryDelay(error, 2) !== undefined) return true
-  if (isGarbled(error) || (status !== undefined && status < 300 && isGarbled(field(error, 'cause')))) return true
+  if (status === undefined ? retryDelay(error, 2) !== undefined : retryDelay({ status }, 2) !== undefined) return true
+  // A good status says only how the answer began: what failed after it was cut or could not be read.
+  if (isGarbled(error) || isBegun(error)) return true
   return [error, field(error, 'error')].some((one) =>
     ['type', 'code', 'status'].some((key) => PASSING.has(String(field(one, key)))),
   )
+}
+
+function isBegun(error: unknown): boolean {
+  const status = field(error, 'statusCode')
+  return typeof status === 'number' && status < 300
 }
 
 function isGarbled(error: unknown): boolean {
@@ -64,7 +70,7 @@ function isUnreachable(error: unknown): boolean {
 function statusOf(error: unknown): number | undefined {
   const inner = field(error, 'error')
   const found = [field(error, 'statusCode'), field(error, 'code'), field(inner, 'code')]
-  return found.find((one): one is number => typeof one === 'number' && one >= 100 && one < 600)
+  return found.find((one): one is number => typeof one === 'number' && one >= 400 && one < 600)
 }
 
 function wordsOf(error: unknown): string {

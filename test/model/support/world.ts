@@ -1,0 +1,49 @@
+import { type AgentDefinition, type AiSdkModel, agent, createRuntime, type RunEvent, tool } from 'legate'
+import { z } from 'zod'
+
+/** Runs an agent on this model to its end. */
+export async function ask(
+  model: AiSdkModel,
+  input: string,
+  definition: Partial<AgentDefinition<undefined, undefined>> = {},
+) {
+  const runtime = createRuntime()
+  const clerk = agent({ name: 'clerk', instructions: 'You are a clerk.', model, ...definition })
+  const run = runtime.run(clerk, input)
+  const events: RunEvent[] = []
+  for await (const event of run) events.push(event)
+  const outcome = await run.result
+  const nodes = runtime.store.nodesOf(run.id)
+  await runtime.close()
+  return { outcome, events, nodes }
+}
+
+export const add = tool({
+  description: 'Adds two numbers.',
+  inputSchema: z.object({ a: z.number(), b: z.number() }),
+  effect: 'pure',
+  execute: ({ a, b }) => a + b,
+})
+
+/** What a reader of the live text has on the screen at the end: a reset clears it. */
+export function shownText(events: readonly RunEvent[]): string {
+  let shown = ''
+  for (const event of events) {
+    if (event.type === 'reset') shown = ''
+    if (event.type === 'text-delta') shown += event.text
+  }
+  return shown
+}
+
+export function typesOf(events: readonly RunEvent[], ...types: readonly RunEvent['type'][]): string[] {
+  return events.flatMap(({ type }) => (types.includes(type) ? [type] : []))
+}
+
+/** The value at `a.b[0]`-like steps, or undefined. */
+export function at(value: unknown, ...steps: readonly (string | number)[]): unknown {
+  let here: unknown = value
+  for (const step of steps) {
+    here = typeof here === 'object' && here !== null ? (here as Record<string | number, unknown>)[step] : undefined
+  }
+  return here
+}
