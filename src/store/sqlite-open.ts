@@ -16,9 +16,37 @@ export interface SqliteFile {
 export function openFile(file: SqliteFile): Connection {
   try {
     prepareFile(file.path)
-    return openConnection(file)
+    return countedConnection(file)
   } catch (error) {
     throw storeError(error, file.path)
+  }
+}
+
+/**
+ * How often this process has which file open, by device and inode. Closing any descriptor of such a file would give up
+ * the locks that SQLite holds on it in this process, and others could take its log away: it is not looked into again.
+ */
+const openHere = new Map<string, number>()
+
+function keyOf({ dev, ino }: { readonly dev: number; readonly ino: number }): string {
+  return `${dev}/${ino}`
+}
+
+function countedConnection(file: SqliteFile): Connection {
+  const connection = openConnection(file)
+  const key = keyOf(statSync(file.path))
+  openHere.set(key, (openHere.get(key) ?? 0) + 1)
+  let isOpen = true
+  return {
+    ...connection,
+    close: () => {
+      connection.close()
+      if (!isOpen) return
+      isOpen = false
+      const left = (openHere.get(key) ?? 1) - 1
+      if (left > 0) openHere.set(key, left)
+      else openHere.delete(key)
+    },
   }
 }
 
@@ -33,7 +61,7 @@ function prepareFile(path: string): void {
     throw new StoreError('store', `${path} is not a file; name a file for the store.`, { details: { path } })
   accessSync(path, constants.R_OK | constants.W_OK)
   accessSync(dirname(path), constants.W_OK)
-  if (stat.size > 0) requireOurs(path)
+  if (stat.size > 0 && !openHere.has(keyOf(stat))) requireOurs(path)
 }
 
 /** Looks at the header only: to open a foreign database could already change it. */
