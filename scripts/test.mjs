@@ -23,13 +23,14 @@ const steps = [
   suites('fresh', ['unit', 'suite', 'examples'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
   command('package', 'node', 'scripts/package.mjs'),
   command('unused', 'knip', '--no-config-hints'),
+  { ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true },
 ]
 
 main()
 
 function main() {
   const { values } = parseArgs({ options: { full: { type: 'boolean', default: false }, only: { type: 'string' } } })
-  const chosen = steps.filter((step) => !values.only || step.name === values.only)
+  const chosen = steps.filter((step) => (values.only ? step.name === values.only : values.full || !step.onlyFull))
   if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(steps)}.`)
   const scratch = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
   try {

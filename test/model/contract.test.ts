@@ -44,8 +44,8 @@ const of = (items: readonly Body[], type: string) => items.filter((item) => item
 
 const formats: Readonly<Record<string, Format>> = {
   openai: {
-    settings: ({ max_output_tokens, reasoning }) => ({ max_output_tokens, reasoning }),
-    wanted: { max_output_tokens: 77, reasoning: { effort: 'low' } },
+    settings: (body) => ({ max: body['max_output_tokens'], effort: at(body, 'reasoning', 'effort') }),
+    wanted: { max: 77, effort: 'low' },
     system: (body) => at(body, 'input', 0),
     tools: (body) => list(body['tools']).map(({ name }) => name),
     answered: (body) => ({
@@ -187,6 +187,10 @@ describe.each(clients)('$name', (client) => {
   const format = formatOf(client)
   const model = () => client.model(wire.url)
   const say = (content = TEXT) => wire.mock.on({}, { content }, { chunkSize: 6 })
+
+  test('is of the line this suite was asked to test', () => {
+    expect(model().specificationVersion).toBe(process.env['LEGATE_PROVIDERS'] ? 'v4' : 'v3')
+  })
 
   test('text is streamed in pieces and whole in the outcome, with the model’s id', async () => {
     say()
