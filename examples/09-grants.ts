@@ -43,7 +43,7 @@ const runtime = createRuntime()
 const run = runtime.run(host, 'Go.')
 for await (const event of run) {
   if (event.type !== 'approval-request' || event.nodeId === null) continue
-  console.log(`${event.path.join(' > ')} wants ${event.call.name}: ${event.reason}`)
+  console.log(`${event.path.join(' > ')} wants ${event.call?.name}: ${event.reason}`)
   await runtime.answer(event.nodeId, { allow: false, by: 'ann', reason: 'Not today.' })
 }
 

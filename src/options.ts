@@ -1,6 +1,7 @@
 import { type AnyAgent, isAgent, type RunOptions } from './agent/definition.ts'
 import type { Clock } from './base/clock.ts'
 import { DefinitionError } from './base/error.ts'
+import type { Json } from './base/json.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
@@ -39,6 +40,19 @@ export interface RuntimeOptions {
   }
   /** For tests. */
   readonly clock?: Clock
+}
+
+/** A person's answer to a node that awaits approval. */
+export interface ApprovalWord {
+  readonly allow: boolean
+  /** Who says so: recorded. Default `user`. */
+  readonly by?: string
+  /** What the model reads when it is denied. */
+  readonly reason?: string
+  /** Allow the same request for the rest of its conversation. */
+  readonly always?: boolean
+  /** Allow it with these arguments instead. */
+  readonly edit?: Json
 }
 
 export interface StartOptions extends RunOptions {

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from './base/clock.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
+import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
 import { BlockWriter } from './conversation/blocks.ts'
 import { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
@@ -28,7 +29,14 @@ import type { Outcome } from './graph/outcome.ts'
 import type { Conversation, Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
 import { toModel } from './model/to-model.ts'
-import { checkIsAgent, checkOptions, ENGINE_DEFAULTS, type RuntimeOptions, type StartOptions } from './options.ts'
+import {
+  type ApprovalWord,
+  checkIsAgent,
+  checkOptions,
+  ENGINE_DEFAULTS,
+  type RuntimeOptions,
+  type StartOptions,
+} from './options.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
@@ -162,14 +170,17 @@ export class Runtime {
     })
   }
 
-  /** A person's word on a call that awaits approval. */
-  async answer(
-    nodeId: Id,
-    answer: { readonly allow: boolean; readonly by?: string; readonly reason?: string },
-  ): Promise<void> {
+  /** What people are asked, in this store's runs of all depths, whoever runs them. */
+  async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
+    return approvalsOf(this.store, query)
+  }
+
+  /** A person's word on what awaits approval. Once: a second word is refused. */
+  async answer(nodeId: Id, answer: ApprovalWord): Promise<void> {
     const node = this.store.node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
-    const given = { allowed: answer.allow, by: answer.by ?? 'user', reason: answer.reason ?? null }
+    const { allow, by = 'user', reason = null, always = false, edit } = answer
+    const given = { allowed: allow, by, reason, always, ...(edit === undefined ? {} : { edit }) }
     await this.ledger.commit({
       kind: 'answer',
       rootId: node.rootId,

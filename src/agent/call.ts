@@ -2,11 +2,12 @@ import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { type Json, parseJson, sizeOf } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
-import { decide } from '../grant/decide.ts'
+import type { Ask } from '../graph/approve.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
 import type { LiveBody } from '../graph/event.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
+import { permit } from '../tool/permit.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
@@ -16,6 +17,16 @@ export class CallFailed extends Error {
   constructor(partial: Answer, cause: unknown) {
     super('the model call failed', { cause })
     this.partial = partial
+  }
+}
+
+/** A person must allow the model first: it was not called. */
+export class AskFirst extends Error {
+  readonly ask: Ask
+
+  constructor(ask: Ask) {
+    super('a person must be asked first')
+    this.ask = ask
   }
 }
 
@@ -83,10 +94,11 @@ class Heard {
   }
 
   listen(request: ModelRequest): void {
-    const { node, work, layers, home } = this.run
+    const { node, work, home } = this.run
     try {
-      const decision = decide(layers, 'model', this.model.id)
-      if (decision.verdict !== 'allow') throw deniedModel(this.model, decision.reason)
+      const permission = permit(this.run, `model:${this.model.id}`, null)
+      if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
+      if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()

@@ -1,6 +1,6 @@
 import { after } from '../base/after.ts'
 import { DeniedError, messageOf } from '../base/error.ts'
-import { decide } from '../grant/decide.ts'
+import { planAsk } from '../graph/approve.ts'
 import { plainCall } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
@@ -19,7 +19,7 @@ import type { Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge } from './answer.ts'
-import { CallFailed, call } from './call.ts'
+import { AskFirst, CallFailed, call } from './call.ts'
 import type { AgentCore } from './definition.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
@@ -106,26 +106,20 @@ function expand(run: NodeRun, answer: Answer): void | Promise<void> {
   })
 }
 
-function planTask({ toolkit, layers }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
+function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
   const found = toolkit.find(toolCall.name)
   const call = plainCall(toolCall)
-  if (found === undefined) return { call, effect: 'pure', timeoutMs: null, delegates: false, approval: null }
-  const decision = decide(found.needsGrant ? layers : [], found.domain, found.asks)
-  return {
-    call,
-    effect: found.effect,
-    timeoutMs: found.timeoutMs,
-    delegates: found.delegates,
-    approval:
-      decision.verdict === 'ask'
-        ? { reason: decision.reason, request: `${found.domain}:${found.asks}`, required: false }
-        : null,
-  }
+  if (found === undefined) return { call, effect: 'pure', timeoutMs: null, delegates: false }
+  return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
 }
 
 async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
   const { claim } = work
+  const { cause } = failed
+  if (cause instanceof AskFirst) {
+    return ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, claim, cause.ask) })
+  }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
   const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
   const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error: messageOf(failed.cause) }

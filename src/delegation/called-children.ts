@@ -3,6 +3,8 @@ import type { NodeRun } from '../agent/node-run.ts'
 import { DefinitionError, LegateError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
+import type { Ask } from '../graph/approve.ts'
+import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
 import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
@@ -77,6 +79,7 @@ export class CalledChildren implements CurrentCall {
   private async finish(spawned: SpawnResult): Promise<Outcome> {
     const { work, home, node } = this.run
     if ('lost' in spawned) throw work.stopCause === null ? tooLate() : work.signal.reason
+    if ('ask' in spawned) return withWords(refusedOutcome('denied', cannotAsk(spawned.ask)), {})
     if ('refused' in spawned) return withWords(spawned.refused, {})
     const { id } = spawned.link
     const outcome = await home.waitFor(id)
@@ -88,4 +91,9 @@ export class CalledChildren implements CurrentCall {
 /** Code that goes on after its call has ended belongs to nobody: it can start nothing more. */
 function tooLate(): LegateError {
   return new LegateError('aborted', 'The call that would start this agent has ended.')
+}
+
+/** Code that runs cannot be put aside: the person would have to be asked before it began. */
+function cannotAsk({ request, reason }: Ask): string {
+  return `${request} must be allowed by a person (${reason}), and code inside a tool cannot wait for one. Delegate it from the agent itself.`
 }

@@ -7,15 +7,15 @@ import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import { type Budget, childLimits, smallerBudget } from '../grant/budget.ts'
 import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
-import { decide } from '../grant/decide.ts'
 import { delegateLayer } from '../grant/grant.ts'
 import { profileLayer } from '../grant/profile.ts'
-import { isApproved } from '../graph/approve.ts'
+import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { Link, TurnLimits } from '../graph/rows.ts'
 import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
+import { permit } from '../tool/permit.ts'
 import { briefingText, snapshot } from './briefing.ts'
 
 /** How a host offers one of its subagents. */
@@ -46,6 +46,8 @@ export type SpawnResult =
   | { readonly link: Link }
   | { readonly refused: OutcomeRecord; readonly agentName: string }
   | { readonly lost: true }
+  /** A person must be asked first: nothing was started. */
+  | { readonly ask: Ask }
 
 /**
  * The one way a child is started (I8): the input is checked, the agent is taken, its use is decided, the briefing made,
@@ -63,8 +65,9 @@ function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnRes
   if (!input.ok) return refuse('invalid_input', name, input.error)
   const taken = takeAgent(delegation.offer)
   if (typeof taken === 'string') return refuse('unavailable', name, taken)
-  const denied = refusalOf(run, taken)
-  if (denied !== undefined) return refuse('denied', taken.name, denied)
+  const permission = permit(run, `agent:${taken.name}`, node.input.call?.input ?? null)
+  if (permission.verdict === 'deny') return refuse('denied', taken.name, permission.reason)
+  if (permission.verdict === 'ask') return permission
   if (taken.model === null && home.modelOf(host, run) === null) {
     return refuse('unavailable', taken.name, `Neither ${taken.name} nor its host has a model.`)
   }
@@ -93,13 +96,6 @@ function takeAgent(offer: Offer): AnyAgent | string {
   } catch (error) {
     return messageOf(error)
   }
-}
-
-function refusalOf({ layers, node }: NodeRun, agent: AgentCore): string | undefined {
-  const decision = decide(layers, 'agent', agent.name)
-  if (decision.verdict === 'allow') return undefined
-  const approved = decision.verdict === 'ask' && isApproved(node, 'agent', agent.name)
-  return approved ? undefined : decision.reason
 }
 
 function readMessage(input: unknown): ReadInput {

@@ -1,5 +1,6 @@
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
+import { type Ask, planAsk } from '../graph/approve.ts'
 import type { Draft } from '../graph/draft.ts'
 import { fold } from '../graph/fold.ts'
 import { withWords } from '../graph/outcome.ts'
@@ -23,7 +24,8 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
   const children = new CalledChildren(run)
   const end = await invoke(run, entry, children)
   children.end()
-  if (end !== undefined) await commitEnd(run, end)
+  if (end === undefined) return
+  await ('ask' in end ? commitAsk(run, end.ask) : commitEnd(run, end))
 }
 
 function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {
@@ -37,7 +39,7 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
   }
   const ids = childIds(run.node.id, 0)
   const spawned = spawn(run, { offer: entry, input: call?.input, mode: 'parked', ids })
-  return after(spawned, (result) => fallBack(run, entry, result))
+  return after(spawned, (result) => ('ask' in result ? commitAsk(run, result.ask) : fallBack(run, entry, result)))
 }
 
 /** A delegation that became no child is a result the host's model reads. */
@@ -52,6 +54,11 @@ function fallBack(run: NodeRun, entry: SubagentEntry, spawned: SpawnResult): voi
   }
   const { content, metadata } = fold(facts, withWords(spawned.refused, {}))
   return commitEnd(run, { state: 'finished', output: { content, isError: true, metadata }, body: null })
+}
+
+/** The task waits for a person and holds no worker. */
+function commitAsk({ node, work, home }: NodeRun, ask: Ask): void | Promise<void> {
+  return home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
 }
 
 function commitEnd({ node, work, home }: NodeRun, end: ToolEnd): void | Promise<void> {

@@ -1,4 +1,5 @@
 import { ConflictError, StoreError } from '../base/error.ts'
+import { planExpiry } from '../graph/approve.ts'
 import { planCancel } from '../graph/cancel.ts'
 import { planClaim } from '../graph/claim.ts'
 import { planForce, planRecover } from '../graph/recover.ts'
@@ -24,6 +25,7 @@ const BATCH = 256
 export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void> {
   await recoverLost(ledger, options)
   await expireTurns(ledger, options)
+  await expireAsks(ledger, options)
   await forceStops(ledger, options)
   await claimRunnable(ledger, options)
 }
@@ -74,6 +76,14 @@ async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void>
   const request = { cause: 'timed_out', reason: null } as const
   for (const { id, rootId } of ledger.store.overdue(ledger.clock.now(), BATCH)) {
     await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planCancel(draft, id, request) })
+  }
+}
+
+/** Nobody answered in time. */
+async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> {
+  for (const { id, rootId, wakeAt } of ledger.store.awaiting({ limit: BATCH })) {
+    if (wakeAt === null || wakeAt > ledger.clock.now()) return
+    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planExpiry(draft, id) })
   }
 }
 

@@ -10,7 +10,8 @@ export const COMMIT_KINDS = [
   'result', // a node ended, the turn goes on
   'end', // a node ended and with it the turn, its link, the host's task
   'retry', // a passing failure: the same node, next attempt, later
-  'answer', // a person allowed or denied a call
+  'ask', // a node waits for a person
+  'answer', // a person allowed or denied it
   'cancel', // a run and its subtree are asked to stop
   'expire', // a deadline passed
   'force', // a cancelled node did not stop within the grace

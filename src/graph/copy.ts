@@ -54,6 +54,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     limits: row.limits,
     account: row.account,
     deadline: row.deadline,
+    paused: row.paused,
     cancel: row.cancel,
     outcome: row.outcome,
     nodeCount: row.nodeCount,

@@ -2,6 +2,7 @@ import { type Content, textOf } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
+import { resumeClocks } from './pause.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
 import { isRunnable } from './states.ts'
 
@@ -52,18 +53,17 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
   if (ended.state === 'stopped') return [next.id, { state: 'stopped', failure: ended.failure }]
-  if (edge.type === 'dependency' && ended.state !== 'finished') {
-    if (isRequiredDenial(ended)) return undefined
-    return [next.id, skipped(ended, edge)]
-  }
+  if (isRequiredDenial(ended)) return undefined
+  if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
   const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
   if (isRunnable(freed, draft.now)) draft.claim(freed)
   return undefined
 }
 
-/** A required approval that was denied keeps what depends on it: a retry may still be allowed. */
-function isRequiredDenial(node: Node): boolean {
-  return node.state === 'rejected' && node.metadata['approvalRequired'] === true
+/** A required approval that was denied keeps back what comes after it: a retry may still be allowed. */
+function isRequiredDenial({ state, metadata }: Node): boolean {
+  const approval = metadata['approval'] as { readonly required?: unknown } | undefined
+  return state === 'rejected' && approval?.required === true
 }
 
 function skipped(parent: Node, edge: Edge): NodeEnd {
@@ -86,6 +86,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
     engineId: null,
     endedAt: draft.now,
   })
+  if (from === 'awaiting_approval') resumeClocks(draft, node.turnId)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })

@@ -87,8 +87,22 @@ export type EventBody =
       readonly childRunId: string
       readonly status: string
     }
-  | { readonly type: 'approval-request'; readonly call: ToolCall; readonly reason: string }
-  | { readonly type: 'approval-answer'; readonly allowed: boolean; readonly by: string; readonly reason: string | null }
+  | {
+      readonly type: 'approval-request'
+      /** Null when it is a model call that is asked for. */
+      readonly call: ToolCall | null
+      readonly request: string
+      readonly reason: string
+      readonly expiresAt: number
+    }
+  | {
+      readonly type: 'approval-answer'
+      readonly allowed: boolean
+      readonly by: string
+      readonly reason: string | null
+      readonly always: boolean
+      readonly edited: boolean
+    }
   | { readonly type: 'usage'; readonly usage: Usage; readonly model: string }
   | {
       readonly type: 'node-state'

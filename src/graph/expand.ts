@@ -26,8 +26,6 @@ export interface PlannedTask {
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly delegates: boolean
-  /** Set when a person must allow it first. */
-  readonly approval: { readonly reason: string; readonly request: string; readonly required: boolean } | null
 }
 
 /**
@@ -51,7 +49,7 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   })
   endNode(draft, ended, { state: 'finished', output: outputOf(answer), streamed: answer.streamed })
   tellCalls(draft, turn, { tasks, planned })
-  linkTasks(draft, { node, next, tasks, planned })
+  linkTasks(draft, { node, next, tasks })
   settle(draft)
 }
 
@@ -85,7 +83,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     const call = { purpose: 'repair', nudge: end.again, limit: null } as const
     const next = addNext(draft, turn, { id, blockers: 0, call })
     endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
-    linkTasks(draft, { node, next, tasks: [], planned: [] })
+    linkTasks(draft, { node, next, tasks: [] })
     return settle(draft)
   }
   endNode(draft, ended, {
@@ -183,32 +181,22 @@ function addTask(
   return draft.addNode(turn, {
     id,
     kind: 'task',
-    state: task.approval === null ? 'pending' : 'awaiting_approval',
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
-    metadata: task.approval === null ? {} : approvalMetadata(task.approval),
     effect: task.effect,
     timeoutMs: task.timeoutMs,
   })
 }
 
-/** What the approval will be for: it allows that and nothing else this node may ask. */
-function approvalMetadata({ request, required }: NonNullable<PlannedTask['approval']>): Node['metadata'] {
-  return required ? { approvalFor: request, approvalRequired: true } : { approvalFor: request }
-}
-
-function linkTasks(
-  draft: Draft,
-  { node, next, tasks, planned }: { node: Node; next: Node; tasks: readonly Node[]; planned: readonly PlannedTask[] },
-): void {
+function linkTasks(draft: Draft, { node, next, tasks }: { node: Node; next: Node; tasks: readonly Node[] }): void {
   if (tasks.length === 0) {
     draft.addEdge(node, next, 'sequence')
     draft.claim(next)
     return
   }
-  for (const [at, task] of tasks.entries()) {
+  for (const task of tasks) {
     draft.addEdge(node, task, 'sequence')
-    draft.addEdge(task, next, planned[at]?.approval?.required ? 'dependency' : 'sequence')
-    if (task.state === 'pending') draft.claim(task)
+    draft.addEdge(task, next, 'sequence')
+    draft.claim(task)
   }
 }
 
@@ -217,9 +205,7 @@ function tellCalls(
   turn: Turn,
   { tasks, planned }: { tasks: readonly Node[]; planned: readonly PlannedTask[] },
 ): void {
-  for (const [at, { call, effect, delegates, approval }] of planned.entries()) {
-    const nodeId = tasks[at]?.id ?? null
-    draft.event(turn, nodeId, { type: 'tool-call', call, effect, delegates })
-    if (approval !== null) draft.event(turn, nodeId, { type: 'approval-request', call, reason: approval.reason })
+  for (const [at, { call, effect, delegates }] of planned.entries()) {
+    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect, delegates })
   }
 }

@@ -1,11 +1,13 @@
 import { ConflictError, InputError, NotFoundError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
+import { APPROVAL_MS } from './approve.ts'
 import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { previewOf } from './kinds.ts'
 import { newTurn } from './open-turn.ts'
+import { pauseClocks } from './pause.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn, TurnLimits } from './rows.ts'
 import { settle } from './settle.ts'
 
@@ -64,8 +66,10 @@ export class Mutation {
     if (!kind.executable && state !== 'finished') {
       throw new InputError('invalid_input', `A ${spec.kind} is not executable: it can only be finished, not ${state}.`)
     }
-    const known = this.findByKey(spec)
-    if (known !== undefined) return known
+    return this.findByKey(spec) ?? this.addNode(spec, state, kind.leaf)
+  }
+
+  private addNode(spec: NodeSpec, state: NonNullable<NodeSpec['state']>, isLeaf: boolean): Node {
     const node = this.draft.addNode(this.draft.turn(this.turnId), {
       id: freshId(this.draft.now),
       kind: spec.kind,
@@ -73,11 +77,13 @@ export class Mutation {
       state,
       ...placeContent(spec),
       preview: spec.content === undefined ? '' : previewOf(textOf(spec.content), spec.kind, this.draft.kinds),
-      metadata: kind.leaf ? { ...spec.metadata, leaf: true } : (spec.metadata ?? {}),
+      metadata: isLeaf ? { ...spec.metadata, leaf: true } : (spec.metadata ?? {}),
       effect: spec.effect ?? (spec.kind === 'agent_message' ? 'idempotent' : 'effectful'),
       idempotencyKey: spec.idempotencyKey ?? null,
+      wakeAt: state === 'awaiting_approval' ? this.draft.now + APPROVAL_MS : null,
       endedAt: state === 'finished' ? this.draft.now : null,
     })
+    if (state === 'awaiting_approval') pauseClocks(this.draft, this.turnId)
     this.created.push(node.id)
     const turn = this.draft.turn(this.turnId)
     this.draft.event(turn, node.id, { type: 'graph-change', change: 'node', detail: { kind: node.kind, state } })

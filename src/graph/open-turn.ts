@@ -60,6 +60,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     limits: given.limits,
     account: EMPTY_ACCOUNT,
     deadline: given.deadline,
+    paused: null,
     cancel: null,
     outcome: null,
     nodeCount: 0,

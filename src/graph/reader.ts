@@ -41,6 +41,8 @@ export interface Scanner extends Reader {
   overdue(now: number, limit: number): readonly Turn[]
   /** Running nodes of turns that were asked to stop at or before `before`. */
   unstopped(before: number, limit: number): readonly Node[]
+  /** Nodes that await a person, those that must be answered first before the others. */
+  awaiting(query: AwaitingQuery): readonly Node[]
   /** Nodes an engine has claimed. */
   claimedBy(engineId: Id, limit: number): readonly Node[]
   /** The engines that have claimed nodes. */
@@ -62,6 +64,12 @@ export interface Scanner extends Reader {
   ): readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]
   /** Turns of user conversations that have not ended. */
   openRoots(limit: number): readonly Turn[]
+}
+
+export interface AwaitingQuery {
+  readonly limit: number
+  /** Only those after this one. */
+  readonly after?: { readonly wakeAt: number; readonly id: Id }
 }
 
 export interface RunnableQuery {

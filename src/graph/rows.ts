@@ -80,7 +80,10 @@ export interface Turn {
   readonly input: Json
   readonly limits: TurnLimits
   readonly account: Account
+  /** Null also while `paused`. */
   readonly deadline: number | null
+  /** Its clock stands still while a person is awaited, here or below: how many are, and how much time was left. */
+  readonly paused: { readonly asks: number; readonly leftMs: number | null } | null
   readonly cancel: CancelRequest | null
   readonly outcome: OutcomeRecord | null
   /** Nodes so far: the ordinal of the next one. */

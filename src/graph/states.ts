@@ -6,7 +6,7 @@ const OPEN: ReadonlySet<NodeState> = new Set(['pending', 'awaiting_approval', 'r
 const TRANSITIONS: Readonly<Record<NodeState, readonly NodeState[]>> = {
   awaiting_approval: ['pending', 'rejected', 'stopped', 'skipped'],
   pending: ['running', 'skipped', 'stopped'],
-  running: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'waiting', 'pending'],
+  running: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'waiting', 'pending', 'awaiting_approval'],
   waiting: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'pending'],
   finished: [],
   errored: [],

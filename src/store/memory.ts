@@ -1,6 +1,6 @@
 import { StoreError } from '../base/error.ts'
 import type { LiveBlock } from '../graph/commit.ts'
-import type { RunnableQuery } from '../graph/reader.ts'
+import type { AwaitingQuery, RunnableQuery } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import { applyCommit } from './memory-commit.ts'
@@ -62,6 +62,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     overdue: (now, limit) => overdue(tables(), now, limit),
     unstopped: (before, limit) => unstopped(tables(), before, limit),
     claimedBy: (engineId, limit) => claimedBy(tables(), engineId, limit),
+    awaiting: (query) => awaiting(tables(), query),
     claimants: () => claimants(tables()),
     engines: () => [...tables().engines.values()],
     engine: (id) => tables().engines.get(id),
@@ -199,6 +200,24 @@ function claimedBy(tables: Tables, engineId: Id, limit: number): readonly Node[]
     for (const node of openNodes(turn)) if (node.engineId === engineId) found.push(node)
   }
   return found.slice(0, Math.max(0, limit))
+}
+
+function awaiting(tables: Tables, { limit, after = { wakeAt: -1, id: '' } }: AwaitingQuery): readonly Node[] {
+  const found: Node[] = []
+  for (const turn of tables.openTurns) {
+    for (const node of openNodes(turn)) {
+      if (node.state === 'awaiting_approval' && inOrder(after, { wakeAt: node.wakeAt ?? 0, id: node.id }))
+        found.push(node)
+    }
+  }
+  found.sort((a, b) => (inOrder({ wakeAt: a.wakeAt ?? 0, id: a.id }, { wakeAt: b.wakeAt ?? 0, id: b.id }) ? -1 : 1))
+  return found.slice(0, Math.max(0, limit))
+}
+
+type Asked = NonNullable<AwaitingQuery['after']>
+
+function inOrder(a: Asked, b: Asked): boolean {
+  return a.wakeAt === b.wakeAt ? a.id < b.id : a.wakeAt < b.wakeAt
 }
 
 function claimants(tables: Tables): readonly Id[] {

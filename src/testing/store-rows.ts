@@ -68,6 +68,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     limits: { turns: 50, toolCalls: 1000, children: 100, concurrency: 20, depth: 5, wallMs: 3_600_000 },
     account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: [] },
     deadline: null,
+    paused: null,
     cancel: null,
     outcome: null,
     nodeCount: 0,

@@ -138,6 +138,23 @@ export const scanLaws: readonly Law[] = [
     },
   ],
   [
+    'nodes that await a person are listed, what must be answered first before the rest, page by page',
+    async (store) => {
+      const asked = (id: string, wakeAt: number) => nodeRow(place, id, { state: 'awaiting_approval', wakeAt })
+      const nodes = [asked('w-3', 30), asked('w-1', 10), asked('w-2b', 20), asked('w-2a', 20), nodeRow(place, 'w-0')]
+      await store.commit(treeCommit('root-a', { nodes }))
+      assert.deepEqual(idsOf(store.awaiting({ limit: 9 })), ['w-1', 'w-2a', 'w-2b', 'w-3'])
+      const after = { wakeAt: 20, id: 'w-2a' }
+      assert.deepEqual(idsOf(store.awaiting({ limit: 1, after })), ['w-2b'])
+
+      const [third] = nodes
+      assert.ok(third)
+      await store.commit(commitOf('root-a', { nodes: [next(third, { state: 'rejected' })] }))
+      assert.deepEqual(idsOf(store.awaiting({ limit: 9, after })), ['w-2b'])
+      assert.deepEqual(store.awaiting({ limit: 0 }), [])
+    },
+  ],
+  [
     'engines are put, renewed and dropped without a tree',
     async (store) => {
       const engine = engineRow('e-1')

@@ -2,23 +2,22 @@ import { messageOf } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
-import { type Decision, decide } from '../grant/decide.ts'
-import type { Layer } from '../grant/grant.ts'
-import { isApproved } from '../graph/approve.ts'
 import { interruptedEnd } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
+import { type Asker, type Permission, permit, permitCall } from './permit.ts'
 import { errorEnd, type ToolEnd, toolEnd } from './result.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
 /** What of a running node its tool call needs. */
-export interface Invocation {
-  readonly node: Node
+export interface Invocation extends Asker {
   readonly toolkit: Toolkit
-  readonly layers: readonly Layer[]
   readonly work: Work
 }
+
+/** A person must be asked first: nothing has run. */
+export type Asked = Extract<Permission, { verdict: 'ask' }>
 
 /**
  * The one place where a tool runs (I8). Whatever goes wrong is a result the model can act on. Undefined when the node
@@ -28,18 +27,22 @@ export async function invoke(
   run: Invocation,
   entry: ToolEntry | undefined,
   current: CurrentCall,
-): Promise<ToolEnd | undefined> {
+): Promise<ToolEnd | Asked | undefined> {
   const call = run.node.input.call
   if (call === undefined) return errorEnd('This task has no call.')
   const tool = entry?.tool
   if (!tool) return errorEnd(unknownTool(call.name, run.toolkit.allowed(run.layers)))
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
-  const decision = decide(entry.needsGrant ? run.layers : [], 'tool', call.name)
-  if (!isAllowed(decision, run.node)) return errorEnd(`${call.name} is not allowed here: ${decision.reason}.`)
   const input = toJson(call.input)
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
+  const permission = entry.needsGrant ? permit(run, `tool:${call.name}`, input.value) : undefined
+  if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
+  if (permission?.verdict === 'ask') return permission
+  const needs = permitCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
+  if (needs.verdict === 'deny') return denied(call.name, needs.reason)
+  if (needs.verdict === 'ask') return needs
   if (run.work.stopCause !== null) return notBegun(run)
   try {
     const started = current.inside((context) => tool.execute(checked.value, context))
@@ -50,9 +53,8 @@ export async function invoke(
   }
 }
 
-function isAllowed(decision: Decision, task: Node): boolean {
-  if (decision.verdict === 'ask') return isApproved(task, 'tool', task.input.call?.name ?? '')
-  return decision.verdict === 'allow'
+function denied(name: string, reason: string): ToolEnd {
+  return errorEnd(`${name} is not allowed here: ${reason}.`)
 }
 
 function unknownTool(name: string, known: readonly ToolSchema[]): string {

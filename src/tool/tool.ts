@@ -42,6 +42,10 @@ export interface ToolDefinition<In, Out> {
   readonly effect?: Effect
   /** Default: 5 minutes. */
   readonly timeoutMs?: number
+  /** A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. */
+  readonly approval?: 'optional' | 'required'
+  /** What else this call does, such as `net:api.example.com` or `exec:git`: each is decided before it runs. */
+  needs?(input: InferOutput<In>): readonly string[]
   /** A throw is a result the model reads; it never ends the run. */
   execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
 }
@@ -55,13 +59,15 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly output: CheckedSchema | null
   readonly effect: Effect
   readonly timeoutMs: number | null
+  readonly approval: 'optional' | 'required' | null
+  readonly needs: ((input: In) => readonly string[]) | null
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
   readonly [toolMark]: true
 }
 
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
-const KEYS = ['description', 'inputSchema', 'outputSchema', 'effect', 'timeoutMs', 'execute']
+const KEYS = ['description', 'inputSchema', 'outputSchema', 'effect', 'timeoutMs', 'approval', 'needs', 'execute']
 
 /** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
@@ -74,6 +80,8 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
       : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
+    approval: definition.approval ?? null,
+    needs: (definition.needs ?? null) as Tool<InferOutput<In>, Out>['needs'],
     execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],
     [toolMark]: true as const,
   })
@@ -96,6 +104,13 @@ function checkDefinition(definition: unknown): void {
   const effect = given['effect'] ?? 'effectful'
   if (!['pure', 'idempotent', 'effectful'].includes(String(effect))) {
     refuse(`effect is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
+  }
+  const approval = given['approval'] ?? 'optional'
+  if (!['optional', 'required'].includes(String(approval))) {
+    refuse(`approval is "optional" or "required", not ${JSON.stringify(approval)}.`)
+  }
+  if (given['needs'] !== undefined && typeof given['needs'] !== 'function') {
+    refuse('needs must be a function of the input that gives a list of requests, such as ["net:example.com"].')
   }
   const timeoutMs = given['timeoutMs'] ?? 1
   if (typeof timeoutMs !== 'number' || !(timeoutMs > 0)) refuse('timeoutMs must be a number above 0.')

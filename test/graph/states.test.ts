@@ -44,6 +44,7 @@ const LEGAL: ReadonlySet<string> = new Set([
   'running -> uncertain',
   'running -> waiting',
   'running -> pending',
+  'running -> awaiting_approval',
   'waiting -> finished',
   'waiting -> errored',
   'waiting -> rejected',

@@ -73,7 +73,10 @@ export class EventLines {
   private rarer(event: RunEvent): string {
     switch (event.type) {
       case 'approval-request':
-        return this.colour('yellow', `needs a person for ${oneLine(event.call.name)}: ${answersOf(event)}`)
+        return this.colour(
+          'yellow',
+          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf(event)}`,
+        )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
       case 'node-state':

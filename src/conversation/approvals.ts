@@ -1,0 +1,76 @@
+import type { Json } from '../base/json.ts'
+import { approvalOf } from '../graph/approve.ts'
+import type { Id, Node } from '../graph/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** One thing a person is asked: `runtime.answer(nodeId, { allow })` answers it. */
+export interface PendingApproval {
+  readonly nodeId: Id
+  /** The run that asks, and the root's at whose end everybody waits. */
+  readonly runId: Id
+  readonly rootRunId: Id
+  readonly conversationId: Id
+  /** Agent names from the root to the one that asks. */
+  readonly path: readonly string[]
+  /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
+  readonly request: string
+  /** The tool it would call; null for a model. */
+  readonly tool: string | null
+  readonly input: Json
+  /** Who wants a person to be asked, by which rule. */
+  readonly reason: string
+  readonly required: boolean
+  readonly since: number
+  readonly expiresAt: number
+}
+
+export interface ApprovalsQuery {
+  /** Only what this run, or one below it, asks. */
+  readonly runId?: Id
+  readonly limit?: number
+  /** The last one of the page before. */
+  readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
+}
+
+/** What people are asked, over all trees and depths: those that expire first come first. */
+export function approvalsOf(store: Store, { runId, limit = 100, after }: ApprovalsQuery): PendingApproval[] {
+  const found: PendingApproval[] = []
+  let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
+  while (found.length < limit) {
+    const nodes = store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    for (const node of nodes) {
+      const line = lineOf(store, node.turnId)
+      if (runId === undefined || line.includes(runId)) found.push(toApproval(store, node, line))
+      last = { wakeAt: node.wakeAt ?? 0, id: node.id }
+    }
+    if (nodes.length < PAGE) break
+  }
+  return found.slice(0, limit)
+}
+
+const PAGE = 256
+
+/** A run and those it works for, up to the root's. */
+function lineOf(store: Store, turnId: Id): Id[] {
+  const line: Id[] = []
+  for (let id: Id | undefined = turnId; id !== undefined; id = store.link(id)?.hostTurnId) line.push(id)
+  return line
+}
+
+function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
+  const { request, reason, required, since } = approvalOf(node)
+  return {
+    nodeId: node.id,
+    runId: node.turnId,
+    rootRunId: line.at(-1) ?? node.turnId,
+    conversationId: node.conversationId,
+    path: store.conversation(node.conversationId)?.path ?? [],
+    request,
+    tool: node.input.call?.name ?? null,
+    input: node.input.call?.input ?? null,
+    reason,
+    required,
+    since,
+    expiresAt: node.wakeAt ?? 0,
+  }
+}
