@@ -15,6 +15,7 @@ export default defineConfig({
     alias: [
       source('legate', 'src/index.ts'),
       source('legate/testing', 'src/testing/index.ts'),
+      source('legate/grant', 'src/grant/index.ts'),
       source('legate/store/memory', 'src/store/memory.ts'),
       source('legate/store/sqlite', 'src/store/sqlite.ts'),
     ],

@@ -52,6 +52,12 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
   return budget === undefined ? layer : { ...layer, budget }
 }
 
+/** The same and one layer more: nothing that was denied before is allowed after. */
+export function narrow(layers: readonly Layer[], by: string, grant: Grant): readonly Layer[] {
+  checkGrant(grant, by)
+  return [...layers, useLayer(by, grant)]
+}
+
 /** Do two layers of one holder have the same rules? */
 export function saysSame(a: Layer, b: Layer): boolean {
   return a.by === b.by && isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)

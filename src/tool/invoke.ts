@@ -39,7 +39,9 @@ export async function invoke(
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
-  if (permission?.verdict === 'ask') return permission
+  if (permission?.verdict === 'ask') {
+    return { verdict: 'ask', ask: { ...permission.ask, required: tool.approval === 'required' } }
+  }
   const needs = permitCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
   if (needs.verdict === 'deny') return denied(call.name, needs.reason)
   if (needs.verdict === 'ask') return needs

@@ -1,6 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
+import type { Files } from '../files/files.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Effect, Id } from '../graph/rows.ts'
 
@@ -15,6 +16,8 @@ export interface ToolContext {
   progress(message: string, data?: Json): void
   /** Starts an agent as a child of this call and gives its outcome. */
   readonly delegate: Delegate
+  /** The runtime's files, as the calling agent's grant lets it use them. */
+  readonly files: Files
   readonly logger: Logger
 }
 

@@ -1,0 +1,390 @@
+import { type AnyAgent, agent, type PendingApproval, type Run, type Runtime, tool } from 'legate'
+import { fakeClock, type Script, scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { useWorld } from '../support/agents.ts'
+import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+import { stores } from '../support/stores.ts'
+
+const HOUR = 3_600_000
+const done: unknown[] = []
+
+function deployTool(extra: object = {}) {
+  return tool({
+    description: 'Deploys',
+    inputSchema: { type: 'object', properties: { to: { type: 'string' } } },
+    execute: (input) => {
+      done.push(input)
+      return `deployed to ${(input as { to?: string }).to}`
+    },
+    ...extra,
+  })
+}
+
+/** Calls `deploy` once, then says what came back. */
+const deploys: Script = ({ messages }) => {
+  const result = messages.findLast(({ role }) => role === 'tool')
+  return result === undefined ? { calls: [{ name: 'deploy', input: { to: 'prod' } }] } : `told: ${result.content}`
+}
+
+function worker(script: Script = deploys, extra: object = {}): AnyAgent {
+  return agent({
+    name: 'worker',
+    instructions: '',
+    model: scriptedModel(script),
+    tools: { deploy: deployTool() },
+    grant: { ask: ['tool:deploy'] },
+    ...extra,
+  })
+}
+
+function hostOf(name: string, below: AnyAgent): AnyAgent {
+  const script: Script = ({ messages }) => {
+    const result = messages.findLast(({ role }) => role === 'tool')
+    return result === undefined ? { calls: [{ name: 'ask', input: { message: 'go' } }] } : String(result.content)
+  }
+  return agent({ name, instructions: '', model: scriptedModel(script), subagents: { ask: below } })
+}
+
+async function asked(runtime: Runtime, count = 1, to?: string): Promise<PendingApproval[]> {
+  for (;;) {
+    const all = await runtime.approvals()
+    const found = all.filter(({ input }) => to === undefined || (input as { to: string }).to === to)
+    if (found.length >= count) return found
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+function start(runtime: Runtime, who: AnyAgent): Run {
+  return runtime.run(who, 'go' as never)
+}
+
+describe('cybros A78: the queue of a tree', () => {
+  test('shows who asks, for what, with which arguments, by which rule, since when and until when', async () => {
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock })
+    const run = start(runtime, hostOf('lead', hostOf('middle', worker())))
+
+    const [first, ...others] = await asked(runtime)
+
+    expect(others).toEqual([])
+    expect(first).toMatchObject({
+      rootRunId: run.id,
+      path: ['lead', 'middle', 'worker'],
+      request: 'tool:deploy',
+      tool: 'deploy',
+      input: { to: 'prod' },
+      reason: 'worker asks for tool:deploy',
+      required: false,
+      since: clock.now(),
+      expiresAt: clock.now() + 24 * HOUR,
+    })
+    expect(await runtime.approvals({ runId: run.id })).toHaveLength(1)
+    expect(await runtime.approvals({ runId: first?.runId ?? '' })).toHaveLength(1)
+    expect(await runtime.approvals({ runId: 'another' })).toEqual([])
+    await run.cancel()
+    await run.result
+    expect(await runtime.approvals()).toEqual([])
+  })
+
+  test('cybros A39: is read page by page', async () => {
+    const runtime = openRuntime()
+    for (let at = 0; at < 7; at++) start(runtime, worker())
+    const all = await asked(runtime, 7)
+
+    const seen: PendingApproval[] = []
+    for (let page = await runtime.approvals({ limit: 3 }); page.length > 0; ) {
+      seen.push(...page)
+      const after = page.at(-1)
+      page = await runtime.approvals({ limit: 3, ...(after === undefined ? {} : { after }) })
+    }
+
+    expect(seen).toEqual(all)
+    expect(new Set(seen.map(({ nodeId }) => nodeId)).size).toBe(7)
+  })
+
+  test('takes an answer to the one that asked, with two children asking at once', async () => {
+    const runtime = openRuntime()
+    const model = scriptedModel(({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool')
+      if (results.length > 0) return results.map(({ content }) => content).join(' | ')
+      return { calls: ['a', 'b'].map((id) => ({ id, name: 'ask', input: { message: id } })) }
+    })
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: worker() } })
+    const run = runtime.run(host, 'go')
+    const [one, two] = await asked(runtime, 2)
+
+    await runtime.answer(two?.nodeId ?? '', { allow: false, reason: 'not this one' })
+    await runtime.answer(one?.nodeId ?? '', { allow: true, by: 'ann' })
+
+    const { text } = await run.result
+    expect(text.match(/deployed to prod/g)).toHaveLength(1)
+    expect(text.match(/not this one/g)).toHaveLength(1)
+  })
+})
+
+describe.each(stores)('an answer on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('works twice in a row, from another process, after the one that asked is gone', async () => {
+    const twice: Script = ({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool').length
+      return results < 2 ? { calls: [{ name: 'deploy', input: { to: `env-${results}` } }] } : 'both done'
+    }
+    const first = world.start()
+    const run = first.runtime.run(worker(twice), 'go' as never)
+    await asked(first.runtime)
+    await first.kill()
+
+    const second = world.start({ agents: [worker(twice)] })
+    const third = world.start()
+    await second.runtime.resume()
+    for (const expected of ['env-0', 'env-1']) {
+      const [ask] = await asked(third.runtime, 1, expected)
+      await third.runtime.answer(ask?.nodeId ?? '', { allow: true, by: 'ann' })
+    }
+
+    expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'both done' })
+  })
+})
+
+describe('an answer', () => {
+  test('that denies is read by the model with its reason, and names who denied', async () => {
+    const runtime = openRuntime()
+    const run = start(runtime, worker())
+    const [ask] = await asked(runtime)
+
+    await runtime.answer(ask?.nodeId ?? '', { allow: false, by: 'ann', reason: 'Freeze until Monday.' })
+
+    expect((await run.result).text).toContain('Freeze until Monday.')
+    expect(taskOf(runtime, run)).toMatchObject({ state: 'rejected', metadata: { deniedBy: 'ann' } })
+    expect(only(await eventsOf(run), 'approval-answer')).toMatchObject([{ allowed: false, by: 'ann', always: false }])
+  })
+
+  test('may edit the arguments: what runs is what was allowed', async () => {
+    done.length = 0
+    const runtime = openRuntime()
+    const run = start(runtime, worker())
+    const [ask] = await asked(runtime)
+
+    await runtime.answer(ask?.nodeId ?? '', { allow: true, edit: { to: 'staging' } })
+
+    expect((await run.result).text).toBe('told: deployed to staging')
+    expect(done).toEqual([{ to: 'staging' }])
+    expect(only(await eventsOf(run), 'approval-answer')).toMatchObject([{ edited: true }])
+  })
+
+  test('with arguments that do not fit is a result the model reads, not an effect', async () => {
+    done.length = 0
+    const runtime = openRuntime()
+    const run = start(runtime, worker())
+    const [ask] = await asked(runtime)
+
+    await runtime.answer(ask?.nodeId ?? '', { allow: true, edit: { to: 7 } })
+
+    expect((await run.result).text).toMatch(/arguments of deploy are wrong/)
+    expect(done).toEqual([])
+  })
+
+  test('for the conversation is not asked for again there, and is asked for in another', async () => {
+    const thrice: Script = ({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool').length
+      return results < 3 ? { calls: [{ name: 'deploy', input: { to: `${results}` } }] } : 'done'
+    }
+    const runtime = openRuntime()
+    const who = worker(thrice)
+    const run = start(runtime, who)
+    const [ask] = await asked(runtime)
+    await runtime.answer(ask?.nodeId ?? '', { allow: true, always: true })
+    await run.result
+
+    expect(only(await eventsOf(run), 'approval-request')).toHaveLength(1)
+    const other = start(runtime, who)
+    expect(await asked(runtime)).toMatchObject([{ runId: other.id }])
+    await other.cancel()
+  })
+
+  test('never outlives a deny: what is denied since is denied', async () => {
+    done.length = 0
+    const model = scriptedModel(deploys)
+    const clerk = (deny: string[]) =>
+      agent({
+        name: 'clerk',
+        instructions: '',
+        model,
+        tools: { deploy: deployTool() },
+        grant: { ask: ['tool:deploy'], deny },
+      })
+    const runtime = openRuntime()
+    const run = start(runtime, clerk([]))
+    const [ask] = await asked(runtime)
+    const row = runtime.store.node(ask?.nodeId ?? '')
+    expect(row?.state).toBe('awaiting_approval')
+
+    expect(runtime.explain(clerk(['tool:deploy']), 'tool:deploy').verdict).toBe('deny')
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+    await run.result
+    expect(done).toHaveLength(1)
+  })
+
+  test('reliability S-13: a second one, one for nothing, one for another node: refused', async () => {
+    done.length = 0
+    const runtime = openRuntime()
+    const run = start(runtime, worker())
+    const [ask] = await asked(runtime)
+    const nodeId = ask?.nodeId ?? ''
+
+    const both = await Promise.allSettled([
+      runtime.answer(nodeId, { allow: true }),
+      runtime.answer(nodeId, { allow: false }),
+    ])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    await run.result
+    await expect(runtime.answer(nodeId, { allow: true })).rejects.toThrow(/does not await approval/)
+    await expect(runtime.answer(run.id, { allow: true })).rejects.toThrow(/There is no node/)
+    expect(done).toHaveLength(1)
+  })
+})
+
+describe('nobody answers', () => {
+  test('in 24 hours: that is a no, and the run goes on', async () => {
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
+    const run = start(runtime, worker())
+    await asked(runtime)
+
+    await clock.advance(24 * HOUR - 1)
+    expect(await runtime.approvals()).toHaveLength(1)
+    await clock.advance(600_000)
+
+    expect((await run.result).text).toContain('Nobody answered in time.')
+  })
+
+  test('the clock of the run and of all above it stands still until somebody does', async () => {
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
+    const slow = worker(deploys, { budget: { wallMs: 60_000 } })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'done']),
+      subagents: { ask: slow },
+      budget: { wallMs: 90_000 },
+    })
+    const run = start(runtime, host)
+    const [ask] = await asked(runtime)
+
+    await clock.advance(10 * HOUR)
+    expect(runtime.store.turn(run.id)).toMatchObject({ state: 'running', deadline: null })
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+
+    expect(await run.result).toMatchObject({ status: 'completed', text: 'done' })
+  })
+
+  test('and after the answer the time that was left is left', async () => {
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
+    const stuck: Script = ({ messages }) =>
+      messages.some(({ role }) => role === 'tool')
+        ? new Promise(() => undefined)
+        : { calls: [{ name: 'deploy', input: { to: 'x' } }] }
+    const run = start(runtime, worker(stuck, { budget: { wallMs: 60_000 } }))
+    const [ask] = await asked(runtime)
+    await clock.advance(5 * HOUR)
+
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+
+    expect(runtime.store.turn(run.id)).toMatchObject({ deadline: clock.now() + 60_000, paused: null })
+    await clock.advance(70_000)
+    expect(await run.result).toMatchObject({ status: 'timed_out' })
+  })
+})
+
+describe('a tool that wants a person', () => {
+  test('is asked for whatever grants say', async () => {
+    const runtime = openRuntime()
+    const careful = worker(deploys, {
+      tools: { deploy: deployTool({ approval: 'optional' }) },
+      grant: { use: ['tool:*'] },
+    })
+    const run = start(runtime, careful)
+    const [ask] = await asked(runtime)
+
+    expect(ask).toMatchObject({ request: 'tool:deploy', reason: 'deploy asks for each call', required: false })
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+    expect((await run.result).text).toBe('told: deployed to prod')
+  })
+
+  test.each([
+    ['the tool alone', { use: ['tool:*'] }],
+    ['a rule too', { ask: ['tool:*'] }],
+  ])('cybros A37: a required one that is denied holds back what follows (asked for by %s)', async (_name, grant) => {
+    const runtime = openRuntime()
+    const careful = worker(deploys, { tools: { deploy: deployTool({ approval: 'required' }) }, grant })
+    const run = start(runtime, careful)
+    const [ask] = await asked(runtime)
+    expect(ask).toMatchObject({ required: true })
+
+    await runtime.answer(ask?.nodeId ?? '', { allow: false, reason: 'no' })
+    await new Promise((resolve) => setTimeout(resolve, 20))
+
+    const [task, next] = runtime.store.nodesOf(run.id).slice(-2)
+    expect(task).toMatchObject({ kind: 'task', state: 'rejected' })
+    expect(next).toMatchObject({ kind: 'agent_message', state: 'pending' })
+    await run.cancel()
+    expect(await run.result).toMatchObject({ status: 'cancelled' })
+  })
+
+  test('needs are decided before it runs: denied, asked for, allowed', async () => {
+    done.length = 0
+    const needy = (needs: (input: { to?: string }) => string[]) => deployTool({ needs })
+    const runtime = openRuntime()
+    const host = (grant: object, needs: (input: { to?: string }) => string[]) =>
+      worker(deploys, { tools: { deploy: needy(needs) }, grant })
+    const net = ({ to }: { to?: string }) => [`net:${to}.example.com`]
+
+    const silent = await start(runtime, host({ use: ['tool:*'] }, net)).result
+    expect(silent.text).toMatch(/not allowed here: no rule of worker allows net:prod.example.com/)
+    const allowed = await start(runtime, host({ use: ['tool:*', 'net:*.example.com'] }, net)).result
+    expect(allowed.text).toBe('told: deployed to prod')
+    const run = start(runtime, host({ use: ['tool:*', 'net:*'], ask: ['net:prod*'] }, net))
+    const [ask] = await asked(runtime)
+    expect(ask).toMatchObject({ request: 'net:prod.example.com' })
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+    expect((await run.result).text).toBe('told: deployed to prod')
+    const broken = host({ use: ['tool:*', 'net:*'] }, () => {
+      throw new Error('no idea')
+    })
+    expect((await start(runtime, broken).result).text).toMatch(/not allowed here/)
+    expect(done).toHaveLength(2)
+  })
+})
+
+test('a model can be asked for too', async () => {
+  const runtime = openRuntime()
+  const model = scriptedModel(['said'])
+  const dear = agent({ name: 'dear', instructions: '', model, grant: { ask: [`model:${model.id}`] } })
+  const run = runtime.run(dear, 'go')
+  const [ask] = await asked(runtime)
+
+  expect(ask).toMatchObject({ request: `model:${model.id}`, tool: null })
+  expect(model.requests).toHaveLength(0)
+  await runtime.answer(ask?.nodeId ?? '', { allow: true })
+
+  expect(await run.result).toMatchObject({ status: 'completed', text: 'said' })
+})
+
+test('a delegation that must be asked for starts nothing before it is allowed', async () => {
+  const runtime = openRuntime()
+  const below = agent({ name: 'expert', instructions: '', model: scriptedModel(() => 'known') })
+  const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'done'])
+  const host = agent({ name: 'host', instructions: '', model, subagents: { ask: below }, grant: { ask: ['agent:*'] } })
+  const run = runtime.run(host, 'go')
+  const [ask] = await asked(runtime)
+
+  expect(ask).toMatchObject({ request: 'agent:expert', input: { message: 'go' } })
+  expect(runtime.store.linksOf(run.id)).toEqual([])
+  await runtime.answer(ask?.nodeId ?? '', { allow: true })
+
+  await run.result
+  expect(resultIn(model.requests[1])).toContain('known')
+})
