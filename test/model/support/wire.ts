@@ -92,7 +92,7 @@ export class Wire {
     const upstream = await fetch(`${this.mock.url}${path}`, {
       method: request.method ?? 'POST',
       headers: { 'content-type': 'application/json' },
-      body: sent,
+      ...(request.method === 'GET' ? {} : { body: sent }),
     })
     response.writeHead(upstream.status, { 'content-type': upstream.headers.get('content-type') ?? '' })
     await send(response, await upstream.text(), fault)

@@ -1,0 +1,295 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { agent, costOf, createRuntime, DefinitionError, modelInfo, type RuntimeOptions } from 'legate'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { Wire } from './support/wire.ts'
+import { at } from './support/world.ts'
+
+const TEXT = 'Hello from afar.'
+const VARIABLES = [
+  ['LEGATE_MODEL', 'LEGATE_CONFIG', 'OPENAI_API_KEY', 'OPENAI_BASE_URL', 'ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL'],
+  ['GOOGLE_GENERATIVE_AI_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GENERATIVE_AI_BASE_URL'],
+  ['OPENROUTER_API_KEY', 'OPENROUTER_BASE_URL', 'DASHSCOPE_API_KEY', 'DASHSCOPE_BASE_URL', 'OLLAMA_HOST'],
+  ['OLLAMA_BASE_URL', 'OLLAMA_API_KEY', 'VLLM_BASE_URL', 'LMSTUDIO_BASE_URL', 'WORK_KEY'],
+].flat()
+
+let wire: Wire
+let folder: string
+let configFile: string
+
+beforeAll(async () => {
+  wire = await Wire.open()
+})
+afterAll(() => wire.close())
+beforeEach(() => {
+  wire.reset()
+  wire.mock.on({}, { content: TEXT })
+  folder = mkdtempSync(path.join(tmpdir(), 'legate-config-'))
+  configFile = path.join(folder, 'legate', 'config.json')
+  for (const name of VARIABLES) vi.stubEnv(name, undefined)
+  vi.stubEnv('XDG_CONFIG_HOME', folder)
+  // Nobody listens there.
+  vi.stubEnv('OLLAMA_HOST', '127.0.0.1:9')
+})
+afterEach(() => {
+  vi.unstubAllEnvs()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function configure(config: unknown): void {
+  configFile = path.join(folder, 'own.json')
+  writeFileSync(configFile, typeof config === 'string' ? config : JSON.stringify(config))
+  vi.stubEnv('LEGATE_CONFIG', configFile)
+}
+
+async function run(model: string | undefined, options: RuntimeOptions = {}) {
+  const runtime = createRuntime(options)
+  const clerk = agent({ name: 'clerk', instructions: 'You are a clerk.', ...(model === undefined ? {} : { model }) })
+  try {
+    const handle = runtime.run(clerk, 'go')
+    const outcome = await handle.result
+    const usage = runtime.store.events(handle.conversationId, 0, 100).find(({ body }) => body.type === 'usage')
+    return { outcome, used: usage?.body.type === 'usage' ? usage.body.model : undefined }
+  } finally {
+    await runtime.close()
+  }
+}
+
+describe('a model by name', () => {
+  test.each<[string, Record<string, string>, string]>([
+    ['openai/gpt-5', { OPENAI_API_KEY: 'k-1', OPENAI_BASE_URL: '/v1' }, '/v1/responses'],
+    ['anthropic/claude-sonnet-5', { ANTHROPIC_API_KEY: 'k-1', ANTHROPIC_BASE_URL: '/v1' }, '/v1/messages'],
+    [
+      'google/gemini-2.5-pro',
+      { GEMINI_API_KEY: 'k-1', GOOGLE_GENERATIVE_AI_BASE_URL: '/v1beta' },
+      '/v1beta/models/gemini-2.5-pro:streamGenerateContent',
+    ],
+    ['openrouter/qwen/qwen3', { OPENROUTER_API_KEY: 'k-1', OPENROUTER_BASE_URL: '/v1' }, '/v1/chat/completions'],
+    ['dashscope/qwen-plus', { DASHSCOPE_API_KEY: 'k-1', DASHSCOPE_BASE_URL: '/v1' }, '/v1/chat/completions'],
+    ['ollama/llama3.2', { OLLAMA_HOST: '' }, '/v1/chat/completions'],
+    ['vllm/qwen', { VLLM_BASE_URL: '/v1' }, '/v1/chat/completions'],
+    ['lmstudio/qwen', { LMSTUDIO_BASE_URL: '/v1' }, '/v1/chat/completions'],
+  ])('%s reaches its provider, with the key of the environment', async (name, variables, wanted) => {
+    for (const [key, value] of Object.entries(variables)) {
+      vi.stubEnv(key, key.endsWith('_KEY') ? value : `${wire.url}${value}`)
+    }
+
+    const { outcome, used } = await run(name)
+
+    expect(outcome).toMatchObject({ status: 'completed', text: TEXT })
+    expect(used).toBe(name)
+    expect(wire.requests[0]?.path).toContain(wanted)
+    if ('OLLAMA_HOST' in variables || 'VLLM_BASE_URL' in variables || 'LMSTUDIO_BASE_URL' in variables) return
+    expect(JSON.stringify(wire.requests[0]?.headers)).toContain('k-1')
+  })
+
+  test('may be an alias, of an alias too, and any OpenAI-compatible server', async () => {
+    vi.stubEnv('WORK_KEY', 'w-1')
+    configure({
+      aliases: { fast: 'small', small: 'work/tiny' },
+      providers: { work: { url: `${wire.url}/v1/`, keyEnv: 'WORK_KEY' } },
+    })
+
+    const { outcome, used } = await run('fast')
+
+    expect(outcome.text).toBe(TEXT)
+    expect(used).toBe('work/tiny')
+    expect(at(wire.bodies[0], 'model')).toBe('tiny')
+    expect(wire.requests[0]?.headers.authorization).toBe('Bearer w-1')
+  })
+
+  test('is what a grant decides on, not its alias', async () => {
+    configure({ aliases: { fast: 'ollama/tiny' } })
+
+    const { outcome } = await run('fast', { grant: { use: ['model:openai/*'] } })
+
+    expect(outcome).toMatchObject({ status: 'denied', error: { message: expect.stringContaining('ollama/tiny') } })
+    expect(wire.requests).toEqual([])
+  })
+
+  test('without its key fails with exactly what to set', async () => {
+    const { outcome } = await run('google/gemini-2.5-pro')
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model' } })
+    expect(outcome.error?.message).toContain('google/gemini-2.5-pro needs a key.')
+    expect(outcome.error?.message).toContain('GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY')
+    expect(outcome.error?.message).toContain(path.join(folder, 'legate', 'config.json'))
+    expect(outcome.error?.message).toContain('ollama/')
+  })
+
+  test('whose key is refused says which variable to look at, never the key', async () => {
+    vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
+    vi.stubEnv('OPENAI_BASE_URL', `${wire.url}/v1`)
+    wire.spoil({ status: 401, body: JSON.stringify({ error: { message: 'Bad key my-very-own-key', type: 'auth' } }) })
+
+    const { outcome } = await run('openai/gpt-5')
+
+    expect(outcome.error?.message).toContain('Check OPENAI_API_KEY.')
+    expect(JSON.stringify(outcome)).not.toContain('my-very-own-key')
+  })
+
+  test.each([
+    ['gpt-5', /There is no model "gpt-5"\. Write "provider\/model".*openai.*ollama/],
+    ['nobody/gpt-5', /There is no model "nobody\/gpt-5"/],
+    ['openai/', /There is no model/],
+    ['__proto__/x', /There is no model/],
+  ])('that does not exist, %j, is refused before anything runs', async (name, message) => {
+    await expect(run(name)).rejects.toThrow(DefinitionError)
+    await expect(run(name)).rejects.toThrow(message)
+  })
+})
+
+describe('where nobody names a model', () => {
+  test('LEGATE_MODEL does, then the config file', async () => {
+    configure({ model: 'second', aliases: { first: 'vllm/one', second: 'vllm/two' } })
+    vi.stubEnv('VLLM_BASE_URL', `${wire.url}/v1`)
+
+    const byFile = await run(undefined)
+    vi.stubEnv('LEGATE_MODEL', 'first')
+    const byVariable = await run(undefined)
+
+    expect([byFile.used, byVariable.used]).toEqual(['vllm/two', 'vllm/one'])
+  })
+
+  test('and the runtime does, that one is used', async () => {
+    vi.stubEnv('LEGATE_MODEL', 'vllm/wrong')
+    vi.stubEnv('VLLM_BASE_URL', `${wire.url}/v1`)
+
+    expect((await run(undefined, { model: 'vllm/right' })).used).toBe('vllm/right')
+  })
+
+  test('a child uses what was found for its host', async () => {
+    vi.stubEnv('LEGATE_MODEL', 'vllm/one')
+    vi.stubEnv('VLLM_BASE_URL', `${wire.url}/v1`)
+    wire.mock.clearFixtures()
+    wire.mock.on({ hasToolResult: true }, { content: 'Told.' })
+    wire.mock.on({ toolName: 'ask' }, { toolCalls: [{ id: 'c', name: 'ask', arguments: '{"message":"x"}' }] })
+    wire.mock.on({}, { content: TEXT })
+    const runtime = createRuntime()
+    const child = agent({ name: 'child', instructions: '' })
+
+    const { result } = runtime.run(agent({ name: 'host', instructions: '', subagents: { ask: child } }), 'go')
+
+    expect(await result).toMatchObject({ status: 'completed', text: 'Told.', children: 1 })
+    await runtime.close()
+  })
+
+  test('a local Ollama is found, its first model used and told', async () => {
+    const ollama = await openOllama([{ name: 'qwen3:8b' }, { name: 'llama3.2' }])
+    vi.stubEnv('OLLAMA_HOST', ollama.host)
+    const told: string[] = []
+    const quiet = () => undefined
+    const logger = { debug: quiet, warn: quiet, error: quiet, info: (message: string) => told.push(message) }
+
+    const { used } = await run(undefined, { logger })
+
+    expect(used).toBe('ollama/qwen3:8b')
+    expect(told).toEqual(['No model was named: ollama/qwen3:8b is used.'])
+    await ollama.close()
+  })
+
+  test('an Ollama without models, a key without a name, and nothing at all are told what to do', async () => {
+    await expect(run(undefined)).rejects.toThrow(
+      /"clerk" has no model.*no Ollama answers.*LEGATE_MODEL.*OPENAI_API_KEY/,
+    )
+
+    const ollama = await openOllama([])
+    vi.stubEnv('OLLAMA_HOST', ollama.host)
+    await expect(run(undefined)).rejects.toThrow(/has no model: ollama pull/)
+    await ollama.close()
+
+    vi.stubEnv('ANTHROPIC_API_KEY', 'k')
+    await expect(run(undefined)).rejects.toThrow(/There is a key for anthropic, but no model was named/)
+  })
+})
+
+describe('a wrong config file is told with its path', () => {
+  test.each<[string, unknown, RegExp]>([
+    ['no JSON', '{ "aliases": ', /Not valid JSON/],
+    ['no object', [], /it must be an object/],
+    ['an unknown key', { alias: {} }, /it has no "alias"\. It has model, aliases, providers, prices/],
+    ['an alias that is no text', { aliases: { fast: 5 } }, /aliases\.fast must be a text/],
+    ['a key in it', { providers: { openai: { key: 'sk-secret' } } }, /providers\.openai holds a key.*keyEnv/],
+    ['a url that is none', { providers: { work: { url: 'here' } } }, /providers\.work\.url is no URL/],
+    ['an api that is none', { providers: { work: { api: 'soap' } } }, /providers\.work\.api is one of openai/],
+    ['a price that is no number', { prices: { 'a/b': { input: 'free', output: 1 } } }, /prices\.a\/b\.input must be/],
+    ['half a price', { prices: { 'a/b': { input: 1 } } }, /needs both input and output/],
+  ])('%s', async (_name, config, message) => {
+    configure(config)
+
+    const failure = await run('openai/gpt-5').catch((error: unknown) => error)
+
+    expect(failure).toMatchObject({ message: expect.stringContaining(configFile) })
+    expect(failure).toMatchObject({ message: expect.stringMatching(message) })
+    expect(String(failure)).not.toContain('sk-secret')
+  })
+
+  test('not there, although it was named', async () => {
+    vi.stubEnv('LEGATE_CONFIG', path.join(folder, 'gone.json'))
+
+    await expect(run('openai/gpt-5')).rejects.toThrow(/gone\.json is wrong: it is not there/)
+  })
+
+  test('an alias that leads to itself', async () => {
+    configure({ aliases: { a: 'b', b: 'a' } })
+
+    await expect(run('a')).rejects.toThrow(/The alias "a" .* leads back to itself/)
+  })
+})
+
+describe('prices', () => {
+  const usage = (inputTokens: number, outputTokens: number, cacheReadTokens = 0, cacheWriteTokens = 0) => ({
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    cacheWriteTokens,
+  })
+
+  test('count what was cached at its own price, for versions with a date too', () => {
+    const cost = costOf(usage(1_000_000, 100_000, 500_000, 100_000), 'anthropic/claude-sonnet-4-5-20250929')
+
+    expect(cost).toBeCloseTo(0.4 * 3 + 0.5 * 0.3 + 0.1 * 3.75 + 0.1 * 15, 10)
+    expect(modelInfo('openai/gpt-5-2025-08-07').contextWindow).toBe(400_000)
+  })
+
+  test('grow with the length of a call where the provider’s do', () => {
+    expect(costOf(usage(200_000, 0), 'google/gemini-2.5-pro')).toBeCloseTo(0.25, 10)
+    expect(costOf(usage(400_000, 0), 'google/gemini-2.5-pro')).toBeCloseTo(1, 10)
+  })
+
+  test.each(['ollama/llama3.2', 'openai/gpt-99', 'nonsense', '__proto__', 'anthropic/claude-haiku-5-5'])(
+    'of %s are unknown, which is not nothing',
+    (id) => {
+      expect(costOf(usage(1, 1), id)).toBeNull()
+      expect(modelInfo(id).price).toBeNull()
+    },
+  )
+
+  test('of the config file win', () => {
+    configure({ prices: { 'openai/gpt-5': { input: 1, output: 2 }, 'work/big': { contextWindow: 9 } } })
+
+    expect(costOf(usage(1_000_000, 1_000_000), 'openai/gpt-5')).toBe(3)
+    expect(modelInfo('work/big')).toEqual({ contextWindow: 9, price: null })
+  })
+})
+
+/** Lists models as Ollama does, and answers as Ollama does. */
+async function openOllama(models: readonly { name: string }[]): Promise<{ host: string; close(): Promise<void> }> {
+  const server: Server = createServer((request, response) => {
+    if (request.url === '/api/tags') return response.end(JSON.stringify({ models }))
+    response.writeHead(307, { location: `${wire.url}${request.url}` }).end()
+    return undefined
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  return {
+    host: `127.0.0.1:${port}`,
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
