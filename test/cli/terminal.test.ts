@@ -16,14 +16,15 @@ describe('the live tree in a terminal', () => {
     const place = new Place()
     await place.orphans('lead')
 
-    const terminal = new Terminal(place, ['resume', '-m', agentsModule], size)
+    const env = { LEGATE_TEST_MODEL: 'openai/gpt-5' }
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { ...size, env })
     await terminal.shows((screen) => /◌ lead +waiting for 2 × scout/.test(screen) && screen.includes('● scout'))
     const during = terminal.screen.text
     const hidden = terminal.screen.isCursorVisible
     place.open()
 
     expect(await terminal.ended).toBe(0)
-    expect(during).toMatch(/├─ ● scout +look \{"where":"the sky".* 1\.2k tok +\d+\.\d s/)
+    expect(during).toMatch(/├─ ● scout +look \{"where":"the sky".* 1\.2k tok +\$0\.00\d+ +\d+\.\d s/)
     expect(during).toMatch(/^3 agents · 3\.7k tokens · .* · Ctrl-C stops$/m)
     expect(widest(during)).toBeLessThan(size.cols)
     expect([hidden, terminal.screen.isCursorVisible]).toEqual([false, true])
@@ -79,11 +80,11 @@ describe('the live tree in a terminal', () => {
     await terminal.shows((screen) => screen.split('● scout').length === 3)
     const [from, start] = [terminal.written.length, performance.now()]
 
-    await until('a second of frames', () => performance.now() - start > 1_000)
+    await until('some frames', () => performance.now() - start > 600)
 
     const frames = terminal.written.slice(from).split(BEGIN).slice(1)
     expect(frames.length).toBeGreaterThan(1)
-    expect(frames.length).toBeLessThan(14)
+    expect(frames.length).toBeLessThan(9)
     for (const frame of frames.slice(0, -1)) expect(frame.endsWith(END)).toBe(true)
     place.open()
     await terminal.ended

@@ -64,7 +64,7 @@ describe('legate', () => {
       const { code, stdout, stderr } = await run(args)
 
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(/^legate: .+ See legate --help\.\n$/)
+      expect(stderr).toMatch(/^legate: .+ See legate (demo )?--help\.\n$/)
     }
   })
 })

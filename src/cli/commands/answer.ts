@@ -1,7 +1,7 @@
 import type { Node, Store } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { findRun, only, shortId, withDashes } from '../find-run.ts'
-import { withRuntime } from '../open-store.ts'
+import { WRITE_MS, withRuntime } from '../open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
 import { standingOf } from '../watch/standing.ts'
@@ -16,16 +16,20 @@ export function deny(call: Call): Promise<number> {
 }
 
 function answer(call: Call, allow: boolean): Promise<number> {
-  return withRuntime(call, async (runtime) => {
-    const ending = call.words[0] ?? ''
-    const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
-    const reason = textOption(call, 'reason')
-    const by = call.env['USER'] ?? 'user'
-    await runtime.answer(node.id, { allow, by, ...(reason === undefined ? {} : { reason }) })
-    const what = oneLine(node.input.call?.name ?? node.kind)
-    await write(`${allow ? 'Allowed' : 'Denied'}: ${what} ${preview(node.input.call?.input ?? '', 80)}\n`)
-    return EXIT.completed
-  })
+  return withRuntime(
+    call,
+    async (runtime) => {
+      const ending = call.words[0] ?? ''
+      const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
+      const reason = textOption(call, 'reason')
+      const by = call.env['USER'] ?? 'user'
+      await runtime.answer(node.id, { allow, by, ...(reason === undefined ? {} : { reason }) })
+      const what = oneLine(node.input.call?.name ?? node.kind)
+      await write(`${allow ? 'Allowed' : 'Denied'}: ${what} ${preview(node.input.call?.input ?? '', 80)}\n`)
+      return EXIT.completed
+    },
+    WRITE_MS,
+  )
 }
 
 function namedNode(store: Store, ending: string): Node | undefined {

@@ -1,7 +1,7 @@
-import { type AnyAgent, createRuntime, type Run, type Runtime, type Store, type Turn } from '../../index.ts'
+import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type Store, type Turn } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, shortId } from '../find-run.ts'
-import { openStore } from '../open-store.ts'
+import { openStore, WRITE_MS } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
@@ -20,23 +20,27 @@ export async function resume(call: Call): Promise<number> {
 }
 
 async function work(call: Call, options: WorkerOptions): Promise<number> {
-  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call)
+  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, WRITE_MS)
   const target =
     call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
   const { store, knownAgents } = scopedStore(inner, target?.rootId)
   const runtime = createRuntime({ ...options, store })
+  const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
+  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target) })
   goOnWithoutReader()
   try {
     const runs = await runsToDrive(runtime, target, options)
-    if (runs.length === 0) {
-      process.stdout.write('Nothing is unfinished in this store.\n')
-      return EXIT.completed
-    }
-    const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
-    return await new Worker({ runtime, view, knownAgents }).drive(runs)
+    if (runs.length > 0) return await worker.drive(runs)
+    view.say('Nothing is unfinished in this store.\n')
+    return EXIT.completed
   } finally {
     await runtime.close()
   }
+}
+
+function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, number> {
+  const open = target === undefined ? store.openRoots(Number.MAX_SAFE_INTEGER) : [target]
+  return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
 }
 
 /** What is open, of the whole store or of one tree. A run that was cancelled is taken up again as one more. */

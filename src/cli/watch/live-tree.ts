@@ -26,7 +26,7 @@ export class LiveTree {
   private readonly paint: Paint
   private readonly screen: Screen = new Screen(process.stdout)
   private readonly trees: Map<Id, RunTree> = new Map()
-  private readonly timer: ReturnType<typeof setInterval>
+  private timer: ReturnType<typeof setInterval> | undefined
   private readonly startedAt: number = Date.now()
   private hint: string
   private drawnAt = 0
@@ -37,14 +37,13 @@ export class LiveTree {
     this.runtime = runtime
     this.paint = paint
     this.hint = hint
-    this.timer = setInterval(() => this.draw(), MOST_MS)
-    process.stdout.on('resize', this.onResize)
   }
 
   take(event: RunEvent, runId: Id): void {
     const tree = this.trees.get(runId) ?? new RunTree(runId)
     this.trees.set(runId, tree)
     tree.take(event)
+    if (this.timer === undefined) this.begin()
     if (this.soon !== undefined) return
     this.soon = setTimeout(() => this.draw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
   }
@@ -58,8 +57,13 @@ export class LiveTree {
     clearTimeout(this.soon)
     process.stdout.off('resize', this.onResize)
     this.hint = ''
-    this.draw(MOST_LEFT)
+    if (this.trees.size > 0) this.draw(MOST_LEFT)
     this.screen.close()
+  }
+
+  private begin(): void {
+    this.timer = setInterval(() => this.draw(), MOST_MS)
+    process.stdout.on('resize', this.onResize)
   }
 
   private draw(most?: number): void {

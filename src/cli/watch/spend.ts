@@ -1,4 +1,4 @@
-import type { Usage } from '../../index.ts'
+import { costOf, type Usage } from '../../index.ts'
 
 /** Tokens, and dollars where the price of the model is known. */
 export interface Spend {
@@ -8,8 +8,17 @@ export interface Spend {
 
 export const NOTHING: Spend = { tokens: 0, usd: 0 }
 
-export function spendOf(usage: Usage, _model: string): Spend {
-  return { tokens: usage.inputTokens + usage.outputTokens, usd: null }
+export function spendOf(usage: Usage, model: string): Spend {
+  return { tokens: usage.inputTokens + usage.outputTokens, usd: priceOf(usage, model) }
+}
+
+/** A config file that cannot be read is no reason to show nothing. */
+function priceOf(usage: Usage, model: string): number | null {
+  try {
+    return costOf(usage, model)
+  } catch {
+    return null
+  }
 }
 
 /** Unknown and something is unknown: a sum that left out a part would be a wrong number. */

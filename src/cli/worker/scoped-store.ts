@@ -9,19 +9,29 @@ export interface ScopedStore {
   readonly knownAgents: () => ReadonlySet<string> | undefined
 }
 
-/** The store as a worker sees it that works on one tree only, or on all. */
+/** The store as a worker sees it that works on one tree only, or on all: whatever it could claim is of that tree. */
 export function scopedStore(store: Store, rootId: Id | undefined): ScopedStore {
   let known: ReadonlySet<string> | undefined
-  return {
-    knownAgents: () => known,
-    store: {
-      ...store,
-      runnable: (query) => {
-        known = new Set(query.agents)
-        if (rootId === undefined) return store.runnable(query)
-        const found = store.runnable({ ...query, limit: LOOKED_AT }).filter((node) => node.rootId === rootId)
-        return found.slice(0, query.limit)
-      },
+  const inner: Store = {
+    ...store,
+    runnable: (query) => {
+      known = new Set(query.agents)
+      return store.runnable(query)
     },
+  }
+  return { knownAgents: () => known, store: rootId === undefined ? inner : onlyTree(inner, rootId) }
+}
+
+function onlyTree(store: Store, rootId: Id): Store {
+  const ours = <T extends { readonly rootId: Id }>(limit: number, find: (limit: number) => readonly T[]): T[] =>
+    find(Math.max(limit, LOOKED_AT))
+      .filter((row) => row.rootId === rootId)
+      .slice(0, limit)
+  return {
+    ...store,
+    runnable: (query) => ours(query.limit, (limit) => store.runnable({ ...query, limit })),
+    claimedBy: (engineId, most) => ours(most, (limit) => store.claimedBy(engineId, limit)),
+    overdue: (now, most) => ours(most, (limit) => store.overdue(now, limit)),
+    unstopped: (before, most) => ours(most, (limit) => store.unstopped(before, limit)),
   }
 }

@@ -1,4 +1,4 @@
-import type { Run, Runtime } from '../../index.ts'
+import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { standingOf } from '../watch/standing.ts'
 import type { View } from '../watch/view.ts'
@@ -12,9 +12,11 @@ export interface WorkerParts {
   readonly runtime: Runtime
   readonly view: View
   readonly knownAgents: ScopedStore['knownAgents']
+  /** The last event of each tree before this worker began: what comes after it is news. */
+  readonly lastSeqs: ReadonlyMap<Id, number>
 }
 
-/** Drives runs until none of them can go on, and shows them meanwhile. */
+/** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
 export class Worker {
   private readonly parts: WorkerParts
   private readonly verdicts: Map<Run, Verdict> = new Map()
@@ -29,17 +31,17 @@ export class Worker {
 
   constructor(parts: WorkerParts) {
     this.parts = parts
+    onInterrupt({
+      ask: () => this.stopAll(),
+      leave: () => this.leave(EXIT.terminated),
+      restore: () => parts.view.close(),
+    })
   }
 
   /** Gives the exit code. */
   async drive(runs: readonly Run[]): Promise<number> {
     this.runs = runs
     const { view } = this.parts
-    onInterrupt({
-      ask: () => this.stopAll(),
-      leave: () => this.leave(EXIT.terminated),
-      restore: () => view.close(),
-    })
     const timer = setInterval(() => this.look(), LOOK_MS)
     for (const run of runs) this.watch(run).catch(() => this.settle(run, LOST))
     await this.isDone
@@ -50,9 +52,9 @@ export class Worker {
   }
 
   private async watch(run: Run): Promise<void> {
-    const { runtime, view } = this.parts
+    const { runtime, view, lastSeqs } = this.parts
     const ended = endOf(runtime, run)
-    const after = view.wantsHistory ? 0 : runtime.store.lastSeq(rootOf(runtime, run))
+    const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
     for await (const event of run.events({ after })) await view.take(event, run.id)
     this.settle(run, await ended)
   }
@@ -95,6 +97,7 @@ export class Worker {
 
   private leave(exitCode: number): void {
     this.exitCode = exitCode
+    this.parts.view.say('Handing back what is unfinished.\n')
     this.done()
   }
 }

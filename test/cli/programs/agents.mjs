@@ -17,7 +17,7 @@ async function opened(signal) {
 /** A model that says what `script` gives for the results it has seen; `wait` in it holds the stream at the gate. */
 function model(script) {
   return {
-    id: 'test/model',
+    id: process.env.LEGATE_TEST_MODEL ?? 'test/model',
     async *stream({ messages }, { signal }) {
       const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content))
       const asked = messages.filter(({ role }) => role === 'user').map(({ content }) => String(content))

@@ -35,8 +35,8 @@ export class Place {
   private readonly gate: string = path.join(this.folder, 'gate')
   private readonly children: Process[] = []
 
-  constructor() {
-    onTestFinished(() => this.clear())
+  constructor(atEnd: (clear: () => Promise<void>) => void = onTestFinished) {
+    atEnd(() => this.clear())
   }
 
   /** Environment of everything that is started here: no colours, no store of the user's own. */

@@ -1,0 +1,259 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { agentsModule, Place, program, skipUnlessBuilt } from './support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+describe('a run that is over', () => {
+  const place = new Place(afterAll)
+  let [id, failedId] = ['', '']
+  beforeAll(async () => {
+    if (!existsSync(program)) return
+    ;[id = '', failedId = ''] = await place.endedRuns('lead', 'failing')
+  })
+
+  test('is listed, shown, drawn as a tree and told event by event', async () => {
+    const short = id.slice(-8)
+
+    const [ps, show, tree, log] = await Promise.all([
+      place.run(['ps']),
+      place.run(['show', short]),
+      place.run(['tree', short.toUpperCase()]),
+      place.run(['log', id.replaceAll('-', '')]),
+    ])
+
+    for (const { code, stderr, stdout } of [ps, show, tree, log]) {
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+      expect(stdout).not.toContain('\u001b')
+    }
+    expect(ps.stdout).toMatch(
+      new RegExp(`^ID .* STATE .*\n[\\s\\S]*${short}  completed  lead .* 7\\.4k .*What colour is it\\?\n`),
+    )
+    expect(show.stdout).toMatch(/^lead \w{8} {2}completed\n/)
+    expect(show.stdout).toContain('\nInput\n  What colour is it?\n')
+    expect(show.stdout).toContain('\nAnswer\n  All of them saw it: 2.\n')
+    expect(show.stdout).toMatch(/tokens +7\.2k in, 204 out/)
+    expect(tree.stdout).toMatch(/^✓ lead +completed: All of them saw it: 2\. .*\n├─ ✓ scout .*\n└─ ✓ scout .*\n$/)
+    expect(log.stdout).toMatch(/lead +is asked: What colour is it\?\n/)
+    expect(log.stdout).toMatch(/ {2}scout +calls look \{"where":"the sky"/)
+    expect(log.stdout).toMatch(/ {2}scout +look gave: It is blue\.\n/)
+    expect(log.stdout).toMatch(
+      /lead +scout completed\n[\s\S]*lead +says: All of them saw it: 2\.\n.*lead +completed \(/,
+    )
+  })
+
+  test('is read by programs as JSON, one object a line', async () => {
+    const [all = [], [shown] = [], [grown] = [], events = []] = await Promise.all(
+      [['ps'], ['show', id], ['tree', id], ['log', id]].map((args) => jsonOf(place, args)),
+    )
+
+    const listed = all.find((run) => run['id'] === id)
+    expect(listed).toMatchObject({ id, agent: 'lead', state: 'completed', tokens: 7_404 })
+    expect(shown).toMatchObject({ id, outcome: { status: 'completed', text: 'All of them saw it: 2.' } })
+    expect(grown).toMatchObject({ id, agent: 'lead', children: [{ agent: 'scout' }, { agent: 'scout' }] })
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1))
+    expect([events[0]?.['type'], events.at(-1)?.['type']]).toEqual(['run-start', 'run-end'])
+  })
+
+  test('tells what it has cost where the price is known, and that it is unknown where not', async () => {
+    const { ids, worker } = await place.startRuns(['lead'], { LEGATE_TEST_MODEL: 'openai/gpt-5' })
+    await worker.ended
+
+    const [known] = await jsonOf(place, ['show', ids[0] ?? ''])
+    const { stdout } = await place.run(['ps'])
+    const [unknown] = await jsonOf(place, ['show', id])
+
+    expect(Number(known?.['usd'])).toBeGreaterThan(0)
+    expect(stdout).toMatch(/ 7\.4k +\$0\.\d+ /)
+    expect(unknown?.['usd']).toBe(null)
+  })
+
+  test('is found by the id of its conversation, and a subagent by its own', async () => {
+    const { store } = place.runtime()
+    const conversationId = store.turn(id)?.conversationId ?? ''
+    const [link] = store.linksOf(id)
+
+    const whole = await place.run(['show', conversationId])
+    const child = await place.run(['log', link?.id ?? ''])
+
+    expect(whole.stdout).toContain(id)
+    expect(child.stdout).toContain('scout')
+    expect(child.stdout).not.toMatch(/^ +\S+ s {2}lead/m)
+  })
+
+  test('that failed says why, and the words of a model are only words', async () => {
+    const [show, log] = await Promise.all([place.run(['show', failedId]), place.run(['log', failedId])])
+
+    expect(show.stdout).toMatch(
+      /^failing \w{8} {2}failed\n[\s\S]*\nSo far\n {2}Almost\n\nWhy\n {2}model: the model said .*no/,
+    )
+    expect(log.stdout).not.toContain('\u001b')
+  })
+
+  test('has colours only where they are wanted', async () => {
+    const forced = await place.run(['tree', id], { env: { FORCE_COLOR: '1' } })
+    const refused = await place.run(['tree', id], { env: { FORCE_COLOR: '1', NO_COLOR: '1' } })
+
+    expect(forced.stdout).toContain('\u001b[32m')
+    expect(refused.stdout).not.toContain('\u001b')
+  })
+})
+
+describe('ps', () => {
+  test('shows all that go on and the ten that ended last; with --all every one', async () => {
+    const place = new Place()
+    await place.endedRuns(...Array.from({ length: 13 }, () => 'talker'))
+
+    const [recent, all, ids] = await Promise.all([
+      place.run(['ps']),
+      place.run(['ps', '-a']),
+      place.run(['ps', '--all', '--quiet']),
+    ])
+
+    expect(recent.stdout.trim().split('\n').length).toBe(11)
+    expect(all.stdout.trim().split('\n').length).toBe(14)
+    expect(ids.stdout).toMatch(/^(\w{8}\n){13}$/)
+  })
+
+  test('tells a run nobody works on from one that waits for a person', async () => {
+    const place = new Place()
+    await place.orphans('lead')
+    place.open()
+    const { worker } = await place.startRuns(['careful'])
+    const runtime = place.runtime()
+
+    await worker.seen(() => runtime.store.openRoots(9).length === 1)
+    worker.kill('SIGKILL')
+    await worker.ended
+    const { stdout } = await place.run(['ps'])
+
+    expect(stdout).toMatch(/ parked +careful .*needs a person: look \{"where":"here"\}/)
+  })
+
+  test('says that a process is gone', async () => {
+    const place = new Place()
+    const [id = ''] = await place.orphans('talker')
+
+    const [ps, log] = await Promise.all([place.run(['ps']), followed(place, id)])
+
+    expect(ps.stdout).toMatch(/ unattended +talker .*its process is gone: legate resume goes on/)
+    expect(log).toContain(
+      `No process works on it. legate resume ${id.slice(-8)} --module FILE goes on (agents: talker).`,
+    )
+  })
+})
+
+describe('what is wrong is said on stderr', () => {
+  test('an id that nobody has, and one that several have', async () => {
+    const place = new Place()
+    const ids = await place.endedRuns('talker', 'talker', 'talker')
+    const common = commonEnding(ids)
+
+    const wrong = await place.run(['show', 'zz\u001b[31m'])
+    const several = common === undefined ? undefined : await place.run(['show', common])
+
+    expect(wrong).toMatchObject({ code: 2, stdout: '' })
+    expect(wrong.stderr).toContain('No id in this store ends in "zz". legate ps --all lists the runs.')
+    if (several === undefined) return
+    expect(several).toMatchObject({ code: 2, stdout: '' })
+    expect(several.stderr).toMatch(
+      /More than one id ends in ".+":\n( {2}\S{36} {2}completed {2}talker {2}\d+ s ago\n){2,}/,
+    )
+  })
+
+  test('a store that is not there; to look for it makes none', async () => {
+    const place = new Place()
+
+    for (const command of [['ps'], ['log', '-f', 'a'], ['cancel', 'a'], ['resume', '-m', agentsModule]]) {
+      const { code, stdout, stderr } = await place.run(command)
+      expect(stderr).toContain(`There is no store at ${place.store}.`)
+      expect({ code: code === 0, stdout }).toEqual({ code: false, stdout: '' })
+    }
+
+    expect(readdirSync(place.folder)).toEqual([])
+  })
+
+  test('a file that is no store, and one that may not be read', async () => {
+    const place = new Place()
+    writeFileSync(place.store, 'something else\n')
+    const foreign = await place.run(['ps'])
+    chmodSync(place.folder, 0o755)
+    chmodSync(place.store, 0o600)
+    const isRoot = process.getuid?.() === 0
+    if (!isRoot) chmodSync(place.store, 0)
+    const refused = await place.run(['ps'], isRoot ? { uid: 65_534 } : {})
+
+    expect(foreign).toMatchObject({ code: 1, stdout: '' })
+    expect(foreign.stderr).toMatch(/^legate: The file \S+ is not a SQLite database; it was left as it is\./)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toMatch(/^legate: Cannot write \S+ \(EACCES.*permissions/)
+  })
+
+  test('a store that another process has locked', async () => {
+    const place = new Place()
+    await place.endedRuns('talker')
+    const script = `const Database = require('libsql'); const db = new Database(${JSON.stringify(place.store)});
+      db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (x)'); console.log('locked');
+      setInterval(() => db, 1000)`
+    const holder = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(holder.stdout, 'data')
+
+    const { code, stdout, stderr } = await place.run(['ps'])
+    holder.kill('SIGKILL')
+
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/^legate: Another process has kept \S+ locked for too long\./)
+  })
+})
+
+describe('a reader that goes away', () => {
+  test('ends the command quietly', async () => {
+    const place = new Place()
+    const [id = ''] = await place.endedRuns('lead')
+    const line = `set -o pipefail; "${process.execPath}" "${program}" log ${id} --json | head -1`
+
+    const stdout = execFileSync('bash', ['-c', line], {
+      env: place.env,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+
+    expect(stdout).toMatch(/^\{.*"type":"run-start".*\}\n$/)
+  })
+
+  test('ends one that follows as soon as there is something to say', async () => {
+    const place = new Place()
+    const { ids } = await place.startRuns(['talker'])
+    const follower = place.legate(['log', '-f', ids[0] ?? ''])
+    await follower.says('Once upon')
+
+    follower.closeOutput()
+    place.open()
+
+    expect(await follower.ended).toMatchObject({ code: 0, stderr: '' })
+    expect(existsSync(place.store)).toBe(true)
+  })
+})
+
+async function jsonOf(place: Place, args: readonly string[]): Promise<Record<string, unknown>[]> {
+  const { stdout } = await place.run([...args, '--json'])
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+}
+
+async function followed(place: Place, id: string): Promise<string> {
+  const follower = place.legate(['log', '-f', id])
+  await follower.says('No process works on it')
+  follower.kill('SIGINT')
+  expect((await follower.ended).code).toBe(130)
+  return follower.stderr
+}
+
+/** An ending that at least two of the ids share, if there is one. */
+function commonEnding(ids: readonly string[]): string | undefined {
+  return ids.map((id) => id.slice(-1)).find((end) => ids.filter((id) => id.endsWith(end)).length > 1)
+}

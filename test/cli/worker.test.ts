@@ -1,0 +1,188 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { agentsModule, Place, root, skipUnlessBuilt, until } from './support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+describe('cancel', () => {
+  test('stops a run of another process with all it started, and says so', async () => {
+    const place = new Place()
+    const { ids, worker } = await place.startRuns(['lead'])
+    const { store } = place.runtime()
+    await until('both subagents work', () => store.openLinks(ids[0] ?? '').length === 2)
+
+    const { code, stdout } = await place.run(['cancel', ids[0] ?? '', '--reason', 'wrong topic'])
+    await worker.says('over')
+
+    expect({ code }).toEqual({ code: 0 })
+    expect(stdout).toMatch(
+      /^lead \w{8} has stopped: cancelled, and 2 subagents with it\. What it had is kept: legate show \w{8}\n$/,
+    )
+    expect((await place.run(['show', ids[0] ?? ''])).stdout).toContain('wrong topic')
+  })
+
+  test('stops a run whose process is gone', async () => {
+    const place = new Place()
+    const [id = ''] = await place.orphans('talker')
+
+    const { code, stdout } = await place.run(['cancel', id])
+    const again = await place.run(['cancel', id])
+
+    expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('has stopped: cancelled') })
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('is over already: cancelled.') })
+  })
+})
+
+describe('resume', () => {
+  test('goes on with everything a killed process has left, and exits with how it ended', async () => {
+    const place = new Place()
+    await place.orphans('lead', 'talker')
+    place.open()
+
+    const { code, stdout, stderr } = await place.run(['resume', '--module', agentsModule])
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/lead \w{8} completed after .*, 2 subagents\n\n {2}All of them saw it: 2\.\n/)
+    expect(stdout).toMatch(/talker \w{8} completed after/)
+    expect(stdout).not.toContain('\u001b')
+    const nothing = await place.run(['resume', '--module', agentsModule])
+    expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing is unfinished in this store.\n' })
+  })
+
+  test('goes on with one run only, when it is named', async () => {
+    const place = new Place()
+    const [first = '', second = ''] = await place.orphans('talker', 'lead')
+    place.open()
+
+    const { code, stdout } = await place.run(['resume', second.slice(-8), '--module', agentsModule, '--json'])
+
+    expect(code).toBe(0)
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; path: string[] })
+    expect(new Set(events.map((event) => event.path[0]))).toEqual(new Set(['lead']))
+    expect(events.at(-1)?.type).toBe('run-end')
+    expect(place.runtime().store.turn(first)?.state).toBe('running')
+  })
+
+  test('exits with 1 when a run fails', async () => {
+    const place = new Place()
+    await place.orphans('failing')
+    place.open()
+
+    const { code, stdout } = await place.run(['resume', '--module', agentsModule])
+
+    expect(code).toBe(1)
+    expect(stdout).toMatch(/failing \w{8} failed after .*: the model said .*no/)
+  })
+
+  test('exits with 3 when a person is needed, and names the command that answers; then it goes on', async () => {
+    const place = new Place()
+    place.open()
+    const { ids, worker } = await place.startRuns(['careful', 'careful'])
+    const { store } = place.runtime()
+    const isAsked = (id: string) => store.openNodes(id).some(({ state }) => state === 'awaiting_approval')
+    await until('both ask', () => ids.every(isAsked))
+    worker.kill('SIGKILL')
+    await worker.ended
+
+    const parked = await place.run(['resume', '--module', agentsModule])
+
+    expect(parked.code).toBe(3)
+    const [, approve = ''] =
+      /careful \w{8} waits for a person:\n {2}look: legate (approve \w{8}), or/.exec(parked.stdout) ?? []
+    const answered = await place.run(approve.split(' '))
+    expect(answered).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"here"}\n' })
+    const other = ids.find((id) => isAsked(id)) ?? ''
+    const denied = await place.run(['deny', other, '--reason', 'not today'])
+    expect(denied).toMatchObject({ code: 0, stdout: 'Denied: look {"where":"here"}\n' })
+    const again = await place.run(['deny', other])
+    expect(again).toMatchObject({ code: 2, stdout: '' })
+
+    const done = await place.run(['resume', '--module', agentsModule])
+
+    expect(done.code).toBe(0)
+    expect(done.stdout).toContain('Done: It is blue.')
+    expect(done.stdout).toContain('Done: Error: this call was denied. not today')
+  })
+
+  test('says what it needs when it has no module, a wrong one, or one without the agent', async () => {
+    const place = new Place()
+    await place.orphans('talker')
+    const module = (name: string, text: string) => {
+      const file = path.join(place.folder, name)
+      writeFileSync(file, text)
+      return file
+    }
+    const resume = (...args: readonly string[]) => place.run(['resume', ...args])
+    const other = `import { agent } from '${path.join(root, 'dist/index.js')}'
+      export default [agent({ name: 'other', instructions: '', model: { id: 'x/y', stream: () => [] } })]`
+
+    const none = await resume()
+    const missing = await resume('-m', 'nowhere.mjs')
+    const broken = await resume('-m', module('broken.mjs', 'throw new Error("no luck")'))
+    const empty = await resume('-m', module('empty.mjs', 'export const answer = 42'))
+    const wrong = await resume('-m', module('other.mjs', other))
+
+    expect(none).toMatchObject({ code: 2, stdout: '' })
+    expect(none.stderr).toContain('--module FILE, an ES module that exports them. 1 unfinished run of "talker".')
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no module ') })
+    expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.mjs: Error: no luck') })
+    expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('exports no agent (it exports answer)') })
+    expect(wrong).toMatchObject({ code: 1, stdout: expect.stringContaining('export the agent "talker".') })
+  })
+
+  test('a plain kill hands the work back, and the next worker goes on', async () => {
+    const place = new Place()
+    const [id = ''] = await place.orphans('lead')
+    const worker = place.legate(['resume', '--module', agentsModule])
+    await worker.seen(() => worker.stdout.split('makes its tool call again').length === 3)
+    const { store } = place.runtime()
+
+    worker.kill('SIGTERM')
+    await worker.says('Handing back what is unfinished.')
+    place.open()
+
+    expect(await worker.ended).toMatchObject({ code: 143, stderr: '' })
+    expect(store.turn(id)?.state).toBe('running')
+    const next = await place.run(['resume', '--module', agentsModule])
+    expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('All of them saw it: 2.') })
+  })
+
+  test('SIGINT in a pipe stops the runs and exits with 130; a reader that goes away stops nothing', async () => {
+    const place = new Place()
+    const [first = '', second = ''] = await place.orphans('talker', 'lead')
+    const { store } = place.runtime()
+    const isRunning = (id: string) =>
+      store.openNodes(id).some(({ epoch }) => epoch > 1) || store.openLinks(id).length > 0
+    const stopped = place.legate(['resume', first, '--module', agentsModule])
+    await until('it works', () => isRunning(first))
+
+    stopped.kill('SIGINT')
+
+    expect(await stopped.ended).toMatchObject({ code: 130, stdout: expect.stringContaining('cancelled') })
+    expect((await place.run(['show', first])).stdout).toContain('So far\n  Once upon a time')
+    const unread = place.legate(['resume', second, '--module', agentsModule])
+    unread.closeOutput()
+    place.open()
+    expect(await unread.ended).toMatchObject({ code: 0, stderr: '' })
+    expect(store.turn(second)?.outcome?.status).toBe('completed')
+  })
+
+  test('a run that has ended otherwise, or is a subagent of another, is not taken up again', async () => {
+    const place = new Place()
+    const [id = ''] = await place.endedRuns('lead')
+    const [link] = place.runtime().store.linksOf(id)
+
+    const over = await place.run(['resume', id, '-m', agentsModule])
+    const child = await place.run(['resume', link?.id ?? '', '-m', agentsModule])
+
+    expect(over).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is over: completed. There is nothing to resume.'),
+    })
+    expect(child).toMatchObject({ code: 1, stdout: '' })
+  })
+})
