@@ -9,6 +9,7 @@ import { type KindDefinition, runKind } from './delegation/kind.ts'
 import { type SubagentEntry, subagentEntries } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
+import type { FileDomain } from './files/domain.ts'
 import type { Budget } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
@@ -35,6 +36,7 @@ export interface ExecutorParts {
   readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
+  readonly files: FileDomain | null
 }
 
 /** Kinds that are a model call. */
@@ -50,6 +52,7 @@ export class Executors implements Home {
   readonly budget: Budget | undefined
   readonly profiles: Profiles
   readonly runtime: object
+  readonly files: FileDomain | null
   lastCall: unknown
   /** The model of the environment, once it was looked for. */
   private found: Model | null = null
@@ -65,6 +68,7 @@ export class Executors implements Home {
     this.budget = parts.budget
     this.profiles = parts.profiles
     this.runtime = parts.runtime
+    this.files = parts.files
   }
 
   /** Runs one claimed node to its end and commits it. */

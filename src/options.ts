@@ -3,6 +3,7 @@ import type { Clock } from './base/clock.ts'
 import { DefinitionError } from './base/error.ts'
 import type { Json } from './base/json.ts'
 import type { KindDefinition } from './delegation/kind.ts'
+import type { FileDomain } from './files/domain.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
 import type { Profiles } from './grant/profile.ts'
@@ -27,6 +28,8 @@ export interface RuntimeOptions {
   readonly profiles?: Profiles
   /** Limits over every run; each run has the smaller of this and its agent's. */
   readonly budget?: Budget
+  /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
+  readonly files?: FileDomain
   readonly logger?: Logger
   readonly engine?: {
     /** Nodes that run at the same time in this process. Default 256. */
@@ -70,7 +73,19 @@ export const ENGINE_DEFAULTS = {
   stalledMs: 300_000,
 } as const
 
-const OPTION_KEYS = ['store', 'agents', 'model', 'kinds', 'grant', 'profiles', 'budget', 'logger', 'engine', 'clock']
+const OPTION_KEYS = [
+  'store',
+  'agents',
+  'model',
+  'kinds',
+  'grant',
+  'profiles',
+  'budget',
+  'files',
+  'logger',
+  'engine',
+  'clock',
+]
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {
@@ -86,6 +101,9 @@ export function checkOptions(options: RuntimeOptions): void {
   }
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+  if (options.files !== undefined && typeof options.files?.bind !== 'function') {
+    refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
+  }
 }
 
 function checkEngineOption(key: string, value: number): void {

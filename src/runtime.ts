@@ -114,6 +114,7 @@ export class Runtime {
       profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
       runtimeLayer: options.grant ? [useLayer('the runtime', options.grant)] : [],
       runtime: this,
+      files: options.files ?? null,
     })
     for (const agent of options.agents ?? []) this.executors.register(agent)
   }

@@ -40,6 +40,7 @@ const deciders = [
   'src/agent/call.ts',
   'src/agent/step.ts',
   'src/delegation/spawn.ts',
+  'src/files/files.ts',
   'src/tool/invoke.ts',
   'src/tool/toolkit.ts',
 ]

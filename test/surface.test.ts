@@ -120,7 +120,7 @@ describe('words that others depend on', () => {
 
   test('commit kinds: the failpoints of the crash harness', () => {
     expect(COMMIT_KINDS.join(' ')).toBe(
-      'say claim expand spawn result end retry answer cancel expire force recover deliver mutate note stream lease',
+      'say claim expand spawn result end retry ask answer cancel expire force recover deliver mutate note stream lease',
     )
   })
 })
@@ -157,7 +157,13 @@ describe('defaults', () => {
   })
 
   test('of an engine', () => {
-    expect(ENGINE_DEFAULTS).toEqual({ workers: 256, graceMs: 5_000, sweepMs: 1_000, leaseMs: 15_000 })
+    expect(ENGINE_DEFAULTS).toEqual({
+      workers: 256,
+      graceMs: 5_000,
+      sweepMs: 1_000,
+      leaseMs: 15_000,
+      stalledMs: 300_000,
+    })
     expect([CANCEL_GRACE_MS, MAX_RECOVERIES]).toEqual([5_000, 5])
   })
 })

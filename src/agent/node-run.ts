@@ -1,5 +1,6 @@
 import type { Feeds } from '../conversation/feeds.ts'
 import type { Work } from '../engine/engine.ts'
+import type { FileDomain } from '../files/domain.ts'
 import type { Budget } from '../grant/budget.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
@@ -33,6 +34,7 @@ export interface Home {
   readonly budget: Budget | undefined
   readonly profiles: Profiles
   readonly runtime: object
+  readonly files: FileDomain | null
   /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */

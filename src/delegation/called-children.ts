@@ -1,13 +1,15 @@
 import { type AnyAgent, isAgent } from '../agent/definition.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { DefinitionError, LegateError } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
+import { type Json, toJson } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
+import type { Files } from '../files/files.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
 import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
+import { permit } from '../tool/permit.ts'
 import type { Delegate, ToolContext } from '../tool/tool.ts'
 import { type SpawnResult, spawn } from './spawn.ts'
 
@@ -43,16 +45,27 @@ export class CalledChildren implements CurrentCall {
 
   private context(): ToolContext {
     const { node, work, home } = this.run
+    const files = () => this.files()
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
       delegate: ((agent: object, input: unknown) => this.start(agent, input).outcome) as Delegate,
       logger: home.logger,
+      get files() {
+        return files()
+      },
       get signal() {
         return work.signal
       },
     }
+  }
+
+  private files(): Files {
+    const { home, layers, node } = this.run
+    if (home.files === null) throw new DefinitionError('definition', NO_FILES)
+    const input = toJson(node.input.call?.input ?? null)
+    return home.files.bind(layers, (request) => input.ok && permit(this.run, request, input.value).verdict === 'allow')
   }
 
   private progress(message: string, data: Json): void {
@@ -97,3 +110,5 @@ function tooLate(): LegateError {
 function cannotAsk({ request, reason }: Ask): string {
   return `${request} must be allowed by a person (${reason}), and code inside a tool cannot wait for one. Delegate it from the agent itself.`
 }
+
+const NO_FILES = 'This runtime has no files: give it some with createRuntime({ files }).'

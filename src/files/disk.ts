@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, realpathSync, type Stats } from 'node:fs'
+import { opendir, rename, unlink } from 'node:fs/promises'
+import path from 'node:path'
+import { DefinitionError } from '../base/error.ts'
+import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
+import { diskFailure } from './disk-failure.ts'
+import { FileDomain } from './domain.ts'
+import { conflict, type Operation } from './failure.ts'
+import type { FilePolicy } from './files.ts'
+import { checkPlain, HAS_PROC, HeldDirectory, systemError } from './held-directory.ts'
+import { AREAS, type Area, below, type LogicalPath, temporaryName } from './path.ts'
+
+export interface DiskFilesOptions extends FilePolicy {
+  /** The directory that is `/workspace/`. Made when it is missing. */
+  readonly workspace?: string
+  /** The directory that is `/userinput/`. It must be there. */
+  readonly userinput?: string
+  /** The directory that is `/internal/`. Made when it is missing. */
+  readonly internal?: string
+}
+
+/**
+ * Files in directories of this machine, each an area. Links, pipes, devices and files with a second name are never
+ * used, and nothing outside of the directories is ever reached, whatever another process does inside them.
+ */
+export function diskFiles(options: DiskFilesOptions): FileDomain {
+  return new FileDomain(new DiskBackend(resolveAreas(options), HAS_PROC), options)
+}
+
+export class DiskBackend implements FileBackend {
+  readonly areas: readonly Area[]
+  private readonly directories: ReadonlyMap<Area, string>
+  private readonly hasProc: boolean
+
+  constructor(directories: ReadonlyMap<Area, string>, hasProc: boolean) {
+    this.areas = AREAS.filter((area) => directories.has(area))
+    this.directories = directories
+    this.hasProc = hasProc
+  }
+
+  list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
+    return this.inside({ at, operation: 'list', segments: at.segments }, async (directory) => {
+      const names: string[] = []
+      for await (const { name } of await opendir(directory.self, { bufferSize: 256 })) if (keep(name)) names.push(name)
+      const entries: FileInfo[] = []
+      for (let start = 0; start < names.length; start += 64) {
+        const some = names
+          .slice(start, start + 64)
+          .map(async (name) => infoOf(below(at, name), await directory.find(name)))
+        entries.push(...(await Promise.all(some)).flatMap((info) => info ?? []))
+      }
+      await directory.check()
+      return entries
+    })
+  }
+
+  stat(at: LogicalPath): Promise<FileInfo> {
+    return this.inParent(at, 'list', async (parent, name) => {
+      const info = infoOf(at, name === '' ? await parent.stat() : await parent.find(name))
+      if (info === undefined) throw systemError('ENOENT')
+      return info
+    })
+  }
+
+  read(at: LogicalPath, { offset, length }: Range): Promise<ReadBytes> {
+    return this.inParent(at, 'read', async (parent, name) => {
+      const { handle, size } = await parent.openFile(name)
+      try {
+        const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - offset)))
+        let filled = 0
+        while (filled < bytes.length) {
+          const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, offset + filled)
+          if (bytesRead === 0) break
+          filled += bytesRead
+        }
+        return { bytes: bytes.subarray(0, filled), size }
+      } finally {
+        await handle.close()
+      }
+    })
+  }
+
+  write(at: LogicalPath, bytes: Uint8Array, { overwrite }: { readonly overwrite: boolean }): Promise<void> {
+    return this.inParent(at, 'write', async (parent, name) => {
+      const found = await parent.find(name)
+      if (found !== undefined) checkPlain(found)
+      if (found !== undefined && !overwrite) throw conflict(at.text, 'It is there already.')
+      const temporary = temporaryName(randomBytes(8).toString('hex'))
+      const handle = await parent.createFile(temporary, (found?.mode ?? 0o666) & 0o777)
+      try {
+        if (found !== undefined) await handle.chmod(found.mode & 0o777)
+        await handle.writeFile(bytes)
+        await handle.datasync()
+        await parent.check()
+        // The name is taken first: two who may not overwrite cannot both win.
+        if (!overwrite) await (await parent.createFile(name, 0o666)).close()
+        await rename(parent.at(temporary), parent.at(name))
+      } catch (error) {
+        await unlink(parent.at(temporary)).catch(() => undefined)
+        throw error
+      } finally {
+        await handle.close()
+      }
+      await parent.sync()
+    })
+  }
+
+  delete(at: LogicalPath): Promise<void> {
+    return this.inParent(at, 'delete', async (parent, name) => {
+      const found = await parent.find(name)
+      if (found !== undefined) checkPlain(found)
+      await parent.check()
+      await unlink(parent.at(name))
+    })
+  }
+
+  /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
+  private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
+    const isArea = at.segments.length === 1
+    const segments = isArea ? at.segments : at.segments.slice(0, -1)
+    const name = isArea ? '' : (at.segments.at(-1) ?? '')
+    return this.inside({ at, operation, segments }, (parent) => work(parent, name))
+  }
+
+  private async inside<T>({ at, operation, segments }: Inside, work: (held: HeldDirectory) => Promise<T>): Promise<T> {
+    try {
+      const held = await this.hold(segments, operation === 'write')
+      try {
+        return await work(held)
+      } finally {
+        await held.close()
+      }
+    } catch (error) {
+      throw diskFailure(error, operation, at.text)
+    }
+  }
+
+  private async hold([area, ...names]: readonly string[], make: boolean): Promise<HeldDirectory> {
+    let held = await HeldDirectory.open(this.directories.get(area as Area) ?? '', this.hasProc)
+    for (const name of names) held = await held.enter(name, { make })
+    return held
+  }
+}
+
+type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
+
+interface Inside {
+  readonly at: LogicalPath
+  readonly operation: Operation
+  readonly segments: readonly string[]
+}
+
+/** Links, pipes and devices are not seen. */
+function infoOf({ text }: LogicalPath, found: Stats | undefined): FileInfo | undefined {
+  if (found?.isDirectory()) return { path: text, type: 'directory', size: 0, modifiedAt: Math.floor(found.mtimeMs) }
+  if (found?.isFile()) return { path: text, type: 'file', size: found.size, modifiedAt: Math.floor(found.mtimeMs) }
+  return undefined
+}
+
+/** Where each area really is. One inside another would be reached by two names, past the rules of one of them. */
+export function resolveAreas(options: DiskFilesOptions): ReadonlyMap<Area, string> {
+  if (process.platform === 'win32') refuse('it needs Linux or macOS. Use memoryFiles().')
+  const directories = new Map<Area, string>()
+  for (const area of AREAS) {
+    const given = options[area]
+    if (given === undefined) continue
+    const real = resolveArea(area, given)
+    for (const [other, place] of directories) {
+      if (isWithin(real, place) || isWithin(place, real)) refuse(`${area} and ${other} are in one another.`)
+    }
+    directories.set(area, real)
+  }
+  if (directories.size === 0) refuse('name at least one directory: diskFiles({ workspace: "./out" }).')
+  return directories
+}
+
+function resolveArea(area: Area, given: string): string {
+  try {
+    if (area !== 'userinput') mkdirSync(given, { recursive: true })
+    // Throws unless it is a directory.
+    return realpathSync.native(`${given}${path.sep}`)
+  } catch (cause) {
+    throw new DefinitionError('definition', `diskFiles({ ${area} }): ${given} is no directory that can be used.`, {
+      cause,
+    })
+  }
+}
+
+function isWithin(inner: string, outer: string): boolean {
+  return inner === outer || inner.startsWith(outer === path.sep ? outer : `${outer}${path.sep}`)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `diskFiles(): ${message}`)
+}

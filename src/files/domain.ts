@@ -1,0 +1,24 @@
+import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
+import type { FileBackend } from './backend.ts'
+import { BoundFiles, type FileParts, type FilePolicy, type Files } from './files.ts'
+import { makeInTurn } from './in-turn.ts'
+
+/** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */
+export class FileDomain {
+  private readonly parts: FileParts
+
+  constructor(backend: FileBackend, policy: FilePolicy) {
+    this.parts = { backend, policy, inTurn: makeInTurn() }
+  }
+
+  /** For your own code, with a grant of its own: `files.open({ use: ['file.*:/workspace/**'] })`. */
+  open(grant: Grant): Files {
+    checkGrant(grant, 'files.open(grant)')
+    return this.bind([useLayer('the app', grant)], () => false)
+  }
+
+  /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */
+  bind(layers: readonly Layer[], isApproved: (request: string) => boolean): Files {
+    return new BoundFiles(this.parts, layers, isApproved)
+  }
+}

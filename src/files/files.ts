@@ -1,0 +1,230 @@
+import { InputError } from '../base/error.ts'
+import { type Decision, decide, type Verdict } from '../grant/decide.ts'
+import type { Layer } from '../grant/grant.ts'
+import type { FileBackend, FileInfo, Range } from './backend.ts'
+import { applyEdits, type Edit } from './edit.ts'
+import { denied, IS_DIRECTORY, invalidArgument, notFound, type Operation } from './failure.ts'
+import type { InTurn } from './in-turn.ts'
+import { type Area, below, isName, type LogicalPath, readPath } from './path.ts'
+import { describeReach, type Reach, reachOf } from './reach.ts'
+import { checkPattern, decodeText, linesOf, matchesIn } from './text.ts'
+
+/** The files of a runtime as one agent may use them: every operation is decided by the agent's layers. */
+export interface Files {
+  /** The entries of one directory that the agent may list, sorted by path. */
+  list(directory: string): Promise<Listing>
+  /** Asks for `file.list`, like a listing that shows it. */
+  stat(path: string): Promise<FileInfo>
+  /** A part of a file, or all of one of up to 16 MB. */
+  readBytes(path: string, range?: Partial<Range>): Promise<Uint8Array>
+  /** All of a text, or `count` lines after the first `from`, without their last line end. */
+  readText(path: string, lines?: { readonly from?: number; readonly count?: number }): Promise<string>
+  /** What a regular expression (flag `g`) finds; with `overlap`, matches may share that many characters. */
+  match(path: string, pattern: RegExp, options?: { readonly overlap?: number }): Promise<string[]>
+  /** Whole or not at all. Directories on the way are made. */
+  write(path: string, data: string | Uint8Array, options?: { readonly overwrite?: boolean }): Promise<FileChange>
+  /** All edits or none. Asks for `file.read` and `file.write`. */
+  edit(path: string, edits: readonly Edit[]): Promise<FileChange>
+  delete(path: string): Promise<void>
+  /** Directories below which the agent may list or read. */
+  allowedDirectories(): string[]
+  /** What the agent may do where, a line for each place that rules name. */
+  describe(): string
+}
+
+export interface Listing {
+  readonly entries: readonly FileInfo[]
+  /** There are more than 10,000. */
+  readonly isCut: boolean
+}
+
+export interface FileChange {
+  readonly path: string
+  readonly size: number
+}
+
+/** What overrides grants, however much they allow. */
+export interface FilePolicy {
+  /** Default: `/userinput/` is read only. Nothing is ever deleted there. */
+  readonly allowWriteUserinput?: boolean
+  /** Default: nothing is deleted in `/internal/`. */
+  readonly allowDeleteInternal?: boolean
+}
+
+export interface FileParts {
+  readonly backend: FileBackend
+  readonly policy: FilePolicy
+  readonly inTurn: InTurn
+}
+
+const MOST_LISTED = 10_000
+const MOST_READ = 16_000_000
+
+/** In this order: is it a path, may the agent, are the arguments right, is it there. So a denial tells nothing of files. */
+export class BoundFiles implements Files {
+  private readonly parts: FileParts
+  private readonly layers: readonly Layer[]
+  private readonly isApproved: (request: string) => boolean
+
+  constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: string) => boolean) {
+    this.parts = parts
+    this.layers = layers
+    this.isApproved = isApproved
+  }
+
+  async list(directory: string): Promise<Listing> {
+    const path = readPath(directory, 'directory')
+    if (path.text === '/') return { entries: this.areas(), isCut: false }
+    const verdict = this.check('list', path)
+    let kept = 0
+    const keep = (name: string) => {
+      if (kept > MOST_LISTED || !isName(name) || !this.isShown(below(path, name), verdict)) return false
+      kept++
+      return kept <= MOST_LISTED
+    }
+    const entries = await this.parts.backend.list(path, keep)
+    return { entries: entries.sort((a, b) => (a.path < b.path ? -1 : 1)), isCut: kept > MOST_LISTED }
+  }
+
+  async stat(given: string): Promise<FileInfo> {
+    const path = readPath(given, 'directory')
+    this.check('list', path)
+    return this.parts.backend.stat(path)
+  }
+
+  async readBytes(given: string, { offset = 0, length }: Partial<Range> = {}): Promise<Uint8Array> {
+    const path = this.fileAt(given, 'read')
+    if (!(offset >= 0)) throw invalidArgument('offset', offset, 'give 0 or more.')
+    if (length !== undefined && !(length > 0)) throw invalidArgument('length', length, 'give a number above 0.')
+    const most = Math.min(length ?? MOST_READ, MOST_READ)
+    const { bytes, size } = await this.parts.backend.read(path, { offset, length: most })
+    if (length === undefined && size - offset > MOST_READ) throw tooLarge(path, size)
+    return bytes
+  }
+
+  async readText(given: string, lines: { readonly from?: number; readonly count?: number } = {}): Promise<string> {
+    const path = this.fileAt(given, 'read')
+    const { from = 0, count } = lines
+    if (!(from >= 0)) throw invalidArgument('from', from, 'give 0 or more.')
+    if (count !== undefined && !(count > 0)) throw invalidArgument('count', count, 'give a number above 0.')
+    const text = await this.textAt(path)
+    if (from === 0 && count === undefined) return text
+    return linesOf(text)
+      .slice(from, count === undefined ? undefined : from + count)
+      .join('\n')
+  }
+
+  async match(given: string, pattern: RegExp, { overlap = 0 }: { readonly overlap?: number } = {}): Promise<string[]> {
+    const path = this.fileAt(given, 'read')
+    checkPattern(pattern, overlap)
+    return matchesIn(await this.textAt(path), pattern, overlap)
+  }
+
+  async write(
+    given: string,
+    data: string | Uint8Array,
+    { overwrite = true }: { readonly overwrite?: boolean } = {},
+  ): Promise<FileChange> {
+    const path = this.fileAt(given, 'write')
+    const bytes = typeof data === 'string' ? Buffer.from(data) : data
+    if (!(bytes instanceof Uint8Array)) throw invalidArgument('data', data, 'give a text or bytes.')
+    await this.parts.inTurn(path.text, () => this.parts.backend.write(path, bytes, { overwrite }))
+    return { path: path.text, size: bytes.length }
+  }
+
+  async edit(given: string, edits: readonly Edit[]): Promise<FileChange> {
+    const path = this.fileAt(given, 'write')
+    this.check('read', path)
+    return this.parts.inTurn(path.text, async () => {
+      const bytes = Buffer.from(applyEdits(await this.textAt(path), edits, path.text))
+      await this.parts.backend.write(path, bytes, { overwrite: true })
+      return { path: path.text, size: bytes.length }
+    })
+  }
+
+  async delete(given: string): Promise<void> {
+    const path = this.fileAt(given, 'delete')
+    await this.parts.inTurn(path.text, () => this.parts.backend.delete(path))
+  }
+
+  allowedDirectories(): string[] {
+    const may = (operations: readonly Operation[]) => operations.includes('list') || operations.includes('read')
+    const found = this.reach().filter(({ place, operations }) => place.endsWith('/') && may(operations))
+    return found.map(({ place }) => place)
+  }
+
+  describe(): string {
+    return describeReach(this.reach())
+  }
+
+  /** What a person must allow first counts as allowed here. */
+  private reach(): Reach[] {
+    return reachOf(this.layers, (operation, text) => {
+      const path = { text, segments: text.slice(1).split('/') }
+      return this.hasAreaOf(path) && this.decide(operation, path).verdict !== 'deny'
+    })
+  }
+
+  private areas(): FileInfo[] {
+    const paths = this.parts.backend.areas.map((area) => ({ text: `/${area}`, segments: [area] }))
+    const shown = paths.filter((path) => this.isShown(path, 'allow'))
+    if (shown.length === 0) this.check('list', { text: '/', segments: [] })
+    return shown.map(({ text }) => ({ path: text, type: 'directory', size: 0, modifiedAt: 0 }))
+  }
+
+  /** A path of a file, once it is known that the agent may do this with it. */
+  private fileAt(given: string, operation: Operation): LogicalPath {
+    const path = readPath(given)
+    this.check(operation, path)
+    if (path.segments.length < 2) throw notFound(path.text, IS_DIRECTORY)
+    return path
+  }
+
+  private async textAt(path: LogicalPath): Promise<string> {
+    const { bytes, size } = await this.parts.backend.read(path, { offset: 0, length: MOST_READ })
+    if (size > MOST_READ) throw tooLarge(path, size)
+    return decodeText(bytes, path.text)
+  }
+
+  /** Throws unless the agent may. Gives `ask` where a person had to allow it, and did. */
+  private check(operation: Operation, path: LogicalPath): Verdict {
+    const { verdict, reason } = this.decide(operation, path)
+    if (verdict === 'deny') throw denied(operation, path.text, reason)
+    if (verdict === 'ask' && !this.isApproved(`file.${operation}:${path.text}`)) {
+      throw denied(operation, path.text, `${reason}, and nobody allowed it before the call began`)
+    }
+    if (!this.hasAreaOf(path)) throw notFound(path.text)
+    return verdict
+  }
+
+  /** A person who allowed a listing allowed the names in it, where the rules ask for them too. */
+  private isShown(entry: LogicalPath, listing: Verdict): boolean {
+    const { verdict } = this.decide('list', entry)
+    return verdict === 'allow' || (verdict === 'ask' && listing === 'ask')
+  }
+
+  private hasAreaOf({ segments: [area = ''] }: LogicalPath): boolean {
+    return (this.parts.backend.areas as readonly string[]).includes(area)
+  }
+
+  private decide(operation: Operation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
+    const decision = decide(this.layers, `file.${operation}`, path.text)
+    if (decision.verdict === 'deny') return decision
+    const refused = refusedBy(this.parts.policy, operation, path.segments[0] as Area | undefined)
+    return refused === undefined ? decision : { verdict: 'deny', reason: refused }
+  }
+}
+
+function refusedBy(policy: FilePolicy, operation: Operation, area: Area | undefined): string | undefined {
+  if (area === 'userinput' && operation === 'write' && !policy.allowWriteUserinput) return '/userinput/ is read only'
+  if (area === 'userinput' && operation === 'delete') return 'nothing in /userinput/ is deleted'
+  if (area === 'internal' && operation === 'delete' && !policy.allowDeleteInternal) {
+    return 'nothing in /internal/ is deleted'
+  }
+  return undefined
+}
+
+function tooLarge({ text: path }: LogicalPath, size: number): InputError {
+  const message = `Too large to read at once: ${path} (size=${size}). Read parts of it with an offset and a length.`
+  return new InputError('invalid_input', message, { details: { path, size } })
+}

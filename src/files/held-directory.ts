@@ -1,0 +1,160 @@
+import { constants, existsSync, type Stats } from 'node:fs'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises'
+import path from 'node:path'
+
+const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** A pipe or a device must not be waited for, nor become the terminal of this process. */
+const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+/** With it a name is looked up in the directory that is held, whatever has become of the path that led there. */
+export const HAS_PROC: boolean = existsSync('/proc/self/fd')
+
+/** What is held is not, or no longer, where it should be. */
+export class Moved extends Error {}
+
+/** Something that is no plain file: a link, a pipe, a device, or a file that has a second name. */
+export class NotPlain extends Error {}
+
+/**
+ * A directory held open. All that is reached through it is one name below it, and no link is followed: a path is gone
+ * down one held directory at a time, so nothing on the way can be swapped for something else.
+ */
+export class HeldDirectory {
+  /** Where it must be. */
+  readonly path: string
+  private readonly handle: FileHandle
+  private readonly hasProc: boolean
+
+  private constructor(place: string, handle: FileHandle, hasProc: boolean) {
+    this.path = place
+    this.handle = handle
+    this.hasProc = hasProc
+  }
+
+  /** `place` has no links in it: it was resolved when the area was made, and must still be that place. */
+  static async open(place: string, hasProc: boolean): Promise<HeldDirectory> {
+    const directory = new HeldDirectory(place, await open(place, DIRECTORY), hasProc)
+    return directory.checked()
+  }
+
+  /** The directory of this name below; this one is let go. */
+  async enter(name: string, { make }: { readonly make: boolean }): Promise<HeldDirectory> {
+    try {
+      if (make) await this.makeDirectory(name)
+      const handle = await open(this.at(name), DIRECTORY)
+      const inner = new HeldDirectory(path.join(this.path, name), handle, this.hasProc)
+      return this.hasProc ? inner : await inner.checked()
+    } finally {
+      await this.close()
+    }
+  }
+
+  /** The way to a name in it, for one call of the system. */
+  at(name: string): string {
+    return this.hasProc ? `/proc/self/fd/${this.handle.fd}/${name}` : path.join(this.path, name)
+  }
+
+  /** The way to itself. */
+  get self(): string {
+    return this.hasProc ? `/proc/self/fd/${this.handle.fd}` : this.path
+  }
+
+  /** What has this name, no link followed; undefined when nothing has. */
+  async find(name: string): Promise<Stats | undefined> {
+    try {
+      return await lstat(this.at(name))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+      throw error
+    }
+  }
+
+  /** A plain file, held open and known to be in this directory under this name. The caller closes it. */
+  async openFile(name: string): Promise<{ readonly handle: FileHandle; readonly size: number }> {
+    const found = await lstat(this.at(name))
+    checkPlain(found)
+    const handle = await open(this.at(name), FILE)
+    try {
+      const held = await handle.stat()
+      checkPlain(held)
+      await this.checkPlace(path.join(this.path, name), handle)
+      return { handle, size: held.size }
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
+
+  /** A new file under a name that nothing has. The caller closes it. */
+  async createFile(name: string, mode: number): Promise<FileHandle> {
+    const handle = await open(this.at(name), NEW_FILE, mode)
+    try {
+      await this.checkPlace(path.join(this.path, name), handle)
+      return handle
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
+
+  /** Throws when this directory is no longer where it must be. */
+  async check(): Promise<void> {
+    await this.checkPlace(this.path, this.handle)
+  }
+
+  async sync(): Promise<void> {
+    await this.handle.sync()
+  }
+
+  async stat(): Promise<Stats> {
+    return this.handle.stat()
+  }
+
+  async close(): Promise<void> {
+    await this.handle.close()
+  }
+
+  private async checked(): Promise<this> {
+    try {
+      await this.check()
+      return this
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+  }
+
+  private async makeDirectory(name: string): Promise<void> {
+    try {
+      await mkdir(this.at(name))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+
+  /** What was replaced in the meantime, as every write here does, is still what was asked for. */
+  private async checkPlace(expected: string, handle: FileHandle): Promise<void> {
+    if (this.hasProc) {
+      const place = await readlink(`/proc/self/fd/${handle.fd}`)
+      if (place !== expected && place !== `${expected} (deleted)`) throw new Moved()
+      return
+    }
+    if ((await realpath(expected)) !== expected) throw new Moved()
+    const [named, held] = await Promise.all([stat(expected), handle.stat()])
+    if (named.ino !== held.ino || named.dev !== held.dev) throw new Moved()
+  }
+}
+
+/** One name, and bytes that stay where they are. */
+export function checkPlain(found: Stats): void {
+  if (found.isDirectory()) throw systemError('EISDIR')
+  if (found.isSymbolicLink()) throw new NotPlain('it is a symbolic link')
+  if (!found.isFile()) throw new NotPlain('it is no plain file')
+  if (found.nlink > 1) throw new NotPlain('it has a second name (a hard link)')
+}
+
+/** As the system would say it. */
+export function systemError(code: string): Error {
+  return Object.assign(new Error(code), { code })
+}

@@ -1,0 +1,16 @@
+/** Runs work on one path after another; other paths are not waited for. */
+export type InTurn = <T>(path: string, work: () => Promise<T>) => Promise<T>
+
+/** An edit reads and then writes: two at a time would lose one. */
+export function makeInTurn(): InTurn {
+  const last = new Map<string, Promise<unknown>>()
+  return (path, work) => {
+    const done = (last.get(path) ?? Promise.resolve()).then(work, work)
+    last.set(path, done)
+    const forget = () => {
+      if (last.get(path) === done) last.delete(path)
+    }
+    done.then(forget, forget)
+    return done
+  }
+}

@@ -1,0 +1,116 @@
+import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
+import { FileDomain } from './domain.ts'
+import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
+import type { FilePolicy } from './files.ts'
+import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
+
+/** What lies in an area at the start: names below it, as in `{ 'notes/a.txt': 'hello' }`. */
+export type MemoryArea = Readonly<Record<string, string | Uint8Array>>
+
+export interface MemoryFilesOptions extends FilePolicy {
+  readonly workspace?: MemoryArea
+  readonly userinput?: MemoryArea
+  /** There is no `/internal/` without it. */
+  readonly internal?: MemoryArea
+}
+
+/** Files in the memory of this process; they end with it. `/workspace/` and `/userinput/` are always there. */
+export function memoryFiles(options: MemoryFilesOptions = {}): FileDomain {
+  const areas = AREAS.filter((area) => area !== 'internal' || options.internal !== undefined)
+  const backend = new MemoryBackend(areas)
+  for (const area of areas) {
+    for (const [name, data] of Object.entries(options[area] ?? {})) {
+      backend.put(readPath(`/${area}/${name}`), Buffer.from(data), false)
+    }
+  }
+  return new FileDomain(backend, options)
+}
+
+interface MemoryFile {
+  readonly bytes: Uint8Array
+  readonly modifiedAt: number
+}
+
+type MemoryDirectory = Map<string, MemoryFile | MemoryDirectory>
+
+class MemoryBackend implements FileBackend {
+  readonly areas: readonly Area[]
+  private readonly root: MemoryDirectory
+
+  constructor(areas: readonly Area[]) {
+    this.areas = areas
+    this.root = new Map(areas.map((area) => [area, new Map()]))
+  }
+
+  async list(path: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
+    const directory = this.directoryAt(path, path.segments)
+    return [...directory].filter(([name]) => keep(name)).map(([name, found]) => infoOf(below(path, name), found))
+  }
+
+  async stat(path: LogicalPath): Promise<FileInfo> {
+    const { directory, name } = this.placeOf(path)
+    const found = directory.get(name)
+    if (found === undefined) throw notFound(path.text)
+    return infoOf(path, found)
+  }
+
+  async read(path: LogicalPath, { offset, length }: Range): Promise<ReadBytes> {
+    const { bytes } = this.fileAt(path)
+    return { bytes: Buffer.from(bytes.subarray(offset, offset + length)), size: bytes.length }
+  }
+
+  async write(path: LogicalPath, bytes: Uint8Array, { overwrite }: { readonly overwrite: boolean }): Promise<void> {
+    this.put(path, bytes, overwrite)
+  }
+
+  async delete(path: LogicalPath): Promise<void> {
+    this.fileAt(path)
+    const { directory, name } = this.placeOf(path)
+    directory.delete(name)
+  }
+
+  put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {
+    const { directory, name } = this.placeOf(path, { make: true })
+    const found = directory.get(name)
+    if (found instanceof Map) throw notFound(path.text, IS_DIRECTORY)
+    if (found !== undefined && !overwrite) throw conflict(path.text, 'It is there already.')
+    directory.set(name, { bytes: Buffer.from(bytes), modifiedAt: Date.now() })
+  }
+
+  private fileAt(path: LogicalPath): MemoryFile {
+    const { directory, name } = this.placeOf(path)
+    const found = directory.get(name)
+    if (found === undefined) throw notFound(path.text)
+    if (found instanceof Map) throw notFound(path.text, IS_DIRECTORY)
+    return found
+  }
+
+  private placeOf(path: LogicalPath, options?: { readonly make: boolean }): Place {
+    const directory = this.directoryAt(path, path.segments.slice(0, -1), options)
+    return { directory, name: path.segments.at(-1) ?? '' }
+  }
+
+  private directoryAt(path: LogicalPath, segments: readonly string[], { make } = { make: false }): MemoryDirectory {
+    let directory = this.root
+    for (const segment of segments) {
+      let next = directory.get(segment)
+      if (next === undefined && make) {
+        next = new Map()
+        directory.set(segment, next)
+      }
+      if (!(next instanceof Map)) throw notFound(path.text)
+      directory = next
+    }
+    return directory
+  }
+}
+
+interface Place {
+  readonly directory: MemoryDirectory
+  readonly name: string
+}
+
+function infoOf({ text }: LogicalPath, found: MemoryFile | MemoryDirectory): FileInfo {
+  if (found instanceof Map) return { path: text, type: 'directory', size: 0, modifiedAt: 0 }
+  return { path: text, type: 'file', size: found.bytes.length, modifiedAt: found.modifiedAt }
+}
