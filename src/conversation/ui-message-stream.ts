@@ -59,7 +59,6 @@ class Writer {
   private own(event: RunEvent): void {
     switch (event.type) {
       case 'text-delta':
-        this.seen += event.text
         return this.say('text', event.text, event.nodeId)
       case 'reasoning-delta':
         return this.say('reasoning', event.text, event.nodeId)
@@ -132,6 +131,7 @@ class Writer {
   private say(type: 'text' | 'reasoning', delta: string, nodeId: string | null): void {
     this.enter(nodeId)
     if (delta === '') return
+    if (type === 'text') this.seen += delta
     if (this.open?.type !== type) {
       this.close()
       this.open = { type, id: `${this.nodeId}:${this.attempt}:${this.count++}` }
