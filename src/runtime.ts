@@ -1,9 +1,9 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/definition.ts'
-import { type ReadInput, readInput } from './agent/input.ts'
+import { inputContent, type ReadInput, readInput } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
-import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
+import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
@@ -26,7 +26,7 @@ import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
 import { withKinds } from './graph/kinds.ts'
 import type { Outcome } from './graph/outcome.ts'
-import type { Conversation, Id } from './graph/rows.ts'
+import type { Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
 import { toModel } from './model/to-model.ts'
 import {
@@ -37,6 +37,7 @@ import {
   type RuntimeOptions,
   type StartOptions,
 } from './options.ts'
+import { checkInside, checkOwner, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
@@ -251,7 +252,7 @@ export class Runtime {
       turnId: runId,
       nodeIds: options.nodeIds,
       input: value,
-      content: typeof value === 'string' ? value : JSON.stringify(value),
+      content: inputContent(agent.input, value),
       briefing: null,
       limits: limitsOf([agent.budget, this.options.budget]),
       deadline: null,
@@ -368,29 +369,6 @@ interface HandleOptions {
   readonly outcome?: Promise<Outcome>
   readonly abortSignal?: AbortSignal | undefined
   readonly isOwn: boolean
-}
-
-/** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
-function checkInside({ abortSignal, ...options }: StartOptions): void {
-  const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
-  if (key === undefined) return
-  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal can be given.`
-  throw new DefinitionError('definition', message)
-}
-
-function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
-  return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
-}
-
-/** A conversation is its agent's; one that was delegated is its host's to continue. */
-function checkOwner(conversation: Conversation | undefined, id: Id, agent: AgentCore): void {
-  if (conversation === undefined) throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
-  if (conversation.type === 'sub_agent') {
-    throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
-  }
-  const { name } = conversation.agent
-  if (name !== agent.name)
-    throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
 /** A library does not print; what went wrong inside it must still be seen. */

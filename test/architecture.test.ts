@@ -24,9 +24,15 @@ const rooms = [
   'recipe',
 ]
 /** What joins the rooms. These may import every room, and each other as long as there is no circle. */
-const joints = ['options', 'executors', 'runtime', 'standalone']
+const joints = ['options', 'start-checks', 'executors', 'runtime', 'standalone']
 /** What a user can import, and so all that the command line may. */
-const doors = ['src/index.ts', 'src/testing/index.ts', 'src/store/memory.ts', 'src/store/sqlite.ts']
+const doors = [
+  'src/index.ts',
+  'src/testing/index.ts',
+  'src/grant/index.ts',
+  'src/store/memory.ts',
+  'src/store/sqlite.ts',
+]
 /** Rooms that may import only these modules of Node. */
 const nodeModules: Readonly<Record<string, readonly string[]>> = {
   base: ['node:crypto'],
@@ -37,11 +43,11 @@ const nodeModules: Readonly<Record<string, readonly string[]>> = {
 }
 /** Everyone who asks `grant/decide`. A new line here is a new place that enforces authority: argue it in review. */
 const deciders = [
-  'src/agent/call.ts',
-  'src/agent/step.ts',
-  'src/delegation/spawn.ts',
   'src/files/files.ts',
-  'src/tool/invoke.ts',
+  'src/grant/explain.ts',
+  'src/grant/index.ts',
+  'src/grant/lint.ts',
+  'src/tool/permit.ts',
   'src/tool/toolkit.ts',
 ]
 
