@@ -92,10 +92,13 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'approve',
-    usage: 'ID',
+    usage: 'ID [--always]',
     summary: 'allow a call that waits for a person',
-    options: [],
-    examples: [['legate approve 5ab9c1d0', 'the id of the call, or of its run if only one call waits there']],
+    options: [{ name: 'always', text: 'also the next ones like it in this conversation' }],
+    examples: [
+      ['legate approve 5ab9c1d0', 'the id of the call, or of its run if only one call waits there'],
+      ['legate approve 5ab9c1d0 --always', 'and do not ask again in this conversation'],
+    ],
     takes: [1, 1],
     completes: 'id',
     load: async () => (await import('./commands/answer.ts')).approve,

@@ -92,7 +92,9 @@ describe('resume', () => {
 
     expect(parked.code).toBe(3)
     const [, approve = ''] =
-      /careful \w{8} waits for a person:\n {2}look: legate (approve \w{8}), or/.exec(parked.stdout) ?? []
+      /careful \w{8} waits for a person:\n {2}look \{"where":"here"\}\n {4}legate (approve \w{8}), or/.exec(
+        parked.stdout,
+      ) ?? []
     const answered = await place.run(approve.split(' '))
     expect(answered).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"here"}\n' })
     const other = ids.find((id) => isAsked(id)) ?? ''

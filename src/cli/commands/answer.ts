@@ -1,11 +1,10 @@
 import type { Node, Store } from '../../index.ts'
-import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, only, shortId, withDashes } from '../find-run.ts'
 import { WRITE_MS, withRuntime } from '../open-store.ts'
-import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
+import { callOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
-import { preview } from '../watch/words.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -23,9 +22,9 @@ function answer(call: Call, allow: boolean): Promise<number> {
       const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
       const reason = textOption(call, 'reason')
       const by = call.env['USER'] ?? 'user'
-      await runtime.answer(node.id, { allow, by, ...(reason === undefined ? {} : { reason }) })
-      const what = oneLine(node.input.call?.name ?? node.kind)
-      await write(`${allow ? 'Allowed' : 'Denied'}: ${what} ${preview(node.input.call?.input ?? '', 80)}\n`)
+      const always = isSet(call, 'always')
+      await runtime.answer(node.id, { allow, by, always, ...(reason === undefined ? {} : { reason }) })
+      await write(`${allow ? 'Allowed' : 'Denied'}: ${callOf(node)}\n`)
       return EXIT.completed
     },
     WRITE_MS,
@@ -47,5 +46,5 @@ function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): N
 }
 
 function lineOf(node: Node): string {
-  return `${shortId(node.id)}  ${oneLine(node.input.call?.name ?? node.kind)} ${preview(node.input.call?.input ?? '', 80)}`
+  return `${shortId(node.id)}  ${callOf(node)}`
 }

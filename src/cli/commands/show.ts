@@ -6,8 +6,8 @@ import { age, count, duration, moment, money, plural } from '../terminal/amounts
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
+import { answersOf, callOf } from '../watch/asked.ts'
 import { doingIn } from '../watch/doing.ts'
-import { answersOf } from '../watch/event-lines.ts'
 import { treeSoFar } from '../watch/events-so-far.ts'
 import { layout } from '../watch/layout.ts'
 import type { RunTree } from '../watch/run-tree.ts'
@@ -117,7 +117,7 @@ function whyOf(outcome: Outcome | null): string {
 }
 
 function askedLine(node: Standing['asked'][number]): string {
-  return `${node.input.call?.name ?? node.kind} ${JSON.stringify(node.input.call?.input ?? '')}\n${answersOf({ nodeId: node.id })}`
+  return `${callOf(node, 1_000)}\n${answersOf(node.id)}`
 }
 
 function section(title: string, text: string, paint: Paint): string {

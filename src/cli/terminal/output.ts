@@ -19,7 +19,7 @@ export function goOnWithoutReader(): void {
   onReaderGone = () => undefined
 }
 
-export function isReaderGone(): boolean {
+function isReaderGone(): boolean {
   return process.stdout.destroyed || process.stdout.errored !== null
 }
 

@@ -1,10 +1,9 @@
 import type { Id, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { callOf } from './asked.ts'
 import type { TreeRun } from './run-tree.ts'
-import { preview } from './words.ts'
 
-const PREVIEW = 120
 const LISTED = 60
 
 /** What a run is doing or waiting for right now, read from its rows. */
@@ -38,7 +37,7 @@ interface Look {
 function doingOf(look: Look): Doing {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
-  if (asked.length > 0) return { text: `needs a person: ${listed(asked.map(callOf))}`, mood: 'person' }
+  if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
   const running = nodes.filter(({ state }) => state === 'running')
   const working = running.filter(({ engineId }) => engineId !== null && look.alive.has(engineId))
   if (working.length > 0) return { text: workOf(working, look), mood: 'works' }
@@ -49,7 +48,7 @@ function doingOf(look: Look): Doing {
 function workOf(working: readonly Node[], { hears }: Look): string {
   if (hears?.kind === 'progress') return oneLine(hears.text)
   const tasks = working.filter(({ kind }) => kind === 'task')
-  if (tasks.length > 0) return listed(tasks.map(callOf))
+  if (tasks.length > 0) return listed(tasks.map((node) => callOf(node)))
   const own = working.filter(({ kind }) => kind !== 'agent_message')
   if (own.length > 0) return listed(own.map(({ kind }) => oneLine(kind)))
   if (hears === null) return 'thinking'
@@ -66,11 +65,6 @@ function waitOf(nodes: readonly Node[], { runtime, turn, alive, now }: Look): Do
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
   if (ready && alive.size === 0) return { text: 'no process works on it: legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
-}
-
-function callOf({ input, kind }: Node): string {
-  if (input.call === undefined) return oneLine(kind)
-  return oneLine(`${input.call.name} ${preview(input.call.input, PREVIEW)}`)
 }
 
 /** As many as one can take in, and how many more. */

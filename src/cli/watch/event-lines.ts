@@ -4,6 +4,7 @@ import { count, duration } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
+import { answersOf } from './asked.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
@@ -75,7 +76,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf(event)}`,
+          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf(event.nodeId ?? '')}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
@@ -168,12 +169,6 @@ export class EventLines {
       .map((line) => (line === '' ? '' : this.paint(colour, line)))
       .join('\n')
   }
-}
-
-/** Which command answers a call that waits for a person. */
-export function answersOf({ nodeId }: { readonly nodeId: Id | null }): string {
-  const id = shortId(nodeId ?? '')
-  return `legate approve ${id}, or legate deny ${id} --reason TEXT`
 }
 
 function lineOf(content: Content): string {

@@ -2,7 +2,7 @@ import type { RunEvent, Runtime, Turn } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { note } from '../terminal/output.ts'
-import { answersOf } from './event-lines.ts'
+import { answersOf } from './asked.ts'
 import { standingOf } from './standing.ts'
 
 /** Every event of a run from its beginning to its end, whichever process runs it. */
@@ -22,7 +22,7 @@ export async function followRun(
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
   const { state, asked, needs } = standingOf(runtime, turn)
   if (state === 'parked') {
-    for (const { id } of asked) note(`It waits for a person: ${answersOf({ nodeId: id })}.`)
+    for (const { id } of asked) note(`It waits for a person: ${answersOf(id)}.`)
   }
   if (state === 'unattended') {
     note(

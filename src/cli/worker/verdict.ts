@@ -3,7 +3,7 @@ import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
-import { answersOf } from '../watch/event-lines.ts'
+import { answersOf, callOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
 
 /** Why a worker can do no more for a run: it is over, a person must answer, or the code is missing. */
@@ -28,9 +28,7 @@ export function standstillOf(runtime: Runtime, run: Run, known: ReadonlySet<stri
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   const name = nameOf(runtime, run)
   if (asked.length > 0) {
-    const calls = asked.map(
-      (node) => `  ${oneLine(node.input.call?.name ?? node.kind)}: ${answersOf({ nodeId: node.id })}`,
-    )
+    const calls = asked.map((node) => `  ${callOf(node)}\n    ${answersOf(node.id)}`)
     return { exitCode: EXIT.parked, text: `${name} waits for a person:\n${calls.join('\n')}` }
   }
   if (needs.length === 0) return null
