@@ -2,6 +2,7 @@ import { InputError, LegateError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { describeIssues, type JsonSchema } from '../base/schema.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
+import type { Content } from '../graph/content.ts'
 import type { Agent, RunOptions } from './definition.ts'
 
 /** A tool for `tools` of the AI SDK's `generateText`, `streamText` and agents. */
@@ -25,7 +26,7 @@ export interface AiSdkSchema<In> {
 }
 
 /** An agent without an input schema takes a message. */
-export type AiSdkToolInput<In> = In extends string ? { message: string } : In
+export type AiSdkToolInput<In> = [In] extends [Content] ? { message: string } : In
 
 /** Where the agent runs: any runtime. */
 export interface Runner {

@@ -5,6 +5,7 @@ import { type CheckedSchema, type InferInput, type InferOutput, readSchema, type
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { type Budget, checkBudget } from '../grant/budget.ts'
 import { checkGrant, type Grant } from '../grant/grant.ts'
+import type { Content } from '../graph/content.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
@@ -84,7 +85,7 @@ export interface Agent<In = unknown, Out = unknown> extends AgentCore {
 
 export type AnyAgent = Agent<never, unknown>
 
-export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : string
+export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : Content
 export type AgentOutput<Out extends Schema | undefined> = Out extends Schema ? InferOutput<Out> : null
 
 const KEYS = [

@@ -1,16 +1,48 @@
 import { after } from '../base/after.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
+import type { Block, Content } from '../graph/content.ts'
 
 export type ReadInput =
   | { readonly ok: true; readonly value: Json }
   | { readonly ok: false; readonly error: string; readonly issues: readonly Issue[] }
 
-/** What an agent is asked: checked against its `input` schema, with defaults filled in, as JSON; without one, a text. */
+/**
+ * What an agent is asked: checked against its `input` schema, with defaults filled in, as JSON; without one, a text or
+ * blocks.
+ */
 export function readInput(name: string, schema: CheckedSchema | null, input: unknown): ReadInput | Promise<ReadInput> {
   if (schema !== null) return after(schema.validate(input), (checked) => asJson(checked, input))
   if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
-  return refused(`"${name}" has no input schema: give it a text that is not empty.`)
+  if (Array.isArray(input)) return readBlocks(name, input)
+  return refused(`"${name}" has no input schema: give it a text that is not empty, or a list of blocks.`)
+}
+
+/** The input as the first message says it: JSON where the agent has a schema. */
+export function inputContent(schema: CheckedSchema | null, value: Json): Content {
+  if (typeof value === 'string') return value
+  return schema === null && Array.isArray(value) ? (value as unknown as readonly Block[]) : JSON.stringify(value)
+}
+
+function readBlocks(name: string, input: readonly unknown[]): ReadInput {
+  const json = toJson(input)
+  if (!json.ok) return refused(`The blocks for "${name}" are not JSON: ${json.error}`)
+  const blocks = json.value as Json[]
+  const wrong = blocks.findIndex((block) => !isBlock(block))
+  if (blocks.length > 0 && wrong === -1) return { ok: true, value: blocks }
+  const which = blocks.length === 0 ? 'there is none' : `number ${wrong} is none`
+  return refused(
+    `"${name}" takes blocks, { type: 'text', text }, { type: 'json', value } or { type: 'image' | 'audio' | 'video' | 'file', mediaType, data }: ${which}.`,
+  )
+}
+
+function isBlock(block: Json): boolean {
+  if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
+  const { type, text, mediaType, data } = block
+  if (type === 'text') return typeof text === 'string' && text.trim() !== ''
+  if (type === 'json') return 'value' in block
+  const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
+  return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
 }
 
 /** What a schema made of the input need not be JSON; then the input itself is taken. */

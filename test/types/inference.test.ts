@@ -1,12 +1,25 @@
+import { anthropic } from '@ai-sdk/anthropic'
+import { google } from '@ai-sdk/google'
+import { openai } from '@ai-sdk/openai'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
+import { createUIMessageStreamResponse, ToolLoopAgent } from 'ai'
+import { MockLanguageModelV3 } from 'ai/test'
 import { type } from 'arktype'
 import {
   type Agent,
   type AnyAgent,
   agent,
+  asAiSdkTool,
   type CompletedOutcome,
+  type Content,
+  costOf,
+  createRuntime,
+  fromAiSdk,
   type InferInput,
   type InferOutput,
+  type Model,
+  type ModelLike,
   type Outcome,
   type Run,
   type RunEvent,
@@ -14,12 +27,23 @@ import {
   type StandardSchema,
   type Tool,
   tool,
+  toUIMessageStream,
 } from 'legate'
 import * as v from 'valibot'
 import { describe, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 
 declare const runtime: Runtime
+declare const ofVersion: <V extends string>(
+  version: V,
+) => {
+  specificationVersion: V
+  provider: string
+  modelId: string
+  supportedUrls: Record<string, RegExp[]>
+  doGenerate(options: { prompt: { role: 'user' }[] }): PromiseLike<{ content: object[] }>
+  doStream(options: { prompt: { role: 'user' }[] }): PromiseLike<{ stream: ReadableStream<{ type: 'finish' }> }>
+}
 declare const handWritten: StandardSchema<{ q: string }, { q: number }>
 
 /** Checked by the compiler only: what is in `check` is never run. */
@@ -117,7 +141,7 @@ describe('an agent infers', () => {
 
   test('what it takes and gives', () => {
     expectTypeOf(typed).toEqualTypeOf<Agent<{ topic: string; n?: number | undefined }, { at: number }>>()
-    expectTypeOf(plain).toEqualTypeOf<Agent<string, null>>()
+    expectTypeOf(plain).toEqualTypeOf<Agent<Content, null>>()
     expectTypeOf<InferInput<typeof handWritten>>().toEqualTypeOf<{ q: string }>()
     expectTypeOf<InferOutput<typeof handWritten>>().toEqualTypeOf<{ q: number }>()
   })
@@ -202,4 +226,44 @@ test('events are told apart by their type', () => {
     }
   }
   expectTypeOf(read).returns.toEqualTypeOf<string>()
+})
+
+describe('peers 6/2: a model', () => {
+  const named = (model: ModelLike) => agent({ name: 'a', instructions: '', model })
+
+  test('is what a provider of the AI SDK makes, as it is', () => {
+    never(() => {
+      named(openai('gpt-5'))
+      named(openai.chat('gpt-4.1'))
+      named(anthropic('claude-sonnet-5'))
+      named(google('gemini-2.5-pro'))
+      named(createOpenAICompatible({ name: 'x', baseURL: 'http://localhost/v1' })('m'))
+      named(new MockLanguageModelV3())
+      named(ofVersion('v2'))
+      named(ofVersion('v4'))
+      // @ts-expect-error nothing is known of this version
+      named(ofVersion('v9'))
+      named('openai/gpt-5')
+      createRuntime({ model: openai('gpt-5') })
+      createRuntime({ model: 'fast' })
+      // @ts-expect-error a number is no model
+      named(5)
+      // @ts-expect-error an object without a stream is no model
+      named({ id: 'x' })
+    })
+    expectTypeOf(fromAiSdk).returns.toEqualTypeOf<Model>()
+  })
+
+  test('has a cost that may be unknown', () => {
+    expectTypeOf(costOf).returns.toEqualTypeOf<number | null>()
+  })
+
+  test('of the AI SDK may call our agents as tools', () => {
+    const typed = agent({ name: 'a', instructions: '', input: z.object({ topic: z.string() }) })
+    never(() => {
+      new ToolLoopAgent({ model: openai('gpt-5'), tools: { ask: asAiSdkTool(typed) } })
+      createUIMessageStreamResponse({ stream: toUIMessageStream(typed.stream({ topic: 'x' })) })
+    })
+    expectTypeOf(asAiSdkTool(typed).execute).parameter(0).toEqualTypeOf<{ topic: string }>()
+  })
 })

@@ -1,10 +1,10 @@
-import { type AgentDefinition, type AiSdkModel, agent, createRuntime, type RunEvent, tool } from 'legate'
+import { type AgentDefinition, type AiSdkModel, agent, type Content, createRuntime, type RunEvent, tool } from 'legate'
 import { z } from 'zod'
 
 /** Runs an agent on this model to its end. */
 export async function ask(
   model: AiSdkModel,
-  input: string,
+  input: Content,
   definition: Partial<AgentDefinition<undefined, undefined>> = {},
 ) {
   const runtime = createRuntime()
