@@ -62,6 +62,8 @@ export class RowCache {
   blocks: Set<Id> | undefined
   /** The newest span; undefined while unknown. */
   lastSpan: number | undefined
+  /** What the last commit was checked and numbered with, for nobody to read: see `Ledger.last`. */
+  last: unknown
 
   clear(): void {
     this.trees.clear()

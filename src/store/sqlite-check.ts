@@ -5,9 +5,13 @@ import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTr
 
 /**
  * Throws ConflictError unless all rows may be put. `stored` must be what is stored until the commit is written. Writing
- * itself refuses a new row whose id is taken; `asks` says whether that is asked too.
+ * itself refuses a new row whose id is taken; `asks` says whether that is asked too. Returns what it worked with.
  */
-export function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: { hasTree: boolean; asks: boolean }) {
+export function checkCommit(
+  commit: Commit,
+  stored: Reader,
+  { hasTree, asks }: { hasTree: boolean; asks: boolean },
+): unknown {
   if (commit.rootId === null) return requireNoTreeRows(commit)
   if (!hasTree && !commit.conversations.some(({ id }) => id === commit.rootId)) throw unknownTree(commit.rootId)
   const check = new Check(commit.rootId, stored, asks)
@@ -16,6 +20,7 @@ export function checkCommit(commit: Commit, stored: Reader, { hasTree, asks }: {
   for (const row of commit.nodes) check.node(row)
   for (const row of commit.links) check.link(row)
   for (const edge of commit.edges) check.edge(edge)
+  return check
 }
 
 /** Rows that were checked count as stored for those that come after them. */

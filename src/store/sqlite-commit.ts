@@ -38,13 +38,14 @@ export function commitTexts(commit: Commit): CommitTexts {
   return { values, events: packEvents(commit.events), digest: sha256(writtenText(commit, values)) }
 }
 
-/** Everything but the events, with the turns of nodes and links, which their values do not say. */
+/** Everything but the events, with the turns of nodes and links, which their data does not say. */
 function writtenText({ nodes, links, edges, bodies }: Commit, values: readonly SqlValue[]): string {
-  let text = values.join('\n')
-  for (const { turnId } of nodes) text += `\n${turnId}`
-  for (const { hostTurnId } of links) text += `\n${hostTurnId}`
-  for (const { from, to, type } of edges) text += `\n${from} ${to} ${type}`
-  for (const { hash } of bodies) text += `\n${hash}`
+  let text = ''
+  for (let at = WIDTH - 1; at < values.length; at += WIDTH) text += `${values[at]}\n`
+  for (const { turnId } of nodes) text += `${turnId}\n`
+  for (const { hostTurnId } of links) text += `${hostTurnId}\n`
+  for (const { from, to, type } of edges) text += `${from} ${to} ${type}\n`
+  for (const { hash } of bodies) text += `${hash}\n`
   return text
 }
 
@@ -64,8 +65,10 @@ export interface Writing {
 export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Written {
   const { db, graph, cache } = writing
   const before = tailBefore(graph, commit)
-  checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
-  const { numbers, ends, edges } = numberRows(db, cache, commit)
+  const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
+  const numbered = numberRows(db, cache, commit)
+  const { numbers, ends, edges } = numbered
+  cache.last = { check, numbered }
   putKeys(writing, commit, numbers)
   putRows(db, numberedValues(texts.values, numbers, edges))
   const tree = before?.tree ?? rootSpan(commit, numbers)
