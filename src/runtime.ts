@@ -14,11 +14,12 @@ import { follow } from './conversation/follow.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
+import { type UsageShare, usageOf } from './conversation/usage.ts'
 import type { Engine } from './engine/engine.ts'
 import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors, SPEAKERS } from './executors.ts'
-import { limitsOf } from './grant/budget.ts'
+import { limitsOf, moneyOf } from './grant/budget.ts'
 import { type Explanation, explain } from './grant/explain.ts'
 import { useLayer } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
@@ -172,6 +173,13 @@ export class Runtime {
     })
   }
 
+  /** What a run has used so far, with the share of each run it started. */
+  usage(runId: Id): UsageShare {
+    const share = usageOf(this.store, runId)
+    if (share === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+    return share
+  }
+
   /** What people are asked, in this store's runs of all depths, whoever runs them. */
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
     return approvalsOf(this.store, query)
@@ -255,6 +263,7 @@ export class Runtime {
       content: inputContent(agent.input, value),
       briefing: null,
       limits: limitsOf([agent.budget, this.options.budget]),
+      money: moneyOf([agent.budget, this.options.budget]),
       deadline: null,
       mayStart: true,
     }

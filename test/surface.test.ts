@@ -120,7 +120,7 @@ describe('words that others depend on', () => {
 
   test('commit kinds: the failpoints of the crash harness', () => {
     expect(COMMIT_KINDS.join(' ')).toBe(
-      'say claim expand spawn result end retry ask answer cancel expire force recover deliver mutate note stream lease',
+      'say claim reserve expand spawn result end retry ask answer cancel expire force recover deliver mutate note stream lease',
     )
   })
 })

@@ -7,6 +7,7 @@ import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '.
 import type { LiveBody } from '../graph/event.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
+import { costOf } from '../model/named/prices.ts'
 import { permit } from '../tool/permit.ts'
 import type { NodeRun } from './node-run.ts'
 
@@ -183,6 +184,7 @@ class Heard {
       droppedCalls: 0,
       usage: this.usage,
       model: this.model.id,
+      usd: this.run.turn.spend === null ? null : costOf(this.usage, this.model.id),
       cutBy: this.cutBy,
       streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
     }

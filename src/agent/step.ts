@@ -1,7 +1,7 @@
 import { after } from '../base/after.ts'
 import { DeniedError, messageOf } from '../base/error.ts'
 import { planAsk } from '../graph/approve.ts'
-import { plainCall } from '../graph/content.ts'
+import { NO_USAGE, plainCall } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
@@ -15,19 +15,50 @@ import {
 } from '../graph/expand.ts'
 import { mayCall } from '../graph/next-call.ts'
 import { planResult, planRetry } from '../graph/result.ts'
-import type { Node } from '../graph/rows.ts'
+import type { Failure, Node } from '../graph/rows.ts'
+import { planReserve } from '../graph/spend.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge } from './answer.ts'
 import { AskFirst, CallFailed, call } from './call.ts'
 import type { AgentCore } from './definition.ts'
+import { estimateOf } from './estimate.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
-  if (run.node.purpose !== 'wrap_up' && !mayCall(run.turn)) return refuseCall(run)
-  return call(run, model, requestOf(run)).then(
+  if (run.node.purpose !== 'wrap_up' && !mayCall(run.turn)) {
+    return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
+  }
+  return run.turn.spend === null ? callModel(run, model, requestOf(run)) : callWithinBudget(run, model)
+}
+
+/** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
+async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
+  const request = requestOf(run)
+  const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
+  const { tokens, usd } = estimateOf(model, request, said?.usage ?? NO_USAGE)
+  if (usd === null && run.turn.spend?.limit.usd !== null) {
+    return refuseCall(run, { code: 'over_budget', message: unpriced(model) })
+  }
+  const reserved = await run.home.ledger.commit({
+    kind: 'reserve',
+    rootId: run.node.rootId,
+    plan: (draft) => planReserve(draft, run.work.claim, { tokens, usd: usd ?? 0 }),
+  })
+  if (reserved.verdict === 'over') return
+  if (reserved.verdict === 'ok') return callModel(run, model, request)
+  const last = { ...run, node: reserved.node }
+  return callModel(last, model, requestOf(last))
+}
+
+function unpriced({ id }: Model): string {
+  return `The price of ${id} is not known, so budget.usd cannot be kept. Put it into the config file (prices), or use budget.tokens.`
+}
+
+function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+  return call(run, model, request).then(
     (answer) => act(run, answer),
     (error: unknown) => {
       if (error instanceof CallFailed) return fail(run, error)
@@ -37,8 +68,7 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
 }
 
 /** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
-function refuseCall({ node, turn, work, home }: NodeRun): void | Promise<void> {
-  const failure = { code: 'max_turns', message: `The limit of ${turn.limits.turns} turns was reached.` }
+function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Promise<void> {
   const plan = (draft: Draft) => {
     planResult(draft, work.claim, { state: 'errored', failure })
   }

@@ -5,7 +5,7 @@ import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema } from '../base/schema.ts'
-import { type Budget, childLimits, smallerBudget } from '../grant/budget.ts'
+import { type Budget, childLimits, moneyOf, smallerBudget } from '../grant/budget.ts'
 import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer } from '../grant/grant.ts'
 import { profileLayer } from '../grant/profile.ts'
@@ -13,7 +13,7 @@ import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Link, TurnLimits } from '../graph/rows.ts'
+import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
 import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
 import { permit } from '../tool/permit.ts'
 import { briefingText, snapshot } from './briefing.ts'
@@ -115,7 +115,7 @@ function requestOf(
 ): SpawnRequest {
   const { node, agent: host, home, work } = run
   const context = offer.briefing === 'none' ? null : snapshot(home.ledger.store, node, input)
-  const { ceiling, limits } = frameOf(run, offer, agent)
+  const { ceiling, limits, money } = frameOf(run, offer, agent)
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
     claim: work.claim,
@@ -131,6 +131,7 @@ function requestOf(
     delegationContext: context ?? { input_payload: input },
     ceiling,
     limits,
+    money,
     onParentClose: offer.onParentClose,
     sessionId: asked?.session_id ?? null,
   }
@@ -144,6 +145,7 @@ interface Frame {
   readonly budget: Budget | undefined
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
+  readonly money: Spend['limit'] | null
 }
 
 /** The last frame of an offer: a host mostly delegates again from where it is. */
@@ -159,8 +161,9 @@ function frameOf({ agent: host, conversation, turn, home }: NodeRun, offer: Offe
   const passedOn = delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget))
   const budgets = [...readCeiling(above), passedOn].map((layer) => layer.budget)
   const limits = childLimits([agent.budget, offer.budget, budget], budgets, depth)
+  const money = moneyOf([agent.budget, offer.budget, budget, ...budgets])
   const profile = offer.profile === undefined ? [] : [freezeLayer(profileLayer(offer.profile, home.profiles))]
-  const frame = { above, depth, agent, budget, ceiling: [...above, freezeLayer(passedOn), ...profile], limits }
+  const frame = { above, depth, agent, budget, ceiling: [...above, freezeLayer(passedOn), ...profile], limits, money }
   frames.set(offer, frame)
   return frame
 }

@@ -4,10 +4,11 @@ import { type Ask, planAsk } from '../graph/approve.ts'
 import type { Draft } from '../graph/draft.ts'
 import { fold } from '../graph/fold.ts'
 import { withWords } from '../graph/outcome.ts'
+import { isRepeating, MAX_REPEATS } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { invoke } from '../tool/invoke.ts'
-import type { ToolEnd } from '../tool/result.ts'
+import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { CalledChildren } from './called-children.ts'
 import { refuse, type SpawnResult, spawn } from './spawn.ts'
@@ -16,8 +17,17 @@ import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
   const entry = run.toolkit.find(run.node.input.call?.name ?? '')
+  if (isStuck(run, entry)) return commitEnd(run, errorEnd(STUCK))
   if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)
   return runTool(run, entry)
+}
+
+const STUCK = `Refused: the last ${MAX_REPEATS} times these calls gave the same results. Calling again would too. Do something else, or answer with what you have.`
+
+/** A tool that polls is meant to be called again and again. */
+function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {
+  if (turn.account.toolCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
+  return isRepeating(home.ledger.store, node)
 }
 
 async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void> {

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import type { TurnLimits } from '../graph/rows.ts'
+import type { Spend, TurnLimits } from '../graph/rows.ts'
 
 /** The numbers beside a grant. What is left out has the default. */
 export interface Budget {
@@ -13,6 +13,10 @@ export interface Budget {
   /** How deep delegation may go below the root. */
   readonly depth?: number
   readonly wallMs?: number
+  /** Tokens of one run and all below it. */
+  readonly tokens?: number
+  /** US dollars of one run and all below it. */
+  readonly usd?: number
 }
 
 const HOUR_MS = 3_600_000
@@ -25,6 +29,8 @@ export const DEFAULT_LIMITS: TurnLimits = Object.freeze({
   depth: 3,
   wallMs: HOUR_MS,
 })
+
+const BUDGET_KEYS = [...Object.keys(DEFAULT_LIMITS), 'tokens', 'usd'] as (keyof Budget)[]
 
 export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
@@ -54,11 +60,18 @@ export function childLimits(
   }
 }
 
+/** What a run may spend: the smallest of what each budget says; null when none says anything. */
+export function moneyOf(budgets: readonly (Budget | undefined)[]): Spend['limit'] | null {
+  const tokens = least(budgets, 'tokens') ?? null
+  const usd = least(budgets, 'usd') ?? null
+  return tokens === null && usd === null ? null : { tokens, usd }
+}
+
 /** Both at once: each number as small as either names it. */
 export function smallerBudget(a: Budget | undefined, b: Budget | undefined): Budget | undefined {
   if (a === undefined || b === undefined) return a ?? b
   const both: { -readonly [Key in keyof Budget]: Budget[Key] } = {}
-  for (const key of Object.keys(DEFAULT_LIMITS) as (keyof Budget)[]) {
+  for (const key of BUDGET_KEYS) {
     const said = least([a, b], key)
     if (said !== undefined) both[key] = said
   }
@@ -91,11 +104,12 @@ export function checkBudget(budget: Budget, where: string): void {
     throw new DefinitionError('definition', `${where}: a budget is an object of numbers.`)
   }
   for (const [key, value] of Object.entries(budget)) {
-    if (!Object.hasOwn(DEFAULT_LIMITS, key)) {
-      const known = Object.keys(DEFAULT_LIMITS).join(', ')
+    if (!BUDGET_KEYS.includes(key as keyof Budget)) {
+      const known = BUDGET_KEYS.join(', ')
       throw new DefinitionError('definition', `${where}: a budget has ${known}, not "${key}".`)
     }
-    const least = key === 'depth' || key === 'children' || key === 'toolCalls' ? 0 : 1
+    if (key === 'usd' && typeof value === 'number' && Number.isFinite(value) && value >= 0) continue
+    const least = ['depth', 'children', 'toolCalls', 'tokens'].includes(key) ? 0 : 1
     if (!Number.isSafeInteger(value) || value < least) {
       throw new DefinitionError('definition', `${where}: budget.${key} must be a whole number of at least ${least}.`)
     }

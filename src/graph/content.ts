@@ -38,6 +38,11 @@ export interface Usage {
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
+/** Input holds what was read from and written to a cache. */
+export function totalTokens({ inputTokens, outputTokens }: Usage): number {
+  return inputTokens + outputTokens
+}
+
 export function addUsage(a: Usage, b: Usage): Usage {
   if (b === NO_USAGE) return a
   if (a === NO_USAGE) return b

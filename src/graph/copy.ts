@@ -55,6 +55,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     account: row.account,
     deadline: row.deadline,
     paused: row.paused,
+    spend: row.spend,
     cancel: row.cancel,
     outcome: row.outcome,
     nodeCount: row.nodeCount,

@@ -1,12 +1,13 @@
 import { deriveIds } from '../base/id.ts'
 import { type Claim, heldNode } from './claim.ts'
-import { addUsage, type Content, NO_USAGE, type ToolCall, type Usage } from './content.ts'
+import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
+import { settleSpend } from './spend.ts'
 
 export interface Answer {
   readonly content: Content
@@ -15,6 +16,8 @@ export interface Answer {
   readonly droppedCalls: number
   readonly usage: Usage
   readonly model: string
+  /** What it cost; null when the price is not known. */
+  readonly usd: number | null
   /** Why the model stopped, in its words; null when it said all it had to say. */
   readonly cutBy: 'length' | 'content-filter' | null
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
@@ -120,6 +123,7 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
 export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
   const node = draft.findNode(claim.nodeId)
   if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
+  settleSpend(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
   if (partial.usage === NO_USAGE) return
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: partial.usage, model: partial.model })
@@ -136,6 +140,16 @@ function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
   if (answer.cutBy !== null) draft.event(turn, node.id, { type: 'warning', message: CUT[answer.cutBy] })
+  if (turn.spend !== null) return countSpent(draft, node, answer)
+  return countIn(draft, turn, { node, answer })
+}
+
+function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
+  settleSpend(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
+  return countIn(draft, draft.turn(node.turnId), { node, answer })
+}
+
+function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: Answer }): Turn {
   const { account } = turn
   return draft.changeTurn(turn, {
     account: changedAccount(account, {

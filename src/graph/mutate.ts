@@ -208,7 +208,14 @@ function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {
   const conversation = draft.conversation(scope.conversationId)
   const id = freshId(draft.now)
   const turn: Turn = {
-    ...newTurn(draft, conversation, { id, entryNodeId: id, limits: scope.limits, input: null, deadline: null }),
+    ...newTurn(draft, conversation, {
+      id,
+      entryNodeId: id,
+      limits: scope.limits,
+      input: null,
+      deadline: null,
+      spend: null,
+    }),
     state: 'running',
     deadline: draft.now + scope.limits.wallMs,
     startedAt: draft.now,

@@ -2,7 +2,8 @@ import type { Json } from '../base/json.ts'
 import { type Content, NO_USAGE, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
-import type { Account, Conversation, Id, Node, Turn, TurnLimits } from './rows.ts'
+import type { Account, Conversation, Id, Node, Spend, Turn, TurnLimits } from './rows.ts'
+import { newSpend } from './spend.ts'
 import { startTurn } from './start-turn.ts'
 
 export interface TurnRequest {
@@ -14,6 +15,8 @@ export interface TurnRequest {
   /** What the agent is told before the input; null for nothing. */
   readonly briefing: string | null
   readonly limits: TurnLimits
+  /** What it may spend; null for no limit here and above. */
+  readonly money: Spend['limit'] | null
   /** A moment the turn may not outlive, whatever its own limits say. */
   readonly deadline: number | null
   /** False keeps it queued although its lane is idle. */
@@ -32,6 +35,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
     limits: request.limits,
     input: request.input,
     deadline: request.deadline,
+    spend: request.money === null ? null : newSpend(request.money),
   })
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
@@ -43,7 +47,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
   return draft.turn(turn.id)
 }
 
-export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline'>
+export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'>
 
 /** A turn that has not started and holds nothing yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
@@ -61,6 +65,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     account: EMPTY_ACCOUNT,
     deadline: given.deadline,
     paused: null,
+    spend: given.spend,
     cancel: null,
     outcome: null,
     nodeCount: 0,

@@ -1,5 +1,6 @@
 import type { Draft } from './draft.ts'
-import type { Id, Turn } from './rows.ts'
+import { lineOf } from './line.ts'
+import type { Id } from './rows.ts'
 
 /** A person is awaited: the clock of the run and of all above it stands still. */
 export function pauseClocks(draft: Draft, turnId: Id): void {
@@ -17,14 +18,5 @@ export function resumeClocks(draft: Draft, turnId: Id): void {
     if (asks > 1) draft.changeTurn(turn, { paused: { asks: asks - 1, leftMs } })
     else draft.changeTurn(turn, { paused: null, deadline: leftMs === null ? null : draft.now + leftMs })
     draft.watchTurn(turn)
-  }
-}
-
-/** A run and those it works for, up to the root. */
-function* lineOf(draft: Draft, turnId: Id): Generator<Turn> {
-  for (let id: Id | undefined = turnId; id !== undefined; id = draft.findLink(id)?.hostTurnId) {
-    const turn = draft.findTurn(id)
-    if (turn === undefined) return
-    yield turn
   }
 }

@@ -3,6 +3,7 @@ import type { Draft } from './draft.ts'
 import { endNode, interruptedEnd } from './end-node.ts'
 import type { Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
+import { releaseSpend } from './spend.ts'
 
 export interface LostClaim {
   readonly engineId: Id
@@ -22,7 +23,8 @@ export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
   const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
-  recover(draft, draft.changeNode(node, { recoveries, epoch: node.epoch + 1 }), lost.reason)
+  releaseSpend(draft, nodeId)
+  recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
   settle(draft)
 }
 
@@ -31,7 +33,8 @@ export function planForce(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || draft.turn(node.turnId).cancel === null) return
   draft.aborted.push(nodeId)
-  interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
+  releaseSpend(draft, nodeId)
+  interrupt(draft, draft.changeNode(draft.node(nodeId), { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
   settle(draft)
 }
 

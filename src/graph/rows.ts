@@ -68,6 +68,21 @@ export interface TurnLimits {
   readonly wallMs: number
 }
 
+/** Tokens and US dollars. */
+export interface Money {
+  readonly tokens: number
+  readonly usd: number
+}
+
+/** Of a run and all below it. */
+export interface Spend {
+  /** Null for no limit. */
+  readonly limit: { readonly tokens: number | null; readonly usd: number | null }
+  readonly spent: Money
+  /** Held back for calls that are being made. */
+  readonly held: Money
+}
+
 export interface Turn {
   readonly id: Id
   readonly version: number
@@ -84,6 +99,8 @@ export interface Turn {
   readonly deadline: number | null
   /** Its clock stands still while a person is awaited, here or below: how many are, and how much time was left. */
   readonly paused: { readonly asks: number; readonly leftMs: number | null } | null
+  /** What it may spend and has; null when neither it nor a run above it has a limit of that kind. */
+  readonly spend: Spend | null
   readonly cancel: CancelRequest | null
   readonly outcome: OutcomeRecord | null
   /** Nodes so far: the ordinal of the next one. */

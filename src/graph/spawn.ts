@@ -7,7 +7,7 @@ import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { foldInto } from './fold-into.ts'
 import { openTurn } from './open-turn.ts'
-import type { AgentRef, Conversation, Id, Link, Node, Turn, TurnLimits } from './rows.ts'
+import type { AgentRef, Conversation, Id, Link, Node, Spend, Turn, TurnLimits } from './rows.ts'
 import { newConversation } from './say.ts'
 import { settle } from './settle.ts'
 
@@ -26,6 +26,7 @@ export interface SpawnRequest {
   readonly delegationContext: Json
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
+  readonly money: Spend['limit'] | null
   readonly onParentClose: Link['onParentClose']
   /** A child conversation to go on with; null for a new one. */
   readonly sessionId: Id | null
@@ -62,6 +63,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
     briefing: request.briefing,
     limits: request.limits,
     deadline: host.deadline,
+    money: request.money,
     mayStart: link.released,
   })
   park(draft, task, link)

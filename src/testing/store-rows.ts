@@ -69,6 +69,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: [] },
     deadline: null,
     paused: null,
+    spend: null,
     cancel: null,
     outcome: null,
     nodeCount: 0,

@@ -45,6 +45,8 @@ export interface ToolDefinition<In, Out> {
   readonly effect?: Effect
   /** Default: 5 minutes. */
   readonly timeoutMs?: number
+  /** It is meant to be called again with the same arguments: repeated calls are not refused. */
+  readonly polls?: boolean
   /** A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. */
   readonly approval?: 'optional' | 'required'
   /** What else this call does, such as `net:api.example.com` or `exec:git`: each is decided before it runs. */
@@ -62,6 +64,7 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly output: CheckedSchema | null
   readonly effect: Effect
   readonly timeoutMs: number | null
+  readonly polls: boolean
   readonly approval: 'optional' | 'required' | null
   readonly needs: ((input: In) => readonly string[]) | null
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
@@ -70,7 +73,17 @@ export interface Tool<In = unknown, Out = unknown> {
 
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
-const KEYS = ['description', 'inputSchema', 'outputSchema', 'effect', 'timeoutMs', 'approval', 'needs', 'execute']
+const KEYS = [
+  'description',
+  'inputSchema',
+  'outputSchema',
+  'effect',
+  'timeoutMs',
+  'polls',
+  'approval',
+  'needs',
+  'execute',
+]
 
 /** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
@@ -83,6 +96,7 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
       : null,
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
+    polls: definition.polls ?? false,
     approval: definition.approval ?? null,
     needs: (definition.needs ?? null) as Tool<InferOutput<In>, Out>['needs'],
     execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],

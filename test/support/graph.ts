@@ -76,6 +76,7 @@ export class Graph {
       briefing: null,
       limits,
       deadline: null,
+      money: null,
       mayStart: true,
     }
     return this.commit('say', conversationId, (draft) => planSay(draft, conversation, request))
@@ -158,6 +159,7 @@ export function spawnRequest(claim: Claim, given: Partial<SpawnRequest> = {}): S
     delegationContext: null,
     ceiling: [],
     limits: LIMITS,
+    money: null,
     onParentClose: 'cancel',
     sessionId: null,
     ...given,

@@ -1,0 +1,43 @@
+import { NO_USAGE, type Usage } from '../graph/content.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** What a run has used, and how much of it each run it started. */
+export interface UsageShare {
+  readonly runId: Id
+  readonly agent: string
+  /** Of the run and all below it. */
+  readonly usage: Usage
+  /** Of the run's own model calls. */
+  readonly own: Usage
+  readonly modelCalls: number
+  readonly children: readonly UsageShare[]
+}
+
+export function usageOf(store: Store, runId: Id): UsageShare | undefined {
+  const turn = store.turn(runId)
+  if (turn === undefined) return undefined
+  const agent = store.conversation(turn.conversationId)?.agent.name ?? ''
+  const children = store.linksOf(runId).flatMap(({ id }) => usageOf(store, id) ?? [])
+  const counted = store.linksOf(runId).map(({ outcome }) => outcome?.usage ?? NO_USAGE)
+  const own = counted.reduce(less, turn.account.usage)
+  const usage = children.reduce((sum, share) => more(sum, share.usage), own)
+  return { runId, agent, usage, own, modelCalls: turn.account.modelCalls, children }
+}
+
+function more(a: Usage, b: Usage): Usage {
+  return combined(a, b, 1)
+}
+
+function less(a: Usage, b: Usage): Usage {
+  return combined(a, b, -1)
+}
+
+function combined(a: Usage, b: Usage, sign: 1 | -1): Usage {
+  return {
+    inputTokens: a.inputTokens + sign * b.inputTokens,
+    outputTokens: a.outputTokens + sign * b.outputTokens,
+    cacheReadTokens: a.cacheReadTokens + sign * b.cacheReadTokens,
+    cacheWriteTokens: a.cacheWriteTokens + sign * b.cacheWriteTokens,
+  }
+}

@@ -1,0 +1,124 @@
+import { type Claim, heldNode } from './claim.ts'
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import { lineOf } from './line.ts'
+import type { Id, Money, Node, Spend, Turn } from './rows.ts'
+import { settle } from './settle.ts'
+
+/** Of each limit this much is kept for one call to wrap up. */
+export const KEPT_FOR_WRAP_UP = 0.1
+
+const NOTHING: Money = { tokens: 0, usd: 0 }
+
+export function newSpend(limit: Spend['limit']): Spend {
+  return { limit, spent: NOTHING, held: NOTHING }
+}
+
+export type Reserved =
+  /** The call may be made. */
+  | { readonly verdict: 'ok' }
+  /** Only a call to wrap up may be made: the node has become one. */
+  | { readonly verdict: 'wrap_up'; readonly node: Node }
+  /** The node has ended, or was lost. */
+  | { readonly verdict: 'over' }
+
+/**
+ * Holds back what a model call may cost, on the run and every run above it, before it is made: calls side by side cannot
+ * spend the same money. Beyond a limit the call becomes the one to wrap up; beyond that the node ends.
+ */
+export function planReserve(draft: Draft, claim: Claim, estimate: Money): Reserved {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return { verdict: 'over' }
+  const isLast = node.purpose === 'wrap_up'
+  const over = overLimit(draft, node.turnId, { estimate, share: isLast ? 1 : 1 - KEPT_FOR_WRAP_UP })
+  if (over === undefined) {
+    hold(draft, node, estimate)
+    return { verdict: 'ok' }
+  }
+  draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
+  if (isLast || overLimit(draft, node.turnId, { estimate, share: 1 }) !== undefined) {
+    endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
+    settle(draft)
+    return { verdict: 'over' }
+  }
+  hold(draft, node, estimate)
+  const nudge = `${over.message} Sum up what you have and what is missing.`
+  const metadata = { ...draft.node(node.id).metadata, limit: 'over_budget' }
+  const wrapUp = draft.changeNode(draft.node(node.id), {
+    purpose: 'wrap_up',
+    input: { ...node.input, nudge },
+    metadata,
+  })
+  return { verdict: 'wrap_up', node: wrapUp }
+}
+
+/** What was held back is released, and what was spent is counted, here and above. */
+export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  if (node === undefined || held === undefined) return
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    const { limit } = turn.spend
+    draft.changeTurn(turn, {
+      spend: { limit, spent: plus(turn.spend.spent, spent), held: minus(turn.spend.held, held) },
+    })
+  }
+  const { held: _, ...metadata } = node.metadata
+  draft.changeNode(node, { metadata })
+}
+
+/** A call that came to nothing has cost nothing that is known of. */
+export function releaseSpend(draft: Draft, nodeId: Id): void {
+  settleSpend(draft, nodeId, NOTHING)
+}
+
+function hold(draft: Draft, node: Node, estimate: Money): void {
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    draft.changeTurn(turn, { spend: { ...turn.spend, held: plus(turn.spend.held, estimate) } })
+  }
+  draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
+}
+
+interface Over {
+  readonly limit: string
+  readonly message: string
+}
+
+function overLimit(
+  draft: Draft,
+  turnId: Id,
+  { estimate, share }: { estimate: Money; share: number },
+): Over | undefined {
+  for (const turn of lineOf(draft, turnId)) {
+    const over = overOf(draft, turn, { estimate, share })
+    if (over !== undefined) return over
+  }
+  return undefined
+}
+
+function overOf(draft: Draft, turn: Turn, { estimate, share }: { estimate: Money; share: number }): Over | undefined {
+  if (turn.spend === null) return undefined
+  const { limit, spent, held } = turn.spend
+  for (const kind of ['tokens', 'usd'] as const) {
+    const most = limit[kind]
+    if (most === null || spent[kind] + held[kind] + estimate[kind] <= most * share) continue
+    const whose = draft.conversation(turn.conversationId).agent.name
+    const said = kind === 'tokens' ? `${most} tokens` : `$${most}`
+    return { limit: kind, message: `The budget of ${whose}, ${said}, is used up.` }
+  }
+  return undefined
+}
+
+function heldBy({ metadata }: Node): Money | undefined {
+  return metadata['held'] as Money | undefined
+}
+
+function plus(a: Money, b: Money): Money {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd }
+}
+
+function minus(a: Money, b: Money): Money {
+  return { tokens: Math.max(0, a.tokens - b.tokens), usd: Math.max(0, a.usd - b.usd) }
+}

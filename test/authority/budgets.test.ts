@@ -1,0 +1,265 @@
+import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
+import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/process.ts'
+import { eventsOf, gate, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { stores } from '../support/stores.ts'
+
+const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
+let count = 0
+const call = () => ({ name: 'it', input: { n: count++ } })
+const cost = (tokens: number) => ({ inputTokens: tokens - 1, outputTokens: 1 })
+
+function spender(script: Script, budget: Budget, extra: object = {}) {
+  const model = scriptedModel(script)
+  const settings = { maxOutputTokens: 10 }
+  return {
+    model,
+    agent: agent({ name: 'spender', instructions: '', model, settings, tools: { it }, budget, ...extra }),
+  }
+}
+
+/** Calls a tool for ever; wraps up when it has no tools. */
+const forever: Script = ({ tools }): ScriptedTurn =>
+  tools.length === 0 ? { text: 'So far.', usage: cost(100) } : { calls: [call()], usage: cost(1_000) }
+
+const spendOf = (runtime: Runtime, runId: string) => runtime.store.turn(runId)?.spend
+
+describe('cybros A72: a budget of tokens', () => {
+  test('ends in one call to wrap up, from what was kept for it, and says what was used up', async () => {
+    const runtime = openRuntime()
+    const { agent: who, model } = spender(forever, { tokens: 5_000 })
+    const run = runtime.run(who, 'go')
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'over_budget', text: 'So far.' })
+    expect(toolNamesIn(model.requests.at(-1))).toEqual([])
+    expect(model.requests.at(-1)?.messages.at(-1)).toMatchObject({
+      content: 'The budget of spender, 5000 tokens, is used up. Sum up what you have and what is missing.',
+    })
+    expect(only(await eventsOf(run), 'budget')).toMatchObject([{ limit: 'tokens' }])
+    const spend = spendOf(runtime, run.id)
+    expect(spend?.spent.tokens).toBeLessThanOrEqual(5_000)
+    expect(spend).toMatchObject({ held: { tokens: 0, usd: 0 }, limit: { tokens: 5_000, usd: null } })
+  })
+
+  test('too small for any call ends without one', async () => {
+    const { agent: who, model } = spender(forever, { tokens: 3 })
+
+    expect(await openRuntime().run(who, 'go').result).toMatchObject({
+      status: 'over_budget',
+      error: { code: 'over_budget', message: 'The budget of spender, 3 tokens, is used up.' },
+      modelCalls: 0,
+    })
+    expect(model.requests).toEqual([])
+  })
+
+  test('of the runtime holds for every run; the smaller one counts', async () => {
+    const runtime = openRuntime({ budget: { tokens: 4_000 } })
+    const run = runtime.run(spender(forever, { tokens: 9_000 }).agent, 'go')
+    await run.result
+
+    expect(spendOf(runtime, run.id)?.limit.tokens).toBe(4_000)
+  })
+
+  test('of the host binds what its children spend together; the host still sums up', async () => {
+    const child = spender(forever, {})
+    const model = scriptedModel(({ messages, tools }) => {
+      const results = messages.filter(({ role }) => role === 'tool')
+      if (tools.length === 0 || results.length > 0) return { text: `${results.length} results`, usage: cost(50) }
+      return { calls: [1, 2, 3].map((n) => ({ name: 'ask', input: { message: `${n}` } })), usage: cost(50) }
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      settings: { maxOutputTokens: 10 },
+      subagents: { ask: child.agent },
+      budget: { tokens: 20_000 },
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    const outcome = await run.result
+
+    const spend = spendOf(runtime, run.id)
+    expect(spend?.spent.tokens).toBeLessThanOrEqual(20_000)
+    expect(spend?.held).toEqual({ tokens: 0, usd: 0 })
+    expect(resultsIn(model.requests.at(-1)).every(({ content }) => String(content).includes('[over_budget]'))).toBe(
+      true,
+    )
+    expect(outcome.text).toBe('3 results')
+    const share = runtime.usage(run.id)
+    expect(share.usage).toEqual(outcome.usage)
+    expect(share.children).toHaveLength(3)
+    const total = share.children.reduce((sum, { usage }) => sum + usage.inputTokens, share.own.inputTokens)
+    expect(total).toBe(share.usage.inputTokens)
+  })
+
+  test('cannot be spent twice by calls that are made side by side', async () => {
+    const all = gate()
+    let begun = 0
+    const child = spender(
+      async () => {
+        if (++begun === 4) all.open()
+        await Promise.race([all.opened, new Promise((resolve) => setTimeout(resolve, 50))])
+        return { text: 'done', usage: cost(1_900) }
+      },
+      {},
+      { settings: { maxOutputTokens: 1_900 } },
+    )
+    const model = scriptedModel(({ messages }) =>
+      messages.some(({ role }) => role === 'tool')
+        ? { text: 'end', usage: cost(20) }
+        : { calls: [1, 2, 3, 4].map((n) => ({ name: 'ask', input: { message: `${n}` } })), usage: cost(20) },
+    )
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      settings: { maxOutputTokens: 10 },
+      subagents: { ask: child.agent },
+      budget: { tokens: 5_000 },
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    await run.result
+
+    expect(begun).toBe(2)
+    expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(5_000)
+  })
+})
+
+describe('a budget of dollars', () => {
+  test('needs a price: without one the call is refused, and says how to give one', async () => {
+    const { agent: who, model } = spender(forever, { usd: 1 })
+
+    expect(await openRuntime().run(who, 'go').result).toMatchObject({
+      status: 'over_budget',
+      error: { message: expect.stringMatching(/price of .* is not known.*config file/) },
+    })
+    expect(model.requests).toEqual([])
+  })
+
+  test('is kept by the price of the model', async () => {
+    const priced = { ...scriptedModel(forever), id: 'openai/gpt-4o' }
+    const who = agent({ name: 'spender', instructions: '', model: priced, tools: { it }, budget: { usd: 0.05 } })
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+
+    expect(await run.result).toMatchObject({ status: 'over_budget' })
+    const spend = spendOf(runtime, run.id)
+    expect(spend?.spent.usd).toBeGreaterThan(0.02)
+    expect(spend?.spent.usd).toBeLessThanOrEqual(0.05)
+  })
+})
+
+describe.each(stores)('cybros A72: after a crash on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('what was held for a call that died is free again, and nothing is counted twice', async () => {
+    const entered = makeGate()
+    let calls = 0
+    const script: Script = () => {
+      calls++
+      if (calls > 1) return { text: 'done', usage: cost(300) }
+      entered.open()
+      return makeGate().opened.then(() => 'never')
+    }
+    const who = () => spender(script, { tokens: 3_000 }).agent
+    const first = world.start()
+    const run = first.runtime.run(who(), 'go')
+    await entered.opened
+    expect(world.store.turn(run.id)?.spend?.held.tokens).toBeGreaterThan(0)
+    await first.kill()
+
+    const second = world.start({ agents: [who()] })
+    await second.runtime.resume()
+    await second.runtime.attach(run.id).result
+
+    expect(world.store.turn(run.id)?.spend).toMatchObject({ spent: { tokens: 300 }, held: { tokens: 0, usd: 0 } })
+  })
+})
+
+describe('reliability S-12: a run that goes in circles', () => {
+  test('is refused the fourth time it makes the same call with the same result', async () => {
+    let ran = 0
+    const same = tool({
+      description: 'x',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => {
+        ran++
+        return 'same'
+      },
+    })
+    const model = scriptedModel(({ messages }) => {
+      const last = messages.findLast(({ role }) => role === 'tool')
+      return String(last?.content).startsWith('Refused') ? 'I see.' : { calls: [{ name: 'same', input: { a: 1 } }] }
+    })
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, tools: { same } }), 'go').result
+
+    expect(ran).toBe(3)
+    expect(outcome).toMatchObject({ status: 'completed', text: 'I see.' })
+  })
+
+  test.each<[string, object, (n: number) => string, object]>([
+    ['other results', {}, (n) => `result ${n}`, { a: 1 }],
+    ['a tool that polls', { polls: true }, () => 'not yet', { a: 1 }],
+  ])('is not refused for %s', async (_name, extra, result, input) => {
+    let ran = 0
+    const again = tool({
+      description: 'x',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => result(ran++),
+      ...extra,
+    })
+    const model = scriptedModel(() => (ran < 6 ? { calls: [{ name: 'again', input: input as never }] } : 'done'))
+    await openRuntime().run(agent({ name: 'a', instructions: '', model, tools: { again } }), 'go').result
+
+    expect(ran).toBe(6)
+  })
+
+  test('always delegates: ends by itself, within its limits', async () => {
+    const self: { agent?: AnyAgent } = {}
+    const model = scriptedModel(({ tools, messages }) =>
+      tools.some(({ name }) => name === 'ask') && messages.filter(({ role }) => role === 'tool').length < 3
+        ? { calls: Array.from({ length: 5 }, () => ({ name: 'ask', input: { message: 'more' } })) }
+        : 'enough',
+    )
+    self.agent = agent({
+      name: 'hydra',
+      instructions: '',
+      model,
+      subagents: { ask: () => self.agent ?? agent({ name: 'x', instructions: '' }) },
+      budget: { children: 4, depth: 3 },
+    })
+    const runtime = openRuntime()
+
+    const outcome = await runtime.run(self.agent as never, 'go' as never).result
+
+    expect(outcome).toMatchObject({ status: 'completed', children: 4 })
+    expect(model.requests.length).toBeLessThan(400)
+  })
+})
+
+test('usage of a run that goes on is known too', async () => {
+  const held = gate()
+  const child = agent({
+    name: 'child',
+    instructions: '',
+    model: scriptedModel([{ text: 'x', usage: cost(70) }]),
+  })
+  const model = scriptedModel([
+    { calls: [{ name: 'ask', input: { message: 'go' } }], usage: cost(30) },
+    () => held.opened.then(() => 'end'),
+  ] as never)
+  const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child } })
+  const runtime = openRuntime()
+  const run = runtime.run(host, 'go')
+  await expect.poll(() => runtime.usage(run.id).usage).toMatchObject({ inputTokens: 98, outputTokens: 2 })
+  held.open()
+  await run.cancel()
+  expect(() => runtime.usage('nothing')).toThrow(/There is no run/)
+})
