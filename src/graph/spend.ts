@@ -5,8 +5,8 @@ import { lineOf } from './line.ts'
 import type { Id, Money, Node, Spend, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 
-/** Of each limit this much is kept for one call to wrap up. */
-export const KEPT_FOR_WRAP_UP = 0.1
+/** Of each limit a tenth is kept for one call to wrap up. */
+const USABLE = 0.9
 
 const NOTHING: Money = { tokens: 0, usd: 0 }
 
@@ -30,13 +30,13 @@ export function planReserve(draft: Draft, claim: Claim, estimate: Money): Reserv
   const node = heldNode(draft, claim)
   if (node === undefined) return { verdict: 'over' }
   const isLast = node.purpose === 'wrap_up'
-  const over = overLimit(draft, node.turnId, { estimate, share: isLast ? 1 : 1 - KEPT_FOR_WRAP_UP })
+  const over = overLimit(draft, node.turnId, { estimate, isLast })
   if (over === undefined) {
     hold(draft, node, estimate)
     return { verdict: 'ok' }
   }
   draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
-  if (isLast || overLimit(draft, node.turnId, { estimate, share: 1 }) !== undefined) {
+  if (isLast || overLimit(draft, node.turnId, { estimate, isLast: true }) !== undefined) {
     endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
     settle(draft)
     return { verdict: 'over' }
@@ -86,24 +86,29 @@ interface Over {
   readonly message: string
 }
 
-function overLimit(
-  draft: Draft,
-  turnId: Id,
-  { estimate, share }: { estimate: Money; share: number },
-): Over | undefined {
+interface PlannedCall {
+  readonly estimate: Money
+  /** The call to wrap up may use what was kept for it, as long as there is anything left. */
+  readonly isLast: boolean
+}
+
+function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefined {
   for (const turn of lineOf(draft, turnId)) {
-    const over = overOf(draft, turn, { estimate, share })
+    const over = overOf(draft, turn, call)
     if (over !== undefined) return over
   }
   return undefined
 }
 
-function overOf(draft: Draft, turn: Turn, { estimate, share }: { estimate: Money; share: number }): Over | undefined {
+function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Over | undefined {
   if (turn.spend === null) return undefined
   const { limit, spent, held } = turn.spend
   for (const kind of ['tokens', 'usd'] as const) {
     const most = limit[kind]
-    if (most === null || spent[kind] + held[kind] + estimate[kind] <= most * share) continue
+    if (most === null) continue
+    const used = spent[kind] + held[kind]
+    const isWithin = isLast ? used < most && estimate[kind] <= most : used + estimate[kind] <= most * USABLE
+    if (isWithin) continue
     const whose = draft.conversation(turn.conversationId).agent.name
     const said = kind === 'tokens' ? `${most} tokens` : `$${most}`
     return { limit: kind, message: `The budget of ${whose}, ${said}, is used up.` }
