@@ -93,9 +93,18 @@ export class Executors implements Home {
     const layers = this.layersOf(agent, { turn, conversation })
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
     if (agent.model === null && this.modelOf(agent, run) === null) {
-      return this.findModel().then(() => this.start(run))
+      return this.findModel().then(
+        () => this.start(run),
+        (error: unknown) => this.startWithout(run, error),
+      )
     }
     return this.start(run)
+  }
+
+  /** Only speaking needs a model; and a run that would need one later fails then. */
+  private startWithout(run: NodeRun, error: unknown): void | Promise<void> {
+    if (!SPEAKERS.includes(run.node.kind)) return this.start(run)
+    throw new Error(`${run.agent.name} has no model: ${messageOf(error)}`)
   }
 
   private start(run: NodeRun): void | Promise<void> {

@@ -175,6 +175,25 @@ describe('a stream', () => {
     ])
   })
 
+  test('is left at once, in the middle of a read, also by a model that does not hear its signal', async () => {
+    let cancelled = false
+    const deaf = new ReadableStream({
+      cancel: () => {
+        cancelled = true
+      },
+    })
+    const made: AiSdkModel = { ...model('v3', []).made, doStream: async () => ({ stream: deaf }) }
+    const sent = request([{ role: 'user', content: 'go' }])
+    const iterator = fromAiSdk(made).stream(sent, { signal: new AbortController().signal })[Symbol.asyncIterator]()
+    const waiting = iterator.next()
+    await new Promise((resolve) => setTimeout(resolve, 5))
+
+    await iterator.return?.()
+
+    expect(cancelled).toBe(true)
+    expect(await waiting).toMatchObject({ done: true })
+  })
+
   test('throws what an error part carries, with whether it may pass', async () => {
     const overloaded = model('v3', [{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }])
     const refused = model('v3', [{ type: 'error', error: { type: 'invalid_request_error', message: 'No' } }])

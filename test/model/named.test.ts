@@ -120,6 +120,21 @@ describe('a model by name', () => {
     expect(outcome.error?.message).toContain('ollama/')
   })
 
+  test('of a server that is not there says how to start it', async () => {
+    const { model } = agent({ name: 'a', instructions: '', model: 'ollama/qwen3' })
+    const request = { messages: [], tools: [], settings: {}, outputSchema: null, path: [] }
+    const stream = model?.stream(request, { signal: new AbortController().signal })
+
+    const failure = await stream?.[Symbol.asyncIterator]()
+      .next()
+      .catch((error: unknown) => error)
+
+    expect(failure).toMatchObject({
+      isRetryable: true,
+      message: /^ollama\/qwen3 failed: Cannot connect.*ollama serve$/,
+    })
+  })
+
   test('whose key is refused says which variable to look at, never the key', async () => {
     vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
     vi.stubEnv('OPENAI_BASE_URL', `${wire.url}/v1`)
@@ -272,7 +287,8 @@ describe('prices', () => {
     configure({ prices: { 'openai/gpt-5': { input: 1, output: 2 }, 'work/big': { contextWindow: 9 } } })
 
     expect(costOf(usage(1_000_000, 1_000_000), 'openai/gpt-5')).toBe(3)
-    expect(modelInfo('work/big')).toEqual({ contextWindow: 9, price: null })
+    expect(modelInfo('work/big')).toEqual({ contextWindow: 9, price: null, asOf: null })
+    expect(modelInfo('openai/gpt-5.5').asOf).toMatch(/^2026-/)
   })
 })
 

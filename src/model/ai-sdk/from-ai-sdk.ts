@@ -1,6 +1,14 @@
+import { onAbort } from '../../base/abort.ts'
 import { DefinitionError } from '../../base/error.ts'
 import type { Model, ModelRequest, Part } from '../model.ts'
-import { type Adapted, AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, providerName } from './ai-sdk-model.ts'
+import {
+  type Adapted,
+  AI_SDK_VERSIONS,
+  type AiSdkModel,
+  type AiSdkStream,
+  isAiSdkModel,
+  providerName,
+} from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
 import { PartReader } from './part-reader.ts'
 import { providerError } from './provider-error.ts'
@@ -13,34 +21,79 @@ export function fromAiSdk(model: AiSdkModel): Model {
 
 /** The same for a model whose name and key are known. */
 export function adapt(model: AiSdkModel, adapted: Adapted): Model {
-  return { id: adapted.id, stream: (request, { signal }) => read(model, adapted, { request, signal }) }
-}
-
-async function* read(
-  model: AiSdkModel,
-  adapted: Adapted,
-  { request, signal }: { request: ModelRequest; signal: AbortSignal },
-): AsyncGenerator<Part> {
-  const parts = new PartReader(model)
-  let reader: ReturnType<Awaited<ReturnType<AiSdkModel['doStream']>>['stream']['getReader']> | undefined
-  let isOver = false
-  try {
-    const { stream } = await model.doStream({ ...callOptions(model, request), abortSignal: signal } as never)
-    reader = stream.getReader()
-    for (;;) {
-      const { done, value } = await reader.read()
-      isOver = done
-      if (done) return
-      yield* parts.read(value)
-    }
-  } catch (error) {
-    if (signal.aborted) throw signal.reason
-    throw providerError(adapted, error)
-  } finally {
-    // The connection is closed when nobody reads on.
-    if (!isOver) await reader?.cancel().catch(() => undefined)
+  return {
+    id: adapted.id,
+    stream: (request, { signal }) => ({
+      [Symbol.asyncIterator]: () => new Answer(model, adapted, { request, signal }),
+    }),
   }
 }
+
+/** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */
+class Answer implements AsyncIterator<Part> {
+  private readonly model: AiSdkModel
+  private readonly adapted: Adapted
+  private readonly call: { readonly request: ModelRequest; readonly signal: AbortSignal }
+  private readonly hangUp: AbortController = new AbortController()
+  private readonly unlink: () => void
+  private readonly parts: PartReader
+  private reader: ReturnType<AiSdkStream['getReader']> | undefined
+  private ready: readonly Part[] = []
+  private at = 0
+  private isOver = false
+
+  constructor(model: AiSdkModel, adapted: Adapted, call: Answer['call']) {
+    this.model = model
+    this.adapted = adapted
+    this.call = call
+    this.parts = new PartReader(model)
+    this.unlink = onAbort(call.signal, () => this.hangUp.abort(call.signal.reason))
+  }
+
+  async next(): Promise<IteratorResult<Part>> {
+    try {
+      while (!this.isOver) {
+        const part = this.ready[this.at++]
+        if (part !== undefined) return { done: false, value: part }
+        await this.read()
+      }
+      return END
+    } catch (error) {
+      this.leave()
+      if (this.call.signal.aborted) throw this.call.signal.reason
+      throw providerError(this.adapted, error)
+    }
+  }
+
+  async return(): Promise<IteratorResult<Part>> {
+    this.leave()
+    return END
+  }
+
+  private async read(): Promise<void> {
+    this.reader ??= await this.open()
+    const { done, value } = await this.reader.read()
+    if (done) return this.leave()
+    this.ready = this.parts.read(value)
+    this.at = 0
+  }
+
+  private async open(): Promise<ReturnType<AiSdkStream['getReader']>> {
+    const options = callOptions(this.model, this.call.request)
+    const { stream } = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
+    return stream.getReader()
+  }
+
+  private leave(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.unlink()
+    this.hangUp.abort()
+    this.reader?.cancel().catch(() => undefined)
+  }
+}
+
+const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
 
 function check(model: unknown): void {
   if (!isAiSdkModel(model)) {

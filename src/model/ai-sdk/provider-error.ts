@@ -91,7 +91,7 @@ function adviceFor(
 function withoutKeys(message: string, secret: string | undefined): string {
   const own = secret === undefined || secret === '' ? message : message.replaceAll(secret, '***')
   return own
-    .replaceAll(/\b(?:sk|pk|rk|AIza|gsk|xai)[-_A-Za-z0-9*]{10,}/g, '***')
+    .replaceAll(/\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[-_A-Za-z0-9*]{8,}/g, '***')
     .replaceAll(/\bBearer\s+\S+/gi, 'Bearer ***')
     .replaceAll(/([?&](?:key|api_key|token)=)[^&\s]+/gi, '$1***')
 }

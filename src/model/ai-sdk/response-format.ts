@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import type { ModelRequest } from '../model.ts'
-import { type AiSdkModel, isAnthropic, providerName } from './ai-sdk-model.ts'
+import { type AiSdkModel, isAnthropic, isChat, providerName } from './ai-sdk-model.ts'
 
 interface Format {
   readonly responseFormat?: object
@@ -25,8 +25,12 @@ function takesSchema(model: AiSdkModel, { isExact, hasTools }: { isExact: boolea
   if (isAnthropic(model)) return isExact && !OLD_CLAUDE.test(model.modelId)
   // Gemini 2 refuses JSON answers beside tools.
   if (providerName(model) === 'google') return !hasTools || !/gemini-[12]/.test(model.modelId)
-  return isExact && !hasTools
+  // Of those who copied OpenAI's chat format, most refuse what they do not know.
+  const isKnown = !isChat(model) || SCHEMA_IN_CHAT.includes(providerName(model))
+  return isKnown && isExact && !hasTools
 }
+
+const SCHEMA_IN_CHAT: readonly string[] = ['ollama', 'vllm', 'lmstudio', 'openrouter']
 
 function isOpenAi(model: AiSdkModel): boolean {
   return ['openai', 'azure'].includes(providerName(model))

@@ -1,6 +1,6 @@
 import type { Usage } from '../../graph/content.ts'
 import { readConfig } from './config.ts'
-import { PRICE_TABLE, type TableRow } from './price-table.ts'
+import { PRICE_TABLE, PRICES_AS_OF, type TableRow } from './price-table.ts'
 
 /** What is known of a model. Null is unknown, not nothing. */
 export interface ModelInfo {
@@ -12,18 +12,25 @@ export interface ModelInfo {
     readonly cacheRead: number
     readonly cacheWrite: number
   } | null
+  /** When our table was last compared with what providers publish; null for what the config file says. */
+  readonly asOf: string | null
 }
 
 /** Of `provider/model`: `prices` of the config file, else our table. */
 export function modelInfo(id: string): ModelInfo {
-  const row = rowOf(id)
-  if (row === undefined) return { contextWindow: null, price: null }
-  return { contextWindow: row.contextWindow, price: priceOf(row, 0) }
+  const own = ownRow(id)
+  const row = own ?? tableRow(id)
+  if (row === undefined) return { contextWindow: null, price: null, asOf: PRICES_AS_OF }
+  return {
+    contextWindow: row.contextWindow,
+    price: priceOf(row, 0),
+    asOf: own === undefined ? PRICES_AS_OF : null,
+  }
 }
 
 /** What one call has cost in US dollars; null when the price of the model is not known. */
 export function costOf(usage: Usage, id: string): number | null {
-  const row = rowOf(id)
+  const row = ownRow(id) ?? tableRow(id)
   const price = row === undefined ? null : priceOf(row, usage.inputTokens)
   if (price === null) return null
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
@@ -36,10 +43,13 @@ export function costOf(usage: Usage, id: string): number | null {
   return perMillion / 1_000_000
 }
 
-function rowOf(id: string): TableRow | undefined {
-  const own = readConfig().prices
-  const plain = withoutDate(id)
-  return own.get(id) ?? own.get(plain) ?? table.get(id) ?? table.get(plain)
+function ownRow(id: string): TableRow | undefined {
+  const { prices } = readConfig()
+  return prices.get(id) ?? prices.get(withoutDate(id))
+}
+
+function tableRow(id: string): TableRow | undefined {
+  return table.get(id) ?? table.get(withoutDate(id))
 }
 
 const table: ReadonlyMap<string, TableRow> = new Map(Object.entries(PRICE_TABLE))
