@@ -50,7 +50,17 @@ async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
   if (reserved.verdict === 'over') return
   if (reserved.verdict === 'ok') return callModel(run, model, request)
   const last = { ...run, node: reserved.node }
-  return callModel(last, model, requestOf(last))
+  return callModel(last, model, withinTokens(requestOf(last), reserved.leftTokens))
+}
+
+/** An answer of at most what is left, about, when the question is paid. */
+function withinTokens(request: ModelRequest, left: number): ModelRequest {
+  const { maxOutputTokens = left } = request.settings
+  const asked = Math.ceil(JSON.stringify(request.messages).length / 4)
+  return {
+    ...request,
+    settings: { ...request.settings, maxOutputTokens: Math.max(1, Math.min(maxOutputTokens, left - asked)) },
+  }
 }
 
 function unpriced({ id }: Model): string {

@@ -18,7 +18,7 @@ export type Reserved =
   /** The call may be made. */
   | { readonly verdict: 'ok' }
   /** Only a call to wrap up may be made: the node has become one. */
-  | { readonly verdict: 'wrap_up'; readonly node: Node }
+  | { readonly verdict: 'wrap_up'; readonly node: Node; readonly leftTokens: number }
   /** The node has ended, or was lost. */
   | { readonly verdict: 'over' }
 
@@ -41,7 +41,8 @@ export function planReserve(draft: Draft, claim: Claim, estimate: Money): Reserv
     settle(draft)
     return { verdict: 'over' }
   }
-  hold(draft, node, estimate)
+  const left = leastLeft(draft, node.turnId)
+  hold(draft, node, { tokens: Math.min(estimate.tokens, left.tokens), usd: Math.min(estimate.usd, left.usd) })
   const nudge = `${over.message} Sum up what you have and what is missing.`
   const metadata = { ...draft.node(node.id).metadata, limit: 'over_budget' }
   const wrapUp = draft.changeNode(draft.node(node.id), {
@@ -49,7 +50,7 @@ export function planReserve(draft: Draft, claim: Claim, estimate: Money): Reserv
     input: { ...node.input, nudge },
     metadata,
   })
-  return { verdict: 'wrap_up', node: wrapUp }
+  return { verdict: 'wrap_up', node: wrapUp, leftTokens: left.tokens }
 }
 
 /** What was held back is released, and what was spent is counted, here and above. */
@@ -107,13 +108,26 @@ function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Ov
     const most = limit[kind]
     if (most === null) continue
     const used = spent[kind] + held[kind]
-    const isWithin = isLast ? used < most && estimate[kind] <= most : used + estimate[kind] <= most * USABLE
+    const needed = isLast ? Math.min(estimate[kind], most * (1 - USABLE)) : estimate[kind]
+    const isWithin = estimate[kind] <= most && used + needed <= (isLast ? most : most * USABLE)
     if (isWithin) continue
     const whose = draft.conversation(turn.conversationId).agent.name
     const said = kind === 'tokens' ? `${most} tokens` : `$${most}`
     return { limit: kind, message: `The budget of ${whose}, ${said}, is used up.` }
   }
   return undefined
+}
+
+/** What the tightest limit of the line leaves; without a limit, any amount. */
+function leastLeft(draft: Draft, turnId: Id): Money {
+  let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
+  for (const { spend } of lineOf(draft, turnId)) {
+    if (spend === null) continue
+    const { limit, spent, held } = spend
+    if (limit.tokens !== null) tokens = Math.min(tokens, limit.tokens - spent.tokens - held.tokens)
+    if (limit.usd !== null) usd = Math.min(usd, limit.usd - spent.usd - held.usd)
+  }
+  return { tokens, usd }
 }
 
 function heldBy({ metadata }: Node): Money | undefined {
