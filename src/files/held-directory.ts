@@ -1,5 +1,5 @@
 import { constants, existsSync, type Stats } from 'node:fs'
-import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink } from 'node:fs/promises'
 import path from 'node:path'
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK
@@ -94,6 +94,7 @@ export class HeldDirectory {
       return handle
     } catch (error) {
       await handle.close()
+      await unlink(this.at(name)).catch(() => undefined)
       throw error
     }
   }
@@ -142,7 +143,8 @@ export class HeldDirectory {
     }
     if ((await realpath(expected)) !== expected) throw new Moved()
     const [named, held] = await Promise.all([stat(expected), handle.stat()])
-    if (named.ino !== held.ino || named.dev !== held.dev) throw new Moved()
+    const isSame = named.ino === held.ino && named.dev === held.dev
+    if (!isSame && held.nlink > 0) throw new Moved()
   }
 }
 

@@ -20,7 +20,8 @@ export function readPath(given: unknown, kind: 'file' | 'directory' = 'file'): L
   if (kind === 'directory' && given === '/') return { text: '/', segments: [] }
   const text = kind === 'directory' && given.endsWith('/') ? given.slice(0, -1) : given
   const segments = text.slice(1).split('/')
-  if (text.length > MOST_BYTES || sizeOf(text) > MOST_BYTES || !segments.every(isName)) throw invalidPath(given)
+  const isTooLong = segments.length > MOST_SEGMENTS || sizeOf(text) > MOST_BYTES
+  if (isTooLong || !segments.every(isName)) throw invalidPath(given)
   return { text, segments }
 }
 
@@ -46,5 +47,6 @@ function isTemporary(segment: string): boolean {
 
 const FORBIDDEN = /[\p{Cc}*?\\/]/u
 const MOST_NAME_BYTES = 255
+const MOST_SEGMENTS = 64
 /** Leaves as much again for the directory an area lies in. */
 const MOST_BYTES = 2_048

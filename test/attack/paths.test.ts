@@ -1,0 +1,496 @@
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import fc from 'fast-check'
+import { DefinitionError, DeniedError, diskFiles, type Files, LegateError, memoryFiles, NotFoundError } from 'legate'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { DiskBackend, resolveAreas } from '../../src/files/disk.ts'
+import { FileDomain } from '../../src/files/domain.ts'
+import { HAS_PROC } from '../../src/files/held-directory.ts'
+import { isFull } from '../crash/support/full.ts'
+import { makeFolder } from '../files/support/domains.ts'
+
+const CANARY = 'canary: nobody may read or change this'
+/** Whatever grants allow: only the domain stands between a name and the disk. */
+const GRANT = { use: ['file.*:**'] }
+
+interface World {
+  readonly folder: string
+  readonly workspace: string
+  /** Beside the workspace, with a canary in each file. */
+  readonly outside: string
+  readonly files: Files
+}
+
+const ways = HAS_PROC ? ([true, false] as const) : ([false] as const)
+
+function makeWorld(hasProc: boolean = HAS_PROC): World {
+  const folder = makeFolder()
+  const workspace = path.join(folder, 'workspace')
+  const outside = path.join(folder, 'outside')
+  mkdirSync(path.join(outside, 'deep'), { recursive: true })
+  for (const name of ['secret', 'deep/secret', 'a', 'deep/a']) writeFileSync(path.join(outside, name), CANARY)
+  const areas = resolveAreas({ workspace })
+  return { folder, workspace, outside, files: new FileDomain(new DiskBackend(areas, hasProc), {}).open(GRANT) }
+}
+
+/** Every operation with one name. Gives what was read, as text; a failure must be one of ours. */
+async function tryAll(files: Files, name: string): Promise<string> {
+  const calls = [
+    () => files.stat(name),
+    async () => Buffer.from(await files.readBytes(name, { length: 10_000 })).toString(),
+    () => files.list(name),
+    () => files.write(name, 'written'),
+    () => files.edit(name, [{ oldText: 'written', newText: 'edited' }]),
+    () => files.write(`${name}/below`, 'written'),
+    () => files.readText(`${name}/secret`),
+    () => files.delete(name),
+  ]
+  const seen: unknown[] = []
+  for (const call of calls) {
+    try {
+      seen.push(await call())
+    } catch (error) {
+      if (!LegateError.isInstance(error) || error.code === 'tool') throw error
+    }
+  }
+  return JSON.stringify(seen)
+}
+
+/** Everything outside is as it was. */
+function checkOutside({ folder, outside }: World): void {
+  expect(readdirSync(folder).sort()).toEqual(['outside', 'workspace'])
+  expect(readdirSync(outside, { recursive: true, encoding: 'utf8' }).sort()).toEqual([
+    'a',
+    'deep',
+    path.join('deep', 'a'),
+    path.join('deep', 'secret'),
+    'secret',
+  ])
+  for (const name of ['secret', 'deep/secret', 'a', 'deep/a']) {
+    expect(readFileSync(path.join(outside, name), 'utf8')).toBe(CANARY)
+  }
+}
+
+const TABLE = (outside: string): readonly string[] => {
+  const dots = [
+    '..',
+    '.',
+    '...',
+    '‥',
+    '․․',
+    '．．',
+    '。。',
+    '%2e%2e',
+    '%252e%252e',
+    '..%00',
+    '..;',
+    '\u202e..',
+    '.\u200b.',
+    '.\u0307.',
+    '..\ufeff',
+  ]
+  const slashes = ['/', '\\', '%2f', '%5c', '∕', '⁄', '／', '＼', '//', '/./', '\u2215', '%c0%af', ':', '\0/']
+  const climbs = dots.flatMap((dot) =>
+    slashes.flatMap((slash) => [1, 2, 5].map((times) => `${dot}${slash}`.repeat(times))),
+  )
+  const roots = [
+    '/proc/self/root',
+    '/proc/self/cwd',
+    '/proc/self/fd/0',
+    '/proc/thread-self/root',
+    '/dev/fd/0',
+    '/dev/stdin',
+  ]
+  const devices = [
+    '/dev/zero',
+    '/dev/full',
+    '/dev/tty',
+    '/dev/ptmx',
+    '/dev/random',
+    'CON',
+    'NUL',
+    'COM1',
+    'a:b',
+    'a::$DATA',
+    'A~1',
+  ]
+  const odd = [
+    '',
+    ' ',
+    '~',
+    '~root',
+    '$HOME',
+    '`id`',
+    '-rf',
+    '\u007f',
+    '\u009b2J',
+    '\ud800',
+    '\udfff',
+    'a\u0000.txt',
+    '\n',
+    '\r',
+    '\t',
+  ]
+  const long = [
+    'x'.repeat(255),
+    'x'.repeat(256),
+    'x'.repeat(4_096),
+    'x/'.repeat(1_000),
+    '/'.repeat(5_000),
+    'é'.repeat(200),
+    '../'.repeat(1_500),
+  ]
+  const tails = ['', 'outside/secret', 'secret', outside, `${outside}/secret`]
+  const heads = [
+    '/workspace/',
+    '/workspace',
+    '/',
+    '',
+    '/userinput/',
+    '/internal/',
+    'file:///',
+    '//',
+    '\\\\?\\',
+    '/workspace/a/',
+  ]
+  const bodies = [...climbs, ...roots, ...devices, ...odd, ...long]
+  return heads.flatMap((head) => bodies.flatMap((body, index) => `${head}${body}${tails[index % tails.length]}`))
+}
+
+const hostileName = fc
+  .array(
+    fc.oneof(
+      {
+        weight: 3,
+        arbitrary: fc.constantFrom(
+          '..',
+          '.',
+          '/',
+          '\\',
+          '//',
+          '\0',
+          '*',
+          '?',
+          '~',
+          ':',
+          ' ',
+          '\n',
+          '%2e',
+          '%00',
+          '．',
+          '․',
+        ),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.constantFrom(
+          'workspace',
+          'outside',
+          'secret',
+          'proc',
+          'self',
+          'root',
+          'link',
+          'tmp',
+          'a',
+          'deep',
+        ),
+      },
+      { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 6 }) },
+    ),
+    { maxLength: 14 },
+  )
+  .chain((parts) => fc.constantFrom('/workspace/', '/workspace/link/', '/', '').map((head) => head + parts.join('')))
+
+describe('reliability S-5: hostile names', () => {
+  test.each([
+    ['memory', undefined] as const,
+    ...ways.map((hasProc) => [hasProc ? 'disk' : 'disk without /proc', hasProc] as const),
+  ])('of a table, in every operation: %s', { timeout: 120_000 }, async (_name, hasProc) => {
+    const world = makeWorld(hasProc)
+    symlinkSync(world.outside, path.join(world.workspace, 'link'))
+    const files = hasProc === undefined ? memoryFiles().open(GRANT) : world.files
+    const names = TABLE(world.outside)
+    expect(names.length).toBeGreaterThan(5_000)
+
+    await eachOf(names, async (name) => {
+      expect(await tryAll(files, name), name).not.toContain('canary')
+    })
+
+    checkOutside(world)
+  })
+
+  test('made at random, on disk', { timeout: isFull ? 3_600_000 : 120_000 }, async () => {
+    const world = makeWorld()
+    symlinkSync(world.outside, path.join(world.workspace, 'link'))
+
+    await eachOf(fc.sample(hostileName, isFull ? 100_000 : 5_000), async (name) => {
+      expect(await tryAll(world.files, name), name).not.toContain('canary')
+    })
+
+    checkOutside(world)
+  })
+
+  test('memory and disk say the same to every name', { timeout: 120_000 }, async () => {
+    const say = async (files: Files, name: string) => {
+      try {
+        await files.write(name, name)
+        return await files.readText(name)
+      } catch (error) {
+        return LegateError.isInstance(error) ? error.code : String(error)
+      }
+    }
+    const disk = makeWorld().files
+    const memory = memoryFiles().open(GRANT)
+
+    await fc.assert(
+      fc.asyncProperty(hostileName, async (name) => {
+        fc.pre(!name.startsWith('/userinput'))
+        expect(await say(disk, name)).toBe(await say(memory, name))
+      }),
+      { numRuns: 1_500 },
+    )
+  })
+})
+
+describe.each(ways)('what lies in a workspace, held by /proc: %s', (hasProc) => {
+  test('agentscope 8.5/68: no link leads out, wherever it is in the path', async () => {
+    const world = makeWorld(hasProc)
+    const { workspace, outside, files } = world
+    mkdirSync(path.join(workspace, 'real'))
+    const links: Readonly<Record<string, string>> = {
+      directory: outside,
+      file: path.join(outside, 'secret'),
+      relative: '../outside',
+      climbing: '../../../../../../../../../../etc',
+      dangling: path.join(outside, 'new'),
+      self: 'self',
+      chain: 'directory',
+      long: 'chain/deep/../deep',
+      root: '/proc/self/root',
+      cwd: '/proc/self/cwd',
+      inside: 'real',
+      'real/up': '..',
+      'real/out': '../../outside',
+    }
+    for (const [name, target] of Object.entries(links)) symlinkSync(target, path.join(workspace, name))
+
+    for (const name of Object.keys(links)) {
+      for (const tail of ['', '/secret', '/deep/secret', '/new', '/etc/passwd', '/outside/secret', '/a']) {
+        expect(await tryAll(files, `/workspace/${name}${tail}`)).not.toMatch(/canary|root:|written|edited/)
+      }
+    }
+
+    checkOutside(world)
+    expect((await files.list('/workspace')).entries.map((entry) => entry.path)).toEqual(['/workspace/real'])
+    expect((await files.list('/workspace/real')).entries).toEqual([])
+    for (const name of Object.keys(links)) expect(lstatSync(path.join(workspace, name)).isSymbolicLink()).toBe(true)
+  })
+
+  test('a farm of links: the listing stays empty and nothing is walked', async () => {
+    const world = makeWorld(hasProc)
+    for (let index = 0; index < 2_000; index++) {
+      symlinkSync(index % 2 === 0 ? world.outside : '.', path.join(world.workspace, `link-${index}`))
+    }
+
+    expect(await world.files.list('/workspace')).toEqual({ entries: [], isCut: false })
+    expect(await tryAll(world.files, `/workspace/${'link-1/'.repeat(200)}link-0`)).toBe('[]')
+
+    checkOutside(world)
+  })
+
+  test('a file with a second name is neither read nor changed', async () => {
+    const world = makeWorld(hasProc)
+    linkSync(path.join(world.outside, 'secret'), path.join(world.workspace, 'hard'))
+
+    for (const call of [
+      () => world.files.readText('/workspace/hard'),
+      () => world.files.write('/workspace/hard', 'x'),
+      () => world.files.edit('/workspace/hard', [{ oldText: 'canary', newText: 'x' }]),
+      () => world.files.delete('/workspace/hard'),
+    ]) {
+      await expect(call()).rejects.toThrow(/it has a second name \(a hard link\)/)
+    }
+
+    checkOutside(world)
+    expect(statSync(path.join(world.outside, 'secret')).nlink).toBe(2)
+  })
+
+  test('pipes, sockets and devices are refused at once', { timeout: 10_000 }, async () => {
+    const world = makeWorld(hasProc)
+    execFileSync('mkfifo', [path.join(world.workspace, 'pipe')])
+    const server = net.createServer().listen(path.join(world.workspace, 'socket'))
+    onTestFinished(() => {
+      server.close()
+    })
+    await new Promise((resolve) => server.once('listening', resolve))
+    const hasDevice = makeDevice(path.join(world.workspace, 'zero'))
+    const names = ['pipe', 'socket', ...(hasDevice ? ['zero'] : [])]
+
+    for (const name of names) {
+      await expect(world.files.readBytes(`/workspace/${name}`)).rejects.toThrow(/it is no plain file/)
+      await expect(world.files.write(`/workspace/${name}`, 'x')).rejects.toThrow(/it is no plain file/)
+      await expect(world.files.delete(`/workspace/${name}`)).rejects.toThrow(/it is no plain file/)
+      await expect(world.files.stat(`/workspace/${name}`)).rejects.toThrow(NotFoundError)
+    }
+    expect((await world.files.list('/workspace')).entries).toEqual([])
+  })
+
+  test('a workspace that was replaced by a link is not used', async () => {
+    const world = makeWorld(hasProc)
+    await world.files.write('/workspace/a', 'x')
+    renameSync(world.workspace, path.join(world.folder, 'moved'))
+    symlinkSync(world.outside, world.workspace)
+
+    expect(await tryAll(world.files, '/workspace/secret')).toBe('[]')
+    expect(await tryAll(world.files, '/workspace/a')).toBe('[]')
+    expect(readFileSync(path.join(world.outside, 'a'), 'utf8')).toBe(CANARY)
+    expect(existsSync(path.join(world.outside, 'below'))).toBe(false)
+  })
+
+  test('a write leaves one whole file with its mode, and nothing beside it', async () => {
+    const { files, workspace } = makeWorld(hasProc)
+    await files.write('/workspace/run.sh', 'old')
+    chmodSync(path.join(workspace, 'run.sh'), 0o4750)
+
+    const sizes = new Set<number>()
+    const reading = (async () => {
+      for (let count = 0; count < 100; count++) sizes.add((await files.readBytes('/workspace/run.sh')).length)
+    })()
+    for (let count = 0; count < 30; count++) await files.write('/workspace/run.sh', 'x'.repeat(100_000))
+    await reading
+
+    expect([...sizes].every((size) => size === 3 || size === 100_000)).toBe(true)
+    expect(statSync(path.join(workspace, 'run.sh')).mode & 0o7777).toBe(0o750)
+    expect(readdirSync(workspace)).toEqual(['run.sh'])
+  })
+
+  test('what the system refuses is said without telling where the area lies', async (context) => {
+    context.skip(process.getuid?.() === 0, 'root may do everything')
+    const { files, workspace, folder } = makeWorld(hasProc)
+    await files.write('/workspace/a', 'x')
+    chmodSync(path.join(workspace, 'a'), 0)
+
+    const error = await files.readText('/workspace/a').catch((thrown: unknown) => thrown)
+
+    expect(error).toBeInstanceOf(DeniedError)
+    expect(JSON.stringify([error, String(error)])).not.toContain(folder)
+  })
+})
+
+describe('incidents', () => {
+  test('CVE-2025-53110: a directory beside the workspace whose name begins with the workspace’s', async () => {
+    const world = makeWorld()
+    mkdirSync(`${world.workspace}-private`)
+    writeFileSync(`${world.workspace}-private/secret`, CANARY)
+
+    for (const name of ['/workspace-private/secret', '/workspace/../workspace-private/secret', '/workspace-private']) {
+      expect(await tryAll(world.files, name)).toBe('[]')
+    }
+    expect(readFileSync(`${world.workspace}-private/secret`, 'utf8')).toBe(CANARY)
+  })
+
+  test('CVE-2025-53109, CVE-2026-39861: a link made inside the workspace by something else', async () => {
+    const world = makeWorld()
+    symlinkSync(path.join(world.outside, 'secret'), path.join(world.workspace, 'notes.txt'))
+
+    await expect(world.files.readText('/workspace/notes.txt')).rejects.toThrow(/it is a symbolic link/)
+    await expect(world.files.write('/workspace/notes.txt', 'x')).rejects.toThrow(/it is a symbolic link/)
+    checkOutside(world)
+  })
+
+  test('CVE-2026-25724: a deny rule is not passed by another way to the same file', async () => {
+    const world = makeWorld()
+    writeFileSync(path.join(world.workspace, 'keys'), CANARY)
+    symlinkSync('keys', path.join(world.workspace, 'other'))
+    symlinkSync('.', path.join(world.workspace, 'here'))
+    const files = diskFiles({ workspace: world.workspace }).open({ ...GRANT, deny: ['file.*:/workspace/keys'] })
+
+    for (const name of ['keys', 'other', 'here/keys', './keys', 'x/../keys', 'keys/', '/keys', 'KEYS']) {
+      const read = await files.readText(`/workspace/${name}`).catch((error: unknown) => error)
+      expect(read).toBeInstanceOf(LegateError)
+    }
+    expect((await files.list('/workspace')).entries).toEqual([])
+  })
+
+  test('CVE-2026-46406: half-written files have no name that can be guessed', async () => {
+    const world = makeWorld()
+    const seen = new Set<string>()
+    const watching = setInterval(() => {
+      for (const name of readdirSync(world.workspace)) seen.add(name)
+    }, 0)
+    for (let count = 0; count < 20; count++) await world.files.write('/workspace/a', 'x'.repeat(1_000_000))
+    clearInterval(watching)
+
+    const halves = [...seen].filter((name) => name !== 'a')
+    for (const name of halves) expect(name).toMatch(/^\.legate\.[0-9a-f]{16}\.tmp$/)
+    expect((await world.files.list('/workspace')).entries.map((entry) => entry.path)).toEqual(['/workspace/a'])
+  })
+
+  test('CVE-2026-35615: a name is judged as it stands, never after it was made shorter', async () => {
+    const world = makeWorld()
+    mkdirSync(path.join(world.workspace, 'a'))
+
+    for (const name of [
+      '/workspace/a/../../outside/secret',
+      '/workspace/a/..',
+      '/workspace/a/../b',
+      '/..//workspace/b',
+    ]) {
+      expect(await tryAll(world.files, name)).toBe('[]')
+    }
+    checkOutside(world)
+  })
+
+  test('CVE-2026-28482: an id as a file name', async () => {
+    const world = makeWorld()
+
+    await expect(world.files.write(`/workspace/sessions/${'../../outside/secret'}`, 'x')).rejects.toThrow(
+      /^Invalid logical path/,
+    )
+    checkOutside(world)
+  })
+
+  test('CVE-2025-59532: areas come from the app only, and none lies in another', () => {
+    const { folder, workspace } = makeWorld()
+    const areas = (options: Parameters<typeof diskFiles>[0]) => () => diskFiles(options)
+
+    expect(areas({ workspace, internal: path.join(workspace, '.internal') })).toThrow(DefinitionError)
+    expect(areas({ workspace, internal: workspace })).toThrow(/are in one another/)
+    expect(areas({ workspace: path.join(folder, 'x', '..', 'workspace', 'y'), userinput: workspace })).toThrow(
+      /in one another/,
+    )
+    expect(areas({ userinput: path.join(folder, 'absent') })).toThrow(/is no directory that can be used/)
+    expect(areas({ workspace: path.join(folder, 'outside', 'secret') })).toThrow(DefinitionError)
+    expect(areas({})).toThrow(/name at least one directory/)
+  })
+})
+
+/** Some at a time: what they do to one another is part of the attack. */
+async function eachOf(names: readonly string[], attack: (name: string) => Promise<void>): Promise<void> {
+  for (let start = 0; start < names.length; start += 32) await Promise.all(names.slice(start, start + 32).map(attack))
+}
+
+/** Only root can make one. */
+function makeDevice(name: string): boolean {
+  try {
+    execFileSync('mknod', [name, 'c', '1', '5'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
