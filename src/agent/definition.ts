@@ -9,6 +9,7 @@ import type { Content } from '../graph/content.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
+import type { Hooks } from '../tool/hooks.ts'
 import { READ_RESULT } from '../tool/read-result.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
 
@@ -34,6 +35,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly output?: Out
   readonly grant?: Grant
   readonly budget?: Budget
+  readonly hooks?: Hooks
   /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
   readonly contextTurns?: number
 }
@@ -68,6 +70,7 @@ export interface AgentCore {
   readonly output: CheckedSchema | null
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
+  readonly hooks: Hooks | undefined
   readonly contextTurns: number
   /** Changes when what the agent is told or may use changes; code inside tools does not count. */
   readonly hash: string
@@ -100,6 +103,7 @@ const KEYS = [
   'output',
   'grant',
   'budget',
+  'hooks',
   'contextTurns',
 ]
 const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'profile', 'onParentClose']
@@ -127,6 +131,7 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
     output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
     grant: definition.grant,
     budget: definition.budget,
+    hooks: definition.hooks,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
   }
   let hash: string | undefined

@@ -58,7 +58,7 @@ function lineOf(store: Store, turnId: Id): Id[] {
 }
 
 function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
-  const { request, reason, required, since } = approvalOf(node)
+  const { request, reason, required, input, since } = approvalOf(node)
   return {
     nodeId: node.id,
     runId: node.turnId,
@@ -67,7 +67,7 @@ function toApproval(store: Store, node: Node, line: readonly Id[]): PendingAppro
     path: store.conversation(node.conversationId)?.path ?? [],
     request,
     tool: node.input.call?.name ?? null,
-    input: node.input.call?.input ?? null,
+    input,
     reason,
     required,
     since,

@@ -7,6 +7,7 @@ import { withWords } from '../graph/outcome.ts'
 import { isRepeating, MAX_REPEATS } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
+import { hookedCall } from '../tool/hooks.ts'
 import { invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
@@ -16,6 +17,17 @@ import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
+  const { call } = run.node.input
+  const hook = run.agent.hooks?.beforeTool
+  if (hook === undefined || call === undefined || call.invalid !== undefined) return runCall(run)
+  return hookedCall(run.node, call, hook).then((hooked) => {
+    if (typeof hooked === 'string') return commitEnd(run, errorEnd(hooked))
+    if (hooked === call) return runCall(run)
+    return runCall({ ...run, node: { ...run.node, input: { ...run.node.input, call: hooked } } })
+  })
+}
+
+function runCall(run: NodeRun): void | Promise<void> {
   const entry = run.toolkit.find(run.node.input.call?.name ?? '')
   if (isStuck(run, entry)) return commitEnd(run, errorEnd(STUCK))
   if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)

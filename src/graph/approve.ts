@@ -35,7 +35,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   const wakeAt = draft.now + APPROVAL_MS
   const { request, reason, required } = ask
   const digest = digestOf(request, ask.input)
-  const approval = { request, reason, required, digest, since: draft.now }
+  const approval = { request, reason, required, input: ask.input, digest, since: draft.now }
   draft.changeNode(node, {
     state: 'awaiting_approval',
     engineId: null,
@@ -132,10 +132,18 @@ function editedInput(node: Node, edit: Json): Node['input'] {
 
 /** What a node waits for; empty for one that was put in by hand. */
 export function approvalOf({ metadata }: Node): Approval {
-  return { request: '', reason: '', required: false, digest: '', since: 0, ...(metadata['approval'] as object) }
+  return {
+    request: '',
+    reason: '',
+    required: false,
+    input: null,
+    digest: '',
+    since: 0,
+    ...(metadata['approval'] as object),
+  }
 }
 
-export interface Approval extends Omit<Ask, 'input'> {
+export interface Approval extends Ask {
   readonly digest: string
   readonly since: number
 }

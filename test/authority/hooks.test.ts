@@ -1,0 +1,137 @@
+import { type AnyAgent, agent, type Hooks, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { openRuntime, resultIn } from '../support/reading.ts'
+
+const done: unknown[] = []
+const send = tool({
+  description: 'Sends',
+  inputSchema: { type: 'object', properties: { to: { type: 'string' } }, required: ['to'] },
+  needs: ({ to }: { to?: string }) => [`net:${to}`],
+  execute: (input: unknown) => {
+    done.push(input)
+    return 'sent'
+  },
+} as never)
+
+function clerk(beforeTool: Hooks['beforeTool'], grant: object = {}) {
+  done.length = 0
+  const model = scriptedModel([{ calls: [{ name: 'send', input: { to: 'a.example' } }] }, 'done'])
+  const hooks = beforeTool === undefined ? {} : { hooks: { beforeTool } }
+  const who = agent({
+    name: 'clerk',
+    instructions: '',
+    model,
+    tools: { send },
+    grant: { use: ['tool:*', 'net:*'], ...grant },
+    ...hooks,
+  })
+  return { who, model }
+}
+
+describe('a hook before a tool', () => {
+  test('sees the call and may leave it as it is', async () => {
+    const seen: unknown[] = []
+    const { who } = clerk((call) => {
+      seen.push(call)
+      return undefined
+    })
+    const run = openRuntime().run(who, 'go')
+    await run.result
+
+    expect(seen).toMatchObject([{ tool: 'send', input: { to: 'a.example' }, runId: run.id }])
+    expect(done).toEqual([{ to: 'a.example' }])
+  })
+
+  test('rewrites the input, and what it gives is what is decided', async () => {
+    const { who, model } = clerk(() => ({ input: { to: 'evil.example' } }), { deny: ['net:evil.example'] })
+
+    await openRuntime().run(who, 'go').result
+
+    expect(resultIn(model.requests[1])).toMatch(/not allowed here: clerk denies net:evil.example/)
+    expect(done).toEqual([])
+  })
+
+  test('cannot allow what is denied by giving the input that is allowed only in name', async () => {
+    const { who } = clerk(() => ({ input: { to: 'b.example' } }), { use: ['tool:*', 'net:b.example'] })
+
+    await openRuntime().run(who, 'go').result
+
+    expect(done).toEqual([{ to: 'b.example' }])
+  })
+
+  test.each<[string, Hooks['beforeTool'], RegExp]>([
+    ['refuses in words', () => ({ refuse: 'not on Sundays' }), /^Refused: not on Sundays$/],
+    [
+      'throws',
+      () => {
+        throw new Error('broken')
+      },
+      /^Refused: the hook before it failed: broken$/,
+    ],
+    [
+      'gives no JSON',
+      () => ({ input: (() => undefined) as never }),
+      /^Refused: the hook gave an input that is not JSON/,
+    ],
+    ['gives what does not fit', () => ({ input: { to: 7 } }), /arguments of send are wrong/],
+  ])('that %s lets nothing run', async (_name, hook, words) => {
+    const { who, model } = clerk(hook)
+
+    await openRuntime().run(who, 'go').result
+
+    expect(resultIn(model.requests[1])).toMatch(words)
+    expect(done).toEqual([])
+  })
+
+  test('reliability S-13: one that rewrites after the approval is asked for again', async () => {
+    let times = 0
+    const { who } = clerk(() => ({ input: { to: `${times++ === 0 ? 'first' : 'second'}.example` } }), {
+      ask: ['tool:send'],
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    await expect.poll(async () => (await runtime.approvals()).length).toBe(1)
+    const [first] = await runtime.approvals()
+    await runtime.answer(first?.nodeId ?? '', { allow: true })
+
+    await expect.poll(async () => (await runtime.approvals()).length).toBe(1)
+    expect(done).toEqual([])
+    const [second] = await runtime.approvals()
+    expect(second?.input).toEqual({ to: 'second.example' })
+    await runtime.answer(second?.nodeId ?? '', { allow: true })
+    await run.result
+
+    expect(done).toEqual([{ to: 'second.example' }])
+  })
+
+  test('is called before a delegation too, and is private: a child has its own', async () => {
+    const seen: string[] = []
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel([{ calls: [{ name: 'send', input: { to: 'x' } }] }, 'said']),
+      tools: { send },
+    })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'one' } }] }, 'done'])
+    const host: AnyAgent = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      subagents: { ask: child },
+      hooks: {
+        beforeTool: ({ tool: name, input }) => {
+          seen.push(name)
+          return { input: { ...(input as object), message: 'two' } }
+        },
+      },
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host as never, 'go' as never)
+    await run.result
+
+    expect(seen).toEqual(['ask'])
+    const [link] = runtime.store.linksOf(run.id)
+    expect(runtime.store.turn(link?.id ?? '')?.input).toEqual({ message: 'two' })
+  })
+})
