@@ -21,6 +21,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
+    awaiting: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(AWAITING, [after.wakeAt, after.id, bound(limit)]),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
     claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
     engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
@@ -54,6 +55,8 @@ const OVERDUE = `SELECT data ->> '$.turn' FROM rows WHERE queue = 't' AND due <=
 const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576
   WHERE t.mark <= ? AND t.n % 1048576 = 0
     AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
+const AWAITING = `SELECT data ->> '$.node' FROM rows
+  WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
 const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
 const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1

@@ -49,9 +49,10 @@ export function pushNode(values: SqlValue[], row: Node): void {
   const { state } = row
   const isReady = state === 'pending' && row.blockers === 0
   const wake = state === 'pending' ? row.wakeAt : null
-  const queue = isReady ? 'r' : row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
-  const due = isReady ? row.createdAt : null
-  values.push(0, queue, due, wake, packNode(row))
+  const isAsked = state === 'awaiting_approval'
+  const claimed = row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
+  const due = isReady ? row.createdAt : isAsked ? (row.wakeAt ?? 0) : null
+  values.push(0, isReady ? 'r' : isAsked ? 'a' : claimed, due, wake, packNode(row))
 }
 
 export function pushLink(values: SqlValue[], row: Link): void {
@@ -194,6 +195,8 @@ function packTurn(row: Turn): string {
     limits: packLimits(row.limits),
     account: packAccount(row.account),
     deadline: unless(row.deadline, null),
+    paused: unless(row.paused, null),
+    spend: unless(row.spend, null),
     cancel: unless(row.cancel, null),
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
     nodeCount: row.nodeCount,
@@ -304,6 +307,8 @@ const TURN: Turn = {
   limits: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
   account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: NONE },
   deadline: null,
+  paused: null,
+  spend: null,
   cancel: null,
   outcome: null,
   nodeCount: 0,

@@ -18,8 +18,9 @@ export const APPLICATION_ID = 0x4c677465
 const first = `
 CREATE TABLE rows (
   n INTEGER PRIMARY KEY,
-  queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, e and engine: claimed node
-  due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made
+  queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, a: one that awaits a person,
+                       -- e and engine: claimed node
+  due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made, a: when it is answered by itself
   mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
   data TEXT NOT NULL
 );
