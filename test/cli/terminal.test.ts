@@ -14,10 +14,10 @@ describe('the live tree in a terminal', () => {
     { cols: 200, rows: 50 },
   ])('shows every agent and what it does at $cols x $rows, and leaves a summary behind', async (size) => {
     const place = new Place()
+    place.more['LEGATE_TEST_MODEL'] = 'openai/gpt-5'
     await place.orphans('lead')
 
-    const env = { LEGATE_TEST_MODEL: 'openai/gpt-5' }
-    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { ...size, env })
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], size)
     await terminal.shows((screen) => /◌ lead +waiting for 2 × scout/.test(screen) && screen.includes('● scout'))
     const during = terminal.screen.text
     const hidden = terminal.screen.isCursorVisible
@@ -44,9 +44,9 @@ describe('the live tree in a terminal', () => {
       [34, 12],
       [160, 40],
     ] as const) {
+      await terminal.frame()
       terminal.resize(cols, rows)
-      const from = terminal.writes.length
-      await until('a frame after the resize', () => terminal.writes.length > from + 1)
+      await terminal.frame()
       await terminal.shows((screen) => screen.split('lead').length === 2 && screen.split('● scout').length === 3)
       expect(widest(terminal.screen.text)).toBeLessThan(cols)
       expect(terminal.screen.all.split('agents ·').length).toBe(2)
@@ -59,12 +59,11 @@ describe('the live tree in a terminal', () => {
 
   test('folds what has ended, and what there is no room for, when there are more agents than rows', async () => {
     const place = new Place()
-    await place.orphans('lead')
     const env = { LEGATE_TEST_CHILDREN: '40' }
     const { ids } = await place.startRuns(['lead'], env)
     const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 80, rows: 12 })
 
-    await terminal.shows('… and')
+    await terminal.shows('more lines')
 
     expect(terminal.screen.text).toMatch(/… and \d+ more lines/)
     expect(terminal.screen.lineCount).toBeLessThanOrEqual(11)

@@ -42,8 +42,15 @@ export class Screen {
     }
   }
 
-  get size(): ScreenSize {
+  private get size(): ScreenSize {
     return { columns: this.stream.columns || 80, rows: this.stream.rows || 24 }
+  }
+
+  /** Asks the terminal itself: the signal that its size has changed may come after the next frame. */
+  measure(): ScreenSize {
+    const { _refreshSize: refresh } = this.stream as { _refreshSize?: () => void }
+    refresh?.call(this.stream)
+    return this.size
   }
 
   /** Shows these lines instead of those before. They must fit: narrower than the terminal, fewer than its rows. */

@@ -78,7 +78,7 @@ export class LiveTree {
   }
 
   private lines(most?: number): ScreenLine[] {
-    const { columns, rows } = this.screen.size
+    const { columns, rows } = this.screen.measure()
     const doing = doingIn(this.runtime)
     const table = treeRows([...this.trees.values()], {
       doing: ({ id, hears }) => doing(id, hears),

@@ -32,6 +32,8 @@ export interface StartOptions {
 export class Place {
   readonly folder: string = mkdtempSync(path.join(tmpdir(), 'legate-cli-'))
   readonly store: string = path.join(this.folder, 'runs.db')
+  /** More for the environment of everything that is started here. */
+  readonly more: NodeJS.ProcessEnv = {}
   private readonly gate: string = path.join(this.folder, 'gate')
   private readonly children: Process[] = []
 
@@ -42,7 +44,14 @@ export class Place {
   /** Environment of everything that is started here: no colours, no store of the user's own. */
   get env(): NodeJS.ProcessEnv {
     const { FORCE_COLOR: _, NO_COLOR: __, CI: ___, ...env } = process.env
-    return { ...env, LEGATE_DB: this.store, LEGATE_TEST_GATE: this.gate, XDG_STATE_HOME: this.folder, TERM: 'xterm' }
+    return {
+      ...env,
+      LEGATE_DB: this.store,
+      LEGATE_TEST_GATE: this.gate,
+      XDG_STATE_HOME: this.folder,
+      TERM: 'xterm',
+      ...this.more,
+    }
   }
 
   open(): void {
@@ -158,10 +167,16 @@ export async function until<T>(what: string, check: () => T | undefined | false)
   }
 }
 
-/** Is something of the run or of all its subagents running in earnest? */
+/** Does the run, or each of the subagents it is going to have, do what the gate holds up? */
 function isAtWork({ store }: Runtime, runId: string): boolean {
-  const open = store.openNodes(runId)
+  const isRunning = (id: string, kind: string) =>
+    store.openNodes(id).some((node) => node.state === 'running' && node.kind === kind)
+  const calls = store.openNodes(runId).filter(({ kind }) => kind === 'task')
   const links = store.openLinks(runId)
-  if (links.length > 0) return links.every(({ id }) => isAtWork({ store } as Runtime, id))
-  return open.some(({ kind, state, input }) => state === 'running' && (kind === 'task') === (input.call !== undefined))
+  if (calls.length === 0) return isLead(store, runId) ? false : isRunning(runId, 'agent_message')
+  return links.length === calls.length && links.every(({ id }) => isRunning(id, 'task'))
+}
+
+function isLead(store: Runtime['store'], runId: string): boolean {
+  return store.conversation(store.turn(runId)?.conversationId ?? '')?.agent.name === 'lead'
 }

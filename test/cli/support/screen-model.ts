@@ -35,16 +35,25 @@ export class ScreenModel {
     return this.text.split('\n').length
   }
 
+  /** A frame is shown when it is complete, as terminals that know how do it. */
   write(text: string): void {
-    const [first = '', ...sequences] = (this.rest + text).split(ESC)
-    this.rest = ''
+    const all = this.rest + text
+    const begun = all.lastIndexOf(`${ESC}[?2026h`)
+    const isWhole = begun === -1 || all.includes(`${ESC}[?2026l`, begun)
+    this.rest = isWhole ? '' : all.slice(begun)
+    this.show(isWhole ? all : all.slice(0, begun))
+  }
+
+  private show(text: string): void {
+    const [first = '', ...sequences] = text.split(ESC)
     this.plain(first)
     for (const [at, sequence] of sequences.entries()) {
       const [whole, parameters = '', code = ''] = /^\[([?\d;]*)([A-Za-z])/.exec(sequence) ?? []
       if (whole !== undefined) {
         this.control(parameters, code)
         this.plain(sequence.slice(whole.length))
-      } else if (at === sequences.length - 1 && /^(?:\[[?\d;]*)?$/.test(sequence)) this.rest = ESC + sequence
+      } else if (at === sequences.length - 1 && /^(?:\[[?\d;]*)?$/.test(sequence))
+        this.rest = ESC + sequence + this.rest
       else this.unknown.push(sequence)
     }
   }

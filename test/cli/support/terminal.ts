@@ -3,6 +3,8 @@ import { onTestFinished } from 'vitest'
 import { type Place, program, until } from './cli.ts'
 import { ScreenModel } from './screen-model.ts'
 
+const END_OF_FRAME = '\u001b[?2026l'
+
 export interface TerminalOptions {
   readonly cols: number
   readonly rows: number
@@ -14,8 +16,6 @@ export class Terminal {
   readonly screen: ScreenModel
   /** Everything that was written to the terminal. */
   written = ''
-  /** When, and how much, was written at a time. */
-  readonly writes: { readonly at: number; readonly text: string }[] = []
   readonly ended: Promise<number>
   private readonly pty: IPty
 
@@ -30,7 +30,6 @@ export class Terminal {
     })
     this.pty.onData((text) => {
       this.written += text
-      this.writes.push({ at: performance.now(), text })
       this.screen.write(text)
     })
     this.ended = new Promise((resolve) => this.pty.onExit(({ exitCode }) => resolve(exitCode)))
@@ -50,6 +49,12 @@ export class Terminal {
   resize(cols: number, rows: number): void {
     this.screen.resize(cols, rows)
     this.pty.resize(cols, rows)
+  }
+
+  /** Waits for the end of the next frame: a while will pass before one more is on its way. */
+  async frame(): Promise<void> {
+    const from = this.written.length
+    await until('one more frame', () => this.written.length > from && this.written.endsWith(END_OF_FRAME))
   }
 
   /** Waits until the screen shows this. */
