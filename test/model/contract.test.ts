@@ -37,6 +37,8 @@ interface Format {
   readonly cacheWrite: number
   /** The proof of the reasoning as it is sent back; undefined where there is none. */
   readonly signature: ((body: Body) => unknown) | undefined
+  /** What that is, where the stand-in can be told. */
+  readonly signed?: string
 }
 
 const list = (value: unknown): Body[] => (Array.isArray(value) ? value : [])
@@ -134,6 +136,7 @@ const formats: Readonly<Record<string, Format>> = {
         .replace(/"usage":\{"output_tokens":\d+\}/, '"usage":{"output_tokens":7}'),
     cacheWrite: 20,
     signature: (body) => at(of(list(at(body, 'messages', 1, 'content')), 'thinking'), 0, 'signature'),
+    signed: 'SIGNED',
   },
   google: {
     settings: (body) => {
@@ -163,11 +166,19 @@ const formats: Readonly<Record<string, Format>> = {
       list(at(body, 'contents', 1, 'parts')).find(({ functionCall }) => functionCall !== undefined)?.[
         'thoughtSignature'
       ],
+    signed: 'SIGNED',
   },
 }
 
+/** Reasoning has no signature here, but some want the words back. */
+const compatible: Partial<Format> = {
+  signature: (body) => at(body, 'messages', 2, 'reasoning_content'),
+  signed: 'Let me think.',
+}
+
 function formatOf({ name }: Client): Format {
-  const format = formats[name]
+  const chat = formats['openai chat']
+  const format = name === 'openai-compatible' && chat !== undefined ? { ...chat, ...compatible } : formats[name]
   if (format === undefined) throw new Error(`no format of ${name}`)
   return format
 }
@@ -224,6 +235,7 @@ describe.each(clients)('$name', (client) => {
       openai: { user: 'u-1' },
       anthropic: { metadata: { userId: 'u-1' } },
       google: { labels: { user: 'u-1' } },
+      ollama: { user: 'u-1' },
     }
 
     await ask(model(), 'go', { settings: { providerOptions: own } })
@@ -289,7 +301,7 @@ describe.each(clients)('$name', (client) => {
     expect(thought).toBe('Let me think.')
     expect(outcome.text).toBe(TEXT)
     expect(format.signature?.(wire.bodies[1] ?? {})).toEqual(expect.stringMatching(/./))
-    if (client.name !== 'openai') expect(format.signature?.(wire.bodies[1] ?? {})).toBe('SIGNED')
+    if (format.signed !== undefined) expect(format.signature?.(wire.bodies[1] ?? {})).toBe(format.signed)
     const first = nodes.find(({ kind }) => kind === 'agent_message')?.output.content
     expect(first).toMatchObject([
       { type: 'reasoning', text: 'Let me think.' },
