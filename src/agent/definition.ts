@@ -51,6 +51,8 @@ export interface SubagentConfig {
   /** What the child is told of its host's context. Default: snapshot if the agent has an `input`, else none. */
   readonly briefing?: 'none' | 'snapshot'
   readonly budget?: Budget
+  /** Fields of its input that the host's model does not see and cannot set. */
+  readonly presets?: { readonly [field: string]: Json }
   /** A named layer over it: `minimal`, `memory_only`, `skills_only`, `full`, or one of createRuntime({ profiles }). */
   readonly profile?: string
   /** What happens to the child when the run that started it is cancelled. Default: cancel. */
@@ -106,7 +108,7 @@ const KEYS = [
   'hooks',
   'contextTurns',
 ]
-const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'profile', 'onParentClose']
+const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'presets', 'profile', 'onParentClose']
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
@@ -216,6 +218,13 @@ function checkSubagent(value: unknown, where: string): void {
   checkChoice(config.briefing, ['none', 'snapshot'], `${where}.briefing`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
   if (config.budget !== undefined) checkBudget(config.budget, where)
+  if (config.presets !== undefined) checkPresets(config.presets, where)
+}
+
+function checkPresets(presets: unknown, where: string): void {
+  const isObject = typeof presets === 'object' && presets !== null && !Array.isArray(presets)
+  const json = isObject ? toJson(presets) : undefined
+  if (json?.ok !== true) refuse(`${where}.presets is an object of JSON values: fields of the input and what they are.`)
 }
 
 function isSource(value: unknown): boolean {

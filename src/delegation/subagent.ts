@@ -2,6 +2,7 @@ import { type AgentCore, type AnyAgent, isAgent, type SubagentConfig, type Subag
 import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
+import { type Presets, withoutPresets } from './presets.ts'
 import type { Offer } from './spawn.ts'
 import { toolNameOf } from './tool-name.ts'
 
@@ -9,6 +10,7 @@ import { toolNameOf } from './tool-name.ts'
 export interface SubagentEntry extends ToolEntry, Offer {
   /** `agent` is only what a provider gave first; each delegation asks it anew. */
   readonly isProvided: boolean
+  readonly presets: Presets | undefined
 }
 
 /** The `message` contract: one text, and a session to go on with. */
@@ -64,13 +66,14 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     domain: 'agent',
     asks: agent.name,
     needsGrant: true,
-    schema: { name, description, inputSchema: input.jsonSchema },
+    schema: { name, description, inputSchema: withoutPresets(input.jsonSchema, config.presets) },
     tool: null,
     contract: agent.input === null ? 'message' : 'typed',
     input,
     briefing: config.briefing ?? (agent.input === null ? 'none' : 'snapshot'),
     budget: config.budget,
     profile: config.profile,
+    presets: config.presets,
     onParentClose: config.onParentClose ?? 'cancel',
     agent,
     isProvided: !isAgent(source),

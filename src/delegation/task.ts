@@ -12,6 +12,7 @@ import { invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { CalledChildren } from './called-children.ts'
+import { withPresets } from './presets.ts'
 import { refuse, type SpawnResult, spawn } from './spawn.ts'
 import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
@@ -60,7 +61,8 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
     )
   }
   const ids = childIds(run.node.id, 0)
-  const spawned = spawn(run, { offer: entry, input: call?.input, mode: 'parked', ids })
+  const input = withPresets(call?.input, entry.presets)
+  const spawned = spawn(run, { offer: entry, input, mode: 'parked', ids })
   return after(spawned, (result) => ('ask' in result ? commitAsk(run, result.ask) : fallBack(run, entry, result)))
 }
 
