@@ -1,7 +1,7 @@
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
-import type { Cell, RowCache, Tail, TreeRows, TurnCell } from './row-cache.ts'
+import type { Cell, RowCache, Tail, TreeRows } from './row-cache.ts'
 import type { Connection, SqlRow } from './sqlite-driver.ts'
 import { SPAN, spanOf, turnSlotsFrom } from './sqlite-rows.ts'
 import { cacheSpan } from './sqlite-span.ts'
@@ -28,7 +28,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
   const cells = cellReads(reads)
   const { conversation, turn, node, link } = cells
   const reader: Reader = {
-    ...laneReads(reads, cells.turn),
+    ...laneReads(reads, cells),
     conversation: (id) => conversation(id)?.row,
     turn: (id) => turn(id)?.row,
     node: (id) => node(id)?.row,
@@ -53,30 +53,33 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
 }
 
 function cellReads({ read, cache }: SqliteReads) {
+  const span = (first: number, end: number): TreeRows | undefined => {
+    const rows = read((db) => db.all(ROWS_OF_SPAN, [first, end]))
+    return cacheSpan(cache(), rows)
+  }
   const stored = (id: Id, slot: string): TreeRows | undefined => {
     const n = read((db) => db.first(KEY, [id, slot]))?.[0]
     if (typeof n !== 'number') return undefined
     const first = spanOf(n) * SPAN
-    return cacheSpan(
-      cache(),
-      read((db) => db.all(ROWS_OF_SPAN, [first, first + SPAN])),
-    )
+    return span(first, first + SPAN)
   }
   return {
     conversation: (id: Id) => cache().home(id)?.conversations.get(id) ?? stored(id, 'c')?.conversations.get(id),
     turn: (id: Id) => cache().home(id)?.turns.get(id) ?? stored(id, 't')?.turns.get(id),
+    /** For those who know its number. */
+    turnAt: (id: Id, n: number) => cache().home(id)?.turns.get(id) ?? span(n, n + SPAN)?.turns.get(id),
     node: (id: Id) => cache().home(id)?.nodes.get(id) ?? stored(id, 'n')?.nodes.get(id),
     link: (id: Id) => cache().home(id)?.links.get(id) ?? stored(id, 'l')?.links.get(id),
   }
 }
 
-type TurnRead = (id: Id) => TurnCell | undefined
+type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
 
-function laneReads({ read, cache }: SqliteReads, turn: TurnRead): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+function laneReads({ read, cache }: SqliteReads, { turn, turnAt }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): Turn[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
-    return rowsOf(found, (id) => turn(id)?.row).reverse()
+    return rowsOf(found, (id, n) => turnAt(id, n)?.row).reverse()
   }
   return {
     turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
@@ -107,7 +110,7 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const ROWS_OF_SPAN = 'SELECT n, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
-const TURNS_OF = `SELECT rows.data ->> '$.turn' FROM keys CROSS JOIN rows ON rows.n = keys.n
+const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
   WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
 const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
 const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
@@ -115,11 +118,11 @@ const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
     AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
   ORDER BY commits.n DESC LIMIT 1`
 
-/** The rows of a query for ids. */
-export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id) => Row | undefined): Row[] {
+/** The rows of a query for ids, and numbers if it gives them. */
+export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id, n: number) => Row | undefined): Row[] {
   const rows: Row[] = []
-  for (const [id] of found) {
-    const row = byId(String(id))
+  for (const [id, n] of found) {
+    const row = byId(String(id), Number(n))
     if (row !== undefined) rows.push(row)
   }
   return rows
