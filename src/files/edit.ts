@@ -1,6 +1,9 @@
 import { InputError } from '../base/error.ts'
 import { invalidArgument } from './failure.ts'
 
+/** What may be read at once. */
+const MOST_LENGTH = 16_000_000
+
 export interface Edit {
   readonly oldText: string
   readonly newText: string
@@ -20,6 +23,8 @@ function applyEdit(text: string, { oldText, newText, replaceAll = false }: Edit,
   if (typeof newText !== 'string') throw invalidArgument('newText', newText, 'give a text.')
   const parts = text.split(oldText)
   const count = parts.length - 1
+  const length = text.length + count * (newText.length - oldText.length)
+  if (length > MOST_LENGTH) throw invalidArgument('newText', newText, `${where} makes the file too large.`)
   if (count === 1 || (count > 1 && replaceAll)) return parts.join(newText)
   const hint = count === 0 ? absent(text, oldText) : 'Give more of the text around it, or replaceAll.'
   throw new InputError('invalid_input', `Nothing was changed: oldText of ${where} has ${count} matches. ${hint}`, {

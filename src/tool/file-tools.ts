@@ -59,14 +59,15 @@ function readingTools() {
       execute: async (input, { files }) => {
         const { paths, ...options } = input as TextOptions & { paths: string[] }
         const form = { ...formOf(options), startLine: 1, readLines: undefined, mostBytes: PAGE_BYTES / paths.length }
-        const sections = paths.map(async (path) => {
+        const sections: string[] = []
+        for (const path of paths) {
           try {
-            return [`## ${path}`, textForm(await files.readText(path), form)].filter(Boolean).join('\n')
+            sections.push([`## ${path}`, textForm(await files.readText(path), form)].filter(Boolean).join('\n'))
           } catch (error) {
-            return `## ${path} (error)\n${messageOf(error)}`
+            sections.push(`## ${path} (error)\n${messageOf(error)}`)
           }
-        })
-        return (await Promise.all(sections)).join('\n\n')
+        }
+        return sections.join('\n\n')
       },
     }) as Tool,
     get_file_info: tool({
@@ -114,10 +115,7 @@ function listingTools() {
     search_files: tool({
       description:
         'Finds files below a directory by path: a part of it, or a pattern where * stands for anything, such as *.md.',
-      inputSchema: schema({ path: PATH, pattern: TEXT, excludePatterns: { type: 'array', items: TEXT } }, [
-        'path',
-        'pattern',
-      ]),
+      inputSchema: schema({ path: PATH, pattern: PATTERN, excludePatterns: PATTERNS }, ['path', 'pattern']),
       needs: needs('list'),
       effect: 'pure',
       execute: async (input, { files, signal }) => {
@@ -157,7 +155,10 @@ function changingTools() {
     edit_file: tool({
       description:
         'Replaces texts in a file, one edit after the other: all of them or none. Each oldText must be in the file exactly once, unless replaceAll is true.',
-      inputSchema: schema({ path: PATH, edits: { type: 'array', minItems: 1, items: EDIT } }, ['path', 'edits']),
+      inputSchema: schema({ path: PATH, edits: { type: 'array', minItems: 1, maxItems: 100, items: EDIT } }, [
+        'path',
+        'edits',
+      ]),
       // Made twice, an edit may find its text again in what it wrote.
       needs: needs('read', 'write'),
       effect: 'effectful',
@@ -201,6 +202,8 @@ interface SearchInput {
 }
 
 const TEXT: JsonSchema = { type: 'string' }
+const PATTERN: JsonSchema = { type: 'string', maxLength: 1_000 }
+const PATTERNS: JsonSchema = { type: 'array', items: PATTERN, maxItems: 100 }
 const PATH: JsonSchema = { type: 'string', description: 'Absolute, such as /workspace/notes.md' }
 const LINE: JsonSchema = { type: 'integer', minimum: 1, description: 'The first line to read. Default 1' }
 const COUNT: JsonSchema = { type: 'integer', minimum: 1, description: 'How many lines to read. Default: all' }

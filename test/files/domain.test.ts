@@ -296,6 +296,25 @@ describe.each(domains)('agentscope 8.5: files, %s', (_name, make) => {
       expect(size).toBe('$& delta B B\n'.length)
     })
 
+    test('a small edit cannot make a huge file', async () => {
+      const files = make().open(ALL)
+      await files.write('/workspace/a', 'x'.repeat(100_000))
+
+      const edit = { oldText: 'x', newText: 'y'.repeat(1_000), replaceAll: true }
+
+      expect((await failure(files.edit('/workspace/a', [edit]))).message).toMatch(/makes the file too large/)
+    })
+
+    test('what is too large to be shown at once is read in parts', async () => {
+      const files = make().open(ALL)
+      await files.write('/workspace/a', 'x'.repeat(16_000_001))
+
+      for (const call of [() => files.readText('/workspace/a'), () => files.readBytes('/workspace/a')]) {
+        expect((await failure(call())).message).toMatch(/^Too large to read at once: \/workspace\/a \(size=16000001\)/)
+      }
+      expect(await files.readBytes('/workspace/a', { offset: 16_000_000, length: 10 })).toHaveLength(1)
+    })
+
     test('many at the same time lose nothing', async () => {
       const files = make().open(ALL)
       const names = Array.from({ length: 20 }, (_, index) => `<${index}>`)

@@ -1,4 +1,4 @@
-import { agent, type FileDomain, fileTools, type Grant, memoryFiles, type Runtime, tool } from 'legate'
+import { agent, type FileDomain, fileTools, type Grant, type Json, memoryFiles, type Runtime, tool } from 'legate'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
@@ -8,7 +8,7 @@ const ALL: Grant = { use: ['tool:*', 'agent:*', 'file.*:/workspace/**', 'file.*:
 
 interface Call {
   readonly name: string
-  readonly input: unknown
+  readonly input: Json
 }
 
 /** Makes one call after the other, then answers. */
@@ -30,7 +30,7 @@ async function resultsOf(files: FileDomain, calls: readonly Call[], grant: Grant
   return resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
 }
 
-async function resultOf(files: FileDomain, name: string, input: unknown): Promise<string> {
+async function resultOf(files: FileDomain, name: string, input: Json): Promise<string> {
   const [result = ''] = await resultsOf(files, [{ name, input }])
   return result
 }

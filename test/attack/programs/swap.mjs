@@ -2,7 +2,7 @@
 // as it can, until it is killed.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, linkSync, mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 const [workspace = '', outside = ''] = process.argv.slice(2)
@@ -12,7 +12,7 @@ prepare()
 process.stdout.write('ready\n')
 
 for (let round = 0; ; round++) {
-  if (round % 50 === 0) prepare()
+  if (round % 20 === 0) prepare()
   for (const name of ['link', 'pipe', 'hard']) swap(name, 'file')
   swap('link-to-directory', 'dir')
   swapBelow()
@@ -20,6 +20,7 @@ for (let round = 0; ; round++) {
 
 /** What the other side has removed or replaced is there again. */
 function prepare() {
+  for (const name of ['dir-aside', 'deep-aside']) attempt(() => rmSync(at(name), { recursive: true, force: true }))
   attempt(() => mkdirSync(at('dir', 'deep'), { recursive: true }))
   for (const name of ['dir/secret', 'dir/deep/secret', 'file']) {
     attempt(() => writeFileSync(at(name), 'inside', { flag: 'wx' }))
