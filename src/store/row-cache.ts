@@ -189,7 +189,7 @@ const MAX_ROWS = 20_000
 const NO_EDGES: readonly Edge[] = []
 
 /** Lists that were given away stay as they are. */
-export function putEdge(nodes: ReadonlyMap<Id, NodeCell>, edge: Edge): void {
+function putEdge(nodes: ReadonlyMap<Id, NodeCell>, edge: Edge): void {
   const [from, to] = [nodes.get(edge.from), nodes.get(edge.to)]
   if (from !== undefined) from.edgesFrom = [...from.edgesFrom, edge]
   if (to !== undefined) to.edgesTo = [...to.edgesTo, edge]
