@@ -5,7 +5,7 @@ import type { Feeds } from './feeds.ts'
 
 const EVERY_MS = 250
 
-/** Shows readers in other processes what nodes of this one stream: one block per node, now and then, never per delta. */
+/** Shows readers in other processes what nodes of this one stream: one block per node and interval, never per delta. */
 export class BlockWriter {
   private readonly store: Store
   private readonly feeds: Feeds
@@ -51,12 +51,12 @@ export class BlockWriter {
       const { id: nodeId, rootId, epoch } = live.node
       const node = this.store.node(nodeId)
       if (node === undefined || node.epoch !== epoch || node.state !== 'running') continue
-      live.isUnwritten = false
-      const events = live.soFar(this.clock.now(), () => 0)
+      const { events, mark } = live.unwritten(this.clock.now())
       await this.store.commit({
         ...emptyCommit('stream', this.clock.now(), rootId),
         blocks: [{ nodeId, rootId, epoch, events }],
       })
+      live.wrote(mark)
     }
   }
 }

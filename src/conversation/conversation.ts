@@ -1,19 +1,23 @@
+import { NotFoundError } from '../base/error.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
-import { type Mutation, planMutate } from '../graph/mutate.ts'
-import type { Conversation, Id, TurnLimits } from '../graph/rows.ts'
+import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.ts'
+import type { Conversation, Id } from '../graph/rows.ts'
 import { type TranscriptLine, transcriptOf } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
+
+/** What a turn that is put in by hand may use. */
+export type Bounds = Pick<MutationScope, 'limits' | 'money'>
 
 /** A stored conversation: what was said in it, and a way to put nodes into it by hand. */
 export class ConversationHandle {
   readonly id: Id
   private readonly ledger: Ledger
-  private readonly limits: TurnLimits
+  private readonly boundsOf: (row: Conversation) => Bounds
 
-  constructor(ledger: Ledger, id: Id, limits: TurnLimits) {
+  constructor(ledger: Ledger, id: Id, boundsOf: (row: Conversation) => Bounds) {
     this.ledger = ledger
     this.id = id
-    this.limits = limits
+    this.boundsOf = boundsOf
   }
 
   get row(): Conversation | undefined {
@@ -31,10 +35,12 @@ export class ConversationHandle {
 
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
   async mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
-    const scope = { conversationId: this.id, limits: this.limits, ...(turnId === undefined ? {} : { turnId }) }
+    const { row } = this
+    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    const scope = { conversationId: this.id, ...this.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
     return this.ledger.commit({
       kind: 'mutate',
-      rootId: this.row?.rootId ?? this.id,
+      rootId: row.rootId,
       plan: (draft) => planMutate(draft, scope, change),
     })
   }

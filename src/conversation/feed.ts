@@ -1,4 +1,3 @@
-import type { LiveBlock } from '../graph/commit.ts'
 import { type EventRow, type LiveEvent, type RunEvent, toEvent } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -33,7 +32,8 @@ export class TreeFeed {
   private fraction = 0
   private buffer: RunEvent[] = []
   private readonly wakers: Set<() => void> = new Set()
-  private readonly seenInBlock: Map<Id, { epoch: number; chars: number }> = new Map()
+  /** The last block taken. */
+  private lastBlock = 0
   private readonly store: Store
   private readonly isLive: (nodeId: Id) => boolean
 
@@ -133,24 +133,11 @@ export class TreeFeed {
   /** What nodes of other processes have streamed so far. */
   private takeBlocks(): void {
     if (!this.store.shared) return
-    for (const block of this.store.blocks(this.rootId)) this.takeBlock(block)
-  }
-
-  private takeBlock(block: LiveBlock): void {
-    if (this.isLive(block.nodeId)) return
-    const seen = this.seenInBlock.get(block.nodeId)
-    const known = seen?.epoch === block.epoch ? seen.chars : 0
-    let chars = 0
-    for (const event of block.events) {
-      const text = 'text' in event ? event.text : ''
-      const size = Math.max(text.length, 1)
-      const fresh = chars + size - Math.max(known, chars)
-      chars += size
-      if (fresh <= 0) continue
-      const seq = this.nextLive()
-      this.buffer.push(text === '' ? { ...event, seq } : ({ ...event, seq, text: text.slice(-fresh) } as LiveEvent))
+    for (const block of this.store.blocks(this.rootId, this.lastBlock)) {
+      this.lastBlock = block.n
+      if (this.isLive(block.nodeId)) continue
+      for (const event of block.events) this.buffer.push({ ...event, seq: this.nextLive() })
     }
-    this.seenInBlock.set(block.nodeId, { epoch: block.epoch, chars })
   }
 
   private compact(): void {

@@ -81,6 +81,9 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
       details: { state: node.state },
     })
   }
+  if (allowedTooLate(draft, node, answer)) {
+    throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)
+  }
   const { allowed, by, reason, always = false, edit } = answer
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, edited: edit !== undefined })
@@ -91,6 +94,11 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
     metadata: { ...node.metadata, deniedBy: by },
   })
   settle(draft)
+}
+
+/** Also when no process was there to see it expire. */
+function allowedTooLate({ now }: Draft, { wakeAt }: Node, { allowed }: ApprovalAnswer): boolean {
+  return allowed && wakeAt !== null && wakeAt <= now
 }
 
 /** Nobody answered in time: that is a no. */

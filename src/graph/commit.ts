@@ -26,12 +26,17 @@ export const COMMIT_KINDS = [
 
 export type CommitKind = (typeof COMMIT_KINDS)[number]
 
-/** What one running node has streamed since it started; dropped when the node ends. */
+/** What one running node has streamed since its last block; all of a node's are dropped when it ends. */
 export interface LiveBlock {
   readonly nodeId: Id
   readonly rootId: Id
   readonly epoch: number
   readonly events: readonly LiveEvent[]
+}
+
+/** With the number the store gave it, which grows. */
+export interface StoredBlock extends LiveBlock {
+  readonly n: number
 }
 
 /** Applied whole or refused. Stores know rows, not rules. */

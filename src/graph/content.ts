@@ -81,3 +81,13 @@ function withoutMetadata<T extends Block | ToolCall>(value: T): T {
 export function plainCall(call: ToolCall): ToolCall {
   return withoutMetadata(call)
 }
+
+/** One that users and tools may give: reasoning is a model's own. */
+export function isBlock(block: Json): boolean {
+  if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
+  const { type, text, mediaType, data } = block
+  if (type === 'text') return typeof text === 'string' && text.trim() !== ''
+  if (type === 'json') return 'value' in block
+  const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
+  return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
+}

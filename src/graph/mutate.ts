@@ -8,8 +8,9 @@ import { endNode } from './end-node.ts'
 import { previewOf } from './kinds.ts'
 import { newTurn } from './open-turn.ts'
 import { pauseClocks } from './pause.ts'
-import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn, TurnLimits } from './rows.ts'
+import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
 import { settle } from './settle.ts'
+import { newSpend } from './spend.ts'
 
 export interface NodeSpec {
   readonly kind: string
@@ -30,6 +31,8 @@ export interface MutationScope {
   /** Left out: a new turn. */
   readonly turnId?: Id
   readonly limits: TurnLimits
+  /** What a new turn may spend; left out or null: no limit. */
+  readonly money?: Spend['limit'] | null
 }
 
 /**
@@ -214,7 +217,7 @@ function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {
       limits: scope.limits,
       input: null,
       deadline: null,
-      spend: null,
+      spend: scope.money ? newSpend(scope.money) : null,
     }),
     state: 'running',
     deadline: draft.now + scope.limits.wallMs,

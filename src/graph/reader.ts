@@ -1,4 +1,4 @@
-import type { LiveBlock } from './commit.ts'
+import type { StoredBlock } from './commit.ts'
 import type { EventRow } from './event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows.ts'
 
@@ -53,8 +53,8 @@ export interface Scanner extends Reader {
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
   events(rootId: Id, after: number, limit: number): readonly EventRow[]
-  /** What running nodes of a tree have streamed so far, where the store is shared. */
-  blocks(rootId: Id): readonly LiveBlock[]
+  /** What running nodes of a tree have streamed, where the store is shared: the blocks after that number, in order. */
+  blocks(rootId: Id, after: number): readonly StoredBlock[]
   /** Root conversations, newest first. */
   roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
   /** Conversations, turns and nodes whose id ends so; at most `limit`. */

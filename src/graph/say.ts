@@ -1,3 +1,4 @@
+import { canonicalJson, type Json } from '../base/json.ts'
 import type { Draft } from './draft.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
 import type { Conversation, Id, Turn } from './rows.ts'
@@ -8,8 +9,24 @@ export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> & P
 export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
   const existing = draft.findTurn(request.turnId)
   if (existing !== undefined) return existing
-  const row = draft.findConversation(conversation.id) ?? addRoot(draft, conversation)
+  const known = draft.findConversation(conversation.id)
+  const row = known === undefined ? addRoot(draft, conversation) : boundAnew(draft, known, conversation.ceiling)
   return openTurn(draft, row, request)
+}
+
+/** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */
+function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
+  const bound = known.activeTurnId === null ? ceiling : stacked(known.ceiling, ceiling)
+  const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
+  return isSame ? known : draft.changeConversation(known, { ceiling: bound })
+}
+
+/** Both: layers only stack, and what is there already is not put there again. */
+export function stacked(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+  if (more === ceiling || more.length === 0) return ceiling
+  const known = new Set(ceiling.map(canonicalJson))
+  const others = more.filter((layer) => !known.has(canonicalJson(layer)))
+  return others.length === 0 ? ceiling : [...ceiling, ...others]
 }
 
 function addRoot(draft: Draft, conversation: NewConversation): Conversation {

@@ -8,7 +8,7 @@ import { endNode } from './end-node.ts'
 import { foldInto } from './fold-into.ts'
 import { openTurn } from './open-turn.ts'
 import type { AgentRef, Conversation, Id, Link, Node, Spend, Turn, TurnLimits } from './rows.ts'
-import { newConversation } from './say.ts'
+import { newConversation, stacked } from './say.ts'
 import { settle } from './settle.ts'
 
 export interface SpawnRequest {
@@ -129,7 +129,7 @@ interface Making {
 }
 
 function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
-  if (request.sessionId !== null) return draft.conversation(request.sessionId)
+  if (request.sessionId !== null) return continued(draft, draft.conversation(request.sessionId), request)
   const parent = draft.conversation(host.conversationId)
   const child = newConversation(
     {
@@ -157,6 +157,12 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
   )
   draft.addConversation(child)
   return child
+}
+
+/** A session is bound by all that bound it before, and by how it is asked for now. */
+function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
+  const ceiling = stacked(session.ceiling, request.ceiling)
+  return ceiling === session.ceiling ? session : draft.changeConversation(session, { ceiling })
 }
 
 function addLink(draft: Draft, { task, host, request, ids }: Making): Link {

@@ -1,4 +1,4 @@
-import type { Commit } from '../graph/commit.ts'
+import type { Commit, LiveBlock } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from './conflict.ts'
@@ -252,12 +252,19 @@ function holdBody(tables: Tables, tree: Tree, hash: string): void {
   body.trees++
 }
 
+function addBlock(tables: Tables, block: LiveBlock): void {
+  const stored = { ...block, n: ++tables.lastBlock }
+  const known = tables.blocks.get(block.nodeId)
+  if (known === undefined) tables.blocks.set(block.nodeId, [stored])
+  else known.push(stored)
+}
+
 /** Rows without a version. A block of a claim that was lost, or of a node that has ended, is left out. */
 function putUntracked(tables: Tables, commit: Commit): void {
   for (const id of commit.dropEngines) tables.engines.delete(id)
   for (const block of commit.blocks) {
     const node = tables.nodes.get(block.nodeId)?.row
-    if (node?.state === 'running' && node.epoch === block.epoch) tables.blocks.set(block.nodeId, block)
+    if (node?.state === 'running' && node.epoch === block.epoch) addBlock(tables, block)
   }
   if (tables.blocks.size > 0) for (const id of commit.dropBlocks) tables.blocks.delete(id)
 }

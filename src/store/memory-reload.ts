@@ -11,7 +11,8 @@ export function reloadTables(old: Tables): Tables {
   const trees = [...old.trees].sort((a, b) => a.number - b.number)
   for (const tree of trees) reloadTree(tables, tree)
   for (const [id, row] of old.engines) tables.engines.set(id, again(row))
-  for (const [id, block] of old.blocks) tables.blocks.set(id, again(block))
+  for (const [id, blocks] of old.blocks) tables.blocks.set(id, blocks.map(again))
+  tables.lastBlock = old.lastBlock
   for (const { id } of old.ended) {
     const tree = tables.trees.get(id)
     if (tree !== undefined) tables.ended.add(tree)

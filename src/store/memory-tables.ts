@@ -1,4 +1,4 @@
-import type { LiveBlock } from '../graph/commit.ts'
+import type { StoredBlock } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { Chain, type Chained } from './chain.ts'
@@ -112,7 +112,8 @@ export interface Tables {
   readonly ready: Chain<NodeEntry>
   readonly bodies: Map<string, { readonly text: string; trees: number }>
   readonly engines: Map<Id, EngineRow>
-  readonly blocks: Map<Id, LiveBlock>
+  readonly blocks: Map<Id, StoredBlock[]>
+  lastBlock: number
   treeCount: number
   /** Keeps the shape of a check known while none is made: see Ledger. */
   last: unknown
@@ -132,6 +133,7 @@ export function emptyTables(): Tables {
     bodies: new Map(),
     engines: new Map(),
     blocks: new Map(),
+    lastBlock: 0,
     treeCount: 0,
     last: undefined,
   }

@@ -1,5 +1,5 @@
 import { StoreError } from '../base/error.ts'
-import type { LiveBlock } from '../graph/commit.ts'
+import type { StoredBlock } from '../graph/commit.ts'
 import type { AwaitingQuery, RunnableQuery } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
@@ -76,7 +76,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       )
     },
     lastSeq: (rootId) => tables().trees.get(rootId)?.seq ?? 0,
-    blocks: (rootId) => blocks(tables(), rootId),
+    blocks: (rootId, after) => blocks(tables(), rootId, after),
     roots: (query) => roots(tables(), query),
     findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
     openRoots: (limit) => take(openRoots(tables()), limit),
@@ -237,8 +237,9 @@ function nextDue(tables: Tables, now: number): number | undefined {
   return next === Number.POSITIVE_INFINITY ? undefined : next
 }
 
-function blocks(tables: Tables, rootId: Id): readonly LiveBlock[] {
-  return [...tables.blocks.values()].filter((block) => block.rootId === rootId)
+function blocks(tables: Tables, rootId: Id, after: number): readonly StoredBlock[] {
+  const all = [...tables.blocks.values()].flat()
+  return all.filter((block) => block.rootId === rootId && block.n > after).sort((a, b) => a.n - b.n)
 }
 
 function roots(tables: Tables, query: { readonly limit: number; readonly before?: Id }): readonly Conversation[] {

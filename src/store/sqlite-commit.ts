@@ -185,16 +185,16 @@ function putEngine(db: Connection, row: EngineRow): void {
   if (changes !== 1) throw staleRow('engines', row)
 }
 
-const PUT_BLOCK = 'INSERT OR REPLACE INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
+const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
 /** A block of a claim that was lost, or of a node that has ended, is left out. */
 function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Commit): void {
-  cache.blocks ??= new Set(db.all('SELECT node_id FROM blocks').map(([id]) => String(id)))
+  cache.blocks ??= new Set(db.all('SELECT DISTINCT node_id FROM blocks').map(([id]) => String(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {
     const node = graph.reader.node(block.nodeId)
     if (node?.state !== 'running' || node.epoch !== block.epoch) continue
-    db.run(PUT_BLOCK, [block.nodeId, block.rootId, JSON.stringify(block)])
+    db.run(ADD_BLOCK, [block.nodeId, block.rootId, JSON.stringify(block)])
     known.add(block.nodeId)
   }
   for (const id of dropBlocks) if (known.delete(id)) db.run('DELETE FROM blocks WHERE node_id = ?', [id])

@@ -31,7 +31,8 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       const tree = graph.tail(rootId)?.tree
       return tree === undefined ? [] : eventsOf(read, { tree, after, limit })
     },
-    blocks: (rootId) => list('SELECT data FROM blocks WHERE root_id = ?', [rootId]).map(ownRow<LiveBlock>),
+    blocks: (rootId, after) =>
+      list(BLOCKS, [rootId, after]).map(([n, data]) => ({ ...ownRow<LiveBlock>([data ?? '']), n: Number(n) })),
     roots: ({ limit, before }) => {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
       if (tree === undefined) return []
@@ -57,6 +58,7 @@ const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows 
     AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
 const AWAITING = `SELECT data ->> '$.node' FROM rows
   WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
+const BLOCKS = 'SELECT n, data FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
 const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
 const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1

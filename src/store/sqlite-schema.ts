@@ -64,8 +64,9 @@ CREATE TABLE bodies (hash TEXT NOT NULL UNIQUE, text BLOB NOT NULL);
 
 CREATE TABLE engines (id TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, data TEXT NOT NULL);
 
-CREATE TABLE blocks (node_id TEXT NOT NULL UNIQUE, root_id TEXT NOT NULL, data TEXT NOT NULL);
-CREATE INDEX blocks_of_tree ON blocks (root_id);
+CREATE TABLE blocks (n INTEGER PRIMARY KEY AUTOINCREMENT, node_id TEXT NOT NULL, root_id TEXT NOT NULL, data TEXT NOT NULL);
+CREATE INDEX blocks_of_tree ON blocks (root_id, n);
+CREATE INDEX blocks_of_node ON blocks (node_id);
 
 -- One row per commit of a tree, with its events; \`n\` is the span of its root conversation times 2^24, plus the
 -- commit's number in the tree; \`seq\` is the sequence after it. \`digest\` covers the rows it wrote, \`hash\` the hash

@@ -67,7 +67,7 @@ export const readLaws: readonly Law[] = [
           store.openNodes(id),
           store.linksOf(id),
         ]
-        const more = [store.openLinks(id), store.turnsOf(id, { limit: 9 }), store.events(id, 0, 9), store.blocks(id)]
+        const more = [store.openLinks(id), store.turnsOf(id, { limit: 9 }), store.events(id, 0, 9), store.blocks(id, 0)]
         const last = [store.claimedBy(id, 9), store.findIds(`${id}?`, 9)]
         for (const list of [...lists, ...more, ...last]) assert.deepEqual(list, [])
       }

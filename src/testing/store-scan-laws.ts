@@ -169,21 +169,26 @@ export const scanLaws: readonly Law[] = [
     },
   ],
   [
-    'blocks are replaced, dropped, and left out when the claim they were made under is over',
+    'blocks are added, read after a number, dropped, and left out when the claim they were made under is over',
     async (store) => {
+      const stream = (...blocks: LiveBlock[]) => store.commit(commitOf(null, { kind: 'stream', blocks }))
+      const texts = (after: number) => store.blocks('root-a', after).map(({ n, ...rest }) => rest)
       const running = nodeRow(place, 'streams', { state: 'running', engineId: 'e-1', epoch: 2 })
       await store.commit(treeCommit('root-a', { nodes: [running, nodeRow(place, 'idle', { ordinal: 1 })] }))
-      await store.commit(commitOf(null, { kind: 'stream', blocks: [block('streams', 2, 'a')] }))
-      await store.commit(commitOf(null, { kind: 'stream', blocks: [block('streams', 2, 'ab'), block('idle', 0, 'x')] }))
-      await store.commit(commitOf(null, { kind: 'stream', blocks: [block('streams', 1, 'zombie')] }))
+      await stream(block('streams', 2, 'a'))
+      await stream(block('streams', 2, 'b'), block('idle', 0, 'x'))
+      await stream(block('streams', 1, 'zombie'))
 
-      assert.deepEqual(store.blocks('root-a'), [block('streams', 2, 'ab')])
-      assert.deepEqual(store.blocks('root-b'), [])
+      assert.deepEqual(texts(0), [block('streams', 2, 'a'), block('streams', 2, 'b')])
+      const [first, second] = store.blocks('root-a', 0)
+      assert.ok(first && second && first.n < second.n)
+      assert.deepEqual(texts(first.n), [block('streams', 2, 'b')])
+      assert.deepEqual(store.blocks('root-b', 0), [])
 
       await store.commit(commitOf('root-a', { nodes: [next(running, { state: 'finished' })], dropBlocks: ['streams'] }))
-      assert.deepEqual(store.blocks('root-a'), [])
-      await store.commit(commitOf(null, { kind: 'stream', blocks: [block('streams', 2, 'too late')] }))
-      assert.deepEqual(store.blocks('root-a'), [])
+      assert.deepEqual(texts(0), [])
+      await stream(block('streams', 2, 'too late'))
+      assert.deepEqual(texts(0), [])
     },
   ],
   [

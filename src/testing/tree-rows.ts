@@ -33,7 +33,7 @@ function readTree(store: Scanner, root: Conversation): TreeRows {
     links: new Map<Id, Link>(),
     edgesTo: new Map<Id, readonly Edge[]>(),
     events: readEvents(store, root.id),
-    blocks: store.blocks(root.id),
+    blocks: store.blocks(root.id, 0),
   }
   const open: Id[] = [root.id]
   for (let id = open.pop(); id !== undefined; id = open.pop()) {

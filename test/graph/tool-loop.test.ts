@@ -268,7 +268,7 @@ describe.each(stores)('the tool loop on %s', (_, create) => {
         },
       })
       expect(eventsOf(world.store, run.conversationId).every(({ seq }) => Number.isInteger(seq))).toBe(true)
-      expect(world.store.blocks(run.conversationId)).toEqual([])
+      expect(world.store.blocks(run.conversationId, 0)).toEqual([])
       expect(await run.result).toMatchObject({ text })
     })
 

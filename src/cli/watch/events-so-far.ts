@@ -18,7 +18,7 @@ export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, v
 export function treeSoFar(store: Store, run: Turn): RunTree {
   const tree = new RunTree(run.id)
   for (const event of eventsSoFar(store, run)) tree.take(event)
-  for (const { events } of store.blocks(run.rootId)) {
+  for (const { events } of store.blocks(run.rootId, 0)) {
     for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)
   }
   return tree
