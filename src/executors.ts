@@ -3,6 +3,7 @@ import type { Home, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
+import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
@@ -10,7 +11,7 @@ import { type SubagentEntry, subagentEntries } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { FileDomain } from './files/domain.ts'
-import type { Budget } from './grant/budget.ts'
+import { type Budget, childLimits, limitsOf, moneyOf } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
@@ -134,6 +135,16 @@ export class Executors implements Home {
     return this.layersOf(this.agentOf(turn, conversation), { turn, conversation })
   }
 
+  /** What a turn put in by hand may use: as little as its agent, those above it and the application say (I1). */
+  boundsOf(conversation: Conversation): Bounds {
+    const { ceiling, parentTurnId } = conversation
+    const own = [this.parts.registry.of(conversation.id, conversation)?.budget, this.budget]
+    const above = readCeiling(ceiling).map(({ budget }) => budget)
+    const host = parentTurnId === null ? undefined : this.ledger.store.turn(parentTurnId)
+    const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
+    return { limits, money: moneyOf([...own, ...above]) }
+  }
+
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
   forget(): void {
     this.toolkits = new WeakMap()
@@ -155,7 +166,7 @@ export class Executors implements Home {
   /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
   async findModel(): Promise<void> {
     this.found = await defaultModel()
-    this.parts.logger.info(`No model was named: ${this.found.id} is used.`)
+    this.parts.logger.info(`Neither agent nor runtime names a model: ${this.found.id} is used.`)
   }
 
   settleChild(runId: Id, agent: AgentCore): void {
@@ -189,7 +200,8 @@ export class Executors implements Home {
     const { runtimeLayer } = this.parts
     const ceiling = readCeiling(place.conversation.ceiling)
     if (runtimeLayer.length === 0 && ceiling.length === 0) return [own]
-    return [...runtimeLayer, ...ceiling, ...this.liveLayers(ceiling, place), own]
+    const runtime = runtimeLayer.filter((layer) => !ceiling.some((frozen) => saysSame(frozen, layer)))
+    return [...runtime, ...ceiling, ...this.liveLayers(ceiling, place), own]
   }
 
   /** What hosts pass on today, where it is not what was frozen: a change narrows at the next node, and never widens. */

@@ -20,8 +20,9 @@ import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors, SPEAKERS } from './executors.ts'
 import { limitsOf, moneyOf } from './grant/budget.ts'
+import { freezeLayer } from './grant/ceiling.ts'
 import { type Explanation, explain } from './grant/explain.ts'
-import { useLayer } from './grant/grant.ts'
+import { runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
@@ -38,7 +39,7 @@ import {
   type RuntimeOptions,
   type StartOptions,
 } from './options.ts'
-import { checkInside, checkOwner, wrongInput } from './start-checks.ts'
+import { checkInside, checkOwner, readAnswer, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
@@ -62,6 +63,8 @@ export class Runtime {
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
   private readonly blocks: BlockWriter
+  /** What a run is bound by in whichever process goes on with it. */
+  private readonly ceiling: readonly Json[]
   private readonly report: (error: unknown) => void
   private isStarted = false
   /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
@@ -104,6 +107,8 @@ export class Runtime {
       swept: () => this.swept(),
       report,
     })
+    const runtimeLayer = runtimeLayers(options.grant, options.budget)
+    this.ceiling = runtimeLayer.map(freezeLayer)
     this.executors = new Executors({
       ledger: this.ledger,
       feeds: this.feeds,
@@ -114,7 +119,7 @@ export class Runtime {
       model: toModel(options.model) ?? null,
       budget: options.budget,
       profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
-      runtimeLayer: options.grant ? [useLayer('the runtime', options.grant)] : [],
+      runtimeLayer,
       runtime: this,
       files: options.files ?? null,
     })
@@ -152,7 +157,7 @@ export class Runtime {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
     await this.start()
-    return new ConversationHandle(this.ledger, id, limitsOf([this.options.budget]))
+    return new ConversationHandle(this.ledger, id, (row) => this.executors.boundsOf(row))
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
@@ -189,8 +194,7 @@ export class Runtime {
   async answer(nodeId: Id, answer: ApprovalWord): Promise<void> {
     const node = this.store.node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
-    const { allow, by = 'user', reason = null, always = false, edit } = answer
-    const given = { allowed: allow, by, reason, always, ...(edit === undefined ? {} : { edit }) }
+    const given = readAnswer(answer)
     await this.ledger.commit({
       kind: 'answer',
       rootId: node.rootId,
@@ -248,11 +252,11 @@ export class Runtime {
     const { value } = input
     const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
-    if (options.isKnown) checkOwner(known, conversationId, agent)
+    if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
     const conversation = {
       id: conversationId,
       agent: { name: agent.name, hash: agent.hash },
-      ceiling: NO_CEILING,
+      ceiling: this.ceiling,
       owner,
       title,
     }
@@ -348,8 +352,6 @@ export class Runtime {
     }
   }
 }
-
-const NO_CEILING: readonly Json[] = []
 
 /** A failure at once is the same as one later. */
 function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {

@@ -1,12 +1,20 @@
 import type { AgentCore } from './agent/definition.ts'
 import type { ReadInput } from './agent/input.ts'
 import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
+import { toJson } from './base/json.ts'
+import type { ApprovalAnswer } from './graph/approve.ts'
 import type { Conversation, Id } from './graph/rows.ts'
-import type { StartOptions } from './options.ts'
+import type { ApprovalWord, StartOptions } from './options.ts'
 
-/** A conversation is its agent's; one that was delegated is its host's to continue. */
-export function checkOwner(conversation: Conversation | undefined, id: Id, agent: AgentCore): void {
-  if (conversation === undefined) throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+/** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
+export function checkOwner(
+  conversation: Conversation | undefined,
+  id: Id,
+  { agent, owner }: { readonly agent: AgentCore; readonly owner: string | null },
+): void {
+  if (conversation === undefined || (owner !== null && owner !== conversation.owner)) {
+    throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+  }
   if (conversation.type === 'sub_agent') {
     throw new ConflictError('conflict', `The conversation ${id} is a subagent's: only its host can go on with it.`)
   }
@@ -25,4 +33,14 @@ export function checkInside({ abortSignal, ...options }: StartOptions): void {
 
 export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
+}
+
+/** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
+export function readAnswer({ allow, by = 'user', reason, always, edit }: ApprovalWord): ApprovalAnswer {
+  if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
+  const given = { allowed: allow, by, reason: reason ?? null, always: always === true }
+  if (edit === undefined) return given
+  const json = toJson(edit)
+  if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
+  return { ...given, edit: json.value }
 }

@@ -1,5 +1,6 @@
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { type Budget, checkBudget } from './budget.ts'
 import type { Layer } from './grant.ts'
 
 /** The form in which layers are frozen. */
@@ -25,14 +26,23 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 }
 
 function checkLayer(layer: Json): void {
-  const { v, by, allow, ask, deny } = (layer ?? {}) as Record<string, Json>
+  const { v, by, allow, ask, deny, budget } = (layer ?? {}) as Record<string, Json>
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
-  const isWhole = typeof by === 'string' && [allow, ask, deny].every(isRules)
+  const isWhole = typeof by === 'string' && [allow, ask, deny].every(isRules) && isBudget(budget)
   if (!isWhole) throw unreadable('a layer is not whole')
 }
 
 function isRules(rules: Json | undefined): boolean {
   return Array.isArray(rules) && rules.every((rule) => typeof rule === 'string')
+}
+
+function isBudget(budget: Json | undefined): boolean {
+  try {
+    if (budget !== undefined) checkBudget(budget as Budget, 'ceiling')
+    return true
+  } catch {
+    return false
+  }
 }
 
 function unreadable(why: string): DeniedError {

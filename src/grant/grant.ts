@@ -38,6 +38,8 @@ const DOMAINS: ReadonlySet<string> = new Set([
 
 /** Without a grant the toolkit is the limit: files, programs and hosts need a rule. */
 const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
+/** No limit by itself. */
+export const EVERYTHING: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**', 'exec:*', 'net:*'])
 const NONE: readonly string[] = Object.freeze([])
 
 /** What an agent itself is bound by. */
@@ -50,6 +52,13 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
   const layer = { by, allow, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
   return budget === undefined ? layer : { ...layer, budget }
+}
+
+/** What the application binds every run by. A budget alone says nothing about what may be done. */
+export function runtimeLayers(grant: Grant | undefined, budget: Budget | undefined): readonly Layer[] {
+  if (grant === undefined && budget === undefined) return []
+  const layer = useLayer('the runtime', grant ?? { use: EVERYTHING })
+  return [budget === undefined ? layer : { ...layer, budget }]
 }
 
 /** The same and one layer more: nothing that was denied before is allowed after. */

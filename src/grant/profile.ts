@@ -1,10 +1,8 @@
 import { DefinitionError } from '../base/error.ts'
-import { checkGrant, type Grant, type Layer, useLayer } from './grant.ts'
+import { checkGrant, EVERYTHING, type Grant, type Layer, useLayer } from './grant.ts'
 
 /** Named layers: what a child may use at most, whatever else it is given. */
 export type Profiles = Readonly<Record<string, Grant>>
-
-const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
 
 export const BUILT_IN_PROFILES: Profiles = Object.freeze({
   full: { use: EVERYTHING },
