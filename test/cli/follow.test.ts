@@ -1,5 +1,3 @@
-import { writeFileSync } from 'node:fs'
-import path from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 
@@ -22,41 +20,33 @@ test('log -f in a second process shows what a model says while it says it, and e
   expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
 })
 
-test('events and deltas of another process come within half a second', async () => {
+test('what a model of another process says is seen within half a second', async () => {
   const place = new Place()
-  const { ids } = await place.startRuns(['talker', 'lead'])
-  const followers = ids.map((id) => place.legate(['log', '-f', '--json', id]))
-  const [talks, leads] = followers
-  await talks?.says('"text-delta"')
-  await leads?.says('"delegation-start"')
-  const seen: number[] = []
-  const opened = Date.now()
-  writeFileSync(path.join(place.folder, 'gate'), '')
+  const { ids } = await place.startRuns(['ticker'])
+  const follower = place.legate(['log', '-f', '--json', ids[0] ?? ''])
+  const delays: number[] = []
+  follower.onOutput = (text, at) => {
+    if (!text.includes('"text-delta"')) return
+    for (const [, said] of text.matchAll(/<(\d+)>/g)) delays.push(at - Number(said))
+  }
+  await follower.says('Listen: ')
+  place.open()
 
-  await Promise.all(
-    followers.map(async (follower) => {
-      await follower.says('"run-end"')
-      seen.push(Date.now() - eventAt(follower.stdout, 'run-end'))
-      expect((await follower.ended).code).toBe(0)
-    }),
-  )
+  expect((await follower.ended).code).toBe(0)
 
-  const delta = lines(talks?.stdout ?? '').find(({ type }) => type === 'text-delta')
-  expect(delta).toMatchObject({ text: expect.stringContaining('Once upon') })
-  // Half a second is the promise; a machine that is busy with other tests gets as much again.
-  expect(Math.max(...seen)).toBeLessThan(1_000)
-  expect(Date.now() - opened).toBeLessThan(5_000)
-  const numbers = lines(leads?.stdout ?? '').map(({ seq }) => Number(seq))
-  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
-})
-
-function lines(text: string): Record<string, unknown>[] {
-  return text
+  const events = follower.stdout
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, unknown>)
-}
+    .map((line) => JSON.parse(line) as { type: string; seq: number })
+  const numbers = events.map(({ seq }) => seq)
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b))
+  expect(events.filter(({ type }) => type === 'text-delta').length).toBeGreaterThan(2)
+  console.info(`log -f: deltas seen after ${median(delays)} ms (median), ${Math.max(...delays)} ms (most)`)
+  // A machine that is busy with other tests may take as long again.
+  expect(median(delays)).toBeLessThan(500)
+  expect(Math.max(...delays)).toBeLessThan(1_000)
+})
 
-function eventAt(text: string, type: string): number {
-  return Number(lines(text).find((event) => event['type'] === type)?.['at'])
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }

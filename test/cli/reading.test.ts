@@ -117,22 +117,20 @@ describe('ps', () => {
     expect(ids.stdout).toMatch(/^(\w{8}\n){13}$/)
   })
 
-  test('tells a run nobody works on from one that waits for a person', async () => {
+  test('says that a run waits for a person, and for what', async () => {
     const place = new Place()
-    await place.orphans('lead')
-    place.open()
-    const { worker } = await place.startRuns(['careful'])
-    const runtime = place.runtime()
-
-    await worker.seen(() => runtime.store.openRoots(9).length === 1)
+    const { worker, ids } = await place.startRuns(['careful'])
+    const { store } = place.runtime()
+    await worker.seen(() => store.openNodes(ids[0] ?? '').some(({ state }) => state === 'awaiting_approval'))
     worker.kill('SIGKILL')
     await worker.ended
+
     const { stdout } = await place.run(['ps'])
 
     expect(stdout).toMatch(/ parked +careful .*needs a person: look \{"where":"here"\}/)
   })
 
-  test('says that a process is gone', async () => {
+  test('says that nobody works on a run whose process is gone', async () => {
     const place = new Place()
     const [id = ''] = await place.orphans('talker')
 

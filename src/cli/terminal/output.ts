@@ -7,7 +7,7 @@ let onReaderGone: () => void = () => process.exit(EXIT.completed)
 /** Set up once, before anything is written. */
 export function endWithReader(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code === 'EPIPE') return onReaderGone()
+    if (error.code === 'EPIPE' || error.code === 'EIO') return onReaderGone()
     process.stderr.write(`legate: Cannot write the output: ${error.message}\n`)
     process.exit(EXIT.other)
   })

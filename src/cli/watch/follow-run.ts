@@ -1,6 +1,7 @@
 import type { RunEvent, Runtime, Turn } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
+import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { answersOf } from './asked.ts'
 import { standingOf } from './standing.ts'
@@ -26,15 +27,20 @@ export function noteStandstill(runtime: Runtime, turn: Turn): void {
   }
   if (state === 'unattended') {
     note(
-      `No process works on it. legate resume ${shortId(turn.id)} --module FILE goes on (agents: ${needs.join(', ')}).`,
+      `No process works on it. legate resume ${shortId(turn.id)} --module FILE goes on (agents: ${oneLine(needs.join(', '))}).`,
     )
   }
 }
 
-/** Whoever only looks may go at any time. */
+/** Whoever only looks may go at any time, and leaves the terminal as it was. */
 export function endOnInterrupt(leave: () => void = () => undefined): void {
-  process.once('SIGINT', () => {
-    leave()
-    process.exit(EXIT.interrupted)
-  })
+  for (const [signal, code] of [
+    ['SIGINT', EXIT.interrupted],
+    ['SIGTERM', EXIT.terminated],
+  ] as const) {
+    process.once(signal, () => {
+      leave()
+      process.exit(code)
+    })
+  }
 }

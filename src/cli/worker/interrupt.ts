@@ -3,13 +3,13 @@ import { EXIT } from '../command.ts'
 export interface Interrupts {
   /** The first Ctrl-C. */
   readonly ask: () => void
-  /** SIGTERM: leave what is unfinished to others. */
+  /** SIGTERM, or the terminal is gone: leave what is unfinished to others. */
   readonly leave: () => void
   /** Whatever must be put right before the process ends at once. */
   readonly restore: () => void
 }
 
-/** Ctrl-C once asks to stop, twice ends at once; SIGTERM hands over. Holds until the process ends. */
+/** Ctrl-C once asks to stop, twice ends at once; SIGTERM and SIGHUP hand over. Holds until the process ends. */
 export function onInterrupt({ ask, leave, restore }: Interrupts): void {
   let asked = false
   const interrupted = (): void => {
@@ -22,4 +22,5 @@ export function onInterrupt({ ask, leave, restore }: Interrupts): void {
   }
   process.on('SIGINT', interrupted)
   process.once('SIGTERM', leave)
+  process.once('SIGHUP', leave)
 }

@@ -6,7 +6,7 @@ import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
 import { endOf, exitCodeOf, nameOf, standstillOf, type Verdict } from './verdict.ts'
 
-const LOOK_MS = 500
+const LOOK_MS = 250
 
 export interface WorkerParts {
   readonly runtime: Runtime
@@ -43,7 +43,7 @@ export class Worker {
     this.runs = runs
     const { view } = this.parts
     const timer = setInterval(() => this.look(), LOOK_MS)
-    for (const run of runs) this.watch(run).catch(() => this.settle(run, LOST))
+    for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
     await this.isDone
     clearInterval(timer)
     view.close()
@@ -102,8 +102,11 @@ export class Worker {
   }
 }
 
-const LOST: Verdict = { exitCode: EXIT.other, text: 'The run could not be read to its end.' }
 const LEFT: Verdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+
+function lost(error: unknown): Verdict {
+  return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
+}
 
 function rootOf({ store }: Runtime, { conversationId }: Run): string {
   return store.conversation(conversationId)?.rootId ?? conversationId

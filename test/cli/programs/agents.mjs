@@ -107,3 +107,21 @@ export const careful = agent({
       : { chunks: [`Done: ${results[0]}`] },
   ),
 })
+
+/** Says what time it is, again and again, once the gate is open. */
+export const ticker = agent({
+  name: 'ticker',
+  instructions: 'You tell the time.',
+  model: {
+    id: 'test/model',
+    async *stream(_, { signal }) {
+      yield { type: 'text-delta', text: 'Listen: ' }
+      await opened(signal)
+      for (let tick = 0; tick < 20; tick++) {
+        yield { type: 'text-delta', text: `<${Date.now()}>` }
+        await sleep(50)
+      }
+      yield { type: 'finish', reason: 'stop', usage }
+    },
+  },
+})

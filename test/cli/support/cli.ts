@@ -121,12 +121,15 @@ export class Process {
   readonly ended: Promise<Ended>
   stdout = ''
   stderr = ''
+  /** Hears what is printed, and when. */
+  onOutput: (text: string, at: number) => void = () => undefined
   private readonly child: ChildProcess
 
   constructor(child: ChildProcess) {
     this.child = child
     child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
+      this.onOutput(text, Date.now())
     })
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.stderr += text

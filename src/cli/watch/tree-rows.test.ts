@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import type { RunEvent } from '../../index.ts'
+import { painter } from '../terminal/paint.ts'
+import { widthOf } from '../terminal/width.ts'
+import { layout } from './layout.ts'
+import { RunTree } from './run-tree.ts'
+import { treeRows } from './tree-rows.ts'
+
+/** A host with some subagents, of whom the first have ended. */
+function host({ children, ended, name = 'scout' }: { children: number; ended: number; name?: string }): RunTree {
+  const tree = new RunTree('host')
+  take(tree, { turnId: 'host', path: ['host'], type: 'run-start', agent: 'host' })
+  for (let at = 0; at < children; at++) {
+    const place = { turnId: `child ${at}`, parentId: 'host', path: ['host', name] }
+    take(tree, { ...place, type: 'run-start', agent: name })
+    take(tree, { ...place, type: 'usage', model: 'test/model', usage: { ...NONE, inputTokens: 10 } })
+    const status = at === 0 ? 'failed' : 'completed'
+    if (at < ended) take(tree, { ...place, type: 'run-end', outcome: { status, error: null } })
+  }
+  return tree
+}
+
+const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+function take(tree: RunTree, event: object): void {
+  tree.take({ seq: 1, at: 0, conversationId: 'c', nodeId: null, parentId: null, ...event } as RunEvent)
+}
+
+function lines(tree: RunTree, most: number, columns = 80): string[] {
+  const doing = () => ({ text: 'thinking', mood: 'works' }) as const
+  const rows = treeRows([tree], { doing, now: 1_000, most })
+  return layout(rows, { paint: painter({}, {}), columns }).map(({ text }) => text)
+}
+
+describe('the rows of a tree', () => {
+  test('are one for every run, while there is room', () => {
+    const shown = lines(host({ children: 3, ended: 2 }), 10)
+
+    expect(shown.length).toBe(4)
+    expect(shown[1]).toMatch(/^├─ ✗ scout {2}failed/)
+    expect(shown[3]).toMatch(/^└─ ● scout {2}thinking/)
+  })
+
+  test('fold what has ended where there is not, and say how many and how', () => {
+    const shown = lines(host({ children: 9, ended: 7 }), 5)
+
+    expect(shown.length).toBe(4)
+    expect(shown.at(-1)).toMatch(/^└─ ✗ 7 ended {2}1 failed, 6 completed +70 tok$/)
+  })
+
+  test('say how many are missing where even that is not enough', () => {
+    const shown = lines(host({ children: 30, ended: 10 }), 6)
+
+    expect(shown.length).toBe(6)
+    expect(shown.at(-1)).toBe('… and 17 more lines')
+  })
+
+  test('are never wider than the terminal, whatever the names are', () => {
+    for (const columns of [20, 34, 60, 80, 200]) {
+      for (const name of ['scout', '日本語'.repeat(20), 'x'.repeat(100)]) {
+        for (const line of lines(host({ children: 3, ended: 1, name }), 10, columns)) {
+          expect(widthOf(line)).toBeLessThan(columns)
+        }
+      }
+    }
+  })
+})
