@@ -94,8 +94,9 @@ export class BoundFiles implements Files {
 
   async readBytes(given: string, { offset = 0, length }: Partial<Range> = {}): Promise<Uint8Array> {
     const path = this.fileAt(given, 'read')
-    if (!(offset >= 0)) throw invalidArgument('offset', offset, 'give 0 or more.')
-    if (length !== undefined && !(length > 0)) throw invalidArgument('length', length, 'give a number above 0.')
+    if (!Number.isInteger(offset) || offset < 0) throw invalidArgument('offset', offset, 'give 0 or more.')
+    if (length !== undefined && !(Number.isInteger(length) && length > 0))
+      throw invalidArgument('length', length, 'give a number above 0.')
     const most = Math.min(length ?? MOST_READ, MOST_READ)
     const { bytes, size } = await this.parts.backend.read(path, { offset, length: most })
     if (length === undefined && size - offset > MOST_READ) throw tooLarge(path, size)

@@ -1,0 +1,27 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test } from 'vitest'
+import { buildProgram } from './support/build.ts'
+import { isFull } from './support/full.ts'
+
+test('a file is the old one or the new one, whole, when its writer is killed', async () => {
+  const workspace = mkdtempSync(path.join(tmpdir(), 'legate-whole-'))
+  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }))
+  const program = await buildProgram('write-files')
+
+  for (let round = 0; round < (isFull ? 300 : 12); round++) {
+    const writer = spawn(process.execPath, [program, workspace], { stdio: ['ignore', 'pipe', 'inherit'] })
+    await once(writer.stdout, 'data')
+    await sleep(Math.random() * 40)
+    writer.kill('SIGKILL')
+    await once(writer, 'exit')
+
+    expect(readFileSync(path.join(workspace, 'file'), 'utf8')).toMatch(
+      /^<(?:a{500000}|b{500000}|A{500000}|B{500000})>$/,
+    )
+  }
+})
