@@ -1,7 +1,7 @@
 import { after } from '../base/after.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
-import type { Block, Content } from '../graph/content.ts'
+import { type Block, type Content, isBlock } from '../graph/content.ts'
 
 export type ReadInput =
   | { readonly ok: true; readonly value: Json }
@@ -34,15 +34,6 @@ function readBlocks(name: string, input: readonly unknown[]): ReadInput {
   return refused(
     `"${name}" takes blocks, { type: 'text', text }, { type: 'json', value } or { type: 'image' | 'audio' | 'video' | 'file', mediaType, data }: ${which}.`,
   )
-}
-
-function isBlock(block: Json): boolean {
-  if (typeof block !== 'object' || block === null || Array.isArray(block)) return false
-  const { type, text, mediaType, data } = block
-  if (type === 'text') return typeof text === 'string' && text.trim() !== ''
-  if (type === 'json') return 'value' in block
-  const isMedia = ['image', 'audio', 'video', 'file'].includes(String(type))
-  return isMedia && typeof mediaType === 'string' && typeof data === 'string' && data !== ''
 }
 
 /** What a schema made of the input need not be JSON; then the input itself is taken. */

@@ -1,6 +1,7 @@
-import { toJson } from '../base/json.ts'
+import { type Json, toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
-import { outputText } from '../graph/body.ts'
+import { outputContent, outputText } from '../graph/body.ts'
+import { type Block, isBlock } from '../graph/content.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
 import type { Body } from '../graph/rows.ts'
 import type { Tool } from './tool.ts'
@@ -16,9 +17,16 @@ export async function toolEnd(tool: Tool, value: unknown, nodeId: string): Promi
   if (!checked.ok) return errorEnd(`The tool gave a result that is not as promised: ${describeIssues(checked.issues)}`)
   const json = toJson(checked.value)
   if (!json.ok) return errorEnd(`The tool gave a result that is not JSON: ${json.error}`)
+  if (isShown(json.value)) return { state: 'finished', ...outputContent(json.value, nodeId) }
   if (typeof json.value === 'string') return { state: 'finished', ...outputText(json.value, nodeId) }
   const { output, body } = outputText(json.text, nodeId)
   return { state: 'finished', output: body === null ? { ...output, value: json.value } : output, body }
+}
+
+/** Blocks with a picture or file among them are for the model to see; any other list is data. */
+function isShown(value: Json): value is Json & readonly Block[] {
+  if (!Array.isArray(value) || !value.every(isBlock)) return false
+  return value.some((block) => typeof block === 'object' && block !== null && 'mediaType' in block)
 }
 
 /** A failure as data: the model reads it and goes on (never an exception). */

@@ -1,4 +1,4 @@
-import { agent, type Block, createRuntime, InputError } from 'legate'
+import { agent, type Block, createRuntime, InputError, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -43,4 +43,22 @@ test('an agent with one reads a list as its schema does', async () => {
   await lister.generate([{ type: 'text' }])
 
   expect(model.requests[0]?.messages.at(-1)?.content).toBe('[{"type":"text"}]')
+})
+
+describe('a tool’s result', () => {
+  const resultOf = async (value: unknown) => {
+    const model = scriptedModel([{ calls: [{ name: 'draw', input: {} }] }, 'Nice.'])
+    const draw = tool({ description: 'Draws.', inputSchema: { type: 'object' }, effect: 'pure', execute: () => value })
+    await agent({ name: 'a', instructions: '', model, tools: { draw } }).generate('go')
+    return model.requests[1]?.messages.at(-1)?.content
+  }
+
+  test('with an image is shown to the model', async () => {
+    expect(await resultOf([{ type: 'text', text: 'Here.' }, image])).toEqual([{ type: 'text', text: 'Here.' }, image])
+  })
+
+  test('that only looks like one is data', async () => {
+    expect(await resultOf([question])).toBe(JSON.stringify([question]))
+    expect(await resultOf([image, 5])).toBe(JSON.stringify([image, 5]))
+  })
 })

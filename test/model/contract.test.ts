@@ -346,6 +346,32 @@ describe.each(clients)('$name', (client) => {
     expect(body).not.toContain('\\"data\\"')
   })
 
+  test('a history of another provider is taken, without what only that one reads', async () => {
+    say()
+    const foreign = { elsewhere: { signature: 'FOREIGN' } }
+    const history: Message[] = [
+      { role: 'user', content: 'add' },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'reasoning', text: 'Hm.', providerMetadata: foreign },
+          { type: 'text', text: 'Yes.', providerMetadata: foreign },
+        ],
+        calls: [{ id: 'toolu:1/ü', name: 'plus', input: {}, providerMetadata: foreign }],
+      },
+      { role: 'tool', callId: 'toolu:1/ü', name: 'plus', content: '3', isError: false },
+      { role: 'system', content: 'The house rules have changed.' },
+      { role: 'user', content: 'go on' },
+    ]
+
+    const parts = await partsOf(client, request(history))
+
+    expect(parts.at(-1)).toMatchObject({ type: 'finish', reason: 'stop' })
+    expect(JSON.stringify(wire.bodies[0])).not.toContain('FOREIGN')
+    expect(JSON.stringify(wire.bodies[0])).toContain('The house rules have changed.')
+    expect(JSON.stringify(wire.bodies[0])).not.toContain('toolu:1')
+  })
+
   test('usage counts what was read from a cache and written to one', async () => {
     say()
     wire.spoil({ rewrite: format.cached })

@@ -202,7 +202,7 @@ describe('where nobody names a model', () => {
     const { used } = await run(undefined, { logger })
 
     expect(used).toBe('ollama/qwen3:8b')
-    expect(told).toEqual(['No model was named: ollama/qwen3:8b is used.'])
+    expect(told).toEqual(['Neither agent nor runtime names a model: ollama/qwen3:8b is used.'])
     await ollama.close()
   })
 

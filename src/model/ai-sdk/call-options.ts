@@ -64,7 +64,7 @@ const CACHE_MARK = { anthropic: { cacheControl: { type: 'ephemeral' } } }
  */
 function withCacheMarks(model: AiSdkModel, request: ModelRequest, prompt: PromptMessage[]): PromptMessage[] {
   if (request.settings.promptCache === false || !isAnthropic(model)) return prompt
-  const instructions = prompt.findLastIndex(({ role }) => role === 'system')
+  const instructions = prompt.findIndex(({ role }) => role === 'system')
   const goesOn = request.tools.length > 0 || prompt.some(({ role }) => role === 'assistant')
   const marked = new Set([instructions, goesOn ? prompt.length - 1 : -1])
   return prompt.map((message, at) => (marked.has(at) ? { ...message, providerOptions: CACHE_MARK } : message))
