@@ -90,7 +90,7 @@ test('legate --help answers within 120 ms', () => {
 
   console.info(`legate --help: median ${median(help).toFixed(0)} ms; node -e 0: ${median(empty).toFixed(0)} ms`)
   // On a busy machine an empty program takes longer too: then what we add to it counts.
-  expect(median(help)).toBeLessThan(Math.max(120, median(empty) * 1.6 + 20))
+  expect(median(help)).toBeLessThan(Math.max(120, median(empty) * 2 + 20))
 })
 
 function msOf(args: readonly string[]): number {
