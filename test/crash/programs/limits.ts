@@ -8,7 +8,7 @@ const clerk = agent({ name: 'clerk', instructions: 'Note it.', model: steppingMo
 const host = agent({
   name: 'host',
   instructions: 'Ask the clerks.',
-  budget: { concurrency: 1 },
+  budget: { concurrency: 1, tokens: 1_000_000 },
   grant: { ask: ['tool:sign'] },
   tools: { sign: counted('sign', 'effectful') },
   subagents: [clerk],
