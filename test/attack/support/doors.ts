@@ -1,0 +1,260 @@
+import { type AnyAgent, agent, type Budget, type Grant, type Json, type Run, type Runtime, tool } from 'legate'
+import { type Script, scriptedModel } from 'legate/testing'
+import type { RuntimeOptions } from '../../../src/options.ts'
+import { startProcess, until } from '../../support/process.ts'
+import { memoryRows } from '../../support/stores.ts'
+import type { Worker } from './worker.ts'
+
+/** Who binds the worker, and by what. */
+export interface Bound {
+  readonly grant?: Grant
+  readonly budget?: Budget
+  readonly profile?: string
+  readonly runtime?: Pick<RuntimeOptions, 'grant' | 'budget' | 'profiles'>
+}
+
+/** One try: a worker behind a host that is bound. */
+export interface Try {
+  readonly bound: Bound
+  /** What a process that takes over has in place of `bound`. */
+  readonly later: Bound
+  readonly worker: Worker
+  /** Put into the arguments of the call beside what belongs there. */
+  readonly smuggled: { readonly [key: string]: Json }
+}
+
+/** A way to a worker. It settles when the whole tree has ended; what people are asked is denied. */
+export interface Door {
+  readonly name: string
+  /** How deep the worker is: what a limit of depth must be for the worker to be the last. */
+  readonly depth: number
+  /** Is there an offer of the host's that a profile could be put on? */
+  readonly hasOffer: boolean
+  open(attempt: Try): Promise<void>
+}
+
+export const doors: readonly Door[] = [
+  offered('a typed subagent', 'typed', {}),
+  offered('a message subagent, new session', 'message', {}),
+  offered('a message subagent, session that goes on', 'message', { script: twice }),
+  offered('a function that gives the subagent', 'message', { isProvided: true }),
+  { name: 'a subagent of a subagent', depth: 2, hasOffer: true, open: throughMiddle },
+  inside('context.delegate in a tool', (worker, { delegate }) => delegate(worker, 'probe' as never)),
+  inside('runtime.run in a tool', (worker, { runtime }) => runtime.run(worker, 'probe' as never).result),
+  inside('agent.generate in a tool', (worker) => worker.generate('probe' as never).catch(() => undefined)),
+  inside('agent.stream in a tool', (worker) => worker.stream('probe' as never).result),
+  { name: 'a node kind of one’s own', depth: 1, hasOffer: false, open: throughKind },
+  byHand('a task put in by hand', (mutation) => {
+    mutation.createNode({ kind: 'task', input: { call: { id: 'c', name: 'ask', input: { message: 'probe' } } } })
+  }),
+  byHand('an agent_message put in by hand', (mutation) => {
+    const said = mutation.createNode({ kind: 'user_message', content: 'go' })
+    const answer = mutation.createNode({ kind: 'agent_message' })
+    mutation.createEdge(said.id, answer.id, 'sequence')
+  }),
+  { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
+]
+
+/** The worker is the root: only the application binds it. */
+export const rootDoors: readonly Door[] = [
+  { name: 'runtime.run, new conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, false) },
+  { name: 'runtime.run, known conversation', depth: 0, hasOffer: false, open: (attempt) => atRoot(attempt, true) },
+]
+
+/** Delegates once when it is told to, and says what came back. */
+function once({ smuggled }: Try): Script {
+  return ({ messages }) => {
+    const last = messages.at(-1)
+    if (last?.role === 'tool') return String(last.content)
+    if (last?.content === 'begin') return 'ready'
+    return { calls: [{ name: 'ask', input: { ...smuggled, message: 'probe' } }] }
+  }
+}
+
+/** A harmless word first; what counts is said into the session it made. */
+function twice({ smuggled }: Try): Script {
+  return ({ messages }) => {
+    const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+    const session = /^session_id: (\S+)/.exec(results[0] ?? '')?.[1]
+    if (results.length === 0) return { calls: [{ name: 'ask', input: { message: 'hello' } }] }
+    if (results.length > 1 || session === undefined) return 'done'
+    return { calls: [{ name: 'ask', input: { ...smuggled, message: 'probe', session_id: session } }] }
+  }
+}
+
+function hostOf({ bound }: Try, script: Script, rest: object): AnyAgent {
+  const { grant, budget } = bound
+  return agent({
+    name: 'host',
+    instructions: '',
+    model: scriptedModel(script, 'host/model'),
+    settings: { maxOutputTokens: 10 },
+    ...(grant === undefined ? {} : { grant }),
+    ...(budget === undefined ? {} : { budget }),
+    ...rest,
+  }) as AnyAgent
+}
+
+/** How the host offers it. */
+function offerOf({ profile }: Bound, below: AnyAgent | (() => AnyAgent)) {
+  return { ask: profile === undefined ? below : { agent: below, profile } }
+}
+
+interface Offering {
+  readonly script?: (attempt: Try) => Script
+  readonly isProvided?: boolean
+}
+
+function offered(name: string, contract: 'typed' | 'message', { script = once, isProvided = false }: Offering): Door {
+  const open = (attempt: Try) => {
+    const worker = attempt.worker.make(contract)
+    const subagents = offerOf(attempt.bound, isProvided ? () => worker : worker)
+    return runIn(attempt.bound, (runtime) =>
+      runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never),
+    )
+  }
+  return { name, depth: 1, hasOffer: true, open }
+}
+
+function throughMiddle(attempt: Try): Promise<void> {
+  const middle = agent({
+    name: 'middle',
+    instructions: '',
+    model: scriptedModel(once(attempt), 'host/model'),
+    settings: { maxOutputTokens: 10 },
+    subagents: { ask: attempt.worker.make('message') },
+  })
+  const host = hostOf(attempt, once(attempt), { subagents: offerOf(attempt.bound, middle) })
+  return runIn(attempt.bound, (runtime) => runtime.run(host, 'go' as never))
+}
+
+interface InsideTool {
+  readonly runtime: Runtime
+  delegate(agent: AnyAgent, input: never): Promise<unknown>
+}
+
+function inside(name: string, begin: (worker: AnyAgent, context: InsideTool) => Promise<unknown>): Door {
+  const open = (attempt: Try) =>
+    runIn(attempt.bound, (runtime) => {
+      const ask = tool({
+        description: 'Asks the worker.',
+        inputSchema: { type: 'object' },
+        execute: async (_input, { delegate }) => {
+          await begin(attempt.worker.make('message'), { runtime, delegate: delegate as InsideTool['delegate'] })
+          return 'asked'
+        },
+      })
+      return runtime.run(hostOf(attempt, once(attempt), { tools: { ask } }), 'go' as never)
+    })
+  return { name, depth: 1, hasOffer: false, open }
+}
+
+type Mutate = Parameters<Awaited<ReturnType<Runtime['conversation']>>['mutate']>[0]
+type Change = (mutation: Parameters<Mutate>[0]) => void
+
+function byHand(name: string, change: Change): Door {
+  const open = (attempt: Try) => {
+    const subagents = offerOf(attempt.bound, attempt.worker.make('message'))
+    return putIn(attempt, hostOf(attempt, once(attempt), { subagents }), { change })
+  }
+  return { name, depth: 1, hasOffer: true, open }
+}
+
+function throughKind(attempt: Try): Promise<void> {
+  const kinds: RuntimeOptions['kinds'] = {
+    handoff: { execute: (_node, { delegate }) => delegate(attempt.worker.make('message'), 'probe' as never) },
+  }
+  const change: Change = (mutation) => {
+    mutation.createNode({ kind: 'handoff' })
+  }
+  return putIn(attempt, hostOf(attempt, once(attempt), {}), { change, kinds })
+}
+
+interface ByHand {
+  readonly change: Change
+  readonly kinds?: RuntimeOptions['kinds']
+}
+
+/** A conversation of the host's, and then a turn that nobody asked for but the one who put it in. */
+function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Promise<void> {
+  return runIn(
+    attempt.bound,
+    async (runtime) => {
+      const { conversationId } = await runtime.run(host, 'begin' as never).result
+      const talk = await runtime.conversation(conversationId)
+      const turnId = await talk.mutate((mutation) => {
+        change(mutation)
+        return mutation.turnId
+      })
+      return runtime.attach(turnId)
+    },
+    { kinds },
+  )
+}
+
+/** The first process dies while the worker thinks; the second has other definitions, and only the rows of the first. */
+async function throughTakeover(attempt: Try): Promise<void> {
+  const rows = memoryRows()
+  const gone = { ...attempt, worker: { ...attempt.worker, make: () => thinker } }
+  const first = startProcess(rows, { ...attempt.bound.runtime })
+  const host = (from: Try) =>
+    hostOf(from, once(attempt), { subagents: offerOf(from.bound, from.worker.make('message')) })
+  const run = first.runtime.run(host(gone), 'go' as never)
+  run.result.catch(() => undefined)
+  const link = await until('the child', () => first.store.linksOf(run.id)[0] ?? ended(first.store.turn(run.id)))
+  await first.kill()
+  if (link === 'ended') return rows.drop()
+  const after = { ...attempt, bound: attempt.later }
+  const second = startProcess(rows, { ...attempt.later.runtime, agents: [host(after)], mayFail: true })
+  await second.runtime.resume()
+  await finish(second.runtime, second.runtime.attach(run.id).result)
+  await second.runtime.close()
+  await rows.drop()
+}
+
+const thinker = agent({
+  name: 'worker',
+  instructions: '',
+  model: scriptedModel(() => new Promise(() => undefined), 'dear/model'),
+})
+
+function ended(turn: { readonly state: string } | undefined): 'ended' | undefined {
+  return turn?.state === 'ended' ? 'ended' : undefined
+}
+
+function atRoot({ bound, worker }: Try, isKnown: boolean): Promise<void> {
+  const root = worker.make('message')
+  return runIn(bound, async (runtime) => {
+    if (!isKnown) return runtime.run(root, 'probe' as never)
+    const { conversationId } = await runtime.run(root, 'hello' as never).result
+    return runtime.run(root, 'probe' as never, { conversationId })
+  })
+}
+
+async function runIn(
+  { runtime: options }: Bound,
+  begin: (runtime: Runtime) => Run | Promise<Run>,
+  more: Pick<RuntimeOptions, 'kinds'> = {},
+): Promise<void> {
+  const rows = memoryRows()
+  const { runtime } = startProcess(rows, { ...options, ...more, mayFail: true })
+  const run = await begin(runtime)
+  await finish(runtime, run.result)
+  await runtime.close()
+  await rows.drop()
+}
+
+/** Nobody says yes. */
+async function finish(runtime: Runtime, result: Promise<unknown>): Promise<void> {
+  let isOver = false
+  const over = () => {
+    isOver = true
+  }
+  result.then(over, over)
+  while (!isOver) {
+    for (const { nodeId } of await runtime.approvals()) {
+      await runtime.answer(nodeId, { allow: false, reason: 'no' }).catch(() => undefined)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+}
