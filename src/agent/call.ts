@@ -36,8 +36,7 @@ export function call(run: NodeRun, model: Model, request: ModelRequest): Promise
   return new Promise((resolve, reject) => {
     const heard = new Heard(run, model, { resolve, reject })
     run.home.lastCall = heard
-    // Not at once: what led to the call is stored when all that it started is.
-    queueMicrotask(() => heard.listen(request))
+    heard.listen(request)
   })
 }
 

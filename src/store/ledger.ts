@@ -45,17 +45,8 @@ export class Ledger {
     this.listener = options.listener
   }
 
-  /**
-   * What the rule returned, once the step is stored: at once where the store answers at once. An answer is stored together
-   * with the delegations it starts at once: their children's models are called after that.
-   */
+  /** What the rule returned, once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
-    const { store } = this
-    if (step.kind !== 'expand' || store.together === undefined) return this.commitNow(step)
-    return store.together(() => this.commitNow(step))
-  }
-
-  private commitNow<T>(step: Step<T>): T | Promise<T> {
     const attempt = new Attempt(step, this.listener.claims(), this)
     try {
       const stored = attempt.make()

@@ -109,9 +109,9 @@ function takeStep(connection: Connection, migrations: readonly string[]): void {
 }
 
 /** Must not throw: SQLite may have rolled back by itself, for instance when the disk was full. */
-export function rollBack(connection: Connection, savepoint?: string): void {
+export function rollBack(connection: Connection): void {
   try {
-    connection.exec(savepoint === undefined ? 'ROLLBACK' : `ROLLBACK TO ${savepoint}; RELEASE ${savepoint}`)
+    connection.exec('ROLLBACK')
   } catch {
     // What made the caller roll back is what there is to tell.
   }

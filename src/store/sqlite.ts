@@ -46,13 +46,11 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     shared: true,
     ...sqliteScanner(graph, read),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
-    together: (run) => together(session(), run),
     watch: (changed) => {
       session()
       return watchers.add(changed)
     },
     reopen: () => {
-      endTransaction(session())
       session().db.close()
       current = undefined
       current = openSession(file)
@@ -75,42 +73,13 @@ interface Session {
   isChecked: boolean
   /** `commitsHere` when it was checked. */
   commits: number
-  /** Commits are to be stored together: the first one leaves its transaction open. */
-  isJoining: boolean
-  isOpen: boolean
 }
 
 /** Commits of all stores of this process: they can be heard of at once. */
 let commitsHere = 0
 
 function openSession(file: SqliteFile): Session {
-  return { db: openFile(file), cache: new RowCache(), path: file.path, ...UNCHECKED }
-}
-
-const UNCHECKED = { version: 0, isChecked: false, commits: 0, isJoining: false, isOpen: false }
-
-function together<T>(session: Session, run: () => T): T {
-  if (session.isJoining) return run()
-  session.isJoining = true
-  try {
-    return run()
-  } finally {
-    session.isJoining = false
-    endTransaction(session)
-  }
-}
-
-function endTransaction(session: Session): void {
-  if (!session.isOpen) return
-  session.isOpen = false
-  try {
-    session.db.exec('COMMIT')
-    session.commits = ++commitsHere
-  } catch (error) {
-    rollBack(session.db)
-    session.cache.clear()
-    throw storeError(error, session.path)
-  }
+  return { db: openFile(file), cache: new RowCache(), path: file.path, version: 0, isChecked: false, commits: 0 }
 }
 
 /** Looks once per turn of the event loop whether others have written: inside it nobody can have heard of a commit. */
@@ -183,21 +152,17 @@ async function commitPatiently(place: Place, commit: Commit, texts: CommitTexts)
 function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts): boolean {
   const current = session()
   const { db, path } = current
-  const isJoined = current.isOpen
-  if (!isJoined && !begin(db, path)) return false
+  if (!begin(db, path)) return false
   try {
-    const cache = isJoined ? current.cache : checkedCache(current)
-    if (isJoined) db.exec('SAVEPOINT step')
+    const cache = checkedCache(current)
     const written = writeCommit({ db, graph, cache }, commit, texts)
-    if (isJoined) db.exec('RELEASE step')
-    else if (current.isJoining) current.isOpen = true
-    else db.exec('COMMIT')
+    db.exec('COMMIT')
     number(commit, (written.tail?.seq ?? 0) - commit.events.length)
     cache.putCommit(commit, written)
     current.commits = ++commitsHere
     return true
   } catch (error) {
-    rollBack(db, isJoined ? 'step' : undefined)
+    rollBack(db)
     current.cache.clear()
     throw storeError(error, path)
   }

@@ -14,8 +14,6 @@ export interface Store extends Scanner {
    * Done when the rows would survive what the store's durability promises: when it returns, or when its promise resolves.
    */
   commit(commit: Commit): void | Promise<void>
-  /** Commits made while it runs are stored together, when it returns. For steps that follow each other at once. */
-  together?<T>(run: () => T): T
   /** Calls `changed` after another process has committed. Returns a function that ends it. */
   watch(changed: () => void): () => void
   /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */
