@@ -51,6 +51,18 @@ const deciders = [
   'src/tool/toolkit.ts',
 ]
 
+/** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */
+const starters: readonly (readonly [name: string, ...users: string[]])[] = [
+  ['spawn', 'src/delegation/called-children.ts', 'src/delegation/task.ts'],
+  ['planSay', 'src/runtime.ts'],
+  ['planMutate', 'src/conversation/conversation.ts'],
+  ['planApproval', 'src/runtime.ts'],
+  ['openTurn', 'src/graph/say.ts', 'src/graph/spawn.ts'],
+  ['newTurn', 'src/graph/mutate.ts'],
+  ['newConversation', 'src/graph/spawn.ts'],
+  ['freezeLayer', 'src/delegation/spawn.ts', 'src/runtime.ts'],
+]
+
 interface Source {
   readonly file: string
   readonly room: string
@@ -118,6 +130,11 @@ describe('single doors (I8)', () => {
 
   test('only delegation/spawn plans a child', () => {
     expect(outside(importersOf('planSpawn', 'src/'), 'src/delegation/spawn.ts')).toEqual([])
+  })
+
+  test.each(starters)('everyone who uses %s to start, resume or answer a run is known', (name, ...known) => {
+    expect(outside(importersOf(name, 'src/'), ...known)).toEqual([])
+    expect(known.filter((file) => !importersOf(name, 'src/').includes(file))).toEqual([])
   })
 
   test('only grant/decide decides', () => {

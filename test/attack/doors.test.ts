@@ -1,7 +1,29 @@
-import type { Budget, Grant, Json } from 'legate'
+import {
+  agent,
+  type Budget,
+  createRuntime,
+  DefinitionError,
+  type Grant,
+  type Json,
+  memoryStore,
+  type RuntimeOptions,
+} from 'legate'
+import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
+import { startProcess, until } from '../support/process.ts'
+import { gate } from '../support/reading.ts'
+import { memoryRows } from '../support/stores.ts'
 import { type Bound, type Door, doors, rootDoors } from './support/doors.ts'
-import { LEAVES, type Probe, ROUNDS, type Seen, TOKENS_PER_CALL, type WorkerParts, workerOf } from './support/worker.ts'
+import {
+  LEAVES,
+  type Probe,
+  ROUNDS,
+  type Seen,
+  TOKENS_PER_CALL,
+  type Worker,
+  type WorkerParts,
+  workerOf,
+} from './support/worker.ts'
 
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
 const NOT_DANGER = ['tool:search', 'tool:ask', 'agent:*', 'model:*']
@@ -215,6 +237,165 @@ describe('reliability S-2, I1: a worker has no more than its host may pass on', 
 
   afterAll(() => {
     console.info(`S-2 ${cells} cells: ${doors.length + rootDoors.length} doors x ${constraints.length} constraints`)
+  })
+})
+
+describe('reliability S-2, I1: what bound a run once', () => {
+  const store = () => ({ ...memoryStore(), close: async () => undefined })
+  const thinking = scriptedModel(() => new Promise(() => undefined), 'host/model')
+  const delegating = scriptedModel(
+    ({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? 'done' : { calls: [{ name: 'ask', input: { message: 'probe' } }] },
+    'host/model',
+  )
+  const hostOf = (model: ScriptedModel, worker: Worker) =>
+    agent({ name: 'host', instructions: '', model, subagents: { ask: worker.make('message') } })
+
+  test.each<[string, Probe, Pick<RuntimeOptions, 'grant' | 'budget'>, (seen: Seen) => boolean]>([
+    ['a grant', 'danger', { grant: { deny: ['tool:danger'] } }, noDanger],
+    ['a budget', 'loop', { budget: { turns: 2 } }, ({ modelCalls }) => modelCalls > 0 && modelCalls <= 3],
+  ])('%s of the application holds where another one delegates for it', async (_name, probe, options, isHeld) => {
+    const rows = memoryRows()
+    const worker = workerOf({ probe, ...wide })
+    const first = startProcess(rows, options)
+    const run = first.runtime.run(hostOf(thinking, worker), 'go')
+    run.result.catch(() => undefined)
+    await until('the host to think', () => first.store.turn(run.id)?.state === 'running')
+    await first.kill()
+
+    const second = startProcess(rows, { agents: [hostOf(delegating, worker)] })
+    await second.runtime.resume()
+    await second.runtime.attach(run.id).result
+    await second.runtime.close()
+    await rows.drop()
+
+    expect(isHeld(worker.seen), JSON.stringify(worker.seen)).toBe(true)
+  })
+
+  test('by the application binds that run, and not what is said in the conversation later', async () => {
+    const rows = store()
+    const { make, seen } = workerOf({ probe: 'danger' })
+    const strict = createRuntime({ store: rows, grant: { deny: ['tool:danger'] } })
+    const { conversationId } = await strict.run(make('message'), 'probe' as never).result
+    expect(seen.danger).toBe(0)
+    await strict.close()
+
+    const open = createRuntime({ store: rows })
+    await open.run(make('message'), 'probe' as never, { conversationId }).result
+    await open.close()
+
+    expect(seen.danger).toBe(1)
+  })
+
+  test('stays on a conversation while one of its runs goes on, whoever speaks next', async () => {
+    const rows = memoryRows()
+    const held = gate()
+    const model = scriptedModel(() => held.opened.then(() => 'said'))
+    const worker = agent({ name: 'worker', instructions: '', model })
+    const strict = startProcess(rows, { grant: { deny: ['tool:danger'] } })
+    const first = strict.runtime.run(worker, 'one')
+    await until('the first', () => strict.store.turn(first.id)?.state === 'running')
+    const open = startProcess(rows)
+    const next = open.runtime.run(worker, 'two', { conversationId: first.conversationId })
+    await until('the next', () => open.store.turn(next.id))
+
+    expect(open.runtime.explain(first.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    expect(open.runtime.explain(next.id, 'tool:danger')).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+    held.open()
+    await next.result
+    for (const { runtime } of [strict, open]) await runtime.close()
+    await rows.drop()
+  })
+
+  test('a session is bound by each offer it was asked through: a wide one first does not help', async () => {
+    const { make, seen } = workerOf({ probe: 'danger', ...wide })
+    const model = scriptedModel(({ messages }, call) => {
+      const session = /session_id: (\S+)/.exec(String(messages.findLast(({ role }) => role === 'tool')?.content))?.[1]
+      if (call === 0) return { calls: [{ name: 'wide', input: { message: 'hello' } }] }
+      if (call === 1) return { calls: [{ name: 'narrow', input: { message: 'probe', session_id: session ?? '' } }] }
+      return 'done'
+    })
+    const subagents = { wide: make('message'), narrow: { agent: make('message'), profile: 'minimal' } }
+    const runtime = createRuntime()
+
+    await runtime.run(agent({ name: 'host', instructions: '', model, subagents }), 'go').result
+    await runtime.close()
+
+    expect(seen).toMatchObject({ danger: 0, modelCalls: 2 })
+  })
+
+  test('binds what is put into a child’s conversation by hand', async () => {
+    const worker = workerOf({ probe: 'spread', ...wide })
+    const budget = { depth: 1, tokens: 50_000, turns: 3 }
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: delegating,
+      subagents: { ask: worker.make('message') },
+      budget,
+    })
+    const runtime = createRuntime()
+    const run = runtime.run(host, 'go')
+    await run.result
+    const [link] = runtime.store.linksOf(run.id)
+    const talk = await runtime.conversation(link?.childConversationId ?? '')
+    const turnId = await talk.mutate((mutation) => {
+      const said = mutation.createNode({ kind: 'user_message', content: 'probe' })
+      const answer = mutation.createNode({ kind: 'agent_message' })
+      mutation.createEdge(said.id, answer.id, 'sequence')
+      return mutation.turnId
+    })
+    await runtime.attach(turnId).result
+    const turn = runtime.store.turn(turnId)
+    await runtime.close()
+
+    expect(worker.seen.leaves).toBe(0)
+    expect(turn).toMatchObject({ limits: { depth: 1, turns: 3 }, spend: { limit: { tokens: 50_000 } } })
+  })
+})
+
+describe('reliability S-2: a grant or budget that makes no sense makes no agent', () => {
+  test.each<[string, object]>([
+    ['a rule without a domain', { grant: { deny: ['danger'] } }],
+    ['a list that is none', { grant: { deny: 'tool:danger' } }],
+    ['a word of another system', { grant: { allow: ['tool:*'] } }],
+    ['no grant at all', { grant: null }],
+    ['a number below nothing', { budget: { turns: -1 } }],
+    ['no number', { budget: { tokens: Number.NaN } }],
+    ['no end', { budget: { wallMs: Number.POSITIVE_INFINITY } }],
+    ['a text', { budget: { usd: '5' } }],
+  ])('%s', (_name, parts) => {
+    expect(() => agent({ name: 'x', instructions: '', ...parts })).toThrow(DefinitionError)
+    expect(() => createRuntime(parts)).toThrow(DefinitionError)
+  })
+
+  test.each<[string, Json]>([
+    ['text for turns', { turns: 'many' }],
+    ['no tokens', { tokens: null }],
+    ['less than none', { children: -5 }],
+    ['a word nobody knows', { unlimited: true }],
+    ['a number', 5],
+  ])('and one that was written into a store (%s) allows nothing', async (_name, budget) => {
+    const rows = memoryStore()
+    const commit: typeof rows.commit = (step) =>
+      rows.commit({
+        ...step,
+        conversations: step.conversations.map((row) =>
+          row.depth === 0
+            ? row
+            : { ...row, ceiling: [{ v: 1, by: 'host', allow: EVERYTHING, ask: [], deny: [], budget }] },
+        ),
+      })
+    const { make, seen } = workerOf({ probe: 'danger', ...wide })
+    const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }
+    const runtime = createRuntime({ store: { ...rows, commit }, logger })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'probe' } }] }, 'done'])
+
+    await runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: make('message') } }), 'go')
+      .result
+    await runtime.close()
+
+    expect(seen).toMatchObject({ danger: 0, modelCalls: 0 })
   })
 })
 
