@@ -8,7 +8,7 @@ import { diskFailure } from './disk-failure.ts'
 import { FileDomain } from './domain.ts'
 import { conflict, type Operation } from './failure.ts'
 import type { FilePolicy } from './files.ts'
-import { checkPlain, HAS_PROC, HeldDirectory, systemError } from './held-directory.ts'
+import { checkPlain, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { AREAS, type Area, below, type LogicalPath, temporaryName } from './path.ts'
 
 export interface DiskFilesOptions extends FilePolicy {
@@ -151,11 +151,12 @@ interface Inside {
   readonly segments: readonly string[]
 }
 
-/** Links, pipes and devices are not seen. */
+/** What would be refused is not seen either. */
 function infoOf({ text }: LogicalPath, found: Stats | undefined): FileInfo | undefined {
-  if (found?.isDirectory()) return { path: text, type: 'directory', size: 0, modifiedAt: Math.floor(found.mtimeMs) }
-  if (found?.isFile()) return { path: text, type: 'file', size: found.size, modifiedAt: Math.floor(found.mtimeMs) }
-  return undefined
+  if (found === undefined) return undefined
+  const modifiedAt = Math.floor(found.mtimeMs)
+  if (found.isDirectory()) return { path: text, type: 'directory', size: 0, modifiedAt }
+  return isPlain(found) ? { path: text, type: 'file', size: found.size, modifiedAt } : undefined
 }
 
 /** Where each area really is. One inside another would be reached by two names, past the rules of one of them. */

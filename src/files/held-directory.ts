@@ -149,11 +149,15 @@ export class HeldDirectory {
 }
 
 /** One name, and bytes that stay where they are. */
+export function isPlain(found: Stats): boolean {
+  return found.isFile() && found.nlink <= 1
+}
+
 export function checkPlain(found: Stats): void {
+  if (isPlain(found)) return
   if (found.isDirectory()) throw systemError('EISDIR')
   if (found.isSymbolicLink()) throw new NotPlain('it is a symbolic link')
-  if (!found.isFile()) throw new NotPlain('it is no plain file')
-  if (found.nlink > 1) throw new NotPlain('it has a second name (a hard link)')
+  throw new NotPlain(found.isFile() ? 'it has a second name (a hard link)' : 'it is no plain file')
 }
 
 /** As the system would say it. */

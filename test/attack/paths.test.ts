@@ -325,6 +325,7 @@ describe.each(ways)('what lies in a workspace, held by /proc: %s', (hasProc) => 
     ]) {
       await expect(call()).rejects.toThrow(/it has a second name \(a hard link\)/)
     }
+    expect((await world.files.list('/workspace')).entries).toEqual([])
 
     checkOutside(world)
     expect(statSync(path.join(world.outside, 'secret')).nlink).toBe(2)
