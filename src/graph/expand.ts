@@ -7,7 +7,7 @@ import { endNode, type NodeEnd } from './end-node.ts'
 import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
-import { settleSpend } from './spend.ts'
+import { settleAnswer, settleSpend } from './spend.ts'
 
 export interface Answer {
   readonly content: Content
@@ -145,7 +145,7 @@ function countCall(draft: Draft, node: Node, answer: Answer): Turn {
 }
 
 function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
-  settleSpend(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
+  settleAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
   return countIn(draft, draft.turn(node.turnId), { node, answer })
 }
 

@@ -69,6 +69,13 @@ export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
   draft.changeNode(node, { metadata })
 }
 
+/** An answer of which nobody tells what it used is taken to have used what was held back for it: none is free. */
+export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+}
+
 /** A call that came to nothing has cost nothing that is known of. */
 export function releaseSpend(draft: Draft, nodeId: Id): void {
   settleSpend(draft, nodeId, NOTHING)
