@@ -91,13 +91,26 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/cancel.ts')).cancel,
   },
   {
+    name: 'approvals',
+    usage: '[--json]',
+    summary: 'what waits for a person, in all runs',
+    options: [JSON_LINES],
+    examples: [['legate approvals', 'who asks, for what, by which rule, since when, and how to answer']],
+    takes: [0, 0],
+    load: async () => (await import('./commands/approvals.ts')).approvals,
+  },
+  {
     name: 'approve',
-    usage: 'ID [--always]',
+    usage: 'ID [--edit JSON] [--always]',
     summary: 'allow a call that waits for a person',
-    options: [{ name: 'always', text: 'also the next ones like it in this conversation' }],
+    options: [
+      { name: 'edit', value: 'JSON', text: 'with these arguments instead' },
+      { name: 'always', text: 'also the next ones like it in this conversation' },
+    ],
     examples: [
       ['legate approve 5ab9c1d0', 'the id of the call, or of its run if only one call waits there'],
       ['legate approve 5ab9c1d0 --always', 'and do not ask again in this conversation'],
+      [`legate approve 5ab9c1d0 --edit '{"to":"staging"}'`, 'but with other arguments'],
     ],
     takes: [1, 1],
     completes: 'id',

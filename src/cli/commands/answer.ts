@@ -1,4 +1,5 @@
-import type { Node, Store } from '../../index.ts'
+import { parseJson } from '../../base/json.ts'
+import type { Json, Node, Store } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, only, shortId, withDashes } from '../find-run.ts'
 import { WRITE_MS, withRuntime } from '../open-store.ts'
@@ -23,12 +24,28 @@ function answer(call: Call, allow: boolean): Promise<number> {
       const reason = textOption(call, 'reason')
       const by = call.env['USER'] ?? 'user'
       const always = isSet(call, 'always')
-      await runtime.answer(node.id, { allow, by, always, ...(reason === undefined ? {} : { reason }) })
+      const edit = editOf(call)
+      const word = {
+        allow,
+        by,
+        always,
+        ...(reason === undefined ? {} : { reason }),
+        ...(edit === undefined ? {} : edit),
+      }
+      await runtime.answer(node.id, word)
       await write(`${allow ? 'Allowed' : 'Denied'}: ${callOf(node)}\n`)
       return EXIT.completed
     },
     WRITE_MS,
   )
+}
+
+function editOf(call: Call): { readonly edit: Json } | undefined {
+  const text = textOption(call, 'edit')
+  if (text === undefined) return undefined
+  const parsed = parseJson(text)
+  if (parsed.ok) return { edit: parsed.value }
+  throw new CliError(`--edit needs JSON, such as '{"to":"staging"}': ${parsed.error}`, EXIT.usage)
 }
 
 function namedNode(store: Store, ending: string): Node | undefined {

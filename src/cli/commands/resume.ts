@@ -6,6 +6,7 @@ import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
+import { InlineAsk } from '../worker/inline-ask.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
 import { Worker } from '../worker/worker.ts'
@@ -26,7 +27,9 @@ async function work(call: Call, options: WorkerOptions): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, target?.rootId)
   const runtime = createRuntime({ ...options, store })
   const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
-  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target) })
+  const isAsking = !isSet(call, 'json') && InlineAsk.isPossible()
+  const asker = isAsking ? new InlineAsk({ runtime, view, by: call.env['USER'] ?? 'user' }) : undefined
+  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target), asker })
   goOnWithoutReader()
   try {
     const runs = await runsToDrive(runtime, target, options)

@@ -29,6 +29,7 @@ export class LiveTree {
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly startedAt: number = Date.now()
   private hint: string
+  private question: string | null = null
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onResize = (): void => this.draw()
@@ -52,7 +53,14 @@ export class LiveTree {
     this.screen.print(text)
   }
 
+  ask(question: string | null): void {
+    if (question === this.question) return
+    this.question = question
+    if (this.trees.size > 0) this.draw()
+  }
+
   close(): void {
+    this.question = null
     clearInterval(this.timer)
     clearTimeout(this.soon)
     process.stdout.off('resize', this.onResize)
@@ -84,9 +92,10 @@ export class LiveTree {
       doing: ({ id, hears }) => doing(id, hears),
       now: Date.now(),
       // One row for the footer, one for the cursor.
-      most: most ?? Math.max(1, rows - 2),
+      most: most ?? Math.max(1, rows - (this.question === null ? 2 : 3)),
     })
-    return layout([...table, this.footer()], { paint: this.paint, columns })
+    const question = this.question === null ? [] : [textRow('', this.question)]
+    return layout([...table, ...question, this.footer()], { paint: this.paint, columns })
   }
 
   private footer(): TreeRow {

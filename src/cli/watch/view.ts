@@ -11,6 +11,8 @@ export interface View {
   take(event: RunEvent, runId: string): void | Promise<void>
   /** Text that stays. */
   say(text: string): void
+  /** A question at the bottom, where there is one; null for none. */
+  ask(question: string | null): void
   /** Shows how everything stands at the end and gives the terminal back. */
   close(): void
 }
@@ -23,6 +25,7 @@ export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): Vie
       wantsHistory: false,
       take: (event) => write(jsonLine(event)),
       say: () => undefined,
+      ask: () => undefined,
       close: () => undefined,
     }
   }
@@ -38,6 +41,7 @@ export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): Vie
     say: (text) => {
       process.stdout.write(text)
     },
+    ask: () => undefined,
     close: () => undefined,
   }
 }

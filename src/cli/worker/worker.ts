@@ -2,6 +2,7 @@ import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { standingOf } from '../watch/standing.ts'
 import type { View } from '../watch/view.ts'
+import type { InlineAsk } from './inline-ask.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
 import { endOf, exitCodeOf, nameOf, standstillOf, type Verdict } from './verdict.ts'
@@ -14,6 +15,8 @@ export interface WorkerParts {
   readonly knownAgents: ScopedStore['knownAgents']
   /** The last event of each tree before this worker began: what comes after it is news. */
   readonly lastSeqs: ReadonlyMap<Id, number>
+  /** Where there is a person at the terminal. */
+  readonly asker: InlineAsk | undefined
 }
 
 /** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
@@ -34,7 +37,7 @@ export class Worker {
     onInterrupt({
       ask: () => this.stopAll(),
       leave: () => this.leave(EXIT.terminated),
-      restore: () => parts.view.close(),
+      restore: () => this.giveBack(),
     })
   }
 
@@ -46,7 +49,7 @@ export class Worker {
     for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
     await this.isDone
     clearInterval(timer)
-    view.close()
+    this.giveBack()
     for (const { text } of this.verdicts.values()) view.say(`\n${text}\n`)
     return this.exitCode ?? exitCodeOf([...this.verdicts.values()])
   }
@@ -59,6 +62,12 @@ export class Worker {
     this.settle(run, await ended)
   }
 
+  /** The terminal as it was. */
+  private giveBack(): void {
+    this.parts.asker?.close()
+    this.parts.view.close()
+  }
+
   private settle(run: Run, verdict: Verdict): void {
     this.verdicts.set(run, verdict)
     if (this.verdicts.size === this.runs.length) this.done()
@@ -66,13 +75,16 @@ export class Worker {
 
   /** A run at a standstill comes back to life when somebody answers it, as long as there are others to wait for. */
   private look(): void {
-    const { runtime, knownAgents } = this.parts
+    const { runtime, knownAgents, asker } = this.parts
     const known = knownAgents()
     if (known === undefined) return
+    asker?.look(this.runs).catch(() => undefined)
     for (const run of this.runs) {
       const verdict = attempt(() => standstillOf(runtime, run, known))
       const isOver = this.verdicts.has(run) && runtime.store.turn(run.id)?.state === 'ended'
       if (verdict === undefined || isOver) continue
+      // Whoever is asked may take the time that is needed.
+      if (verdict?.exitCode === EXIT.parked && asker !== undefined && this.exitCode === undefined) continue
       if (verdict === null) {
         this.doubts.delete(run)
         this.verdicts.delete(run)

@@ -1,0 +1,40 @@
+import type { PendingApproval } from '../../index.ts'
+import { type Call, EXIT, isSet } from '../command.ts'
+import { shortId } from '../find-run.ts'
+import { withRuntime } from '../open-store.ts'
+import { age, duration } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { jsonLine, write } from '../terminal/output.ts'
+import { preview } from '../watch/words.ts'
+
+const PAGE = 200
+const PREVIEW = 160
+
+/** Everything that waits for a person, what expires first at the top. */
+export function approvals(call: Call): Promise<number> {
+  return withRuntime(call, async (runtime) => {
+    let count = 0
+    for (let page = await runtime.approvals({ limit: PAGE }); page.length > 0; ) {
+      for (const asked of page) await write(isSet(call, 'json') ? jsonLine(asked) : linesOf(asked))
+      count += page.length
+      const after = page.at(-1)
+      page = await runtime.approvals({ limit: PAGE, ...(after === undefined ? {} : { after }) })
+    }
+    if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
+    return EXIT.completed
+  })
+}
+
+function linesOf({ nodeId, path, request, tool, input, reason, since, expiresAt }: PendingApproval): string {
+  const id = shortId(nodeId)
+  const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${preview(input, PREVIEW)}`
+  const now = Date.now()
+  return [
+    `${id}  ${path.map(oneLine).join(' > ')}`,
+    `  wants  ${what}`,
+    `  rule   ${oneLine(reason)}, for ${oneLine(request)}`,
+    `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
+    `  legate approve ${id} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`,
+    '',
+  ].join('\n')
+}
