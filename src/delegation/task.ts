@@ -39,7 +39,7 @@ const STUCK = `Refused: the last ${MAX_REPEATS} times these calls gave the same 
 
 /** A tool that polls is meant to be called again and again. */
 function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {
-  if (turn.account.toolCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
+  if (turn.account.modelCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
   return isRepeating(home.ledger.store, node)
 }
 

@@ -229,6 +229,10 @@ function putEdge(tables: Tables, edge: Edge): void {
   const from = tables.nodes.get(edge.from) as NodeEntry
   if (from.edgesOut === null) from.edgesOut = [edge]
   else from.edgesOut.push(edge)
+  const to = tables.nodes.get(edge.to)
+  if (to === undefined) return
+  if (to.edgesIn === null) to.edgesIn = [edge]
+  else to.edgesIn.push(edge)
 }
 
 function extend(tables: Tables, tree: Tree, commit: Commit): void {

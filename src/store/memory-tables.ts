@@ -68,6 +68,7 @@ export class NodeEntry implements Keyed, Chained {
   row: Node
   readonly turn: TurnEntry
   edgesOut: Edge[] | null = null
+  edgesIn: Edge[] | null = null
 
   constructor(row: Node, turn: TurnEntry) {
     this.id = row.id

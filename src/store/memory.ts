@@ -40,7 +40,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     link: (id) => tables().links.get(id)?.row,
     body: (hash) => tables().bodies.get(hash)?.text,
     edgesFrom: (nodeId) => tables().nodes.get(nodeId)?.edgesOut ?? NO_EDGES,
-    edgesTo: (nodeId) => edgesTo(tables(), nodeId),
+    edgesTo: (nodeId) => tables().nodes.get(nodeId)?.edgesIn ?? NO_EDGES,
     nodesOf: (turnId) =>
       tables()
         .turns.get(turnId)
@@ -121,13 +121,6 @@ function openNodes(turn: TurnEntry | undefined): readonly Node[] {
   const open: Node[] = []
   if (turn !== undefined) for (const { row } of turn.nodes) if (isOpen(row.state)) open.push(row)
   return open
-}
-
-/** Asked for seldom, so it is not kept: the edges of the node's conversation are looked through. */
-function edgesTo(tables: Tables, nodeId: Id): readonly Edge[] {
-  const turns = tables.nodes.get(nodeId)?.turn.conversation.turns ?? []
-  const edges = turns.flatMap(({ nodes }) => nodes.flatMap(({ edgesOut }) => edgesOut ?? NO_EDGES))
-  return edges.filter((edge) => edge.to === nodeId)
 }
 
 function openLinks(turn: TurnEntry | undefined): readonly Link[] {

@@ -83,7 +83,7 @@ const TEXTS = [
   'lone \ud800 surrogate',
   '\udc00\ud800',
   '\u202eyolped',
-  '{{deploy()}} ${deploy()} <%= deploy %>',
+  '{{deploy()}} $(deploy) <%= deploy %>',
 ]
 
 function inputOf(chance: Chance): Json {
