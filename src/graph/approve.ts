@@ -157,6 +157,6 @@ export interface Approval extends Ask {
 }
 
 /** A list, so that no request and input can be taken for another pair. */
-function digestOf(request: string, input: Json): string {
+export function digestOf(request: string, input: Json): string {
   return sha256(canonicalJson([request, input]))
 }
