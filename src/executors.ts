@@ -43,6 +43,12 @@ export interface ExecutorParts {
 /** Kinds that are a model call. */
 export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
 
+interface Stack {
+  readonly agent: AgentCore
+  readonly host: AgentCore | undefined
+  readonly layers: readonly Layer[]
+}
+
 type Place = Pick<NodeRun, 'turn' | 'conversation'>
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
@@ -59,6 +65,8 @@ export class Executors implements Home {
   private found: Model | null = null
   private readonly parts: ExecutorParts
   private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
+  private stacks: WeakMap<object, Stack> = new WeakMap()
   private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
@@ -148,6 +156,7 @@ export class Executors implements Home {
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
   forget(): void {
     this.toolkits = new WeakMap()
+    this.stacks = new WeakMap()
   }
 
   modelOf(agent: AgentCore, place: Place): Model | null {
@@ -196,12 +205,16 @@ export class Executors implements Home {
 
   /** Every layer that decides for an agent here: the runtime's, what was frozen, what its hosts say now, its own. */
   private layersOf(agent: AgentCore, place: Place): readonly Layer[] {
+    const { ceiling } = place.conversation
+    const host = ceiling.length === 0 ? undefined : this.hostAgentOf(place)
+    const last = this.stacks.get(ceiling.length === 0 ? agent : ceiling)
+    if (last !== undefined && last.agent === agent && last.host === host && place.conversation.depth < 2)
+      return last.layers
+    const frozen = readCeiling(ceiling)
     const own = useLayer(agent.name, agent.grant)
-    const { runtimeLayer } = this.parts
-    const ceiling = readCeiling(place.conversation.ceiling)
-    if (runtimeLayer.length === 0 && ceiling.length === 0) return [own]
-    const runtime = runtimeLayer.filter((layer) => !ceiling.some((frozen) => saysSame(frozen, layer)))
-    return [...runtime, ...ceiling, ...this.liveLayers(ceiling, place), own]
+    const layers = [...this.parts.runtimeLayer, ...frozen, ...this.liveLayers(frozen, place), own]
+    this.stacks.set(ceiling.length === 0 ? agent : ceiling, { agent, host, layers })
+    return layers
   }
 
   /** What hosts pass on today, where it is not what was frozen: a change narrows at the next node, and never widens. */
@@ -214,6 +227,11 @@ export class Executors implements Home {
       if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
     }
     return live
+  }
+
+  private hostAgentOf(place: Place): AgentCore | undefined {
+    const host = this.hostOf(place)
+    return host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
   }
 
   /** The run that asked for this one, or made its conversation. */

@@ -95,15 +95,15 @@ class Heard {
   }
 
   listen(request: ModelRequest): void {
-    const { node, work, home } = this.run
+    const { node, work } = this.run
     try {
-      const permission = permit(this.run, `model:${this.model.id}`, null)
+      const permission = permit(this.run, { domain: 'model', name: this.model.id }, null)
       if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
       if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
-      work.heard(home.ledger.clock.now())
+      work.heard()
       this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()
       this.next(this.parts)
     } catch (error) {
@@ -218,10 +218,9 @@ class Heard {
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
     const { node, conversation, home, work } = this.run
-    const now = home.ledger.clock.now()
     this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit(body, now)
-    work.heard(now)
+    this.live.emit(body, home.ledger.clock.now())
+    work.heard()
     if ('text' in body) this.size += body.text.length
   }
 }

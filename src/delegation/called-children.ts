@@ -4,6 +4,7 @@ import { DefinitionError, LegateError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
+import { splitRule } from '../grant/rule.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
@@ -65,7 +66,10 @@ export class CalledChildren implements CurrentCall {
     const { home, layers, node } = this.run
     if (home.files === null) throw new DefinitionError('definition', NO_FILES)
     const input = toJson(node.input.call?.input ?? null)
-    return home.files.bind(layers, (request) => input.ok && permit(this.run, request, input.value).verdict === 'allow')
+    return home.files.bind(layers, (request) => {
+      const { domain, pattern } = splitRule(request)
+      return input.ok && permit(this.run, { domain, name: pattern }, input.value).verdict === 'allow'
+    })
   }
 
   private progress(message: string, data: Json): void {

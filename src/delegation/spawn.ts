@@ -65,7 +65,7 @@ function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnRes
   if (!input.ok) return refuse('invalid_input', name, input.error)
   const taken = takeAgent(delegation.offer)
   if (typeof taken === 'string') return refuse('unavailable', name, taken)
-  const permission = permit(run, `agent:${taken.name}`, node.input.call?.input ?? null)
+  const permission = permit(run, { domain: 'agent', name: taken.name }, node.input.call?.input ?? null)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, permission.reason)
   if (permission.verdict === 'ask') return permission
   if (taken.model === null && home.modelOf(host, run) === null) {

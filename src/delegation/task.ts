@@ -4,7 +4,7 @@ import { type Ask, planAsk } from '../graph/approve.ts'
 import type { Draft } from '../graph/draft.ts'
 import { fold } from '../graph/fold.ts'
 import { withWords } from '../graph/outcome.ts'
-import { isRepeating, MAX_REPEATS } from '../graph/repeats.ts'
+import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { hookedCall } from '../tool/hooks.ts'
@@ -30,12 +30,16 @@ export function runTask(run: NodeRun): void | Promise<void> {
 
 function runCall(run: NodeRun): void | Promise<void> {
   const entry = run.toolkit.find(run.node.input.call?.name ?? '')
-  if (isStuck(run, entry)) return commitEnd(run, errorEnd(STUCK))
+  if (isStuck(run, entry)) return commitEnd(run, refusedRepeat())
   if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)
   return runTool(run, entry)
 }
 
 const STUCK = `Refused: the last ${MAX_REPEATS} times these calls gave the same results. Calling again would too. Do something else, or answer with what you have.`
+
+function refusedRepeat(): ToolEnd {
+  return { state: 'finished', output: { content: STUCK, isError: true, metadata: REPEATED }, body: null }
+}
 
 /** A tool that polls is meant to be called again and again. */
 function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {

@@ -15,8 +15,8 @@ export interface Work {
   readonly stopCause: StopCause | null
   /** Called when the node is asked to stop, by what waits for code that may not hear the signal. */
   onStop: (() => void) | null
-  /** Says that something came at `now`: from here on, it is stalled when nothing more comes for too long. */
-  heard(now: number): void
+  /** Says that something came: from here on, it is stalled when nothing more comes for too long. */
+  heard(): void
   /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }

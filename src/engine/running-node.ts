@@ -25,6 +25,7 @@ export class RunningNode implements Work {
   readonly claim: Claim
   private timeLimit: number
   private silentAt = Number.POSITIVE_INFINITY
+  private wasHeard = false
   stopCause: StopCause | null = null
   onStop: (() => void) | null = null
   private controller: AbortController | undefined
@@ -44,12 +45,15 @@ export class RunningNode implements Work {
     return this.awaited > 0 ? Number.POSITIVE_INFINITY : this.timeLimit
   }
 
+  /** Asked now and then: what came since then is what counts, not when it came. */
   isStalled(now: number): boolean {
+    if (this.wasHeard) this.silentAt = now + this.lender.stalledMs
+    this.wasHeard = false
     return this.silentAt <= now
   }
 
-  heard(now: number): void {
-    this.silentAt = now + this.lender.stalledMs
+  heard(): void {
+    this.wasHeard = true
   }
 
   get signal(): AbortSignal {

@@ -22,9 +22,15 @@ export type Permission =
 const ALLOWED: Permission = { verdict: 'allow' }
 
 /** One request decided, with what a person has already said to it. */
-export function permit(asker: Asker, request: string, input: Json): Permission {
-  const { domain, pattern } = splitRule(request)
-  return withAnswer(asker, decide(asker.layers, domain, pattern), { request, input, required: false })
+export function permit(asker: Asker, { domain, name }: Request, input: Json): Permission {
+  const decision = decide(asker.layers, domain, name)
+  if (decision.verdict === 'allow') return ALLOWED
+  return withAnswer(asker, decision, { request: `${domain}:${name}`, input, required: false })
+}
+
+export interface Request {
+  readonly domain: string
+  readonly name: string
 }
 
 /** All that a call of a tool does beside being called: its needs, and a person's word where the tool wants it. */
@@ -37,7 +43,8 @@ export function permitCall(asker: Asker, tool: Tool, call: { name: string; input
   }
   let asked: Permission = ALLOWED
   for (const request of needsOf(tool, call.input)) {
-    const answer = permit(asker, request, call.asked)
+    const { domain, pattern } = splitRule(request)
+    const answer = permit(asker, { domain, name: pattern }, call.asked)
     if (answer.verdict === 'deny') return answer
     if (answer.verdict === 'ask' && asked.verdict === 'allow') asked = answer
   }
