@@ -1,9 +1,12 @@
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Reader } from './reader.ts'
-import type { Node } from './rows.ts'
+import type { Node, NodeOutput } from './rows.ts'
 
 /** This many steps that asked for the same and got the same are enough: one more would get it again. */
 export const MAX_REPEATS = 3
+
+/** On the result of a call that was refused for it: asked for once more it is refused once more. */
+export const REPEATED: NonNullable<NodeOutput['metadata']> = { refused: 'repeated' }
 
 /** Calls of one message beyond which steps are not compared: nobody repeats so many by mistake. */
 const MOST_CALLS = 16
@@ -19,6 +22,7 @@ export function isRepeating(reader: Reader, task: Node): boolean {
     const [first] = tasks
     message = first === undefined ? undefined : messageBefore(reader, first)
     if (message === undefined || callsOf(message) !== asked) return false
+    if (tasks.some(({ output }) => output.metadata?.['refused'] === REPEATED['refused'])) return true
     const results = canonicalJson(tasks.map(({ output, state }) => [state, (output.content ?? null) as Json]))
     if (gotten !== undefined && results !== gotten) return false
     gotten = results
