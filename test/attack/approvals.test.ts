@@ -500,7 +500,7 @@ describe.each(stores)('reliability S-13: two processes on %s', (_, create) => {
     expect(effects).toHaveLength(answers[0].status === 'fulfilled' ? 1 : 0)
   })
 
-  test('of which one dies while it does what was allowed: it is not done again', async () => {
+  test('openworker 443, agent-framework 3938, crewAI 5802, leviath 96, PraisonAI 4217, vertz 2835: what was allowed is not done again when its process dies', async () => {
     let ran = 0
     const begun = makeGate()
     const tools = {
