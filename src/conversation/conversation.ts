@@ -1,9 +1,16 @@
 import { NotFoundError } from '../base/error.ts'
-import { CONTEXT_TURNS } from '../graph/context.ts'
+import type { DurableEvent } from '../graph/event.ts'
 import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.ts'
-import type { Conversation, Id } from '../graph/rows.ts'
-import { type TranscriptLine, transcriptOf } from '../graph/transcript.ts'
+import type { Conversation, Id, Node } from '../graph/rows.ts'
+import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
+import {
+  ConversationPages,
+  type EventPageQuery,
+  type MessagePageQuery,
+  type TranscriptPage,
+  type TurnPageQuery,
+} from './conversation-pages.ts'
 
 /** What a turn that is put in by hand may use. */
 export type Bounds = Pick<MutationScope, 'limits' | 'money'>
@@ -12,12 +19,14 @@ export type Bounds = Pick<MutationScope, 'limits' | 'money'>
 export class ConversationHandle {
   readonly id: Id
   private readonly ledger: Ledger
+  private readonly pages: ConversationPages
   private readonly boundsOf: (row: Conversation) => Bounds
 
   constructor(ledger: Ledger, id: Id, boundsOf: (row: Conversation) => Bounds) {
     this.ledger = ledger
     this.id = id
     this.boundsOf = boundsOf
+    this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
   }
 
   get row(): Conversation | undefined {
@@ -25,12 +34,41 @@ export class ConversationHandle {
   }
 
   /** What people see of the latest rounds, oldest first. */
-  async transcript({ limitTurns = CONTEXT_TURNS }: { readonly limitTurns?: number } = {}): Promise<TranscriptLine[]> {
-    const turns = this.ledger.store.turnsOf(this.id, { limit: limitTurns })
-    return transcriptOf(
-      turns.flatMap((turn) => this.ledger.store.nodesOf(turn.id)),
-      this.ledger.kinds,
-    )
+  async recentTurns({ limitTurns }: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
+    return this.pages.transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
+  }
+
+  /** The same, page by page: the latest, those before a turn, or those after it. */
+  async transcript(query: TurnPageQuery = {}): Promise<readonly TranscriptLine[]> {
+    return this.pages.transcript(query).transcript
+  }
+
+  /** With the turns it is of, and the cursors for the pages on both sides. */
+  async transcriptPage(query: TurnPageQuery = {}): Promise<TranscriptPage> {
+    return this.pages.transcript(query)
+  }
+
+  /** What led to a node, in words: its causes among the latest turns, and nothing beside them. */
+  async transcriptFor(
+    nodeId: Id,
+    options: { readonly limitTurns?: number; readonly limit?: number } = {},
+  ): Promise<TranscriptLine[]> {
+    return this.pages.transcriptFor(nodeId, options)
+  }
+
+  /** The nodes that a node's model would be shown, and the node itself. */
+  async contextFor(nodeId: Id, options: { readonly limitTurns?: number } = {}): Promise<Node[]> {
+    return this.pages.context(nodeId, options)
+  }
+
+  /** Message by message. A page may be short where much of what is looked at is not to be seen. */
+  async messagePage(query: MessagePageQuery = {}): Promise<TranscriptLine[]> {
+    return this.pages.messages(query)
+  }
+
+  /** Recorded events of this conversation, or of one node. */
+  async eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
+    return this.pages.events(query)
   }
 
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */

@@ -26,7 +26,7 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
 }
 
 /** All nodes of its turn that `node` comes after. */
-function ancestorsOf(reader: Reader, node: Node): ReadonlySet<Id> {
+export function ancestorsOf(reader: Reader, node: Node): ReadonlySet<Id> {
   const found = new Set<Id>()
   const open = [node.id]
   for (let id = open.pop(); id !== undefined; id = open.pop()) {

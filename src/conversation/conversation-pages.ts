@@ -1,0 +1,180 @@
+import { InputError } from '../base/error.ts'
+import { ancestorsOf, CONTEXT_TURNS, contextOf } from '../graph/context.ts'
+import { type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
+import type { Kinds } from '../graph/kinds.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
+import { type TranscriptLine, transcriptOf } from '../graph/transcript.ts'
+import type { Store } from '../store/store.ts'
+import { onlyOneCursor, positiveNumber, wholeNumber } from './bounds.ts'
+import { pages } from './pages.ts'
+
+export interface TurnPageQuery {
+  readonly limitTurns?: number
+  /** Older turns than this one. */
+  readonly beforeTurnId?: Id
+  /** Newer turns than this one. */
+  readonly afterTurnId?: Id
+}
+
+export interface TranscriptPage {
+  readonly turnIds: readonly Id[]
+  /** Cursors for the pages on both sides; null when the page is empty. */
+  readonly beforeTurnId: Id | null
+  readonly afterTurnId: Id | null
+  readonly transcript: readonly TranscriptLine[]
+}
+
+export interface MessagePageQuery {
+  readonly limit?: number
+  readonly before?: Id
+  readonly after?: Id
+}
+
+export interface EventPageQuery {
+  readonly limit?: number
+  /** The sequence number after which it begins. */
+  readonly after?: number
+  readonly nodeId?: Id
+  readonly types?: readonly DurableEventType[]
+}
+
+/** Turns looked at for one page of messages, and events for one page of events: a page may be short for it. */
+const MOST_SCANNED = 2_000
+
+/** What one conversation says, page by page. Nothing here reads more than a page asks for, however long it is. */
+export class ConversationPages {
+  private readonly store: Store
+  private readonly id: Id
+  private readonly kinds: Kinds
+
+  constructor(store: Store, id: Id, kinds: Kinds) {
+    this.store = store
+    this.id = id
+    this.kinds = kinds
+  }
+
+  transcript(query: TurnPageQuery): TranscriptPage {
+    onlyOneCursor(query.beforeTurnId, query.afterTurnId)
+    const limit = wholeNumber(query.limitTurns === undefined ? CONTEXT_TURNS : query.limitTurns, 'limitTurns')
+    const turns = limit < 1 ? [] : this.turns(query, limit)
+    const lines = turns.map((turn) => this.linesOf(turn))
+    const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
+    return {
+      turnIds: seen.map(({ id }) => id),
+      beforeTurnId: seen[0]?.id ?? null,
+      afterTurnId: seen.at(-1)?.id ?? null,
+      transcript: lines.flat(),
+    }
+  }
+
+  /** What leads to a node, and no sibling of it: the causes within the latest turns. */
+  transcriptFor(nodeId: Id, options: { readonly limitTurns?: number; readonly limit?: number }): TranscriptLine[] {
+    const limitTurns = wholeNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
+    const node = this.own(nodeId)
+    if (limitTurns < 1 || node === undefined) return []
+    const before = ancestorsOf(this.store, node)
+    const context = contextOf(this.store, node, limitTurns)
+    const causes = context.filter(({ id, turnId }) => turnId !== node.turnId || before.has(id))
+    const lines = transcriptOf([...causes, node], this.kinds)
+    return options.limit === undefined ? lines : lines.slice(-positiveNumber(options.limit, 'limit'))
+  }
+
+  context(nodeId: Id, options: { readonly limitTurns?: number }): Node[] {
+    const limitTurns = positiveNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
+    const node = this.own(nodeId)
+    return node === undefined ? [] : [...contextOf(this.store, node, limitTurns), node]
+  }
+
+  messages({ limit = 50, before, after }: MessagePageQuery): TranscriptLine[] {
+    onlyOneCursor(before, after)
+    const most = positiveNumber(limit, 'limit')
+    const cursor = before ?? after
+    const at = cursor === undefined ? undefined : this.cursorNode(cursor)
+    const isForward = after !== undefined
+    const found: TranscriptLine[][] = []
+    let count = 0
+    for (const turn of this.scan(at, isForward)) {
+      const lines = beyond(this.linesOf(turn), at, isForward)
+      if (isForward) found.push(lines)
+      else found.unshift(lines)
+      count += lines.length
+      if (count >= most) break
+    }
+    return isForward ? found.flat().slice(0, most) : found.flat().slice(-most)
+  }
+
+  events({ limit = 200, after = 0, nodeId, types }: EventPageQuery): DurableEvent[] {
+    const most = positiveNumber(limit, 'limit')
+    const wanted = types === undefined ? undefined : new Set<string>(types)
+    const isWanted = (row: EventRow) =>
+      (nodeId === undefined ? row.conversationId === this.id : row.nodeId === nodeId) &&
+      (wanted?.has(row.body.type) ?? true)
+    const found: DurableEvent[] = []
+    for (const row of this.scanEvents(Math.max(0, after))) {
+      if (isWanted(row)) found.push(toEvent(row))
+      if (found.length === most) break
+    }
+    return found
+  }
+
+  private *scanEvents(after: number): Generator<EventRow> {
+    const rootId = this.store.conversation(this.id)?.rootId ?? this.id
+    let scanned = 0
+    for (const rows of pages(this.store, rootId, { after })) {
+      for (const row of rows) {
+        if (scanned++ >= MOST_SCANNED) return
+        yield row
+      }
+    }
+  }
+
+  private turns({ beforeTurnId, afterTurnId }: TurnPageQuery, limit: number): readonly Turn[] {
+    if (beforeTurnId !== undefined) {
+      const { ordinal } = this.cursorTurn(beforeTurnId)
+      return ordinal === 0 ? [] : this.store.turnsOf(this.id, { last: ordinal - 1, limit })
+    }
+    if (afterTurnId === undefined) return this.store.turnsOf(this.id, { limit })
+    const { ordinal } = this.cursorTurn(afterTurnId)
+    return this.store.turnsOf(this.id, { last: ordinal + limit, limit }).filter((turn) => turn.ordinal > ordinal)
+  }
+
+  /** Turns from a node's on, one after the other, in either direction. */
+  private *scan(at: Node | undefined, isForward: boolean): Generator<Turn> {
+    const start = at === undefined ? undefined : this.store.turn(at.turnId)?.ordinal
+    let ordinal = start ?? (this.store.conversation(this.id)?.turnCount ?? 0) - 1
+    for (let scanned = 0; scanned < MOST_SCANNED && ordinal >= 0; scanned++) {
+      const [turn] = this.store.turnsOf(this.id, { last: ordinal, limit: 1 })
+      if (turn === undefined || turn.ordinal !== ordinal) return
+      yield turn
+      ordinal += isForward ? 1 : -1
+    }
+  }
+
+  private linesOf(turn: Turn): TranscriptLine[] {
+    return transcriptOf(this.store.nodesOf(turn.id), this.kinds)
+  }
+
+  private own(nodeId: Id): Node | undefined {
+    const node = this.store.node(nodeId)
+    return node?.conversationId === this.id ? node : undefined
+  }
+
+  private cursorTurn(turnId: Id): Turn {
+    const turn = this.store.turn(turnId)
+    if (turn?.conversationId === this.id) return turn
+    throw new InputError('invalid_input', `The cursor ${turnId} is no turn of this conversation.`)
+  }
+
+  private cursorNode(nodeId: Id): Node {
+    const node = this.own(nodeId)
+    if (node !== undefined) return node
+    throw new InputError('invalid_input', `The cursor ${nodeId} is no message of this conversation.`)
+  }
+}
+
+/** The lines on the wanted side of a node; all of them where it is not among them. */
+function beyond(lines: TranscriptLine[], at: Node | undefined, isForward: boolean): TranscriptLine[] {
+  const index = at === undefined ? -1 : lines.findIndex(({ nodeId }) => nodeId === at.id)
+  if (index < 0) return lines
+  return isForward ? lines.slice(index + 1) : lines.slice(0, index)
+}

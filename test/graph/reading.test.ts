@@ -1,0 +1,216 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { agent, memoryStore, type Store } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/store-rows.ts'
+import { openRuntime } from '../support/reading.ts'
+
+async function talkOf(rounds: number) {
+  const runtime = openRuntime()
+  const clerk = agent({
+    name: 'clerk',
+    instructions: '',
+    model: scriptedModel(({ messages }) => `re ${messages.at(-1)?.content}`),
+  })
+  const runs = []
+  let conversationId: string | undefined
+  for (let round = 0; round < rounds; round++) {
+    const run = runtime.run(clerk, `${round}`, conversationId === undefined ? {} : { conversationId })
+    conversationId = run.conversationId
+    runs.push(run)
+    await run.result
+  }
+  return { runtime, runs, talk: await runtime.conversation(conversationId ?? '') }
+}
+
+const words = (lines: readonly { readonly text: string }[]) => lines.map(({ text }) => text)
+
+describe('cybros A55: a page of a transcript', () => {
+  test('is the latest, the older or the newer turns, in their order, with cursors for both sides', async () => {
+    const { talk, runs } = await talkOf(7)
+
+    const latest = await talk.transcriptPage({ limitTurns: 2 })
+    expect(words(latest.transcript)).toEqual(['5', 're 5', '6', 're 6'])
+    expect(latest).toMatchObject({ beforeTurnId: runs[5]?.id, afterTurnId: runs[6]?.id })
+    const older = await talk.transcriptPage({ limitTurns: 3, beforeTurnId: latest.beforeTurnId ?? '' })
+    expect(older.turnIds).toEqual(runs.slice(2, 5).map(({ id }) => id))
+    const newer = await talk.transcriptPage({ limitTurns: 2, afterTurnId: older.afterTurnId ?? '' })
+    expect(newer).toEqual(latest)
+    expect((await talk.transcriptPage({ beforeTurnId: runs[0]?.id ?? '' })).turnIds).toEqual([])
+    expect((await talk.transcriptPage({ afterTurnId: runs[6]?.id ?? '' })).turnIds).toEqual([])
+    expect(words(await talk.recentTurns({ limitTurns: 1 }))).toEqual(['6', 're 6'])
+  })
+
+  test.each([[0], [-3]])('of %d turns is empty', async (limitTurns) => {
+    const { talk } = await talkOf(1)
+
+    expect(await talk.transcriptPage({ limitTurns })).toEqual({
+      turnIds: [],
+      beforeTurnId: null,
+      afterTurnId: null,
+      transcript: [],
+    })
+  })
+
+  test.each([[1.2], ['abc'], [null], [Number.NaN], [{}], ['1.0'], [true]])(
+    'of %j turns is a mistake',
+    async (limitTurns) => {
+      const { talk } = await talkOf(1)
+
+      await expect(talk.transcript({ limitTurns: limitTurns as never })).rejects.toThrow(
+        /limitTurns must be a whole number/,
+      )
+    },
+  )
+
+  test('takes digits, and never more than a thousand turns', async () => {
+    const { talk } = await talkOf(2)
+
+    expect(await talk.transcript({ limitTurns: '1' as never })).toHaveLength(2)
+    expect(await talk.transcript({ limitTurns: 1_000_000 })).toHaveLength(4)
+  })
+
+  test('refuses two cursors, and one that is not of this conversation', async () => {
+    const { talk, runs } = await talkOf(2)
+    const [first, second] = runs
+
+    await expect(talk.transcript({ beforeTurnId: first?.id ?? '', afterTurnId: second?.id ?? '' })).rejects.toThrow(
+      /not both/,
+    )
+    for (const cursor of ['', 'nothing', first?.conversationId ?? '']) {
+      await expect(talk.transcript({ beforeTurnId: cursor })).rejects.toThrow(/is no turn of this conversation/)
+    }
+  })
+})
+
+test('cybros A56, W28: a transcript for a node holds its causes and no sibling', async () => {
+  const { talk, runtime } = await talkOf(1)
+  const [left = '', right = ''] = await talk.mutate((m) => {
+    const user = m.createNode({ kind: 'user_message', content: 'Two things.' })
+    const ids = ['left', 'right'].map((side) => {
+      const node = m.createNode({ kind: 'agent_message', state: 'finished', content: side })
+      m.createEdge(user.id, node.id, 'sequence')
+      return node.id
+    })
+    return ids
+  })
+
+  expect(words(await talk.transcriptFor(right))).toEqual(['0', 're 0', 'Two things.', 'right'])
+  expect(words(await talk.transcriptFor(left, { limit: 2 }))).toEqual(['Two things.', 'left'])
+  expect(await talk.transcriptFor(right, { limitTurns: 0 })).toEqual([])
+  expect(await talk.transcriptFor('nothing')).toEqual([])
+  expect(runtime.store.node(right)).toBeDefined()
+})
+
+describe('cybros A54: the context of a node', () => {
+  test('has the node last, ends where it is told to, and is empty for one that is not there', async () => {
+    const { talk, runs, runtime } = await talkOf(5)
+    const answer = runtime.store.nodesOf(runs[4]?.id ?? '').at(-1)
+
+    const context = await talk.contextFor(answer?.id ?? '', { limitTurns: 2 })
+
+    expect(context.at(-1)?.id).toBe(answer?.id)
+    expect(new Set(context.map(({ turnId }) => turnId))).toEqual(new Set([runs[3]?.id, runs[4]?.id]))
+    expect(await talk.contextFor('nothing')).toEqual([])
+  })
+
+  test.each([[0], [-1], ['x']])('of %j turns is a mistake', async (limitTurns) => {
+    const { talk } = await talkOf(1)
+
+    await expect(talk.contextFor('x', { limitTurns: limitTurns as never })).rejects.toThrow(/limitTurns must be/)
+  })
+})
+
+describe('cybros A57: pages of messages and of events', () => {
+  test('go through everything once, in both directions', async () => {
+    const { talk } = await talkOf(5)
+    const all = words(await talk.transcript())
+
+    const back: string[] = []
+    for (let page = await talk.messagePage({ limit: 3 }); page.length > 0; ) {
+      back.unshift(...words(page))
+      page = await talk.messagePage({ limit: 3, before: page[0]?.nodeId ?? '' })
+    }
+    const [first] = await talk.messagePage({ limit: 1_000 })
+    const forward = [first?.text ?? '']
+    for (let page = await talk.messagePage({ limit: 4, after: first?.nodeId ?? '' }); page.length > 0; ) {
+      forward.push(...words(page))
+      page = await talk.messagePage({ limit: 4, after: page.at(-1)?.nodeId ?? '' })
+    }
+
+    expect(back).toEqual(all)
+    expect(forward).toEqual(all)
+  })
+
+  test('refuse what makes no sense', async () => {
+    const { talk } = await talkOf(1)
+
+    await expect(talk.messagePage({ limit: 0 })).rejects.toThrow(/limit must be at least 1/)
+    await expect(talk.messagePage({ before: 'x' })).rejects.toThrow(/no message of this conversation/)
+    await expect(talk.messagePage({ before: 'x', after: 'y' })).rejects.toThrow(/not both/)
+    await expect(talk.eventPage({ limit: 0 })).rejects.toThrow(/limit must be at least 1/)
+  })
+
+  test('events are found by type and by node, after a number', async () => {
+    const { talk, runtime, runs } = await talkOf(3)
+    const ends = await talk.eventPage({ types: ['run-end'] })
+    const node = runtime.store.nodesOf(runs[1]?.id ?? '').at(-1)
+
+    expect(ends.map(({ turnId }) => turnId)).toEqual(runs.map(({ id }) => id))
+    expect(await talk.eventPage({ types: ['run-end'], after: ends[1]?.seq ?? 0 })).toEqual(ends.slice(2))
+    expect((await talk.eventPage({ nodeId: node?.id ?? '' })).map(({ type }) => type)).toEqual(['usage', 'message'])
+    expect(await talk.eventPage({ limit: 2 })).toHaveLength(2)
+  })
+})
+
+describe.each([['memory'], ['sqlite']])('a page of ten turns on %s', (kind) => {
+  test('costs about the same in a long conversation as in a short one', async () => {
+    const [short, long] = [await filled(kind, 100), await filled(kind, 20_000)]
+
+    const cost = async (store: Store): Promise<number> => {
+      const runtime = openRuntime({ store })
+      const talk = await runtime.conversation('root-a')
+      const times: number[] = []
+      for (let round = 0; round < 60; round++) {
+        const start = performance.now()
+        const page = await talk.transcriptPage({ limitTurns: 10 })
+        await talk.transcriptPage({ limitTurns: 10, beforeTurnId: page.beforeTurnId ?? '' })
+        times.push(performance.now() - start)
+        expect(page.turnIds).toHaveLength(10)
+        if (kind === 'sqlite') store.reopen()
+      }
+      return times.sort((a, b) => a - b)[15] ?? 0
+    }
+
+    expect(await cost(long)).toBeLessThan(2 * (await cost(short)) + 0.5)
+  })
+})
+
+/** A store with one conversation of so many turns, a message each. */
+async function filled(kind: string, turns: number): Promise<Store> {
+  const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const store = kind === 'memory' ? memoryStore() : sqliteStore(path.join(folder, 'rows.db'))
+  const place = { rootId: 'root-a', conversationId: 'root-a', laneId: 'root-a', turnId: '' }
+  await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a', { turnCount: turns })] }))
+  for (let from = 0; from < turns; from += 2_000) {
+    const ordinals = Array.from({ length: Math.min(2_000, turns - from) }, (_, at) => from + at)
+    const ended = { state: 'ended', outcome: null } as const
+    await store.commit(
+      commitOf('root-a', {
+        turns: ordinals.map((ordinal) => turnRow({ ...place, turnId: `turn-${ordinal}` }, { ordinal, ...ended })),
+        nodes: ordinals.map((ordinal) =>
+          nodeRow({ ...place, turnId: `turn-${ordinal}` }, `node-${ordinal}`, {
+            kind: 'user_message',
+            state: 'finished',
+            input: { content: `${ordinal}` },
+          }),
+        ),
+      }),
+    )
+  }
+  return store
+}
