@@ -1,6 +1,6 @@
 import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { type Json, parseJson, sizeOf } from '../base/json.ts'
+import { type Json, parseJson, sizeOf, toJson } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import type { Ask } from '../graph/approve.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
@@ -235,14 +235,20 @@ const NO_CALLS: readonly ToolCall[] = []
 /** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
 function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
   const { id, name, input, providerMetadata } = part
-  const call = readInput(id, name, input)
+  const call = readInput(String(id), String(name), input)
   return providerMetadata === undefined ? call : { ...call, providerMetadata }
 }
 
 function readInput(id: string, name: string, input: Json): ToolCall {
-  if (typeof input !== 'string') return { id, name, input }
+  if (typeof input !== 'string') return readValue(id, name, input)
   if (input.trim() === '') return { id, name, input: {} }
   const parsed = parseJson(input)
   if (parsed.ok) return { id, name, input: parsed.value }
   return { id, name, input, invalid: parsed.error }
+}
+
+/** A model of one's own may give anything: what JSON cannot keep could not be recorded. */
+function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
+  const json = toJson(input)
+  return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
 }

@@ -10,6 +10,7 @@ import {
 } from 'legate'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
+import { figure } from '../crash/support/figure.ts'
 import { startProcess, until } from '../support/process.ts'
 import { gate } from '../support/reading.ts'
 import { memoryRows } from '../support/stores.ts'
@@ -236,7 +237,7 @@ describe('reliability S-2, I1: a worker has no more than its host may pass on', 
   })
 
   afterAll(() => {
-    console.info(`S-2 ${cells} cells: ${doors.length + rootDoors.length} doors x ${constraints.length} constraints`)
+    figure(`S-2 ${cells} cells: ${doors.length + rootDoors.length} doors x ${constraints.length} constraints`)
   })
 })
 

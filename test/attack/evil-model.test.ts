@@ -1,13 +1,18 @@
-import { type AnyAgent, agent, type Json, type Model, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type Json, type Model, memoryStore, type Runtime, tool } from 'legate'
 import { type ScriptedAnswer, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
+import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
 import { openRuntime } from '../support/reading.ts'
 
+/** Then all rows are read anew before each node: fewer must do. */
+const isFresh = process.env['LEGATE_FRESH'] === '1'
+
 /** The model is the attacker. Everything it does is a call or a text; what must never happen is counted outside of it. */
-const ACTIONS = isFull ? 500_000 : 20_000
-const ACTIONS_PER_RUN = 400
+const ACTIONS = isFresh ? 300 : isFull ? 500_000 : 20_000
+const AT_ONCE = isFresh ? 100 : 5_000
+const ACTIONS_PER_RUN = isFresh ? 60 : 400
 
 /** What happened that may not. */
 const outside: string[] = []
@@ -202,7 +207,7 @@ describe('reliability S-4, I10: a hostile model', () => {
   let tried = 0
 
   test(`does nothing outside of its grant, and every run ends: ${ACTIONS.toLocaleString('en')} actions`, async () => {
-    const runtime = openRuntime()
+    const runtime = openRuntime({ store: memoryStore({ keep: 1 }) })
     const statuses = new Set<string>()
     for (let seed = 1; tried < ACTIONS; seed++) {
       const { agent: host, done } = world(new Chance(seed), ACTIONS_PER_RUN, 60)
@@ -216,13 +221,13 @@ describe('reliability S-4, I10: a hostile model', () => {
     expect([...statuses].every((status) => ['completed', 'max_turns', 'over_budget'].includes(status))).toBe(true)
   })
 
-  test('with 5,000 calls at once does nothing outside either', async () => {
+  test(`with ${AT_ONCE.toLocaleString('en')} calls at once does nothing outside either`, async () => {
     const runtime = openRuntime()
-    const { agent: host } = world(new Chance(7), 5_000, 5_000_000)
+    const { agent: host } = world(new Chance(7), AT_ONCE, 1_000 * AT_ONCE)
 
     expect(await ends(runtime, host)).toBe('completed')
     expectNothingOutside()
-    tried += 5_000
+    tried += AT_ONCE
   })
 
   test.each<[string, unknown[]]>([
@@ -282,7 +287,7 @@ describe('reliability S-4, I10: a hostile model', () => {
     expect(called).toBeLessThan(12)
   })
 
-  afterAll(() => console.info(`S-4 ${tried} hostile actions, ${inside} allowed ones ran, ${outside.length} outside`))
+  afterAll(() => figure(`S-4 ${tried} hostile actions, ${inside} allowed ones ran, ${outside.length} outside`))
 })
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }

@@ -80,7 +80,7 @@ describe.each(stores)('reliability S-12, I7: on %s', (_, create) => {
         await new Promise((resolve) => setTimeout(resolve, 10))
         return always5(request, call)
       }
-      const { agent: hydra } = selfish(slow, { depth: 3, wallMs: 150 })
+      const { agent: hydra } = selfish(slow, { depth: 2, children: 3, wallMs: 150 })
       const began = performance.now()
       const { status } = await runtime.run(hydra, 'go' as never).result
 
