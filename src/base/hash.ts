@@ -1,7 +1,16 @@
 import * as crypto from 'node:crypto'
 
 /** The SHA-256 of the text's UTF-8 bytes, as 64 lower-case hex characters. */
-export const sha256: (text: string) => string =
+export function sha256(text: string): string {
+  return hash(text, 'hex')
+}
+
+/** The same in 43 characters of base64url: for what is kept by the thousand. */
+export function shortSha256(text: string): string {
+  return hash(text, 'base64url')
+}
+
+const hash: (text: string, encoding: 'hex' | 'base64url') => string =
   typeof crypto.hash === 'function'
-    ? (text) => crypto.hash('sha256', text, 'hex')
-    : (text) => crypto.createHash('sha256').update(text, 'utf8').digest('hex')
+    ? (text, encoding) => crypto.hash('sha256', text, encoding)
+    : (text, encoding) => crypto.createHash('sha256').update(text, 'utf8').digest(encoding)

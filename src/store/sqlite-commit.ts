@@ -1,5 +1,5 @@
 import { StoreError } from '../base/error.ts'
-import { sha256 } from '../base/hash.ts'
+import { shortSha256 } from '../base/hash.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Body, EngineRow, Id } from '../graph/rows.ts'
 import { staleRow } from './conflict.ts'
@@ -35,7 +35,7 @@ export function commitTexts(commit: Commit): CommitTexts {
   for (const row of commit.turns) pushTurn(values, row)
   for (const row of commit.nodes) pushNode(values, row)
   for (const row of commit.links) pushLink(values, row)
-  return { values, events: packEvents(commit.events), digest: sha256(writtenText(commit, values)) }
+  return { values, events: packEvents(commit.events), digest: shortSha256(writtenText(commit, values)) }
 }
 
 /** Everything but the events, with the turns of nodes and links, which their data does not say. */
@@ -51,7 +51,7 @@ function writtenText({ nodes, links, edges, bodies }: Commit, values: readonly S
 
 /** The chain of a tree: the hash of the commit before, the digest of the rows this one wrote, and what it told. */
 export function chainHash(before: string, digest: string, events: string): string {
-  return sha256(`${before}\n${digest}\n${events}`)
+  return shortSha256(`${before}\n${digest}\n${events}`)
 }
 
 export interface Writing {
@@ -115,7 +115,7 @@ function extendTree(db: Connection, { commit, texts: { events, digest }, before,
   const seq = (before?.seq ?? 0) + commit.events.length
   const hash = chainHash(before?.hash ?? '', digest, events)
   const n = tree * COMMITS_PER_TREE + number
-  db.run(ADD_COMMIT, [n, commit.rootId, seq, commit.kind, commit.at, events, digest, hash])
+  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, commit.kind, commit.at, events, digest, hash])
   return { tree, commit: number, seq, hash }
 }
 

@@ -73,7 +73,7 @@ CREATE INDEX blocks_of_node ON blocks (node_id);
 -- before it, the digest and the events.
 CREATE TABLE commits (
   n INTEGER PRIMARY KEY,
-  root_id TEXT NOT NULL,
+  root_id TEXT,        -- in the first commit of the tree
   seq INTEGER NOT NULL,
   kind TEXT NOT NULL,
   at INTEGER NOT NULL,

@@ -17,6 +17,7 @@ import { createInterface } from 'node:readline'
 import { build } from 'tsdown'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isLegateError } from '../base/error.ts'
+import { readCommits } from '../testing/log-laws.ts'
 import { storeConformance } from '../testing/store-conformance.ts'
 import {
   commitOf,
@@ -344,10 +345,9 @@ const COUNTS = `SELECT (SELECT count(*) FROM rows WHERE data ->> '$.edges' IS NU
 
 function verifyChains(db: Connection): Map<string, string> {
   const last = new Map<string, string>()
-  for (const [rootId, digest, events, hash] of db.all('SELECT root_id, digest, events, hash FROM commits ORDER BY n')) {
-    const before = last.get(String(rootId)) ?? ''
-    expect(hash).toBe(chainHash(before, String(digest), String(events)))
-    last.set(String(rootId), String(hash))
+  for (const { rootId, digest, events, hash } of readCommits(db)) {
+    expect(hash).toBe(chainHash(last.get(rootId) ?? '', digest, events))
+    last.set(rootId, hash)
   }
   return last
 }

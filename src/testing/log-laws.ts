@@ -50,9 +50,12 @@ export interface LoggedCommit {
   readonly hash: string
 }
 
+const COMMITS = `SELECT first.root_id, c.seq, c.kind, c.events, c.digest, c.hash FROM commits AS c
+  JOIN commits AS first ON first.n = c.n / 16777216 * 16777216 + 1 ORDER BY c.n`
+
 /** The commit log of a database, in the order it was written. */
 export function readCommits(db: Connection): LoggedCommit[] {
-  const rows = db.all('SELECT root_id, seq, kind, events, digest, hash FROM commits ORDER BY n')
+  const rows = db.all(COMMITS)
   return rows.map(([rootId, seq, kind, events, digest, hash]) => ({
     rootId: String(rootId),
     seq: Number(seq),
