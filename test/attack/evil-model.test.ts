@@ -124,11 +124,11 @@ function inputOf(chance: Chance): Json {
 }
 
 function answerOf(chance: Chance, count: number): ScriptedAnswer {
-  const calls = Array.from({ length: count }, (_, at) => ({
-    id: chance.is(0.3) ? 'dup' : `call ${at}`,
-    name: chance.is(0.7) ? chance.pick(NAMES) : chance.pick(STRANGE),
-    input: inputOf(chance),
-  }))
+  const calls = Array.from({ length: count }, (_, at) => {
+    const id = chance.is(0.3) ? 'dup' : `call ${at}`
+    if (chance.is(0.15)) return { id, name: 'search', input: { q: `${chance.below(1_000)}` } }
+    return { id, name: chance.is(0.7) ? chance.pick(NAMES) : chance.pick(STRANGE), input: inputOf(chance) }
+  })
   return { text: chance.pick(TEXTS), reasoning: chance.pick(TEXTS), calls }
 }
 
@@ -217,7 +217,7 @@ describe('reliability S-4, I10: a hostile model', () => {
     }
 
     expectNothingOutside()
-    expect(inside).toBeGreaterThan(tried / 200)
+    expect(inside).toBeGreaterThan(tried / 20)
     expect([...statuses].every((status) => ['completed', 'max_turns', 'over_budget'].includes(status))).toBe(true)
   })
 
