@@ -7,6 +7,16 @@ const examples = ['test/examples/**/*.test.ts']
 const crash = ['test/crash/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 
+/** What runs no node in this process, or for minutes: a second time only with the full figures. */
+const once = [
+  'src/{base,grant,cli}/**',
+  'test/{cli,files,laws,types}/**',
+  'test/attack/**',
+  'test/model/contract.test.ts',
+]
+const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FULL'] !== '1'
+const left = isQuickFresh ? once : []
+
 const serial = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({
@@ -23,8 +33,8 @@ export default defineConfig({
   test: {
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
-      project('unit', { include: unit }),
-      project('suite', { include: suite, exclude: [...house, ...examples, ...crash], testTimeout: 30_000 }),
+      project('unit', { include: unit, exclude: left }),
+      project('suite', { include: suite, exclude: [...house, ...examples, ...crash, ...left], testTimeout: 30_000 }),
       project('examples', { include: examples, testTimeout: 30_000 }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
     ],

@@ -19,12 +19,16 @@ const steps = [
   suites('architecture', ['house']),
   suites('suites', ['unit', 'suite', 'examples']),
   suites('crash', ['crash']),
-  // Figures are measured once, in the passes above.
+  // Figures are measured once, in the passes above. Of the tests, those that run no node are left out: vitest.config.ts.
   suites('fresh', ['unit', 'suite', 'examples'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
   command('package', 'node', 'scripts/package.mjs'),
   command('unused', 'knip', '--no-config-hints'),
   { ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true },
 ]
+
+const FRESH_NOTE = `
+fresh leaves out tests that run no node in their process, and the contract tests of models: src/{base,grant,cli},
+test/{cli,files,laws,types,attack}, test/model/contract.test.ts. npm run test:full runs them with LEGATE_FRESH=1 too.`
 
 main()
 
@@ -51,6 +55,7 @@ function runAll(chosen, scratch, full) {
   }
   const ok = results.every((result) => result.failed === 0)
   if (full && ok) writeFigures(figuresPage, figures)
+  if (!full && chosen.some(({ name }) => name === 'fresh')) console.log(FRESH_NOTE)
   printSkipped(results)
   if (results.length < chosen.length) {
     console.log(`\nNot run, because ${results.at(-1).name} failed: ${names(chosen.slice(results.length))}`)
