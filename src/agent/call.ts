@@ -183,10 +183,19 @@ class Heard {
       calls: this.calls ?? NO_CALLS,
       droppedCalls: 0,
       usage: this.usage,
-      model: this.model.id,
-      usd: this.run.turn.spend === null ? null : costOf(this.usage, this.model.id),
+      ...this.billed(),
       cutBy: this.cutBy,
       streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
+    }
+  }
+
+  /** Nobody hears a throw here. A cost that cannot be told is null; a name, that of nobody. */
+  private billed(): Pick<Answer, 'model' | 'usd'> {
+    try {
+      const { id } = this.model
+      return { model: id, usd: this.run.turn.spend === null ? null : costOf(this.usage, id) }
+    } catch {
+      return { model: 'unknown', usd: null }
     }
   }
 

@@ -51,6 +51,8 @@ export interface SubagentConfig {
   /** What the child is told of its host's context. Default: snapshot if the agent has an `input`, else none. */
   readonly briefing?: 'none' | 'snapshot'
   readonly budget?: Budget
+  /** `session`: its delegations go on in one conversation per host conversation. Default `fresh`: one each. */
+  readonly memory?: 'fresh' | 'session'
   /** Fields of its input that the host's model does not see and cannot set. */
   readonly presets?: { readonly [field: string]: Json }
   /** A named layer over it: `minimal`, `memory_only`, `skills_only`, `full`, or one of createRuntime({ profiles }). */
@@ -108,7 +110,7 @@ const KEYS = [
   'hooks',
   'contextTurns',
 ]
-const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'presets', 'profile', 'onParentClose']
+const SUBAGENT_KEYS = ['agent', 'description', 'briefing', 'budget', 'memory', 'presets', 'profile', 'onParentClose']
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
@@ -216,6 +218,7 @@ function checkSubagent(value: unknown, where: string): void {
   const unknown = Object.keys(config).find((key) => !SUBAGENT_KEYS.includes(key))
   if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${SUBAGENT_KEYS.join(', ')}.`)
   checkChoice(config.briefing, ['none', 'snapshot'], `${where}.briefing`)
+  checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
   if (config.budget !== undefined) checkBudget(config.budget, where)
   if (config.presets !== undefined) checkPresets(config.presets, where)

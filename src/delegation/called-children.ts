@@ -86,6 +86,7 @@ export class CalledChildren implements CurrentCall {
       briefing: 'none',
       budget: undefined,
       profile: undefined,
+      isShared: false,
       onParentClose: 'cancel',
       agent,
       take: () => agent,

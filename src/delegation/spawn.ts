@@ -28,6 +28,8 @@ export interface Offer {
   readonly briefing: 'none' | 'snapshot'
   readonly budget: Budget | undefined
   readonly profile: string | undefined
+  /** Its delegations go on in one conversation, instead of a fresh one each. */
+  readonly isShared: boolean
   readonly onParentClose: Link['onParentClose']
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
@@ -134,6 +136,7 @@ function requestOf(
     money,
     onParentClose: offer.onParentClose,
     sessionId: asked?.session_id ?? null,
+    isShared: offer.isShared,
   }
 }
 

@@ -73,6 +73,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     briefing: config.briefing ?? (agent.input === null ? 'none' : 'snapshot'),
     budget: config.budget,
     profile: config.profile,
+    isShared: config.memory === 'session' && agent.input !== null,
     presets: config.presets,
     onParentClose: config.onParentClose ?? 'cancel',
     agent,

@@ -30,6 +30,8 @@ export interface SpawnRequest {
   readonly onParentClose: Link['onParentClose']
   /** A child conversation to go on with; null for a new one. */
   readonly sessionId: Id | null
+  /** One child conversation for all delegations of this tool in the host's conversation. */
+  readonly isShared: boolean
 }
 
 export type Spawned =
@@ -53,8 +55,10 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   const host = draft.turn(task.turnId)
   const refused = refusal(draft, host, request)
   if (refused !== undefined) return refused
-  const link = addLink(draft, { task, host, request, ids })
-  const child = childConversation(draft, { task, host, request, ids })
+  const making = { task, host, ids, request: request.isShared ? withSession(draft, host, request) : request }
+  const link = addLink(draft, making)
+  const child = childConversation(draft, making)
+  if (request.isShared) keepSession(draft, host, { toolName: request.toolName, id: child.id })
   openTurn(draft, child, {
     turnId: ids.turn,
     nodeIds: request.briefing === null ? ids.nodes.slice(1) : ids.nodes,
@@ -107,6 +111,26 @@ function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | und
     return { refused: 'session', reason: `there is no session ${request.sessionId}. Leave session_id out to start one` }
   }
   return undefined
+}
+
+/** The conversation that this tool's earlier delegations made here, if its agent is still the same. */
+function withSession(draft: Draft, host: Turn, request: SpawnRequest): SpawnRequest {
+  const known = sessionsOf(draft.conversation(host.conversationId))[request.toolName]
+  const agent = known === undefined ? undefined : draft.findConversation(known)?.agent.name
+  return known !== undefined && agent === request.agent.name ? { ...request, sessionId: known } : request
+}
+
+function keepSession(draft: Draft, host: Turn, { toolName, id }: { toolName: string; id: Id }): void {
+  const conversation = draft.conversation(host.conversationId)
+  const sessions = sessionsOf(conversation)
+  if (sessions[toolName] === id) return
+  draft.changeConversation(conversation, {
+    metadata: { ...conversation.metadata, sessions: { ...sessions, [toolName]: id } },
+  })
+}
+
+function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: Id } {
+  return (metadata['sessions'] ?? {}) as { readonly [toolName: string]: Id }
 }
 
 /** I9: a session of another host, agent or nobody are all the same answer. */

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
 import { StoreError } from '../base/error.ts'
 
 export type SqlValue = null | number | string | Uint8Array
@@ -27,18 +28,25 @@ export const RESULT = {
   notADatabase: 26,
 }
 
+/** How a file is opened. `immutable`: as if nobody could ever write to it, so that no lock and no log is needed. */
+export type Access = 'write' | 'read' | 'immutable'
+
 /** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
-export function connect(path: string): Connection {
+export function connect(path: string, access: Access = 'write'): Connection {
   const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
   if (!['', 'node', 'libsql'].includes(wanted)) {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)
   }
   const node = wanted === 'libsql' ? undefined : loadNodeSqlite()
-  if (node !== undefined) return connectNode(new node.DatabaseSync(path))
+  const name =
+    access === 'write' ? path : `${pathToFileURL(path).href}?mode=ro${access === 'read' ? '' : '&immutable=1'}`
+  if (node !== undefined) {
+    return connectNode(new node.DatabaseSync(access === 'immutable' ? name : path, { readOnly: access !== 'write' }))
+  }
   if (wanted === 'node') {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "node", but Node ${process.version} has no node:sqlite.`)
   }
-  return connectLibsql(new (loadLibsql())(path))
+  return connectLibsql(new (loadLibsql())(name), access)
 }
 
 /** SQLite's extended result code of an error of either driver; 0 for any other error. */
@@ -61,9 +69,13 @@ interface Database<S extends Statement> {
   close(): void
 }
 
-function loadNodeSqlite(): { readonly DatabaseSync: new (path: string) => Database<Statement> } | undefined {
+interface NodeSqlite {
+  readonly DatabaseSync: new (path: string, options: { readonly readOnly: boolean }) => Database<Statement>
+}
+
+function loadNodeSqlite(): NodeSqlite | undefined {
   const { getBuiltinModule } = process as { getBuiltinModule?: (id: string) => unknown }
-  return getBuiltinModule?.('node:sqlite') as ReturnType<typeof loadNodeSqlite>
+  return getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined
 }
 
 function connectNode(database: Database<Statement>): Connection {
@@ -96,7 +108,7 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
  * its last row once more, so each way has its own; and statements live until they are collected, so that closing does
  * not remove the -wal file by itself.
  */
-function connectLibsql(database: Database<LibsqlStatement>): Connection {
+function connectLibsql(database: Database<LibsqlStatement>, access: Access): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
   const lists = statements((sql) => database.prepare(sql).raw())
   const runs = statements((sql) => database.prepare(sql))
@@ -107,7 +119,7 @@ function connectLibsql(database: Database<LibsqlStatement>): Connection {
     run: (sql, parameters) => Number(runs(sql).run(bindable(parameters)).changes),
     close: () => {
       try {
-        database.exec('PRAGMA journal_mode = DELETE')
+        if (access === 'write') database.exec('PRAGMA journal_mode = DELETE')
       } catch {
         // Another process has the file open; the last one to close removes the -wal file.
       }

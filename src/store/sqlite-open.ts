@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import { StoreError } from '../base/error.ts'
 import { type Connection, connect } from './sqlite-driver.ts'
 import { foreignMessage, storeError } from './sqlite-error.ts'
+import { readConnection } from './sqlite-reading.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite-schema.ts'
 
 export interface SqliteFile {
@@ -10,12 +11,14 @@ export interface SqliteFile {
   readonly durability: 'process' | 'power'
   /** How long to wait for other processes, in all. */
   readonly busyMs: number
+  /** Nothing is made, migrated or written. */
+  readonly readOnly: boolean
 }
 
 /** Opens our database file, or makes one where there is none. Throws StoreError; a file that is not ours stays as it is. */
 export function openFile(file: SqliteFile): Connection {
   try {
-    prepareFile(file.path)
+    prepareFile(file)
     return countedConnection(file)
   } catch (error) {
     throw storeError(error, file.path)
@@ -33,7 +36,7 @@ function keyOf({ dev, ino }: { readonly dev: number; readonly ino: number }): st
 }
 
 function countedConnection(file: SqliteFile): Connection {
-  const connection = openConnection(file)
+  const connection = file.readOnly ? openForReading(file) : openConnection(file)
   const key = keyOf(statSync(file.path))
   openHere.set(key, (openHere.get(key) ?? 0) + 1)
   let isOpen = true
@@ -50,18 +53,33 @@ function countedConnection(file: SqliteFile): Connection {
   }
 }
 
-function prepareFile(path: string): void {
+function prepareFile({ path, readOnly }: SqliteFile): void {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat === undefined) {
+    if (readOnly) throw new StoreError('store', `There is no file ${path} to read.`, { details: { path } })
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     closeSync(openSync(path, 'a', 0o600))
     return
   }
   if (!stat.isFile())
     throw new StoreError('store', `${path} is not a file; name a file for the store.`, { details: { path } })
+  if (readOnly) requireReadable(path)
+  else requireWritable(path)
+  if (stat.size > 0 && !openHere.has(keyOf(stat))) requireOurs(path)
+}
+
+function requireReadable(path: string): void {
+  try {
+    accessSync(path, constants.R_OK)
+  } catch (cause) {
+    const message = `Permission denied: ${path} may not be read by this user. Change its permissions, or name another path.`
+    throw new StoreError('store_readonly', message, { cause, details: { path } })
+  }
+}
+
+function requireWritable(path: string): void {
   accessSync(path, constants.R_OK | constants.W_OK)
   accessSync(dirname(path), constants.W_OK)
-  if (stat.size > 0 && !openHere.has(keyOf(stat))) requireOurs(path)
 }
 
 /** Looks at the header only: to open a foreign database could already change it. */
@@ -114,4 +132,27 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.close()
     throw error
   }
+}
+
+function openForReading({ path, busyMs }: SqliteFile): Connection {
+  const connection = readConnection(path, busyMs)
+  try {
+    requireKnownSchema(path, schemaVersion(connection))
+    requireWritten(path, schemaVersion(connection))
+    connection.exec('PRAGMA busy_timeout = 20')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+/** Who only reads takes no steps of the schema. */
+function requireWritten(path: string, version: number): void {
+  if (version === MIGRATIONS.length) return
+  const message =
+    version === 0
+      ? `${path} has no rows yet: no program has written to it as a store. It was left as it is.`
+      : `${path} was written by an older version (schema ${version}). Open it once for writing: that brings it up to date.`
+  throw new StoreError('store', message, { details: { path } })
 }

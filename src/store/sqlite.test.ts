@@ -2,17 +2,19 @@ import { type SpawnOptions, spawn, spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build } from 'tsdown'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
@@ -134,6 +136,42 @@ test.each([
 
   chmodSync(folder, 0o700)
   expect(said).toMatch(/^store_readonly .*legate\.db.* permissions/)
+})
+
+test('a read-only file in a read-only folder can be read; where its log would be needed, that is said', async () => {
+  const store = sqliteStore(path)
+  await store.commit(treeCommit('root-a'))
+  const copies = ['open', 'logged'].map((name) => join(folder, name, 'legate.db'))
+  for (const copy of copies) mkdirSync(dirname(copy))
+  const [open = '', logged = ''] = copies
+  copyFileSync(path, logged)
+  copyFileSync(`${path}-wal`, `${logged}-wal`)
+  await store.close()
+  // A file that says it has a log, and no log: so others leave it behind when they close.
+  copyFileSync(path, open)
+  const db = connect(open)
+  db.exec('PRAGMA journal_mode = WAL')
+  copyFileSync(open, `${open}.copy`)
+  db.close()
+  renameSync(`${open}.copy`, open)
+  const read = (file: string): string => {
+    chmodSync(file, 0o444)
+    chmodSync(dirname(file), 0o555)
+    const code = `try { const store = sqliteStore({ path: ${JSON.stringify(file)}, readOnly: true })
+      console.log(store.conversation('root-a')?.id, store.lastSeq('root-a') >= 0); await store.close()
+    } catch (error) { console.log(error.code, error.message) }`
+    const uid = process.getuid?.() === 0 ? 65534 : (process.getuid?.() ?? 0)
+    const said = runChild(code, { uid }).trim()
+    chmodSync(dirname(file), 0o755)
+    return said
+  }
+  chmodSync(folder, 0o755)
+
+  const said = [path, open, logged].map(read)
+
+  expect(readFileSync(open).subarray(18, 20)).toEqual(Buffer.from([2, 2]))
+  expect(said.slice(0, 2)).toEqual(['root-a true', 'root-a true'])
+  expect(said[2]).toMatch(/^store_readonly \S+ cannot be read without writing: its last rows are in \S+-wal, /)
 })
 
 test('a full disk refuses the commit whole, and the store goes on when there is room', ({ skip }) => {

@@ -19,6 +19,8 @@ export interface SqliteStoreOptions {
   readonly durability?: 'process' | 'power'
   /** How long a commit waits for other processes before it fails with `store_busy`. */
   readonly busyMs?: number
+  /** Makes, migrates and writes nothing: for a file that may be read only, or must stay as it is. Commits are refused. */
+  readonly readOnly?: boolean
 }
 
 /** One file for any number of processes. Opens it at once; throws StoreError when that is not possible. */
@@ -115,11 +117,12 @@ function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
     path,
     durability = 'process',
     busyMs = 10_000,
+    readOnly = false,
   } = typeof pathOrOptions === 'string' ? { path: pathOrOptions } : pathOrOptions
   if (path === '' || path === ':memory:') {
     throw new StoreError('store', 'A SQLite store needs the path of a file. For rows in memory use memoryStore().')
   }
-  return { path: resolve(path), durability, busyMs: Math.max(0, Math.floor(busyMs)) }
+  return { path: resolve(path), durability, busyMs: Math.max(0, Math.floor(busyMs)), readOnly }
 }
 
 function dataVersion(db: Connection): number {
@@ -134,6 +137,11 @@ interface Place {
 
 /** Nothing to wait for unless another process holds the lock. */
 function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
+  const { path, readOnly } = place.file
+  if (readOnly) {
+    const message = `The store of ${path} was opened to be read only. Open it without \`readOnly\` to write.`
+    throw new StoreError('store_readonly', message, { details: { path } })
+  }
   const texts = commitTexts(commit)
   if (!tryCommit(place, commit, texts)) return commitPatiently(place, commit, texts)
 }

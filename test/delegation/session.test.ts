@@ -1,6 +1,7 @@
 import { type AnyAgent, agent } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { z } from 'zod'
 import { eventsOf, gate, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
 
 /** The session a result names. */
@@ -249,3 +250,58 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
 function ask(name: string, message: string) {
   return { calls: [{ name, input: { message } }] }
 }
+
+describe('a typed subagent with memory: session', () => {
+  const Topic = z.object({ topic: z.string() })
+
+  function shared(name = 'expert') {
+    const model = scriptedModel(({ messages }) => `${messages.filter(({ role }) => role === 'user').length} so far`)
+    return { model, agent: agent({ name, instructions: '', model, input: Topic }) }
+  }
+
+  function hostOf(below: ReturnType<typeof shared>['agent'], topics: readonly string[]) {
+    const model = scriptedModel(({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool')
+      if (messages.at(-1)?.role === 'tool') return results.map(({ content }) => content).join(', ')
+      return { calls: topics.map((topic) => ({ name: 'ask', input: { topic } })) }
+    })
+    return agent({ name: 'host', instructions: '', model, subagents: { ask: { agent: below, memory: 'session' } } })
+  }
+
+  test('remembers what it was asked before, in this run and in later ones of the conversation', async () => {
+    const runtime = openRuntime()
+    const host = hostOf(shared().agent, ['a', 'b'])
+    const first = runtime.run(host, 'go')
+    expect((await first.result).text).toBe('1 so far, 2 so far')
+
+    const second = runtime.run(host, 'again', { conversationId: first.conversationId })
+    expect((await second.result).text).toBe('1 so far, 2 so far, 3 so far, 4 so far')
+    const children = [first, second]
+      .flatMap(({ id }) => runtime.store.linksOf(id))
+      .map((link) => link.childConversationId)
+    expect(new Set(children).size).toBe(1)
+  })
+
+  test('is not shared with another conversation of the host, nor with another agent of that name of the tool', async () => {
+    const runtime = openRuntime()
+    const one = runtime.run(hostOf(shared().agent, ['a']), 'go')
+    await one.result
+    const other = runtime.run(hostOf(shared().agent, ['a']), 'go')
+    expect((await other.result).text).toBe('1 so far')
+
+    const changed = runtime.run(hostOf(shared('another').agent, ['a']), 'go', { conversationId: one.conversationId })
+    expect((await changed.result).text).toMatch(/1 so far$/)
+    expect(runtime.store.linksOf(changed.id)[0]?.childConversationId).not.toBe(
+      runtime.store.linksOf(one.id)[0]?.childConversationId,
+    )
+  })
+
+  test('shows its model the same schema', async () => {
+    const { agent: below } = shared()
+    const host = hostOf(below, [])
+    const runtime = openRuntime()
+    await runtime.run(host, 'go').result
+
+    expect(below.input?.jsonSchema).toMatchObject({ required: ['topic'] })
+  })
+})

@@ -162,6 +162,7 @@ export function spawnRequest(claim: Claim, given: Partial<SpawnRequest> = {}): S
     money: null,
     onParentClose: 'cancel',
     sessionId: null,
+    isShared: false,
     ...given,
   }
 }

@@ -41,6 +41,29 @@ export function readConfig(): UserConfig {
   return last.config
 }
 
+/**
+ * For what must go on while a file is being changed: one that became wrong counts as it was when it was last read, one
+ * that was never right is undefined. It is warned of once.
+ */
+export function lastGoodConfig(): UserConfig | undefined {
+  try {
+    return readConfig()
+  } catch (error) {
+    const known = last?.config.path === configFile().file ? last.config : undefined
+    const instead = known === undefined ? 'Prices are not known until it is right.' : 'Prices are as it said before.'
+    warnOnce(`${messageOf(error)} ${instead}`)
+    return known
+  }
+}
+
+let warned: string | undefined
+
+function warnOnce(warning: string): void {
+  if (warned === warning) return
+  warned = warning
+  process.emitWarning(warning, { type: 'LegateWarning' })
+}
+
 let last: { readonly stamp: string; readonly config: UserConfig } | undefined
 
 const EMPTY = { model: null, aliases: new Map(), providers: new Map(), prices: new Map() } as const
@@ -55,12 +78,12 @@ function configFile(): { file: string; isNamed: boolean } {
 
 /** Changes when the file does; undefined when there is none. */
 function stampOf(file: string): string | undefined {
-  const stats = statSync(file, { throwIfNoEntry: false })
+  const stats = reading(file, () => statSync(file, { throwIfNoEntry: false }))
   return stats === undefined ? undefined : `${stats.mtimeMs}/${stats.size}/${stats.ino}`
 }
 
 function read(file: string): UserConfig {
-  const parsed = parseJson(textOf(file))
+  const parsed = parseJson(reading(file, () => readFileSync(file, 'utf8')))
   if (!parsed.ok) throw wrong(file, parsed.error)
   const reader = new Reader(file)
   const { model, aliases, providers, prices } = reader.object(parsed.value, 'it', [
@@ -78,12 +101,22 @@ function read(file: string): UserConfig {
   }
 }
 
-function textOf(file: string): string {
+function reading<T>(file: string, read: () => T): T {
   try {
-    return readFileSync(file, 'utf8')
+    return read()
   } catch (error) {
-    throw wrong(file, `it cannot be read: ${messageOf(error)}`)
+    const { code } = error as NodeJS.ErrnoException
+    const why = code === undefined ? undefined : REASONS[code]
+    throw wrong(file, `it cannot be read: ${why === undefined ? messageOf(error) : `${why} (${code}).`}`)
   }
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: 'permission is denied for it or for a folder above it; change that, or name another file in LEGATE_CONFIG',
+  EPERM: 'permission is denied; change that, or name another file in LEGATE_CONFIG',
+  ELOOP: 'its symbolic links lead in a circle; put a file there',
+  EISDIR: 'it is a folder; name the file in it',
+  ENAMETOOLONG: 'its path is too long',
 }
 
 function providerOf(reader: Reader, value: Json, at: string): ProviderConfig {
@@ -94,12 +127,22 @@ function providerOf(reader: Reader, value: Json, at: string): ProviderConfig {
   if (url !== undefined && !URL.canParse(reader.text(url, `${at}.url`))) {
     reader.refuse(`${at}.url is no URL. Write it with its path, such as "http://localhost:8000/v1".`)
   }
+  if (url !== undefined && holdsUser(String(url))) {
+    reader.refuse(`${at}.url holds a user or password. Take it out: a key goes into the variable that keyEnv names.`)
+  }
   if (api !== undefined && !APIS.includes(String(api))) reader.refuse(`${at}.api is one of ${APIS.join(', ')}.`)
   return {
     url: url === undefined ? null : String(url).replace(/\/+$/, ''),
     keyEnv: keyEnv === undefined ? null : reader.text(keyEnv, `${at}.keyEnv`),
     api: api === undefined ? null : (api as Api),
   }
+}
+
+/** `//user:password@`: an address is shown in messages and records, so it must not hold any. */
+export function holdsUser(url: string): boolean {
+  if (!URL.canParse(url)) return false
+  const { username, password } = new URL(url)
+  return username !== '' || password !== ''
 }
 
 function priceOf(reader: Reader, value: Json, at: string): TableRow {

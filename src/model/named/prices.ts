@@ -1,5 +1,5 @@
 import type { Usage } from '../../graph/content.ts'
-import { readConfig } from './config.ts'
+import { lastGoodConfig, type UserConfig } from './config.ts'
 import { PRICE_TABLE, PRICES_AS_OF, type TableRow } from './price-table.ts'
 
 /** What is known of a model. Null is unknown, not nothing. */
@@ -16,22 +16,15 @@ export interface ModelInfo {
   readonly asOf: string | null
 }
 
-/** Of `provider/model`: `prices` of the config file, else our table. */
+/** Of `provider/model`: `prices` of the config file, and our table for what they leave open. Never throws. */
 export function modelInfo(id: string): ModelInfo {
-  const own = ownRow(id)
-  const row = own ?? tableRow(id)
-  if (row === undefined) return { contextWindow: null, price: null, asOf: PRICES_AS_OF }
-  return {
-    contextWindow: row.contextWindow,
-    price: priceOf(row, 0),
-    asOf: own === undefined ? PRICES_AS_OF : null,
-  }
+  const { row, isOwn } = rowOf(id)
+  return { contextWindow: row.contextWindow, price: priceOf(row, 0), asOf: isOwn ? null : PRICES_AS_OF }
 }
 
-/** What one call has cost in US dollars; null when the price of the model is not known. */
+/** What one call has cost in US dollars; null when the price of the model is not known. Never throws. */
 export function costOf(usage: Usage, id: string): number | null {
-  const row = ownRow(id) ?? tableRow(id)
-  const price = row === undefined ? null : priceOf(row, usage.inputTokens)
+  const price = priceOf(rowOf(id).row, usage.inputTokens)
   if (price === null) return null
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
   const plain = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
@@ -43,14 +36,26 @@ export function costOf(usage: Usage, id: string): number | null {
   return perMillion / 1_000_000
 }
 
-function ownRow(id: string): TableRow | undefined {
-  const { prices } = readConfig()
+/** `isOwn`: nothing of it is from our table. */
+function rowOf(id: string): { readonly row: TableRow; readonly isOwn: boolean } {
+  const config = lastGoodConfig()
+  // The file may say another price than ours, which is then no longer true.
+  if (config === undefined) return { row: UNKNOWN, isOwn: true }
+  const own = ownRow(config, id)
+  const known = table.get(id) ?? table.get(withoutDate(id))
+  if (own === undefined) return { row: known ?? UNKNOWN, isOwn: false }
+  if (known === undefined) return { row: own, isOwn: true }
+  const contextWindow = own.contextWindow ?? known.contextWindow
+  // A price is taken whole: ours for the cache or for long calls may not fit to theirs.
+  if (own.input !== null) return { row: { ...own, contextWindow }, isOwn: true }
+  return { row: { ...known, ...own, contextWindow, input: known.input, output: known.output }, isOwn: false }
+}
+
+function ownRow({ prices }: UserConfig, id: string): TableRow | undefined {
   return prices.get(id) ?? prices.get(withoutDate(id))
 }
 
-function tableRow(id: string): TableRow | undefined {
-  return table.get(id) ?? table.get(withoutDate(id))
-}
+const UNKNOWN: TableRow = { contextWindow: null, input: null, output: null }
 
 const table: ReadonlyMap<string, TableRow> = new Map(Object.entries(PRICE_TABLE))
 
