@@ -189,13 +189,14 @@ class Heard {
     }
   }
 
-  /** Nobody hears a throw here. A cost that cannot be told is null; a name, that of nobody. */
+  /** Must not throw: nobody would hear it. A cost that cannot be told is null. */
   private billed(): Pick<Answer, 'model' | 'usd'> {
+    let model = 'unknown'
     try {
-      const { id } = this.model
-      return { model: id, usd: this.run.turn.spend === null ? null : costOf(this.usage, id) }
+      model = this.model.id
+      return { model, usd: this.run.turn.spend === null ? null : costOf(this.usage, model) }
     } catch {
-      return { model: 'unknown', usd: null }
+      return { model, usd: null }
     }
   }
 

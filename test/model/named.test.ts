@@ -1,9 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, costOf, createRuntime, DefinitionError, modelInfo, type RuntimeOptions } from 'legate'
+import { agent, costOf, createRuntime, DefinitionError, type Model, modelInfo, type RuntimeOptions } from 'legate'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Wire } from './support/wire.ts'
 import { at } from './support/world.ts'
@@ -229,6 +229,11 @@ describe('a wrong config file is told with its path', () => {
     ['an alias that is no text', { aliases: { fast: 5 } }, /aliases\.fast must be a text/],
     ['a key in it', { providers: { openai: { key: 'sk-secret' } } }, /providers\.openai holds a key.*keyEnv/],
     ['a url that is none', { providers: { work: { url: 'here' } } }, /providers\.work\.url is no URL/],
+    [
+      'a password',
+      { providers: { work: { url: 'http://me:sk-secret@host/v1' } } },
+      /work\.url holds a user or password/,
+    ],
     ['an api that is none', { providers: { work: { api: 'soap' } } }, /providers\.work\.api is one of openai/],
     ['a price that is no number', { prices: { 'a/b': { input: 'free', output: 1 } } }, /prices\.a\/b\.input must be/],
     ['half a price', { prices: { 'a/b': { input: 1 } } }, /needs both input and output/],
@@ -240,6 +245,31 @@ describe('a wrong config file is told with its path', () => {
     expect(failure).toMatchObject({ message: expect.stringContaining(configFile) })
     expect(failure).toMatchObject({ message: expect.stringMatching(message) })
     expect(String(failure)).not.toContain('sk-secret')
+  })
+
+  test('a link that leads to itself', async () => {
+    configFile = path.join(folder, 'loop.json')
+    symlinkSync(configFile, configFile)
+    vi.stubEnv('LEGATE_CONFIG', configFile)
+
+    const failure = await run('openai/gpt-5').catch((error: unknown) => error)
+
+    expect(failure).toBeInstanceOf(DefinitionError)
+    expect(String(failure)).toContain(`${configFile} is wrong: it cannot be read: its symbolic links lead in a circle`)
+  })
+
+  test('a folder', async () => {
+    vi.stubEnv('LEGATE_CONFIG', folder)
+
+    await expect(run('openai/gpt-5')).rejects.toThrow(/is wrong: it cannot be read: it is a folder/)
+  })
+
+  test.skipIf(process.getuid?.() === 0)('a folder that may not be entered', async () => {
+    configure({})
+    chmodSync(folder, 0)
+
+    await expect(run('openai/gpt-5')).rejects.toThrow(/own\.json is wrong: it cannot be read: permission is denied/)
+    chmodSync(folder, 0o700)
   })
 
   test('not there, although it was named', async () => {
@@ -289,6 +319,101 @@ describe('prices', () => {
     expect(costOf(usage(1_000_000, 1_000_000), 'openai/gpt-5')).toBe(3)
     expect(modelInfo('work/big')).toEqual({ contextWindow: 9, price: null, asOf: null })
     expect(modelInfo('openai/gpt-5.5').asOf).toMatch(/^2026-/)
+  })
+
+  test('of the config file leave what they do not say as it is in our table', () => {
+    configure({
+      prices: {
+        'openai/gpt-5': { contextWindow: 9 },
+        'google/gemini-2.5-pro': { cacheRead: 0 },
+        'openai/gpt-4o': { input: 1, output: 1 },
+      },
+    })
+
+    expect(modelInfo('openai/gpt-5')).toMatchObject({ contextWindow: 9, price: { input: 1.25, cacheRead: 0.125 } })
+    expect(modelInfo('openai/gpt-5').asOf).toMatch(/^2026-/)
+    expect(costOf(usage(1_000_000, 0), 'openai/gpt-5-2025-08-07')).toBe(1.25)
+    expect(modelInfo('google/gemini-2.5-pro').price).toMatchObject({ input: 1.25, cacheRead: 0 })
+    expect(modelInfo('openai/gpt-4o')).toMatchObject({
+      contextWindow: 128_000,
+      price: { input: 1, cacheRead: 1 },
+      asOf: null,
+    })
+  })
+})
+
+describe('a config file that becomes wrong during a run', () => {
+  const usage = { inputTokens: 1_000_000, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+  const warnings: string[] = []
+  const onWarning = ({ message }: Error) => warnings.push(message)
+  beforeEach(() => {
+    warnings.length = 0
+    process.on('warning', onWarning)
+  })
+  afterEach(() => void process.off('warning', onWarning))
+
+  /** Breaks the file while it streams, and again fails when it is asked to. */
+  function breaking(fault?: Error): Model {
+    return {
+      id: 'work/big',
+      async *stream() {
+        yield { type: 'text-delta', text: TEXT }
+        writeFileSync(configFile, '{ "prices": ')
+        if (fault !== undefined) throw fault
+        yield { type: 'finish', reason: 'stop', usage }
+      },
+    }
+  }
+
+  const clerk = (model: Model) => agent({ name: 'clerk', instructions: 'x', model, budget: { usd: 100 } })
+
+  test('leaves the run as it was, with the prices of before and one warning', async () => {
+    configure({ prices: { 'work/big': { input: 2, output: 2 } } })
+    const runtime = createRuntime()
+
+    const first = await runtime.run(clerk(breaking()), 'go').result
+    const second = await runtime.run(clerk(breaking()), 'go').result
+    await new Promise((resolve) => setImmediate(resolve))
+
+    expect([first, second]).toMatchObject([{ status: 'completed' }, { status: 'completed' }])
+    expect(costOf(usage, 'work/big')).toBe(2)
+    expect(warnings).toEqual([expect.stringMatching(/own\.json is wrong: .*Prices are as it said before/)])
+    await runtime.close()
+  })
+
+  test('lets a call that fails end the run', async () => {
+    configure({ prices: { 'work/big': { input: 2, output: 2 } } })
+
+    const failure = await clerk(breaking(new Error('it burns')))
+      .generate('go')
+      .catch((error: unknown) => error)
+
+    expect(failure).toMatchObject({ details: { outcome: { status: 'failed', text: TEXT } } })
+  })
+
+  test('and was never right makes prices unknown, also those of our table', () => {
+    configure('{ "prices": ')
+
+    expect(costOf(usage, 'openai/gpt-5')).toBeNull()
+    expect(modelInfo('openai/gpt-5').price).toBeNull()
+  })
+
+  test('does not matter to a model that cannot say its name any more', async () => {
+    let isGone = false
+    const nameless: Model = {
+      get id() {
+        if (isGone) throw new Error('gone')
+        return 'work/big'
+      },
+      async *stream() {
+        isGone = true
+        yield { type: 'text-delta', text: TEXT }
+        yield { type: 'finish', reason: 'stop', usage }
+      },
+    }
+    configure({ prices: { 'work/big': { input: 2, output: 2 } } })
+
+    expect(await clerk(nameless).generate('go')).toMatchObject({ status: 'completed', text: TEXT })
   })
 })
 

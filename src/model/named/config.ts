@@ -34,7 +34,9 @@ export function readConfig(): UserConfig {
   const stamp = stampOf(file)
   if (stamp === undefined) {
     if (isNamed) throw wrong(file, 'it is not there, but LEGATE_CONFIG names it.')
-    return { path: file, ...EMPTY }
+    if (last?.config.path !== file || last.stamp !== NO_FILE)
+      last = { stamp: NO_FILE, config: { path: file, ...EMPTY } }
+    return last.config
   }
   if (last?.config.path === file && last.stamp === stamp) return last.config
   last = { stamp, config: read(file) }
@@ -66,6 +68,7 @@ function warnOnce(warning: string): void {
 
 let last: { readonly stamp: string; readonly config: UserConfig } | undefined
 
+const NO_FILE = 'none'
 const EMPTY = { model: null, aliases: new Map(), providers: new Map(), prices: new Map() } as const
 
 function configFile(): { file: string; isNamed: boolean } {
