@@ -4,9 +4,8 @@ import type { Id, Node, Turn } from './rows.ts'
 export const CONTEXT_TURNS = 50
 
 /**
- * What a node may know: the nodes before it in its turn and those of the latest rounds before, oldest first. Only what
- * has ended is shown, so a sibling that still runs never is. Bounded by rounds; nothing loads a whole conversation.
- * What it comes after by an edge is before it, whenever it was made.
+ * What a node may know: what led to it in its turn, and the latest rounds before, oldest first. Only what has ended is
+ * shown, so a sibling that still runs never is. Bounded by rounds; nothing loads a whole conversation.
  */
 export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
@@ -16,13 +15,22 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
     for (const known of reader.nodesOf(earlier.id)) if (known.endedAt !== null) nodes.push(known)
   }
   const own = reader.nodesOf(turn.id)
-  for (const known of own) {
-    if (known.ordinal < node.ordinal && known.endedAt !== null) nodes.push(known)
-  }
-  const madeLater = own.filter((known) => known.ordinal > node.ordinal && known.endedAt !== null)
-  if (madeLater.length === 0) return nodes
+  if (own.some(isByHand)) return [...nodes, ...causes(reader, node, own)]
+  for (const known of own) if (known.ordinal < node.ordinal && known.endedAt !== null) nodes.push(known)
+  return nodes
+}
+
+/** In a turn that nobody has put nodes into, what was made before a node and has ended is what led to it. */
+function isByHand({ metadata }: Node): boolean {
+  return metadata['byHand'] === true
+}
+
+/** What a node comes after by its edges, in the order it was made; what was made later than the node, as it ended. */
+function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
   const before = ancestorsOf(reader, node)
-  return [...nodes, ...madeLater.filter(({ id }) => before.has(id)).sort(byEnd)]
+  const ended = own.filter(({ id, endedAt }) => endedAt !== null && before.has(id))
+  const isEarlier = ({ ordinal }: Node) => ordinal < node.ordinal
+  return [...ended.filter(isEarlier), ...ended.filter((known) => !isEarlier(known)).sort(byEnd)]
 }
 
 /** All nodes of its turn that `node` comes after. */

@@ -80,7 +80,7 @@ export class Mutation {
       state,
       ...placeContent(spec),
       preview: spec.content === undefined ? '' : previewOf(textOf(spec.content), spec.kind, this.draft.kinds),
-      metadata: isLeaf ? { ...spec.metadata, leaf: true } : (spec.metadata ?? {}),
+      metadata: isLeaf ? { ...spec.metadata, leaf: true, byHand: true } : { ...spec.metadata, byHand: true },
       effect: spec.effect ?? (spec.kind === 'agent_message' ? 'idempotent' : 'effectful'),
       idempotencyKey: spec.idempotencyKey ?? null,
       wakeAt: state === 'awaiting_approval' ? this.draft.now + APPROVAL_MS : null,

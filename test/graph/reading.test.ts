@@ -214,3 +214,29 @@ async function filled(kind: string, turns: number): Promise<Store> {
   }
   return store
 }
+
+test('cybros W28: a model is shown what led to its message, and no branch beside it', async () => {
+  const model = scriptedModel(({ messages }) => `saw ${messages.map(({ content }) => content).join(' | ')}`)
+  const runtime = openRuntime()
+  const clerk = agent({ name: 'clerk', instructions: 'I', model })
+  const { conversationId } = await runtime.run(clerk, 'first').result
+  const talk = await runtime.conversation(conversationId)
+
+  const turnId = await talk.mutate((m) => {
+    const start = m.createNode({ kind: 'user_message', content: 'both' })
+    for (const side of ['left', 'right']) {
+      const said = m.createNode({ kind: 'user_message', content: side, idempotencyKey: side })
+      const answer = m.createNode({ kind: 'agent_message', idempotencyKey: `re ${side}` })
+      m.createEdge(start.id, said.id, 'sequence')
+      m.createEdge(said.id, answer.id, 'sequence')
+    }
+    return m.turnId
+  })
+  await runtime.attach(turnId).result
+
+  const seen = model.requests.slice(1).map(({ messages }) => messages.slice(-2).map(({ content }) => content))
+  expect(seen).toEqual([
+    ['both', 'left'],
+    ['both', 'right'],
+  ])
+})
