@@ -10,6 +10,7 @@ import {
   providerName,
 } from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
+import { knownSecrets } from './known-secrets.ts'
 import { PartReader } from './part-reader.ts'
 import { providerError } from './provider-error.ts'
 
@@ -61,7 +62,7 @@ class Answer implements AsyncIterator<Part> {
     } catch (error) {
       this.leave()
       if (this.call.signal.aborted) throw this.call.signal.reason
-      throw providerError(this.adapted, error)
+      throw providerError(this.adapted, error, await knownSecrets(this.model, error))
     }
   }
 

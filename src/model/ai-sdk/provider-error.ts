@@ -1,6 +1,8 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
 import { retryDelay } from '../retry.ts'
 import type { Adapted } from './ai-sdk-model.ts'
+import { field } from './field.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** Words of providers for faults that may pass by themselves. They come inside a stream that began with 200. */
 const PASSING: ReadonlySet<string> = new Set([
@@ -28,11 +30,11 @@ const GARBLED: ReadonlySet<string> = new Set([
 ])
 
 /** A failure of a provider as ours: what it said without keys, whether another try may help, and when. */
-export function providerError(adapted: Adapted, error: unknown): LegateError {
+export function providerError(adapted: Adapted, error: unknown, secrets: readonly string[]): LegateError {
   if (LegateError.isInstance(error)) return error
   const { id, keyName, hint } = adapted
   const status = statusOf(error)
-  const said = withoutKeys(wordsOf(error), adapted.secret)
+  const said = withoutSecrets(wordsOf(error), adapted.secret === undefined ? secrets : [adapted.secret, ...secrets])
   const answered = status === undefined ? '' : ` (status ${status})`
   const advice = adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined })
   const failure = new ModelError('model', `${id} failed${answered}: ${said}${advice}`, {
@@ -87,15 +89,6 @@ function adviceFor(
   return hint === undefined ? '' : ` ${hint}`
 }
 
-/** Providers repeat keys in messages, more or less hidden. Records keep messages for ever. */
-function withoutKeys(message: string, secret: string | undefined): string {
-  const own = secret === undefined || secret === '' ? message : message.replaceAll(secret, '***')
-  return own
-    .replaceAll(/\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[-_A-Za-z0-9*]{8,}/g, '***')
-    .replaceAll(/\bBearer\s+\S+/gi, 'Bearer ***')
-    .replaceAll(/([?&](?:key|api_key|token)=)[^&\s]+/gi, '$1***')
-}
-
 /** `Retry-After`: seconds or a date; `retry-after-ms` where a provider is more exact. */
 function askedPause(error: unknown): number | undefined {
   const headers = field(error, 'responseHeaders')
@@ -105,13 +98,4 @@ function askedPause(error: unknown): number | undefined {
   if (/^\d+(\.\d+)?$/.test(after)) return Number(after) * 1_000
   const until = Date.parse(after) - Date.now()
   return Number.isNaN(until) ? undefined : Math.max(0, until)
-}
-
-function field(from: unknown, key: string): unknown {
-  if (typeof from !== 'object' || from === null) return undefined
-  try {
-    return Reflect.get(from, key)
-  } catch {
-    return undefined
-  }
 }

@@ -133,10 +133,13 @@ function providerOf(reader: Reader, value: Json, at: string): ProviderConfig {
   if (url !== undefined && holdsUser(String(url))) {
     reader.refuse(`${at}.url holds a user or password. Take it out: a key goes into the variable that keyEnv names.`)
   }
+  if (keyEnv !== undefined && !/^[a-z_]\w*$/i.test(String(keyEnv))) {
+    reader.refuse(`${at}.keyEnv must be the name of a variable, such as "MY_KEY", never the key itself.`)
+  }
   if (api !== undefined && !APIS.includes(String(api))) reader.refuse(`${at}.api is one of ${APIS.join(', ')}.`)
   return {
     url: url === undefined ? null : String(url).replace(/\/+$/, ''),
-    keyEnv: keyEnv === undefined ? null : reader.text(keyEnv, `${at}.keyEnv`),
+    keyEnv: keyEnv === undefined ? null : String(keyEnv),
     api: api === undefined ? null : (api as Api),
   }
 }

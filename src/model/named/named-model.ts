@@ -1,7 +1,7 @@
 import { DefinitionError, ModelError } from '../../base/error.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import type { Model, Part } from '../model.ts'
-import { readConfig } from './config.ts'
+import { holdsUser, readConfig } from './config.ts'
 import { findProvider, loadModel, type Provider, providerNames } from './providers.ts'
 
 /** A model by its name: `provider/model`, or an alias of the config file. Nothing is looked up before it is used. */
@@ -65,6 +65,7 @@ function resolve(name: string): Resolved {
   const modelId = id.slice(slash + 1)
   const provider = slash > 0 ? findProvider(providerName) : undefined
   if (provider === undefined || modelId === '') throw noSuchModel(name, id)
+  if (provider.url !== null && holdsUser(provider.url)) throw userInUrl(provider)
   return { id, provider, modelId }
 }
 
@@ -97,6 +98,13 @@ function noKey(id: string, { name, keyNames }: Provider): ModelError {
   return new ModelError(
     'model',
     `${id} needs a key. Set ${keyNames.join(' or ')}, or name another variable in ${path}: {"providers":{"${name}":{"keyEnv":"MY_KEY"}}}. Without any key: start Ollama and use "ollama/MODEL".`,
+  )
+}
+
+function userInUrl({ name, urlNames, keyNames }: Provider): DefinitionError {
+  return new DefinitionError(
+    'definition',
+    `The address of the provider "${name}" holds a user or password. Take it out of ${urlNames.join(' or ')}: a key goes into ${keyNames.join(' or ')}.`,
   )
 }
 

@@ -10,6 +10,8 @@ export interface Provider {
   readonly key: string | undefined
   /** Variables its key may be in; the first is the usual one. */
   readonly keyNames: readonly string[]
+  /** Variables its address may be in. */
+  readonly urlNames: readonly string[]
   readonly needsKey: boolean
   /** What to do when nothing answers. */
   readonly hint: string | undefined
@@ -63,12 +65,14 @@ export function findProvider(name: string): Provider | undefined {
   const own = readConfig().providers.get(name)
   if (base === undefined && own === undefined) return undefined
   const keyNames = own?.keyEnv === undefined || own.keyEnv === null ? (base?.keyNames ?? []) : [own.keyEnv]
+  const urlNames = base?.urlNames ?? []
   return {
     name,
     api: own?.api ?? base?.api ?? 'openai-compatible',
-    url: own?.url ?? variable(base?.urlNames ?? []) ?? base?.url() ?? null,
+    url: own?.url ?? variable(urlNames) ?? base?.url() ?? null,
     key: variable(keyNames),
     keyNames,
+    urlNames: name === 'ollama' ? [...urlNames, 'OLLAMA_HOST'] : urlNames,
     needsKey: own?.keyEnv === undefined || own.keyEnv === null ? (base?.needsKey ?? false) : true,
     hint: base?.hint,
   }

@@ -1,0 +1,71 @@
+import { lastGoodConfig } from '../named/config.ts'
+import { field } from './field.ts'
+
+const SECRET_VARIABLE = /(?:API_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD)(?:_?\d+)?$/i
+const SECRET_HEADER = /auth|key|token|secret|cookie/i
+/** A shorter value of a variable that only looks like one for secrets may be a word. */
+const SHORTEST = 8
+const HEADERS_MS = 500
+
+/** What a provider may repeat: what was sent to it, as far as it can be reached, and the secrets of the environment. */
+export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
+  return [...(await ofHeaders(model)), ...ofUrl(field(error, 'url')), ...ofEnvironment()]
+}
+
+/** Models of the AI SDK keep the headers of their requests, or a function that gives them, in `config`. */
+async function ofHeaders(model: unknown): Promise<string[]> {
+  const config = field(model, 'config')
+  const headers = await soon(() => {
+    const given = field(config, 'headers')
+    return typeof given === 'function' ? given.call(config) : given
+  })
+  if (typeof headers !== 'object' || headers === null) return []
+  return Object.entries(headers).flatMap(([name, value]) =>
+    typeof value === 'string' && SECRET_HEADER.test(name) ? credentialsOf(value) : [],
+  )
+}
+
+/** Undefined for what fails or takes long: a failure is waiting to be told. */
+async function soon(get: () => unknown): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined
+  try {
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, HEADERS_MS)
+    })
+    return await Promise.race([get(), late])
+  } catch {
+    return undefined
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** `Bearer abc`, `Basic dXNlcjpwYXNz` and plain values. */
+function credentialsOf(value: string): string[] {
+  const [, scheme = '', own = value] = /^(\w+)\s+(.+)$/.exec(value.trim()) ?? []
+  if (scheme.toLowerCase() !== 'basic') return [own]
+  const decoded = Buffer.from(own, 'base64').toString()
+  return [own, decoded, decoded.slice(decoded.indexOf(':') + 1)]
+}
+
+function ofUrl(url: unknown): string[] {
+  if (typeof url !== 'string' || !URL.canParse(url)) return []
+  const { password } = new URL(url)
+  return [password, decoded(password)]
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function ofEnvironment(): string[] {
+  const named = new Set([...(lastGoodConfig()?.providers.values() ?? [])].map(({ keyEnv }) => keyEnv))
+  return Object.entries(process.env).flatMap(([name, value = '']) => {
+    const secret = value.trim()
+    return named.has(name) || (SECRET_VARIABLE.test(name) && secret.length >= SHORTEST) ? [secret] : []
+  })
+}
