@@ -34,6 +34,9 @@ describe('a failed model call is not tried again', () => {
     ['for a wrong request that claims to pass', { statusCode: 400, isRetryable: true }],
     ['for a status that is no number', withStatus('429')],
     ['for one of our errors that does not say so', new LegateError('model', 'x', { cause: withStatus(500) })],
+    ['for a quota that is used up', { status: 429, code: 'insufficient_quota' }],
+    ['for such a quota, in the answer', { statusCode: 429, data: { error: { type: 'insufficient_quota' } } }],
+    ['for such a quota, in a stream', { statusCode: 429, error: { code: 'billing_hard_limit_reached' } }],
     ['for a text', 'ECONNRESET'],
     ['for null', null],
     ['for undefined', undefined],
@@ -73,10 +76,15 @@ describe('the wait before the next attempt', () => {
     }
   })
 
-  test('is what the provider asks for, at most 30 s', () => {
+  test('is what the provider asks for, up to 60 s', () => {
     expect(retryDelay({ statusCode: 429, retryAfterMs: 123 }, 2)).toBe(123)
     expect(retryDelay({ statusCode: 429, retryAfterMs: 0 }, 2)).toBe(0)
-    expect(retryDelay({ statusCode: 429, retryAfterMs: 10_000_000 }, 2)).toBe(30_000)
+    expect(retryDelay({ statusCode: 429, retryAfterMs: 60_000 }, 2)).toBe(60_000)
+  })
+
+  test('never comes when the provider asks for longer', () => {
+    expect(retryDelay({ statusCode: 429, retryAfterMs: 60_001 }, 2)).toBeUndefined()
+    expect(retryDelay({ statusCode: 429, retryAfterMs: Number.POSITIVE_INFINITY }, 2)).toBeUndefined()
   })
 
   test('is our own where the provider asks for nonsense', () => {

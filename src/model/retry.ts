@@ -3,6 +3,10 @@ import { LegateError } from '../base/error.ts'
 export const MODEL_ATTEMPTS = 4
 const FIRST_DELAY_MS = 1_000
 const LONGEST_DELAY_MS = 30_000
+/** A provider that asks for a longer pause is not asked again: the run is not kept waiting for it. */
+export const LONGEST_ASKED_MS = 60_000
+/** 429 as well, but only money helps. */
+const OUT_OF_QUOTA: ReadonlySet<unknown> = new Set(['insufficient_quota', 'billing_hard_limit_reached'])
 const NETWORK_CODES: ReadonlySet<string> = new Set([
   'ECONNRESET',
   'ECONNREFUSED',
@@ -21,9 +25,9 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
 
 /** How long to wait before attempt `next`; undefined when another try cannot help or all are used. */
 export function retryDelay(error: unknown, next: number): number | undefined {
-  if (next > MODEL_ATTEMPTS || !isPassing(error)) return undefined
+  if (next > MODEL_ATTEMPTS || !isPassing(error) || isOutOfQuota(error)) return undefined
   const asked = field(error, 'retryAfterMs')
-  if (typeof asked === 'number' && asked >= 0) return Math.min(asked, LONGEST_DELAY_MS)
+  if (typeof asked === 'number' && asked >= 0) return asked > LONGEST_ASKED_MS ? undefined : asked
   const backoff = FIRST_DELAY_MS * 2 ** (next - 2)
   return Math.min(backoff * (1 + Math.random() / 4), LONGEST_DELAY_MS)
 }
@@ -38,6 +42,13 @@ function isPassing(error: unknown, depth = 0): boolean {
   if (typeof code === 'string' && NETWORK_CODES.has(code)) return true
   if (field(error, 'isRetryable') === true) return true
   return isPassing(field(error, 'cause'), depth + 1)
+}
+
+/** Said by the error itself or by the answer it carries. */
+export function isOutOfQuota(error: unknown): boolean {
+  const data = field(error, 'data')
+  const places = [error, field(error, 'error'), data, field(data, 'error')]
+  return places.some((place) => OUT_OF_QUOTA.has(field(place, 'code')) || OUT_OF_QUOTA.has(field(place, 'type')))
 }
 
 function field(error: unknown, key: string): unknown {

@@ -457,6 +457,29 @@ describe.each(clients)('$name', (client) => {
     expect(wire.requests).toHaveLength(4)
   })
 
+  test('a pause longer than a run waits ends it at once, with what was asked', async () => {
+    say()
+    wire.spoil({ status: 429, headers: { 'retry-after': '3600' } })
+
+    const { outcome, events } = await ask(model(), 'go')
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model' } })
+    expect(outcome.error?.message).toMatch(/status 429.*asks to be left alone for 3600 s.*more than the 60 s/)
+    expect(typesOf(events, 'retry')).toEqual([])
+    expect(wire.requests).toHaveLength(1)
+  })
+
+  test.runIf(client.name.startsWith('openai'))('a quota that is used up is not tried again', async () => {
+    say()
+    const error = { message: 'You exceeded your quota.', type: 'insufficient_quota', code: 'insufficient_quota' }
+    wire.spoil({ status: 429, body: JSON.stringify({ error }) })
+
+    const { outcome } = await ask(model(), 'go')
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { message: expect.stringContaining(error.message) } })
+    expect(wire.requests).toHaveLength(1)
+  })
+
   test('a wrong key is not tried again, and is shown nowhere', async () => {
     say()
     wire.spoil({ status: 401, body: JSON.stringify({ error: { message: `Incorrect API key: ${KEY}`, type: 'x' } }) })

@@ -19,7 +19,7 @@ afterEach(() => void vi.unstubAllEnvs())
 
 /** Everything that is recorded of a run whose provider refuses with these words. */
 async function recorded(model: AiSdkModel, words: string): Promise<string> {
-  wire.spoil({ status: 401, body: JSON.stringify({ error: { message: words, type: 'auth' } }) })
+  wire.spoil({ status: 401, body: JSON.stringify({ type: 'error', error: { message: words, type: 'auth' } }) })
   const { outcome, events, nodes } = await ask(model, 'go')
   expect(outcome).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('status 401') } })
   return JSON.stringify([outcome, events, nodes])

@@ -1,5 +1,5 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
-import { retryDelay } from '../retry.ts'
+import { isOutOfQuota, LONGEST_ASKED_MS, retryDelay } from '../retry.ts'
 import type { Adapted } from './ai-sdk-model.ts'
 import { field } from './field.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -36,16 +36,21 @@ export function providerError(adapted: Adapted, error: unknown, secrets: readonl
   const status = statusOf(error)
   const said = withoutSecrets(wordsOf(error), adapted.secret === undefined ? secrets : [adapted.secret, ...secrets])
   const answered = status === undefined ? '' : ` (status ${status})`
-  const advice = adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined })
+  const retryAfterMs = askedPause(error)
+  const isPassing = mayPass(error, status)
+  const advice = [
+    adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined }),
+    isPassing ? longPause(retryAfterMs) : '',
+  ].join('')
   const failure = new ModelError('model', `${id} failed${answered}: ${said}${advice}`, {
-    isRetryable: mayPass(error, status),
+    isRetryable: isPassing,
     details: { model: id, ...(status === undefined ? {} : { statusCode: status }) },
   })
-  const retryAfterMs = askedPause(error)
   return retryAfterMs === undefined ? failure : Object.assign(failure, { retryAfterMs })
 }
 
 function mayPass(error: unknown, status: number | undefined): boolean {
+  if (isOutOfQuota(error)) return false
   if (status === undefined ? retryDelay(error, 2) !== undefined : retryDelay({ status }, 2) !== undefined) return true
   // A good status says only how the answer began: what failed after it was cut or could not be read.
   if (isGarbled(error) || isBegun(error)) return true
@@ -87,6 +92,11 @@ function adviceFor(
 ): string {
   if ((status === 401 || status === 403) && keyName !== undefined) return ` Check ${keyName}.`
   return hint === undefined ? '' : ` ${hint}`
+}
+
+function longPause(askedMs: number | undefined): string {
+  if (askedMs === undefined || askedMs <= LONGEST_ASKED_MS) return ''
+  return ` It asks to be left alone for ${Math.ceil(askedMs / 1_000)} s, which is more than the ${LONGEST_ASKED_MS / 1_000} s that a run waits: it was not tried again. Run it again then.`
 }
 
 /** `Retry-After`: seconds or a date; `retry-after-ms` where a provider is more exact. */
