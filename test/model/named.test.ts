@@ -1,5 +1,5 @@
 import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -206,6 +206,48 @@ describe('where nobody names a model', () => {
     await ollama.close()
   })
 
+  test('a local Ollama is not asked for a chat with a model for embeddings', async () => {
+    const ollama = await openOllama([
+      { name: 'nomic-embed-text:latest' },
+      { name: 'all-minilm', details: { family: 'bert' } },
+      { name: 'bge-m3', capabilities: ['embedding'] },
+      { name: 'qwen3:8b', capabilities: ['completion', 'tools'] },
+    ])
+    vi.stubEnv('OLLAMA_HOST', ollama.host)
+
+    expect((await run(undefined)).used).toBe('ollama/qwen3:8b')
+    await ollama.close()
+  })
+
+  test.each([
+    '127.0.0.1:PORT',
+    ':PORT',
+    'localhost:PORT',
+    'http://127.0.0.1:PORT/',
+    '0.0.0.0:PORT',
+    '"127.0.0.1:PORT"',
+  ])('a local Ollama is found where OLLAMA_HOST=%s says', async (form) => {
+    const ollama = await openOllama([{ name: 'qwen3:8b' }])
+    vi.stubEnv('OLLAMA_HOST', form.replace('PORT', ollama.host.replace('127.0.0.1:', '')))
+
+    expect((await run(undefined)).used).toBe('ollama/qwen3:8b')
+    await ollama.close()
+  })
+
+  test.each([
+    ['LEGATE_MODEL', 'nope', /^"clerk" has no model.*LEGATE_MODEL says "nope"\. There is no model "nope"/],
+    [
+      'the config file',
+      undefined,
+      /^"clerk" has no model.*model in .*own\.json says "nada"\. There is no model "nada"/,
+    ],
+  ])('a wrong name is told with where it was written: %s', async (_name, variable, message) => {
+    configure({ model: 'nada' })
+    vi.stubEnv('LEGATE_MODEL', variable)
+
+    await expect(run(undefined)).rejects.toThrow(message)
+  })
+
   test('an Ollama without models, a key without a name, and nothing at all are told what to do', async () => {
     await expect(run(undefined)).rejects.toThrow(
       /"clerk" has no model.*no Ollama answers.*LEGATE_MODEL.*OPENAI_API_KEY/,
@@ -213,7 +255,7 @@ describe('where nobody names a model', () => {
 
     const ollama = await openOllama([])
     vi.stubEnv('OLLAMA_HOST', ollama.host)
-    await expect(run(undefined)).rejects.toThrow(/has no model: ollama pull/)
+    await expect(run(undefined)).rejects.toThrow(/has no model that can chat: ollama pull/)
     await ollama.close()
 
     vi.stubEnv('ANTHROPIC_API_KEY', 'k')
@@ -417,13 +459,27 @@ describe('a config file that becomes wrong during a run', () => {
   })
 })
 
+interface OllamaModel {
+  readonly name: string
+  readonly details?: { readonly family: string }
+  readonly capabilities?: readonly string[]
+}
+
 /** Lists models as Ollama does, and answers as Ollama does. */
-async function openOllama(models: readonly { name: string }[]): Promise<{ host: string; close(): Promise<void> }> {
+async function openOllama(models: readonly OllamaModel[]): Promise<{ host: string; close(): Promise<void> }> {
   const server: Server = createServer((request, response) => {
-    if (request.url === '/api/tags') return response.end(JSON.stringify({ models }))
+    if (request.url === '/api/tags') {
+      return response.end(JSON.stringify({ models: models.map(({ capabilities: _, ...shown }) => shown) }))
+    }
+    if (request.url === '/api/show') return show(request, response)
     response.writeHead(307, { location: `${wire.url}${request.url}` }).end()
     return undefined
   })
+  const show = async (request: IncomingMessage, response: ServerResponse) => {
+    const { model } = JSON.parse(Buffer.concat(await request.toArray()).toString())
+    const { capabilities } = models.find(({ name }) => name === model) ?? {}
+    response.end(JSON.stringify({ ...(capabilities === undefined ? {} : { capabilities }) }))
+  }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {

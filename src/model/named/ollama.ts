@@ -2,37 +2,71 @@ import { parseJson } from '../../base/json.ts'
 
 const PROBE_MS = 1_000
 
+const PORT = '11434'
+const HERE = `http://127.0.0.1:${PORT}`
+/** Models that are looked at one by one until one can chat. */
+const MOST_ASKED = 8
+
 /** Where Ollama is: `OLLAMA_HOST`, written as Ollama itself takes it, else this machine. */
 export function ollamaUrl(): string {
-  const host = process.env['OLLAMA_HOST']?.trim() ?? ''
-  if (host === '') return 'http://127.0.0.1:11434'
-  const hasScheme = /^https?:\/\//i.test(host)
-  const url = hasScheme ? host : `http://${host}`
-  if (!URL.canParse(url)) return 'http://127.0.0.1:11434'
+  const given = (process.env['OLLAMA_HOST'] ?? '').trim().replaceAll(/^["']|["']$/g, '')
+  const scheme = /^https?:\/\//i.exec(given)?.[0]
+  const [, authority = '', path = ''] = /^([^/]*)(.*)$/s.exec(given.slice(scheme?.length ?? 0)) ?? []
+  const url = `${scheme ?? 'http://'}${withHost(authority, scheme === undefined)}${path}`
+  if (given === '' || !URL.canParse(url)) return HERE
   const parsed = new URL(url)
-  if (!hasScheme && parsed.port === '') parsed.port = '11434'
-  if (parsed.hostname === '0.0.0.0') parsed.hostname = '127.0.0.1'
+  if (parsed.hostname === '0.0.0.0' || parsed.hostname === '[::]') parsed.hostname = '127.0.0.1'
   return parsed.href.replace(/\/+$/, '')
 }
 
-/** Its models, newest first as it lists them; undefined when no Ollama answers. */
-export async function ollamaModels(): Promise<readonly string[] | undefined> {
-  const text = await fetchText(`${ollamaUrl()}/api/tags`)
-  const parsed = text === undefined ? undefined : parseJson(text)
-  if (parsed?.ok !== true || typeof parsed.value !== 'object' || parsed.value === null) return undefined
-  const models = (parsed.value as { models?: unknown }).models
-  if (!Array.isArray(models)) return undefined
-  return models.flatMap((model: unknown) => {
-    const name = typeof model === 'object' && model !== null ? (model as { name?: unknown }).name : undefined
-    return typeof name === 'string' && name !== '' ? [name] : []
-  })
+/** `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme its own port is meant, without one that of Ollama. */
+function withHost(authority: string, hasOwnPort: boolean): string {
+  const bare = /^[^[\]]*:[^[\]]*:/.test(authority) && !authority.includes('@') ? `[${authority}]` : authority
+  const hasPort = /:\d+$/.test(bare)
+  const host = bare.startsWith(':') || bare === '' ? `127.0.0.1${bare}` : bare
+  return hasPort || !hasOwnPort ? host : `${host.replace(/:$/, '')}:${PORT}`
 }
 
-async function fetchText(url: string): Promise<string | undefined> {
+/** Its first model that can chat, as it lists them, newest first; null when it has none, undefined when no Ollama answers. */
+export async function ollamaModel(): Promise<string | null | undefined> {
+  const { models } = (await fetchJson('/api/tags')) as { models?: unknown }
+  if (!Array.isArray(models)) return undefined
+  const chatting = models.filter((model) => !isEmbedding(model)).map(nameOf)
+  for (const name of chatting.filter((one) => one !== '').slice(0, MOST_ASKED)) {
+    if (await canChat(name)) return name
+  }
+  return null
+}
+
+function nameOf(model: unknown): string {
+  const { name } = Object(model) as { name?: unknown }
+  return typeof name === 'string' ? name : ''
+}
+
+function isEmbedding(model: unknown): boolean {
+  const { family } = Object((Object(model) as { details?: unknown }).details) as { family?: unknown }
+  return /embed/i.test(nameOf(model)) || /bert$/i.test(String(family))
+}
+
+/** An Ollama that is too old to say is believed. */
+async function canChat(model: string): Promise<boolean> {
+  const { capabilities } = (await fetchJson('/api/show', { model })) as { capabilities?: unknown }
+  return !Array.isArray(capabilities) || capabilities.length === 0 || capabilities.includes('completion')
+}
+
+/** An empty object for everything that is no answer. */
+async function fetchJson(path: string, body?: object): Promise<object> {
+  const asked = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
+  const text = await fetchText(`${ollamaUrl()}${path}`, asked)
+  const parsed = text === undefined ? undefined : parseJson(text)
+  return parsed?.ok === true ? Object(parsed.value) : {}
+}
+
+async function fetchText(url: string, asked: RequestInit): Promise<string | undefined> {
   const abort = new AbortController()
   const timer = setTimeout(() => abort.abort(), PROBE_MS)
   try {
-    const response = await fetch(url, { signal: abort.signal })
+    const response = await fetch(url, { ...asked, signal: abort.signal })
     return response.ok ? await response.text() : undefined
   } catch {
     return undefined
