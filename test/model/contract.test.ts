@@ -457,6 +457,19 @@ describe.each(clients)('$name', (client) => {
     expect(wire.requests).toHaveLength(4)
   })
 
+  test.each([
+    ['text/html; charset=utf-8', '<!doctype html><title>Sign in</title>'],
+    ['application/json', '{"message":"hello"}'],
+  ])('a good answer of %s is told as what it is, and not tried again', async (type, body) => {
+    wire.spoil({ status: 200, headers: { 'content-type': type }, body })
+
+    const { outcome } = await ask(model(), 'go')
+
+    expect(outcome).toMatchObject({ status: 'failed', error: { code: 'model' } })
+    expect(outcome.error?.message).toContain(`${client.id} failed: the server answered with ${type}`)
+    expect(wire.requests).toHaveLength(1)
+  })
+
   test('a pause longer than a run waits ends it at once, with what was asked', async () => {
     say()
     wire.spoil({ status: 429, headers: { 'retry-after': '3600' } })

@@ -135,6 +135,36 @@ describe('a model by name', () => {
     })
   })
 
+  test.each([
+    [
+      'text/html',
+      `<!doctype html>\n<title>Sign in</title> my-very-own-key ${'x'.repeat(200)}`,
+      '<title>Sign in</title>',
+    ],
+    ['application/json', '{"message":"hello"}', ': {"message":"hello"} --'],
+    ['application/json', '', ': nothing --'],
+  ])('that is answered with %s is told how the answer begins, without keys', async (type, body, shown) => {
+    vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
+    vi.stubEnv('OPENAI_BASE_URL', wire.url)
+    wire.spoil({ status: 200, headers: { 'content-type': type }, body })
+
+    const { outcome } = await run('openai/gpt-5')
+
+    expect(outcome.error?.message).toContain(`openai/gpt-5 failed: the server answered with ${type}`)
+    expect(outcome.error?.message).toContain(shown)
+    expect(JSON.stringify(outcome)).not.toMatch(/my-very-own-key|x{50}/)
+    expect(wire.requests).toHaveLength(1)
+  })
+
+  test('that streams events under a wrong type is heard', async () => {
+    vi.stubEnv('VLLM_BASE_URL', `${wire.url}/v1`)
+    const chunk = { id: 'c', choices: [{ index: 0, delta: { content: TEXT }, finish_reason: 'stop' }] }
+    const body = `\ndata: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
+    wire.spoil({ status: 200, headers: { 'content-type': 'application/json' }, body })
+
+    expect((await run('vllm/qwen')).outcome).toMatchObject({ status: 'completed', text: TEXT })
+  })
+
   test('whose key is refused says which variable to look at, never the key', async () => {
     vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
     vi.stubEnv('OPENAI_BASE_URL', `${wire.url}/v1`)

@@ -10,7 +10,9 @@ import {
   providerName,
 } from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
+import { field } from './field.ts'
 import { knownSecrets } from './known-secrets.ts'
+import { isDocument, notAStream } from './not-a-stream.ts'
 import { PartReader } from './part-reader.ts'
 import { providerError } from './provider-error.ts'
 
@@ -42,6 +44,8 @@ class Answer implements AsyncIterator<Part> {
   private ready: readonly Part[] = []
   private at = 0
   private isOver = false
+  private contentType = ''
+  private isHeard = false
 
   constructor(model: AiSdkModel, adapted: Adapted, call: Answer['call']) {
     this.model = model
@@ -59,7 +63,8 @@ class Answer implements AsyncIterator<Part> {
         await this.read()
       }
       return END
-    } catch (error) {
+    } catch (thrown) {
+      const error = this.saidNothing(thrown) ? notAStream(this.contentType) : thrown
       this.leave()
       if (this.call.signal.aborted) throw this.call.signal.reason
       throw providerError(this.adapted, error, await knownSecrets(this.model, error))
@@ -74,15 +79,35 @@ class Answer implements AsyncIterator<Part> {
   private async read(): Promise<void> {
     this.reader ??= await this.open()
     const { done, value } = await this.reader.read()
-    if (done) return this.leave()
+    if (done) {
+      this.checkHeard()
+      return this.leave()
+    }
     this.ready = this.parts.read(value)
     this.at = 0
+    if (!this.isHeard) this.hear(this.ready)
+  }
+
+  private hear(parts: readonly Part[]): void {
+    this.isHeard = parts.some((part) => part.type !== 'finish' || !['error', 'other'].includes(part.reason))
+    if (!this.isHeard && parts.length > 0) this.checkHeard()
+  }
+
+  private checkHeard(): void {
+    if (this.saidNothing(undefined)) throw notAStream(this.contentType)
+  }
+
+  /** Clients skip what is no event: a page looks like a stream in which nothing was said. Some call that a failure. */
+  private saidNothing(thrown: unknown): boolean {
+    const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
+    return isSilence && !this.isHeard && isDocument(this.contentType)
   }
 
   private async open(): Promise<ReturnType<AiSdkStream['getReader']>> {
     const options = callOptions(this.model, this.call.request)
-    const { stream } = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
-    return stream.getReader()
+    const answer = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
+    this.contentType = String(field(field(field(answer, 'response'), 'headers'), 'content-type') ?? '')
+    return answer.stream.getReader()
   }
 
   private leave(): void {

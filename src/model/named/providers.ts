@@ -1,6 +1,7 @@
 import type { AiSdkModel } from '../ai-sdk/ai-sdk-model.ts'
 import { type Api, readConfig } from './config.ts'
 import { ollamaUrl } from './ollama.ts'
+import { streamFetch } from './stream-fetch.ts'
 
 /** A provider by its name, as the environment and the config file have it now. */
 export interface Provider {
@@ -86,7 +87,11 @@ export function providerNames(): string[] {
 /** Its package is loaded here, and nowhere before. */
 export async function loadModel(provider: Provider, modelId: string): Promise<AiSdkModel> {
   const { name, url, key } = provider
-  const options = { ...(url === null ? {} : { baseURL: url }), ...(key === undefined ? {} : { apiKey: key }) }
+  const options = {
+    fetch: streamFetch,
+    ...(url === null ? {} : { baseURL: url }),
+    ...(key === undefined ? {} : { apiKey: key }),
+  }
   switch (provider.api) {
     case 'openai':
       return (await import('@ai-sdk/openai')).createOpenAI(options)(modelId)
