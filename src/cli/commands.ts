@@ -41,8 +41,8 @@ export const COMMANDS: readonly Command[] = [
     summary: 'one run: input, outcome, answer, usage, subagents',
     options: [JSON_LINES],
     examples: [
-      ['legate show 1f0c9a2e', 'any ending of an id will do that only one run has'],
-      ['legate show 2e --json | jq .outcome', 'how it ended, for programs'],
+      ['legate show 1f0c9a2e', 'any ending of an id will do, from 4 characters on'],
+      ['legate show 9a2e --json | jq .outcome', 'how it ended, for programs'],
     ],
     takes: [1, 1],
     completes: 'id',

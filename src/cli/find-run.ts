@@ -3,19 +3,45 @@ import { CliError, EXIT } from './command.ts'
 import { age } from './terminal/amounts.ts'
 import { oneLine } from './terminal/clean.ts'
 
-const MOST_FOUND = 20
+const MOST_FOUND = 100
+/** With fewer characters a slip of the finger would name something. */
+const LEAST_TYPED = 4
 
 /** What people read and type: the last 8 characters of an id. */
 export function shortId(id: Id): string {
   return id.slice(-8)
 }
 
-/** The run that is meant by the ending of an id: of itself, of its conversation (then the last run there), of a node. */
+/** The run that is meant by the ending of an id: of itself, or of its conversation (then the last run there). */
 export function findRun(store: Store, ending: string): Turn {
-  const found = store.findIds(withDashes(ending), MOST_FOUND)
-  const named = found.filter(({ type }) => type !== 'node')
+  return runOf(store, ending, named(store, ending))
+}
+
+/** The same, also by the id of a node of the run: for those who only look. */
+export function findRunOrNode(store: Store, ending: string): Turn {
+  const runs = named(store, ending)
+  return runOf(store, ending, runs.length > 0 ? runs : findIds(store, ending))
+}
+
+type FoundIds = ReturnType<Store['findIds']>
+
+/** Everything whose id ends so. Throws CliError when too little was typed to mean anything. */
+export function findIds(store: Store, ending: string): FoundIds {
+  const wanted = withDashes(ending)
+  if (wanted.length >= LEAST_TYPED) return store.findIds(wanted, MOST_FOUND)
+  throw new CliError(
+    `"${oneLine(ending)}" is too short for an id: type its last ${LEAST_TYPED} characters at least.`,
+    EXIT.usage,
+  )
+}
+
+function named(store: Store, ending: string): FoundIds {
+  return findIds(store, ending).filter(({ type }) => type !== 'node')
+}
+
+function runOf(store: Store, ending: string, found: FoundIds): Turn {
   const runs = new Map<Id, Turn>()
-  for (const { id, type } of named.length > 0 ? named : found) {
+  for (const { id, type } of found) {
     const turn = turnOf(store, id, type)
     if (turn !== undefined) runs.set(turn.id, turn)
   }

@@ -1,18 +1,20 @@
 import { CliError, type Command, EXIT, type Option, optionsOf, STORE } from './command.ts'
+import { outputColumns } from './terminal/output.ts'
+import { wrap } from './terminal/wrap.ts'
 
-const WIDTH = 88
+const WIDEST = 80
+const NARROWEST = 30
 
-/** What `legate --help` says, or `legate help COMMAND`. */
-export function helpText(commands: readonly Command[], name?: string): string {
-  if (name === undefined) return overview(commands)
+/** What `legate --help` says, or `legate help COMMAND`; no line is wider than the terminal, or than 80 columns. */
+export function helpText(commands: readonly Command[], name?: string, columns: number = outputColumns()): string {
+  const width = Math.max(NARROWEST, Math.min(WIDEST, columns - 1))
+  if (name === undefined) return overview(commands, width)
   const command = commands.find((one) => one.name === name)
   if (command === undefined) throw new CliError(`There is no command "${name}".`, EXIT.usage)
-  return commandHelp(command)
+  return commandHelp(command, width)
 }
 
-function overview(commands: readonly Command[]): string {
-  const names = Math.max(...commands.map(({ name }) => name.length)) + 2
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(names)}${summary}`)
+function overview(commands: readonly Command[], width: number): string {
   const general: readonly Option[] = [
     STORE,
     { name: 'help', short: 'h', text: 'this text; after a command, the help of that command' },
@@ -20,68 +22,87 @@ function overview(commands: readonly Command[]): string {
   ]
   return `Usage: legate <command> [options]
 
-Agents that delegate, and a record of all they did. Watch it, stop it, go on with it.
+${wrapped('Agents that delegate, and a record of all they did. Watch it, stop it, go on with it.', width)}
 
 Commands
-${lines.join('\n')}
+${table(
+  commands.map(({ name, summary }) => [name, summary]),
+  width,
+)}
 
 Options
-${optionLines(general).join('\n')}
+${optionLines(general, width)}
 
 Examples
-${exampleLines([
-  ['legate demo', 'start here: offline, five seconds'],
-  ['legate ps', 'what is going on'],
-  ['legate log -f 1f0c9a2e', 'follow a run, from any terminal'],
-  ['legate help log', 'how to use one command'],
-]).join('\n')}
+${exampleLines(
+  [
+    ['legate demo', 'start here: offline, five seconds'],
+    ['legate ps', 'what is going on'],
+    ['legate log -f 1f0c9a2e', 'follow a run, from any terminal'],
+    ['legate help log', 'how to use one command'],
+  ],
+  width,
+)}
 
-An ID is any ending of a run's or conversation's id that is unique in the store; ps shows the last 8 characters.
-Exit codes: 0 done, 1 another outcome or a failure, 2 wrong usage, 3 waits for a person, 130 interrupted.
+${wrapped(IDS, width)}
+${wrapped(CODES, width)}
 `
 }
 
-function commandHelp(command: Command): string {
-  const about = (command.about ?? []).map((paragraph) => `\n${wrapped(paragraph)}\n`).join('')
-  return `Usage: ${`legate ${command.name} ${command.usage}`.trimEnd()}
+const IDS =
+  "An ID is an ending of a run's or conversation's id, of 4 characters or more, that is unique in the store; ps shows the last 8."
+const CODES =
+  'Exit codes: 0 done, 1 another outcome or a failure, 2 wrong usage, 3 waits for a person, 130 interrupted.'
 
-${capital(command.summary)}.
+function commandHelp(command: Command, width: number): string {
+  const about = (command.about ?? []).map((paragraph) => `\n${wrapped(paragraph, width)}\n`).join('')
+  return `${wrapped(`Usage: ${`legate ${command.name} ${command.usage}`.trimEnd()}`, width)}
+
+${wrapped(`${capital(command.summary)}.`, width)}
 ${about}
 Options
-${optionLines(optionsOf(command)).join('\n')}
+${optionLines(optionsOf(command), width)}
 
 Examples
-${exampleLines(command.examples).join('\n')}
+${exampleLines(command.examples, width)}
 `
 }
 
-function optionLines(options: readonly Option[]): string[] {
-  const left = options.map(({ name, short, value }) => {
-    const word = `--${name}${value === undefined ? '' : ` ${value}`}`
-    return short === undefined ? `    ${word}` : `-${short}, ${word}`
-  })
-  const width = Math.max(...left.map(({ length }) => length)) + 2
-  return options.map(({ text }, at) => `  ${left[at]?.padEnd(width)}${text}`)
+function optionLines(options: readonly Option[], width: number): string {
+  return table(
+    options.map(({ name, short, value, text }) => {
+      const word = `--${name}${value === undefined ? '' : ` ${value}`}`
+      return [short === undefined ? `    ${word}` : `-${short}, ${word}`, text]
+    }),
+    width,
+  )
 }
 
-function exampleLines(examples: Command['examples']): string[] {
-  const width = Math.max(...examples.map(([line]) => line.length)) + 2
-  if (width + Math.max(...examples.map(([, what]) => what.length)) <= WIDTH) {
-    return examples.map(([line, what]) => `  ${line.padEnd(width)}${what}`)
-  }
-  return examples.flatMap(([line, what]) => [`  # ${what}`, `  ${line}`])
+/** A line that cannot be broken is shown as it is: it is there to be copied. */
+function exampleLines(examples: Command['examples'], width: number): string {
+  const longest = Math.max(...examples.map(([line]) => line.length)) + 4
+  if (longest + Math.max(...examples.map(([, what]) => what.length)) <= width) return table(examples, width)
+  return examples.map(([line, what]) => `${wrapped(`# ${what}`, width, '  ')}\n  ${line}`).join('\n')
+}
+
+/** Two columns, the second as wide as there is room; below the first where there is hardly any. */
+function table(rows: readonly (readonly [left: string, right: string])[], width: number): string {
+  const indent = Math.max(...rows.map(([left]) => left.length)) + 4
+  const isNarrow = width - indent < NARROWEST / 2
+  return rows
+    .map(([left, right]) => {
+      if (isNarrow) return `  ${left}\n${wrapped(right, width, '      ')}`
+      return `  ${left}`.padEnd(indent) + wrapped(right, width, ' '.repeat(indent)).trimStart()
+    })
+    .join('\n')
 }
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-function wrapped(text: string): string {
-  const lines: string[] = ['']
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1) ?? ''
-    if (last.length + word.length + 1 > WIDTH) lines.push(word)
-    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
-  }
-  return lines.join('\n')
+function wrapped(text: string, width: number, indent = ''): string {
+  return wrap(text, width - indent.length)
+    .lines.map((line) => indent + line)
+    .join('\n')
 }

@@ -1,42 +1,51 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join, resolve } from 'node:path'
 import { createRuntime, type Runtime, type Store } from '../index.ts'
 import { sqliteStore } from '../store/sqlite.ts'
-import { type Call, CliError, textOption } from './command.ts'
+import { type Call, CliError, EXIT, textOption } from './command.ts'
 
 /** A person waits for the answer: rather say soon that the file is locked. What is to be written may wait longer. */
-const READ_MS = 1_000
-export const WRITE_MS = 10_000
+const BUSY_MS = { read: 1_000, write: 10_000 } as const
+
+type Use = keyof typeof BUSY_MS
 
 /** Where the store is: `--store`, `$LEGATE_DB`, else the user's own. Never one that lies in the working folder. */
 export function storePath(call: Call): string {
-  const named = textOption(call, 'store') ?? call.env['LEGATE_DB'] ?? ''
+  const option = textOption(call, 'store')
+  if (option === '') throw new CliError('--store is empty: name the file of the store, or leave it out.', EXIT.usage)
+  const named = option ?? call.env['LEGATE_DB'] ?? ''
   if (named !== '') return resolve(named)
   const state = call.env['XDG_STATE_HOME'] ?? ''
   return join(isAbsolute(state) ? state : join(homedir(), '.local', 'state'), 'legate', 'legate.db')
 }
 
-/** The store of the call, which must be there: to look at runs makes no file. */
-export function openStore(call: Call, busyMs: number = READ_MS): Store {
+/** The store of the call, which must be there. To look at runs makes no file and writes nothing to one. */
+export function openStore(call: Call, use: Use): Store {
   const path = storePath(call)
-  if (!existsSync(path)) {
-    const advice = 'Name the one your program writes with --store PATH or LEGATE_DB.'
-    throw new CliError(`There is no store at ${path}. ${advice}`)
-  }
-  return sqliteStore({ path, busyMs })
+  if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
+  return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
 }
 
 /** Does something with the runtime of the call's store and closes it. It has no code of agents: it runs nothing. */
-export async function withRuntime<T>(
-  call: Call,
-  use: (runtime: Runtime) => Promise<T>,
-  busyMs: number = READ_MS,
-): Promise<T> {
-  const runtime = createRuntime({ store: openStore(call, busyMs) })
+export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtime) => Promise<T>): Promise<T> {
+  const runtime = createRuntime({ store: openStore(call, use) })
   try {
-    return await use(runtime)
+    return await act(runtime)
   } finally {
     await runtime.close()
+  }
+}
+
+const NAME_IT = 'Name the one your program writes with --store PATH or LEGATE_DB.'
+
+function sizeOf(path: string): number {
+  try {
+    return statSync(path).size
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw new CliError(`There is no store at ${path}. ${NAME_IT}`)
+    if (code === 'EACCES') throw new CliError(`Permission denied: this user may not look into the folder of ${path}.`)
+    throw new CliError(`Cannot look at ${path}: ${message}`)
   }
 }

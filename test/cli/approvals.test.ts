@@ -1,24 +1,48 @@
-import { beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
+import { copyFileSync } from 'node:fs'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { agentsModule, Place, skipUnlessBuilt, until } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
-/** A run that waits for a person, in a store nobody works on. */
-async function parked(): Promise<Place> {
-  const place = new Place()
-  const { worker, ids } = await place.startRuns(['careful'])
-  const { store } = place.runtime()
-  await worker.seen(() => store.openNodes(ids[0] ?? '').some(({ state }) => state === 'awaiting_approval'))
-  worker.kill('SIGKILL')
-  await worker.ended
-  place.open()
-  return place
+/** Longer than any one row, with its most important word at the end. */
+const LONG = `${'path/'.repeat(60)}END`
+const HEARD = /then Enter >$/m
+
+/** Runs that wait for a person, in a store nobody works on; the test has the copy of it to itself. */
+class Parked {
+  private readonly made: Place = new Place(afterAll)
+
+  async make(count: number, where = 'here'): Promise<void> {
+    const { worker, ids } = await this.made.startRuns(new Array(count).fill('careful'), { LEGATE_TEST_WHERE: where })
+    const { store } = this.made.runtime(afterAll)
+    await until('all ask', () => ids.every((id) => store.openNodes(id).some(isAsked)))
+    worker.kill('SIGKILL')
+    await worker.ended
+  }
+
+  copy(): Place {
+    const place = new Place()
+    for (const ending of ['', '-wal']) copyFileSync(this.made.store + ending, place.store + ending)
+    place.open()
+    return place
+  }
 }
+
+function isAsked({ state }: { readonly state: string }): boolean {
+  return state === 'awaiting_approval'
+}
+
+const one = new Parked()
+const two = new Parked()
+const long = new Parked()
+beforeAll(async () => {
+  await Promise.all([one.make(1), two.make(2), long.make(1, LONG)])
+})
 
 describe('approvals', () => {
   test('lists who asks, for what, by which rule, and how to answer', async () => {
-    const place = await parked()
+    const place = one.copy()
 
     const { code, stdout } = await place.run(['approvals'])
     const json = await place.run(['approvals', '--json'])
@@ -31,6 +55,21 @@ describe('approvals', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
   })
 
+  test('shows all of the arguments, as resume and show do', async () => {
+    const place = long.copy()
+    const terminal = new Terminal(place, ['approvals'], { cols: 80, rows: 24 })
+    const [approvals, resume] = await Promise.all([
+      place.run(['approvals']),
+      place.run(['resume', '-m', agentsModule]),
+      terminal.ended,
+    ])
+
+    for (const { stdout } of [approvals, resume]) expect(stdout).toContain(`look {"where":"${LONG}"}`)
+    const shown = terminal.screen.text
+    expect(shown.replaceAll(/\n {9}/g, '')).toContain(`look {"where":"${LONG}"}`)
+    expect(Math.max(...shown.split('\n').map(({ length }) => length))).toBeLessThan(80)
+  })
+
   test('says so when there is nothing', async () => {
     const place = new Place()
     await place.endedRuns('talker')
@@ -39,7 +78,7 @@ describe('approvals', () => {
   })
 
   test('approve --edit runs it with other arguments; what is no JSON is refused', async () => {
-    const place = await parked()
+    const place = one.copy()
     const { stdout } = await place.run(['approvals', '--json'])
     const { nodeId } = JSON.parse(stdout) as { nodeId: string }
 
@@ -57,14 +96,20 @@ describe('a worker at a terminal', () => {
     ['y', 'Allowed tool:look.', 0],
     ['a', 'Allowed tool:look for this conversation.', 0],
     ['n', 'Denied tool:look.', 0],
-  ])('asks inline and takes %s for an answer', async (key, words, code) => {
-    const place = await parked()
-    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 120, rows: 24 })
-    await terminal.shows('Allow? y yes')
-    await terminal.shows('careful wants look')
+  ])('asks inline and takes %s and Enter for an answer, nothing else', async (key, words, code) => {
+    const place = one.copy()
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
+    await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.text).toMatch(/^careful wants look \{"where":"here"\} \(/m)
+    expect(terminal.screen.text).toMatch(/^Allow\? y yes, a always here, n no, then Enter >$/m)
 
-    terminal.type('x')
+    terminal.type(`x${key}`)
+    await terminal.shows(`then Enter > x${key}`)
+    terminal.type('\r')
+    await terminal.shows((screen) => HEARD.test(screen))
     terminal.type(key)
+    await terminal.shows(`then Enter > ${key}`)
+    terminal.type('\r')
 
     expect(await terminal.ended).toBe(code)
     expect(terminal.screen.all).toContain(words)
@@ -72,13 +117,49 @@ describe('a worker at a terminal', () => {
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 
-  test('Ctrl-C at the question stops the run', async () => {
-    const place = await parked()
-    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 120, rows: 24 })
+  test('what is typed before a question can be read answers nothing', async () => {
+    const place = two.copy()
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
+    // In the line editor of the terminal before anything is asked, and right after the first answer.
+    terminal.type('a\ra\r')
     await terminal.shows('Allow? y yes')
+    terminal.type('a\r')
+    await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.all).not.toContain('Allowed')
+    terminal.type('n\ra\r')
+    await terminal.shows('Denied tool:look.')
+    terminal.type('o way\ra\r')
+    await terminal.shows('Allow? y yes')
+    terminal.type('a\r')
+    await terminal.shows((screen) => HEARD.test(screen))
 
+    expect(terminal.screen.all).not.toContain('Allowed')
+    terminal.type('y\r')
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.all).toContain('Allowed tool:look.')
+  })
+
+  test('shows a long question on as many rows as there are, says what is hidden, and always the keys', async () => {
+    const place = long.copy()
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
+    await terminal.shows('Allow? y yes, a always here, n no, then Enter')
+    expect(terminal.screen.text.replaceAll('\n', '')).toContain(`${LONG.slice(-70)}"}`)
+
+    await terminal.frame()
+    terminal.resize(44, 8)
+    await terminal.shows((screen) => /^… \d+ more characters: legate approvals/m.test(screen))
+
+    await terminal.shows((screen) => /^Allow\? y yes, a always here, n no, then\nEnter/m.test(screen))
+    expect(terminal.screen.lineCount).toBeLessThan(8)
     terminal.type('\u0003')
-
     expect(await terminal.ended).toBe(130)
+  })
+
+  test('asks nothing where nothing can be drawn, and exits with 3', async () => {
+    const place = one.copy()
+    const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24, env: { TERM: 'dumb' } })
+
+    expect(await terminal.ended).toBe(3)
+    expect(terminal.screen.all).toMatch(/waits for a person:\n {2}look .*\n {4}legate approve \w{8}/)
   })
 })

@@ -1,8 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, Place, program, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
+import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -62,12 +63,15 @@ describe('a run that is over', () => {
     await worker.ended
 
     const [known] = await jsonOf(place, ['show', ids[0] ?? ''])
-    const { stdout } = await place.run(['ps'])
+    const [{ stdout }, shown] = await Promise.all([place.run(['ps']), place.run(['show', id])])
     const [unknown] = await jsonOf(place, ['show', id])
 
     expect(Number(known?.['usd'])).toBeGreaterThan(0)
     expect(stdout).toMatch(/ 7\.4k +\$0\.\d+ /)
     expect(unknown?.['usd']).toBe(null)
+    expect(stdout).toMatch(new RegExp(`${id.slice(-8)} .* 7\\.4k +unknown `))
+    expect(stdout).toMatch(/ failed +failing .* 0 +- /)
+    expect(shown.stdout).toMatch(/^ {2}cost +unknown$/m)
   })
 
   test('is found by the id of its conversation, and a subagent by its own', async () => {
@@ -117,6 +121,17 @@ describe('ps', () => {
     expect(ids.stdout).toMatch(/^(\w{8}\n){13}$/)
   })
 
+  test('leaves columns out where the terminal has no room', async () => {
+    const place = new Place()
+    const [id = ''] = await place.endedRuns('lead')
+    const terminals = [40, 80].map((cols) => new Terminal(place, ['ps'], { cols, rows: 10 }))
+    await Promise.all(terminals.map(({ ended }) => ended))
+    const [narrow = '', wide = ''] = terminals.map(({ screen }) => screen.text)
+
+    expect(narrow).toMatch(new RegExp(`^ID +STATE +AGENT.*\n${id.slice(-8)}  completed  lead.*$`))
+    expect(wide).toMatch(/ COST +NOW\n.*unknown {2}What/)
+  })
+
   test('says that a run waits for a person, and for what', async () => {
     const place = new Place()
     const { worker, ids } = await place.startRuns(['careful'])
@@ -144,21 +159,27 @@ describe('ps', () => {
 })
 
 describe('what is wrong is said on stderr', () => {
-  test('an id that nobody has, and one that several have', async () => {
+  test('an id that nobody has, one of too few letters, and for what changes something that of a node', async () => {
     const place = new Place()
-    const ids = await place.endedRuns('talker', 'talker', 'talker')
-    const common = commonEnding(ids)
+    const [id = ''] = await place.orphans('talker')
+    const [node] = place.runtime().store.openNodes(id)
+    const ending = node?.id.slice(-8) ?? ''
 
-    const wrong = await place.run(['show', 'zz\u001b[31m'])
-    const several = common === undefined ? undefined : await place.run(['show', common])
+    const [wrong, short, approve, cancel, show] = await Promise.all([
+      place.run(['show', 'zzzz\u001b[31m']),
+      place.run(['cancel', id.slice(-3)]),
+      place.run(['approve', ending.slice(-3)]),
+      place.run(['cancel', ending]),
+      place.run(['show', ending]),
+    ])
 
-    expect(wrong).toMatchObject({ code: 2, stdout: '' })
-    expect(wrong.stderr).toContain('No id in this store ends in "zz". legate ps --all lists the runs.')
-    if (several === undefined) return
-    expect(several).toMatchObject({ code: 2, stdout: '' })
-    expect(several.stderr).toMatch(
-      /More than one id ends in ".+":\n( {2}\S{36} {2}completed {2}talker {2}\d+ s ago\n){2,}/,
-    )
+    for (const { code, stdout } of [wrong, short, approve, cancel])
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(wrong.stderr).toContain('No id in this store ends in "zzzz". legate ps --all lists the runs.')
+    for (const { stderr } of [short, approve]) expect(stderr).toContain('is too short for an id: type its last 4')
+    expect(cancel.stderr).toContain(`No id in this store ends in "${ending}".`)
+    expect(show.stdout).toContain(id)
+    expect(place.runtime().store.turn(id)?.cancel).toBe(null)
   })
 
   test('a store that is not there; to look for it makes none', async () => {
@@ -186,7 +207,58 @@ describe('what is wrong is said on stderr', () => {
     expect(foreign).toMatchObject({ code: 1, stdout: '' })
     expect(foreign.stderr).toMatch(/^legate: The file \S+ is not a SQLite database; it was left as it is\./)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toMatch(/^legate: Cannot write \S+ \(EACCES.*permissions/)
+    expect(refused.stderr).toMatch(/^legate: Permission denied: \S+ may not be read by this user\./)
+  })
+
+  test('a folder that may not be looked into is not one without a store', async ({ skip }) => {
+    const place = new Place()
+    writeFileSync(place.store, '')
+    const isRoot = process.getuid?.() === 0
+    skip(process.getuid === undefined)
+    chmodSync(place.folder, isRoot ? 0o700 : 0)
+    const { code, stderr } = await place.run(['ps'], isRoot ? { uid: 65_534, cwd: root } : { cwd: root })
+    chmodSync(place.folder, 0o700)
+
+    expect(code).toBe(1)
+    expect(stderr).toBe(`legate: Permission denied: this user may not look into the folder of ${place.store}.\n`)
+  })
+
+  test('a file without a byte stays so, whatever is asked of it', async () => {
+    const place = new Place()
+    writeFileSync(place.store, '')
+
+    const ended = await Promise.all(
+      [['ps'], ['cancel', 'aaaa'], ['resume', '-m', agentsModule]].map((args) => place.run(args)),
+    )
+
+    for (const { code, stderr } of ended) {
+      expect({ code, stderr }).toEqual({
+        code: 1,
+        stderr: expect.stringContaining(`${place.store} is empty: no program`),
+      })
+    }
+    expect(statSync(place.store).size).toBe(0)
+    expect(readdirSync(place.folder)).toEqual(['runs.db'])
+  })
+
+  test('a store that may only be read is read', async ({ skip }) => {
+    skip(process.getuid === undefined)
+    const place = new Place()
+    const [id = ''] = await place.endedRuns('talker')
+    const before = readdirSync(place.folder)
+    chmodSync(place.store, 0o444)
+    chmodSync(place.folder, 0o555)
+    const as = process.getuid?.() === 0 ? { uid: 65_534 } : {}
+    const read = [['ps'], ['show', id], ['tree', id], ['log', '-f', id], ['approvals']]
+    const [ended, cancelled] = await Promise.all([
+      Promise.all(read.map((args) => place.run(args, as))),
+      place.run(['cancel', id], as),
+    ])
+    chmodSync(place.folder, 0o755)
+
+    for (const { code, stderr } of ended) expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(cancelled).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write') })
+    expect(readdirSync(place.folder)).toEqual(before)
   })
 
   test('a store that another process has locked', async () => {
@@ -249,9 +321,4 @@ async function followed(place: Place, id: string): Promise<string> {
   follower.kill('SIGINT')
   expect((await follower.ended).code).toBe(130)
   return follower.stderr
-}
-
-/** An ending that at least two of the ids share, if there is one. */
-function commonEnding(ids: readonly string[]): string | undefined {
-  return ids.map((id) => id.slice(-1)).find((end) => ids.filter((id) => id.endsWith(end)).length > 1)
 }

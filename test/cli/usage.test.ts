@@ -11,7 +11,8 @@ describe('help', () => {
     const place = new Place()
     const { stdout } = await place.run(['--help'])
 
-    for (const { name, summary } of COMMANDS) expect(stdout).toContain(`  ${name.padEnd(12)}${summary}\n`)
+    for (const { name, summary } of COMMANDS)
+      expect(stdout.replaceAll(/\n {14}/g, ' ')).toContain(`  ${name.padEnd(12)}${summary}\n`)
     for (const [asked, other] of [
       [
         ['log', '--help'],
@@ -29,12 +30,17 @@ describe('help', () => {
     }
   })
 
-  test('no line of it is wider than a terminal of 110 columns', () => {
-    for (const { name } of COMMANDS) {
-      const text = helpText(COMMANDS, name)
-      expect(Math.max(...text.split('\n').map(({ length }) => length))).toBeLessThanOrEqual(110)
-    }
-  })
+  test.each([40, 80, 200])(
+    'in a terminal of %d columns no line is wider than it, or than 80, but for what is there to be copied',
+    (columns) => {
+      for (const name of [undefined, ...COMMANDS.map((command) => command.name)]) {
+        for (const line of helpText(COMMANDS, name, columns).split('\n')) {
+          const isCopied = columns < 80 && line.startsWith('  legate ')
+          if (!isCopied) expect(line.length, line).toBeLessThanOrEqual(Math.min(80, columns))
+        }
+      }
+    },
+  )
 })
 
 describe('what makes no sense', () => {
@@ -44,6 +50,7 @@ describe('what makes no sense', () => {
     [['log'], '"log" needs more: legate log ID'],
     [['show', 'a', 'b'], '"show" takes less: legate show ID'],
     [['ps', '--follow'], "Unknown option '--follow'"],
+    [['ps', '--store', ''], '--store is empty: name the file of the store'],
     [['ps', '--store'], "Option '--store <value>' argument missing"],
     [['cancel', 'a', '--timeout', 'soon'], '--timeout is a number of seconds'],
     [['completion', 'tcsh'], 'There is no completion for "tcsh"'],
@@ -69,6 +76,26 @@ describe('completion', () => {
     expect(complete('log', '--')).toBe('--follow --json --store --help')
     expect(complete('completion', 'z')).toBe('zsh')
     expect(complete('resume', '--module', 'package.j')).toBe('package.json')
+  })
+
+  test('for bash asks the store of the line for the ids of recent runs', () => {
+    const script = execFileSync(process.execPath, [program, 'completion', 'bash'], { encoding: 'utf8' })
+    const asked = (line: string) => {
+      const words = `COMP_WORDS=(legate ${line} ''); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1))`
+      const own = `legate() { echo "$@" | tr ' ' '+'; }`
+      return execFileSync(
+        'bash',
+        ['-c', `${script}\n${own}\n${words}; _legate; printf '%s\\n' "\${COMPREPLY[@]}" | grep ps`],
+        {
+          encoding: 'utf8',
+          env: { ...process.env, HOME: '/home/me' },
+        },
+      ).trim()
+    }
+
+    expect(asked('show')).toBe('ps+-q')
+    expect(asked(`show --store './a b.db'`)).toBe('ps+-q+--store+./a+b.db')
+    expect(asked(`--store = '~/runs.db' log`)).toBe('ps+-q+--store+/home/me/runs.db')
   })
 
   test.each(['zsh', 'fish'])('for %s is a script of its own', (shell) => {

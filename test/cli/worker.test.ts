@@ -88,9 +88,16 @@ describe('resume', () => {
     worker.kill('SIGKILL')
     await worker.ended
 
-    const parked = await place.run(['resume', '--module', agentsModule])
+    const [parked, json] = await Promise.all([
+      place.run(['resume', '--module', agentsModule]),
+      place.run(['resume', '--module', agentsModule, '--json']),
+    ])
 
     expect(parked.code).toBe(3)
+    expect(json).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/waits for a person:\n.*\n {4}legate approve /),
+    })
     const [, approve = ''] =
       /careful \w{8} waits for a person:\n {2}look \{"where":"here"\}\n {4}legate (approve \w{8}), or/.exec(
         parked.stdout,
@@ -134,6 +141,35 @@ describe('resume', () => {
     expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.mjs: Error: no luck') })
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('exports no agent (it exports answer)') })
     expect(wrong).toMatchObject({ code: 1, stdout: expect.stringContaining('export the agent "talker".') })
+    const json = await resume('-m', path.join(place.folder, 'other.mjs'), '--json')
+    expect(json).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('export the agent "talker".') })
+  })
+
+  test('says in a line what is wrong with a module', async () => {
+    const place = new Place()
+    await place.endedRuns('talker')
+    const define = `import { agent } from '${path.join(root, 'dist/index.js')}'
+      const make = (name) => agent({ name, instructions: '', model: { id: 'x/y', stream: () => [] } })\n`
+    const modules = [
+      ['export default { agents: 5 }', 'which must be a list of agents: it is no list.'],
+      [`${define}export default { agents: [make('a'), 5] }`, 'which must be a list of agents: number 1 is none.'],
+      [`${define}export const a = make('twin'); export const b = make('twin')`, 'two agents of the name "twin".'],
+      ['', 'is no file: name the module'],
+    ] as const
+
+    const ended = await Promise.all(
+      modules.map(([text], at) => {
+        const file = path.join(place.folder, `${at}.mjs`)
+        writeFileSync(file, text)
+        return place.run(['resume', '-m', text === '' ? '.' : file])
+      }),
+    )
+
+    for (const [at, { code, stdout, stderr }] of ended.entries()) {
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toContain(modules[at]?.[1])
+      expect(stderr.trim().split('\n')).toHaveLength(1)
+    }
   })
 
   test('a plain kill hands the work back, and the next worker goes on', async () => {
@@ -164,13 +200,47 @@ describe('resume', () => {
 
     stopped.kill('SIGINT')
 
-    expect(await stopped.ended).toMatchObject({ code: 130, stdout: expect.stringContaining('cancelled') })
+    const command = `legate resume ${first.slice(-8)} --module ${agentsModule}`
+    expect(await stopped.ended).toMatchObject({
+      code: 130,
+      stdout: expect.stringMatching(new RegExp(`cancelled after .*\n  Go on with it: ${command}\n`)),
+    })
     expect((await place.run(['show', first])).stdout).toContain('So far\n  Once upon a time')
     const unread = place.legate(['resume', second, '--module', agentsModule])
     unread.closeOutput()
     place.open()
     expect(await unread.ended).toMatchObject({ code: 0, stderr: '' })
     expect(store.turn(second)?.outcome?.status).toBe('completed')
+  })
+
+  test('a run that was cancelled is named when nothing else is left, and goes on by its id, also with a schema', async () => {
+    const place = new Place()
+    const [id = '', other = ''] = await place.orphans('typed', 'typed')
+    await Promise.all([id, other].map((each) => place.run(['cancel', each])))
+    const [without, none] = await Promise.all([place.run(['resume']), place.run(['resume', '-m', agentsModule])])
+    place.open()
+
+    expect(none.code).toBe(0)
+    expect(none.stdout).toMatch(
+      new RegExp(
+        `^Nothing is unfinished [^]*\n  legate resume ${id.slice(-8)} --module ${agentsModule}  # typed, .* ago\n`,
+      ),
+    )
+    expect(without.stderr).toContain(`legate resume ${id.slice(-8)} --module FILE`)
+    const again = await place.run(['resume', id, '-m', agentsModule])
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Asked 2 times: {"place":"the sky"}') })
+    const changed = path.join(place.folder, 'changed.mjs')
+    writeFileSync(
+      changed,
+      `import { agent } from '${path.join(root, 'dist/index.js')}'
+      export default agent({ name: 'typed', instructions: '', input: { type: 'object', required: ['room'] },
+        model: { id: 'x/y', stream: () => [] } })`,
+    )
+    const refused = await place.run(['resume', other, '-m', changed])
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toMatch(
+      /does not take what it was asked.*room.*runtime\.run\(agent, input, \{ conversationId: /,
+    )
   })
 
   test('a run that has ended otherwise, or is a subagent of another, is not taken up again', async () => {

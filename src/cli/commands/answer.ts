@@ -1,8 +1,8 @@
 import { parseJson } from '../../base/json.ts'
 import type { Json, Node, Store } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
-import { findRun, only, shortId, withDashes } from '../find-run.ts'
-import { WRITE_MS, withRuntime } from '../open-store.ts'
+import { findIds, findRun, only, shortId } from '../find-run.ts'
+import { withRuntime } from '../open-store.ts'
 import { write } from '../terminal/output.ts'
 import { callOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
@@ -16,28 +16,24 @@ export function deny(call: Call): Promise<number> {
 }
 
 function answer(call: Call, allow: boolean): Promise<number> {
-  return withRuntime(
-    call,
-    async (runtime) => {
-      const ending = call.words[0] ?? ''
-      const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
-      const reason = textOption(call, 'reason')
-      const by = call.env['USER'] ?? 'user'
-      const always = isSet(call, 'always')
-      const edit = editOf(call)
-      const word = {
-        allow,
-        by,
-        always,
-        ...(reason === undefined ? {} : { reason }),
-        ...(edit === undefined ? {} : edit),
-      }
-      await runtime.answer(node.id, word)
-      await write(`${allow ? 'Allowed' : 'Denied'}: ${callOf(node)}\n`)
-      return EXIT.completed
-    },
-    WRITE_MS,
-  )
+  return withRuntime(call, 'write', async (runtime) => {
+    const ending = call.words[0] ?? ''
+    const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
+    const reason = textOption(call, 'reason')
+    const by = call.env['USER'] ?? 'user'
+    const always = isSet(call, 'always')
+    const edit = editOf(call)
+    const word = {
+      allow,
+      by,
+      always,
+      ...(reason === undefined ? {} : { reason }),
+      ...(edit === undefined ? {} : edit),
+    }
+    await runtime.answer(node.id, word)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${callOf(node)}\n`)
+    return EXIT.completed
+  })
 }
 
 function editOf(call: Call): { readonly edit: Json } | undefined {
@@ -49,7 +45,7 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
 }
 
 function namedNode(store: Store, ending: string): Node | undefined {
-  const found = store.findIds(withDashes(ending), 20).filter(({ type }) => type === 'node')
+  const found = findIds(store, ending).filter(({ type }) => type === 'node')
   const asked = found.flatMap(({ id }) => store.node(id) ?? []).filter(({ state }) => state === 'awaiting_approval')
   return asked.length === 0 ? undefined : only(asked, ending, lineOf)
 }

@@ -4,15 +4,16 @@ import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { age, duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { jsonLine, write } from '../terminal/output.ts'
-import { preview } from '../watch/words.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
+import { wrap } from '../terminal/wrap.ts'
+import { whole } from '../watch/words.ts'
 
 const PAGE = 200
-const PREVIEW = 160
+const INDENT = 9
 
 /** Everything that waits for a person, what expires first at the top. */
 export function approvals(call: Call): Promise<number> {
-  return withRuntime(call, async (runtime) => {
+  return withRuntime(call, 'read', async (runtime) => {
     let count = 0
     for (let page = await runtime.approvals({ limit: PAGE }); page.length > 0; ) {
       for (const asked of page) await write(isSet(call, 'json') ? jsonLine(asked) : linesOf(asked))
@@ -27,14 +28,19 @@ export function approvals(call: Call): Promise<number> {
 
 function linesOf({ nodeId, path, request, tool, input, reason, since, expiresAt }: PendingApproval): string {
   const id = shortId(nodeId)
-  const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${preview(input, PREVIEW)}`
+  const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${whole(input)}`
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${what}`,
-    `  rule   ${oneLine(reason)}, for ${oneLine(request)}`,
+    `  wants  ${indented(what)}`,
+    `  rule   ${indented(`${oneLine(reason)}, for ${oneLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
-    `  legate approve ${id} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`,
+    `  ${indented(`legate approve ${id} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,
     '',
   ].join('\n')
+}
+
+/** All of it, however many rows that takes. */
+function indented(text: string): string {
+  return wrap(text, outputColumns() - INDENT - 1).lines.join(`\n${' '.repeat(INDENT)}`)
 }

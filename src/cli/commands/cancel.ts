@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Runtime, Store, Turn } from '../../index.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { findRun, shortId } from '../find-run.ts'
-import { WRITE_MS, withRuntime } from '../open-store.ts'
+import { withRuntime } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note, write } from '../terminal/output.ts'
@@ -14,30 +14,26 @@ export function cancel(call: Call): Promise<number> {
   if (!Number.isFinite(seconds) || seconds < 0) {
     throw new CliError('--timeout is a number of seconds, such as 20.', EXIT.usage)
   }
-  return withRuntime(
-    call,
-    async (runtime) => {
-      const turn = findRun(runtime.store, call.words[0] ?? '')
-      const name = `${oneLine(runtime.store.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
-      if (turn.outcome !== null) {
-        await write(`${name} is over already: ${turn.outcome.status}.\n`)
-        return EXIT.completed
-      }
-      const open = openRuns(runtime.store, turn)
-      await runtime.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
-      if (await hasStopped(runtime, turn, seconds * 1000)) {
-        const { status } = runtime.store.turn(turn.id)?.outcome ?? { status: 'cancelled' }
-        const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
-        await write(`${name} has stopped: ${status}${others}. What it had is kept: legate show ${shortId(turn.id)}\n`)
-        return EXIT.completed
-      }
-      note(
-        `legate: ${name} was asked to stop and has not yet, after ${seconds} s. legate tree ${shortId(turn.id)} tells.`,
-      )
-      return EXIT.other
-    },
-    WRITE_MS,
-  )
+  return withRuntime(call, 'write', async (runtime) => {
+    const turn = findRun(runtime.store, call.words[0] ?? '')
+    const name = `${oneLine(runtime.store.conversation(turn.conversationId)?.agent.name ?? '?')} ${shortId(turn.id)}`
+    if (turn.outcome !== null) {
+      await write(`${name} is over already: ${turn.outcome.status}.\n`)
+      return EXIT.completed
+    }
+    const open = openRuns(runtime.store, turn)
+    await runtime.cancel(turn.id, textOption(call, 'reason') ?? 'Cancelled from the command line.')
+    if (await hasStopped(runtime, turn, seconds * 1000)) {
+      const { status } = runtime.store.turn(turn.id)?.outcome ?? { status: 'cancelled' }
+      const others = open > 1 ? `, and ${plural(open - 1, 'subagent')} with it` : ''
+      await write(`${name} has stopped: ${status}${others}. What it had is kept: legate show ${shortId(turn.id)}\n`)
+      return EXIT.completed
+    }
+    note(
+      `legate: ${name} was asked to stop and has not yet, after ${seconds} s. legate tree ${shortId(turn.id)} tells.`,
+    )
+    return EXIT.other
+  })
 }
 
 /** A process without code of agents still ends what nobody else does: nodes of dead processes, and those that do not hear. */

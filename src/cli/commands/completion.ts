@@ -1,8 +1,8 @@
 import { type Call, CliError, type Command, EXIT, optionsOf } from '../command.ts'
 import { write } from '../terminal/output.ts'
 
-/** Ids come from `legate ps -q` when they are asked for. */
-const IDS = 'legate ps --all -q 2>/dev/null'
+/** Ids come from the store of the line, when they are asked for: those of `legate ps`, however many runs there are. */
+const IDS = 'legate ps -q'
 
 const SCRIPTS: ReadonlyMap<string, (commands: readonly Command[]) => string> = new Map([
   ['bash', bash],
@@ -23,6 +23,16 @@ function bash(commands: readonly Command[]): string {
     (command) => `    ${command.name}) words="${flagsOf(command)} ${bashWords(command, commands)}" ;;`,
   )
   return `# legate completion bash >> ~/.bashrc
+_legate_ids() {
+  local at word store=()
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    if [[ "\${COMP_WORDS[at]}" != --store ]]; then continue; fi
+    if [[ "\${COMP_WORDS[at+1]}" == "=" ]]; then at=$((at + 1)); fi
+    word="\${COMP_WORDS[at+1]}"
+    if ((at + 1 < COMP_CWORD)); then store=(--store "\${word/#\\~\\//$HOME/}"); fi
+  done
+  ${IDS} "\${store[@]}" 2>/dev/null
+}
 _legate() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="" words="" word
   case "$previous" in
@@ -43,18 +53,28 @@ complete -F _legate legate
 
 function bashWords(command: Command, commands: readonly Command[]): string {
   const words = wordsOf(command, commands)
-  return words === 'ids' ? `$(${IDS})` : words.join(' ')
+  return words === 'ids' ? '$(_legate_ids)' : words.join(' ')
 }
 
 function zsh(commands: readonly Command[]): string {
   const described = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(':', '\\:')}`)}`)
   const cases = commands.map((command) => {
     const words = wordsOf(command, commands)
-    const list = words === 'ids' ? `\${(f)"$(${IDS})"}` : words.join(' ')
+    const list = words === 'ids' ? `\${(f)"$(_legate_ids)"}` : words.join(' ')
     return `    ${command.name}) compadd -- ${flagsOf(command)} ${list} ;;`
   })
   return `#compdef legate
 # legate completion zsh > "$fpath[1]/_legate"
+_legate_ids() {
+  local at word
+  local -a store
+  for ((at = 2; at < CURRENT; at++)); do
+    word=\${(Q)words[at]}
+    if [[ $word == --store=* ]]; then store=($word)
+    elif [[ $word == --store ]] && ((at + 1 < CURRENT)); then store=(--store \${(Q)words[at+1]/#\\~\\//$HOME/}); fi
+  done
+  ${IDS} $store 2>/dev/null
+}
 _legate() {
   local -a commands
   commands=(
@@ -74,7 +94,7 @@ function fish(commands: readonly Command[]): string {
   const lines = commands.flatMap((command) => {
     const used = `-n "__fish_seen_subcommand_from ${command.name}"`
     const words = wordsOf(command, commands)
-    const list = words === 'ids' ? `"(${IDS})"` : quoted(words.join(' '))
+    const list = words === 'ids' ? '"(__legate_ids)"' : quoted(words.join(' '))
     return [
       `complete -c legate -f -n "__fish_use_subcommand" -a ${command.name} -d ${quoted(command.summary)}`,
       ...optionsOf(command).map(({ name, short, value, text }) => {
@@ -84,7 +104,22 @@ function fish(commands: readonly Command[]): string {
       ...(words.length === 0 ? [] : [`complete -c legate -f ${used} -a ${list}`]),
     ]
   })
-  return `# legate completion fish > ~/.config/fish/completions/legate.fish\n${lines.join('\n')}\n`
+  return `# legate completion fish > ~/.config/fish/completions/legate.fish
+function __legate_ids
+  set -l store
+  set -l before
+  for word in (commandline -opc)
+    if test "$before" = --store
+      set store --store (string replace -r '^~/' "$HOME/" -- $word)
+    else if string match -q -- '--store=*' $word
+      set store $word
+    end
+    set before $word
+  end
+  ${IDS} $store 2>/dev/null
+end
+${lines.join('\n')}
+`
 }
 
 function namesOf(commands: readonly Command[]): string[] {

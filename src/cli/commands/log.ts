@@ -1,5 +1,5 @@
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRun, shortId } from '../find-run.ts'
+import { findRunOrNode, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
@@ -10,9 +10,9 @@ import { eventsSoFar } from '../watch/events-so-far.ts'
 import { endOnInterrupt, followRun, noteStandstill } from '../watch/follow-run.ts'
 
 export function log(call: Call): Promise<number> {
-  return withRuntime(call, async (runtime) => {
+  return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const turn = findRun(store, call.words[0] ?? '')
+    const turn = findRunOrNode(store, call.words[0] ?? '')
     const isJson = isSet(call, 'json')
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })

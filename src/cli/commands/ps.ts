@@ -4,7 +4,7 @@ import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { age, count, duration, money } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { jsonLine, write } from '../terminal/output.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut, pad, padLeft, widthOf } from '../terminal/width.ts'
 import { doingIn } from '../watch/doing.ts'
@@ -20,7 +20,7 @@ const LOOKED_AT = 200
 const PAGE = 500
 
 export function ps(call: Call): Promise<number> {
-  return withRuntime(call, async (runtime) => {
+  return withRuntime(call, 'read', async (runtime) => {
     const turns = isSet(call, 'all') ? allRoots(runtime.store) : recentRoots(runtime.store)
     if (isSet(call, 'quiet')) {
       for (const { id } of turns) await write(`${shortId(id)}\n`)
@@ -92,20 +92,37 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
 const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as const
 const FROM_THE_RIGHT: readonly string[] = ['AGE', 'TIME', 'TOKENS', 'COST']
 const LONGEST = 24
+const LEAST_NOW = 3
+/** Where nothing is cut by a terminal. */
+const WIDEST = 280
 
 function table(rows: readonly Row[], { env }: Call): string {
   if (rows.length === 0) return 'There are no runs in this store yet.\n'
   const paint = painter(process.stdout, env)
-  const cells = rows.map(cellsOf)
-  const widths = COLUMNS.map((title, at) =>
-    Math.min(LONGEST, Math.max(title.length, ...cells.map((row) => widthOf(row[at] ?? '')))),
+  const room = Math.min(outputColumns() - 1, WIDEST)
+  const cells = rows.map((row) => [...cellsOf(row), oneLine(row.doing)])
+  const widths = fitting(
+    COLUMNS.map((title, at) =>
+      Math.min(LONGEST, Math.max(title.length, ...cells.map((row) => widthOf(row[at] ?? '')))),
+    ),
+    room,
   )
-  const line = (row: readonly string[]): string => row.map((cell, at) => aligned(cell, at, widths[at] ?? 0)).join('  ')
-  const room = process.stdout.isTTY ? process.stdout.columns - widthOf(line(COLUMNS)) - 3 : 200
-  const lines = rows.map((row, at) => {
-    return `${coloured(line(cells[at] ?? []), row.state, paint)}  ${cut(oneLine(row.doing), room)}`.trimEnd()
-  })
-  return `${[paint('dim', `${line(COLUMNS)}  NOW`), ...lines].join('\n')}\n`
+  const line = (row: readonly string[]): string => lineOf(row, widths, room)
+  const lines = rows.map((row, at) => coloured(line(cells[at] ?? []), row.state, paint))
+  return `${[paint('dim', line([...COLUMNS, 'NOW'])), ...lines].join('\n')}\n`
+}
+
+/** Where there is no room, columns are left out from the right, and what a run does now with the first of them. */
+function fitting(widths: readonly number[], room: number): readonly number[] {
+  const shown = widths.filter((_, at) => widths.slice(0, at + 1).reduce((sum, width) => sum + width + 2, -2) <= room)
+  return shown.length > 0 ? shown : widths.slice(0, 1)
+}
+
+function lineOf(row: readonly string[], widths: readonly number[], room: number): string {
+  const table = widths.map((width, at) => aligned(row[at] ?? '', at, width)).join('  ')
+  const left = room - widthOf(table) - 2
+  const isWhole = widths.length === COLUMNS.length && left >= LEAST_NOW
+  return isWhole ? `${table}  ${cut(row.at(-1) ?? '', left)}`.trimEnd() : table.trimEnd()
 }
 
 function cellsOf(row: Row): string[] {
@@ -116,8 +133,13 @@ function cellsOf(row: Row): string[] {
     age(Date.now() - row.createdAt),
     row.elapsedMs === null ? '-' : duration(row.elapsedMs),
     count(row.tokens),
-    row.usd === null || row.tokens === 0 ? '-' : money(row.usd),
+    costOf(row),
   ]
+}
+
+function costOf({ tokens, usd }: Row): string {
+  if (tokens === 0) return '-'
+  return usd === null ? 'unknown' : money(usd)
 }
 
 function aligned(cell: string, at: number, width: number): string {

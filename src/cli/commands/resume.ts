@@ -1,11 +1,22 @@
-import { type AnyAgent, createRuntime, type Id, type Run, type Runtime, type Store, type Turn } from '../../index.ts'
+import { describeIssues } from '../../base/schema.ts'
+import {
+  type AnyAgent,
+  createRuntime,
+  type Id,
+  type Json,
+  type Run,
+  type Runtime,
+  type Store,
+  type Turn,
+} from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, shortId } from '../find-run.ts'
-import { openStore, WRITE_MS } from '../open-store.ts'
+import { openStore } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
+import { nothingOpen, takeUp } from '../worker/cancelled-runs.ts'
 import { InlineAsk } from '../worker/inline-ask.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
@@ -17,24 +28,25 @@ export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
   if (file === undefined) return explain(call)
   // A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
-  return exitNow(await work(call, await loadModule(file)))
+  return exitNow(await work(call, file, await loadModule(file)))
 }
 
-async function work(call: Call, options: WorkerOptions): Promise<number> {
-  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, WRITE_MS)
+async function work(call: Call, file: string, options: WorkerOptions): Promise<number> {
+  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, 'write')
   const target =
     call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
   const { store, knownAgents } = scopedStore(inner, target?.rootId)
   const runtime = createRuntime({ ...options, store })
   const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
-  const isAsking = !isSet(call, 'json') && InlineAsk.isPossible()
+  const isAsking = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
   const asker = isAsking ? new InlineAsk({ runtime, view, by: call.env['USER'] ?? 'user' }) : undefined
-  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target), asker })
+  const again = takeUp(file, textOption(call, 'store'))
+  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target), asker, again })
   goOnWithoutReader()
   try {
     const runs = await runsToDrive(runtime, target, options)
     if (runs.length > 0) return await worker.drive(runs)
-    view.say('Nothing is unfinished in this store.\n')
+    view.say(`${nothingOpen(store, again)}\n`)
     return EXIT.completed
   } finally {
     await runtime.close()
@@ -49,7 +61,7 @@ function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, numbe
 /** What is open, of the whole store or of one tree. A run that was cancelled is taken up again as one more. */
 async function runsToDrive(runtime: Runtime, target: Turn | undefined, options: WorkerOptions): Promise<Run[]> {
   const { store } = runtime
-  if (target?.outcome && hasNoOpenRun(store, target)) return [goOn(runtime, target, options.agents)]
+  if (target?.outcome && hasNoOpenRun(store, target)) return [await goOn(runtime, target, options.agents)]
   const runs = await runtime.resume()
   return runs.filter(({ id }) => target === undefined || store.turn(id)?.rootId === target.rootId)
 }
@@ -59,7 +71,7 @@ function hasNoOpenRun(store: Store, { rootId }: Turn): boolean {
 }
 
 /** What was said and done is in the conversation: the agent reads it and goes on from there. */
-function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Run {
+async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
   const conversation = runtime.store.conversation(target.conversationId)
@@ -69,22 +81,31 @@ function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Run 
   const { name } = conversation.agent
   const agent = agents.find((one) => one.name === name)
   if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
-  if (agent.input !== null) {
-    throw new CliError(`The run ${id} was cancelled, and "${oneLine(name)}" takes an input of its own. Start it anew.`)
-  }
-  return runtime.run(agent, GO_ON as never, { conversationId: conversation.id })
+  const input = agent.input === null ? GO_ON : await sameInput(agent, target)
+  return runtime.run(agent, input as never, { conversationId: conversation.id })
+}
+
+/** An agent with a schema takes no other words: it is asked the same once more, after all that was said. */
+async function sameInput({ name, input }: AnyAgent, { id, conversationId, input: asked }: Turn): Promise<Json> {
+  const checked = await input?.validate(asked)
+  if (checked === undefined || checked.ok) return asked
+  throw new CliError(
+    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
+      `second time (${oneLine(describeIssues(checked.issues))}). Go on in your program: runtime.run(agent, input, ` +
+      `{ conversationId: '${conversationId}' }).`,
+  )
 }
 
 /** Without code nothing can go on: say what is there and what it needs. */
 async function explain(call: Call): Promise<number> {
-  const store = openStore(call)
-  const open = await closing(store, () => store.openRoots(Number.MAX_SAFE_INTEGER))
-  const agents = new Set(open.map(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? '?'))
+  const store = openStore(call, 'read')
+  const found = await closing(store, () => {
+    const open = store.openRoots(Number.MAX_SAFE_INTEGER)
+    const agents = new Set(open.map(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? '?'))
+    if (open.length === 0) return nothingOpen(store, takeUp('FILE', textOption(call, 'store')))
+    return `${plural(open.length, 'unfinished run')} of ${[...agents].map((name) => `"${oneLine(name)}"`).join(', ')}.`
+  })
   await store.close()
-  const found =
-    open.length === 0
-      ? 'Nothing is unfinished in this store.'
-      : `${plural(open.length, 'unfinished run')} of ${[...agents].map((name) => `"${oneLine(name)}"`).join(', ')}.`
   throw new CliError(
     `resume needs the code of your agents: --module FILE, an ES module that exports them. ${found}`,
     EXIT.usage,

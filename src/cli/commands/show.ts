@@ -1,24 +1,25 @@
 import type { Outcome, Runtime, Turn } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRun, shortId } from '../find-run.ts'
+import { findRunOrNode, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { age, count, duration, moment, money, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
-import { jsonLine, write } from '../terminal/output.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
-import { answersOf, callOf } from '../watch/asked.ts'
+import { answersOf, wholeCallOf } from '../watch/asked.ts'
 import { doingIn } from '../watch/doing.ts'
 import { treeSoFar } from '../watch/events-so-far.ts'
 import { layout } from '../watch/layout.ts'
 import type { RunTree } from '../watch/run-tree.ts'
+import { NOTHING } from '../watch/spend.ts'
 import { type Standing, standingOf } from '../watch/standing.ts'
 import { spendOfTree, treeRows } from '../watch/tree-rows.ts'
 
 const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
-  return withRuntime(call, async (runtime) => {
-    const turn = findRun(runtime.store, call.words[0] ?? '')
+  return withRuntime(call, 'read', async (runtime) => {
+    const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
     const sight = await lookAt(runtime, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
@@ -89,7 +90,7 @@ function asText(sight: Sight, paint: Paint): string {
 function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
   const { startedAt, endedAt, createdAt, account } = turn
   const usage = outcome?.usage ?? account.usage
-  const usd = tree.root === undefined ? null : spendOfTree(tree.root).usd
+  const spent = tree.root === undefined ? NOTHING : spendOfTree(tree.root)
   const cached = usage.cacheReadTokens > 0 ? `, ${count(usage.cacheReadTokens)} of them cached` : ''
   const time = startedAt === null ? 'not started' : duration((endedAt ?? Date.now()) - startedAt)
   const rows: readonly (readonly [string, string])[] = [
@@ -98,7 +99,7 @@ function facts({ runtime, turn, tree, outcome }: Sight, paint: Paint): string {
     ['asked', `${moment(createdAt)} (${age(Date.now() - createdAt)} ago)`],
     ['took', time],
     ['tokens', `${count(usage.inputTokens)} in${cached}, ${count(usage.outputTokens)} out`],
-    ['cost', usd === null || usd === 0 ? '' : money(usd)],
+    ['cost', spent.usd === null ? 'unknown' : spent.usd === 0 ? '' : money(spent.usd)],
     [
       'calls',
       `${account.modelCalls} of the model, ${account.toolCalls} of tools, ${plural(account.children, 'subagent')}`,
@@ -117,7 +118,7 @@ function whyOf(outcome: Outcome | null): string {
 }
 
 function askedLine(node: Standing['asked'][number]): string {
-  return `${callOf(node, 1_000)}\n${answersOf(node.id)}`
+  return `${wholeCallOf(node)}\n${answersOf(node.id)}`
 }
 
 function section(title: string, text: string, paint: Paint): string {
@@ -134,8 +135,7 @@ function children({ runtime, tree }: Sight, paint: Paint): string {
     now: Date.now(),
     most: MOST_SUBAGENTS,
   })
-  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
-  return `${paint('bold', 'Tree')}\n${layout(rows, { paint, columns: columns - 2 })
+  return `${paint('bold', 'Tree')}\n${layout(rows, { paint, columns: outputColumns() - 2 })
     .map(({ text }) => `  ${text}\n`)
     .join('')}`
 }

@@ -1,8 +1,8 @@
 import type { Runtime, Turn } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRun } from '../find-run.ts'
+import { findRunOrNode } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
-import { jsonLine, write } from '../terminal/output.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
 import { doingIn } from '../watch/doing.ts'
 import { treeSoFar } from '../watch/events-so-far.ts'
@@ -14,8 +14,8 @@ import { treeRows } from '../watch/tree-rows.ts'
 import { viewFor } from '../watch/view.ts'
 
 export function tree(call: Call): Promise<number> {
-  return withRuntime(call, async (runtime) => {
-    const turn = findRun(runtime.store, call.words[0] ?? '')
+  return withRuntime(call, 'read', async (runtime) => {
+    const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
     if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
     const grown = treeSoFar(runtime.store, turn)
     await write(isSet(call, 'json') ? jsonLine(asJson(runtime, grown.root)) : asText(runtime, grown, call))
@@ -39,8 +39,7 @@ function asText(runtime: Runtime, grown: RunTree, { env }: Call): string {
     now: Date.now(),
     most: Number.POSITIVE_INFINITY,
   })
-  const columns = process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
-  return layout(rows, { paint: painter(process.stdout, env), columns })
+  return layout(rows, { paint: painter(process.stdout, env), columns: outputColumns() })
     .map(({ text }) => `${text}\n`)
     .join('')
 }

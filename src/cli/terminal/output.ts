@@ -40,6 +40,11 @@ export async function exitNow(code: number): Promise<never> {
   process.exit(code)
 }
 
+/** How long a line may be that is written: as wide as the terminal, or as long as it is where there is none. */
+export function outputColumns(): number {
+  return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY
+}
+
 /** A line for people beside the output: it is never in the way of what a program reads. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)

@@ -1,4 +1,5 @@
 import picocolors from 'picocolors'
+import { hasScreen } from './has-screen.ts'
 
 const COLOURS = ['dim', 'bold', 'red', 'green', 'yellow', 'cyan'] as const
 
@@ -15,5 +16,5 @@ function wantsColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEn
   if ((env['NO_COLOR'] ?? '') !== '') return false
   const forced = env['FORCE_COLOR']
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
-  return stream.isTTY === true && env['TERM'] !== 'dumb'
+  return hasScreen(stream, env)
 }

@@ -1,4 +1,4 @@
-const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+export const graphemes: Intl.Segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 const ASCII = /^[ -~]*$/
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u
@@ -38,7 +38,7 @@ export function padLeft(text: string, columns: number): string {
   return ' '.repeat(Math.max(0, columns - widthOf(shown))) + shown
 }
 
-function widthOfGrapheme(grapheme: string): number {
+export function widthOfGrapheme(grapheme: string): number {
   if (WIDE.test(grapheme)) return 2
   return INVISIBLE.test(grapheme) ? 0 : 1
 }

@@ -1,20 +1,29 @@
 import type { Id, Node } from '../../index.ts'
 import { shortId } from '../find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { preview } from './words.ts'
+import { preview, whole } from './words.ts'
 
 const PREVIEW = 120
 
-/** What a node does or wants to do: its call, or what a person is asked to allow it. */
-export function callOf({ input, kind, metadata }: Node, columns: number = PREVIEW): string {
-  if (input.call !== undefined) return `${oneLine(input.call.name)} ${preview(input.call.input, columns)}`
-  const { approval } = metadata
-  const request = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'request') : undefined
-  return oneLine(typeof request === 'string' && request !== '' ? request : kind)
+/** What a node does or wants to do, on one line: its call, or what a person is asked to allow it. */
+export function callOf(node: Node): string {
+  const { call } = node.input
+  return call === undefined ? requestOf(node) : `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
+}
+
+/** The same with all of its arguments: whoever answers must see what they say yes to. */
+export function wholeCallOf(node: Node): string {
+  const { call } = node.input
+  return call === undefined ? requestOf(node) : `${oneLine(call.name)} ${whole(call.input)}`
 }
 
 /** Which command answers a call that waits for a person. */
 export function answersOf(nodeId: Id): string {
   const id = shortId(nodeId)
   return `legate approve ${id}, or legate deny ${id} --reason TEXT`
+}
+
+function requestOf({ kind, metadata: { approval } }: Node): string {
+  const request = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'request') : undefined
+  return oneLine(typeof request === 'string' && request !== '' ? request : kind)
 }

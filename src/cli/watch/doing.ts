@@ -3,6 +3,7 @@ import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { callOf } from './asked.ts'
 import type { TreeRun } from './run-tree.ts'
+import { Takers } from './takers.ts'
 
 const LISTED = 60
 
@@ -15,21 +16,21 @@ export interface Doing {
 /** Asks who is alive once for any number of runs. */
 export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']) => Doing | null {
   const { store } = runtime
-  const alive = new Set(runtime.processes().flatMap(({ id, isAlive }) => (isAlive ? [id] : [])))
+  const takers = new Takers(runtime)
   const now = Date.now()
   return (turnId, hears = null) => {
     const turn = store.turn(turnId)
     if (turn === undefined || turn.state === 'ended') return null
     if (turn.cancel !== null) return { text: 'stopping', mood: 'waits' }
     if (turn.state === 'queued') return { text: 'queued', mood: 'waits' }
-    return doingOf({ runtime, turn, alive, now, hears })
+    return doingOf({ runtime, turn, takers, now, hears })
   }
 }
 
 interface Look {
   readonly runtime: Runtime
   readonly turn: Turn
-  readonly alive: ReadonlySet<Id>
+  readonly takers: Takers
   readonly now: number
   readonly hears: TreeRun['hears']
 }
@@ -39,7 +40,7 @@ function doingOf(look: Look): Doing {
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
   const running = nodes.filter(({ state }) => state === 'running')
-  const working = running.filter(({ engineId }) => engineId !== null && look.alive.has(engineId))
+  const working = running.filter(({ engineId }) => engineId !== null && look.takers.alive.has(engineId))
   if (working.length > 0) return { text: workOf(working, look), mood: 'works' }
   if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
   return waitOf(nodes, look)
@@ -57,13 +58,14 @@ function workOf(working: readonly Node[], { hears }: Look): string {
   return hears.kind === 'call' ? `calls ${text}` : `says: ${text}`
 }
 
-function waitOf(nodes: readonly Node[], { runtime, turn, alive, now }: Look): Doing {
+function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
   if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
   const agents = runtime.store.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
-  if (ready && alive.size === 0) return { text: 'no process works on it: legate resume', mood: 'stuck' }
+  const agent = runtime.store.conversation(turn.conversationId)?.agent.name ?? '?'
+  if (ready && !takers.mayTake(turn, agent)) return { text: 'no process works on it: legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }
 

@@ -1,9 +1,10 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
 import type { Paint } from '../terminal/paint.ts'
-import { Screen, type ScreenLine } from '../terminal/screen.ts'
+import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { doingIn } from './doing.ts'
 import { layout } from './layout.ts'
+import { type Question, questionLines } from './question-lines.ts'
 import { RunTree } from './run-tree.ts'
 import { sumOf } from './spend.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
@@ -13,6 +14,8 @@ const LEAST_MS = 85
 const MOST_MS = 250
 /** What is left behind may be longer than the screen, within reason. */
 const MOST_LEFT = 500
+/** So much of the tree stays beside a long question. */
+const LEAST_TREE = 3
 
 export interface LiveTreeOptions {
   readonly paint: Paint
@@ -29,7 +32,8 @@ export class LiveTree {
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly startedAt: number = Date.now()
   private hint: string
-  private question: string | null = null
+  private question: Question | null = null
+  private shown: (() => void) | undefined
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onResize = (): void => this.draw()
@@ -53,9 +57,10 @@ export class LiveTree {
     this.screen.print(text)
   }
 
-  ask(question: string | null): void {
+  ask(question: Question | null, shown?: () => void): void {
     if (question === this.question) return
     this.question = question
+    this.shown = shown
     if (this.trees.size > 0) this.draw()
   }
 
@@ -82,20 +87,36 @@ export class LiveTree {
       this.screen.draw(this.lines(most))
     } catch {
       // The store is locked for a moment: the frame before stays.
+      return
     }
+    const { shown } = this
+    this.shown = undefined
+    shown?.()
   }
 
   private lines(most?: number): ScreenLine[] {
     const { columns, rows } = this.screen.measure()
     const doing = doingIn(this.runtime)
+    const asked = this.asked(columns - 1, rows)
     const table = treeRows([...this.trees.values()], {
       doing: ({ id, hears }) => doing(id, hears),
       now: Date.now(),
       // One row for the footer, one for the cursor.
-      most: most ?? Math.max(1, rows - (this.question === null ? 2 : 3)),
+      most: most ?? Math.max(1, rows - 2 - asked.length),
     })
-    const question = this.question === null ? [] : [textRow('', this.question)]
-    return layout([...table, ...question, this.footer()], { paint: this.paint, columns })
+    const lines = layout([...table, this.footer()], { paint: this.paint, columns })
+    const all = [...lines.slice(0, -1), ...asked, ...lines.slice(-1)]
+    return most === undefined ? all.slice(-Math.max(1, rows - 1)) : all
+  }
+
+  private asked(columns: number, rows: number): ScreenLine[] {
+    if (this.question === null) return []
+    const size = [...this.trees.values()].reduce((sum, tree) => sum + tree.size, 0)
+    const room = rows - 2 - Math.min(size, LEAST_TREE)
+    return questionLines(this.question, columns, room).map((text) => ({
+      ...plainLine(text),
+      text: this.paint('yellow', text),
+    }))
   }
 
   private footer(): TreeRow {

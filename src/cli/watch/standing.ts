@@ -1,4 +1,5 @@
-import type { Id, Node, Runtime, Turn } from '../../index.ts'
+import type { Node, Runtime, Turn } from '../../index.ts'
+import { Takers } from './takers.ts'
 
 /** How a run and all it delegated stand together, as long as it is not over. */
 export interface Standing {
@@ -22,7 +23,10 @@ export function standingOf(runtime: Runtime, turn: Turn): Standing {
   const found = { asked, needs: [...needs], pids: [...pids], wakes }
   if (turn.cancel !== null) return { ...found, state: 'stopping' }
   if (pids.size > 0 || wakes) return { ...found, state: 'running' }
-  if (needs.size > 0) return { ...found, state: look.hasWorkers ? 'running' : 'unattended' }
+  if (needs.size > 0) {
+    const isExpected = [...needs].some((agent) => look.takers.mayTake(turn, agent))
+    return { ...found, state: isExpected ? 'running' : 'unattended' }
+  }
   if (asked.length > 0) return { ...found, state: 'parked' }
   return { ...found, state: turn.state === 'queued' ? 'queued' : 'running' }
 }
@@ -32,16 +36,12 @@ class Look {
   readonly needs: Set<string> = new Set()
   readonly pids: Set<number> = new Set()
   wakes = false
+  readonly takers: Takers
   private readonly runtime: Runtime
-  private readonly alive: Map<Id, number>
 
   constructor(runtime: Runtime) {
     this.runtime = runtime
-    this.alive = new Map(runtime.processes().flatMap(({ id, pid, isAlive }) => (isAlive ? [[id, pid]] : [])))
-  }
-
-  get hasWorkers(): boolean {
-    return this.alive.size > 0
+    this.takers = new Takers(runtime)
   }
 
   at(turn: Turn): void {
@@ -57,12 +57,12 @@ class Look {
     if (node.state === 'awaiting_approval') this.asked.push(node)
     if (node.state === 'running') this.running(node)
     if (node.state !== 'pending' || node.blockers > 0) return
-    if (this.hasWorkers && node.wakeAt !== null && node.wakeAt > Date.now()) this.wakes = true
+    if (this.takers.alive.size > 0 && node.wakeAt !== null && node.wakeAt > Date.now()) this.wakes = true
     else this.needs.add(this.agentOf(node))
   }
 
   private running(node: Node): void {
-    const pid = this.alive.get(node.engineId ?? '')
+    const pid = this.takers.alive.get(node.engineId ?? '')
     if (pid === undefined) this.needs.add(this.agentOf(node))
     else this.pids.add(pid)
   }

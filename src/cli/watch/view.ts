@@ -1,8 +1,10 @@
 import type { RunEvent, Runtime } from '../../index.ts'
+import { hasScreen } from '../terminal/has-screen.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
 import { EventLines } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
+import type { Question } from './question-lines.ts'
 
 /** Where the events of watched runs go: a live tree, plain lines, or JSON. */
 export interface View {
@@ -11,8 +13,8 @@ export interface View {
   take(event: RunEvent, runId: string): void | Promise<void>
   /** Text that stays. */
   say(text: string): void
-  /** A question at the bottom, where there is one; null for none. */
-  ask(question: string | null): void
+  /** A question at the bottom, where there is a screen; null for none. `shown` is called once it can be read. */
+  ask(question: Question | null, shown?: () => void): void
   /** Shows how everything stands at the end and gives the terminal back. */
   close(): void
 }
@@ -24,12 +26,14 @@ export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): Vie
     return {
       wantsHistory: false,
       take: (event) => write(jsonLine(event)),
-      say: () => undefined,
+      say: (text) => {
+        process.stderr.write(text)
+      },
       ask: () => undefined,
       close: () => undefined,
     }
   }
-  if (process.stdout.isTTY && env['TERM'] !== 'dumb') return new LiveTree(runtime, { paint, hint })
+  if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint })
   const lines = new Map<string, EventLines>()
   return {
     wantsHistory: false,

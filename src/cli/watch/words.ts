@@ -1,5 +1,5 @@
 import type { Content, Json } from '../../index.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
 /** What was said, for people: text as it is, other blocks by their kind. */
@@ -13,6 +13,11 @@ export function wordsOf(content: Content): string {
     })
     .filter((text) => text !== '')
     .join('\n')
+}
+
+/** All of a value on one line. */
+export function whole(value: Json): string {
+  return cleanText(typeof value === 'string' ? value : JSON.stringify(value)).replaceAll('\n', ' ')
 }
 
 /** Any value on one line of at most so many columns. */

@@ -1,10 +1,13 @@
-import type { PendingApproval, Run, Runtime } from '../../index.ts'
+import type { Id, PendingApproval, Run, Runtime } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { hasScreen } from '../terminal/has-screen.ts'
+import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
-import { preview } from '../watch/words.ts'
+import { whole } from '../watch/words.ts'
+import { TypedLine } from './typed-line.ts'
 
-const CTRL_C = '\u0003'
-const PREVIEW = 200
+/** What is typed so soon after a question has appeared was not typed because of it. */
+const UNREAD_MS = 400
 
 export interface InlineAskOptions {
   readonly runtime: Runtime
@@ -12,21 +15,27 @@ export interface InlineAskOptions {
   readonly by: string
 }
 
-/** Asks the person at the terminal, one question at a time, below the tree. */
+/**
+ * Asks the person at the terminal, one question at a time, below the tree. An answer is a key and Enter, both typed
+ * after the question could be read; whatever was typed before is dropped.
+ */
 export class InlineAsk {
   private readonly options: InlineAskOptions
   private current: PendingApproval | undefined
-  private readonly onKeys = (keys: Buffer): void => {
-    for (const key of keys.toString('utf8')) this.take(key)
-  }
+  /** Its answer is on its way: it is not asked again. */
+  private readonly answered: Set<Id> = new Set()
+  private readonly line: TypedLine = new TypedLine()
+  private isHeard = false
+  private soon: ReturnType<typeof setTimeout> | undefined
+  private readonly onKeys = (keys: Buffer): void => this.hear(keys.toString('utf8'))
 
   constructor(options: InlineAskOptions) {
     this.options = options
   }
 
-  /** Is there somebody to ask? */
-  static isPossible(): boolean {
-    return process.stdin.isTTY === true && process.stdout.isTTY === true
+  /** Is there somebody to ask, and a screen to ask on? */
+  static isPossible(env: NodeJS.ProcessEnv): boolean {
+    return process.stdin.isTTY === true && hasScreen(process.stdout, env)
   }
 
   /** Puts the next question of these runs, if there is one and none is open. */
@@ -34,8 +43,9 @@ export class InlineAsk {
     const { runtime } = this.options
     if (this.current !== undefined && runtime.store.node(this.current.nodeId)?.state === 'awaiting_approval') return
     const ids = new Set(runs.map(({ id }) => id))
-    const next = (await runtime.approvals()).find(({ rootRunId }) => ids.has(rootRunId))
-    this.show(next)
+    const asked = await runtime.approvals()
+    const next = asked.find(({ rootRunId, nodeId }) => ids.has(rootRunId) && !this.answered.has(nodeId))
+    if (next?.nodeId !== this.current?.nodeId) this.show(next)
   }
 
   /** Gives the keyboard back. */
@@ -45,10 +55,23 @@ export class InlineAsk {
 
   private show(next: PendingApproval | undefined): void {
     const wasAsking = this.current !== undefined
+    clearTimeout(this.soon)
     this.current = next
-    this.options.view.ask(next === undefined ? null : questionOf(next))
+    this.isHeard = false
+    this.line.clear()
+    this.options.view.ask(next === undefined ? null : this.question(next), () => this.hearSoon(next))
     if (next !== undefined && !wasAsking) this.listen()
     if (next === undefined && wasAsking) this.leaveOff()
+  }
+
+  /** Everything that is there by then is read, and dropped, before anything is heard. */
+  private hearSoon(shown: PendingApproval | undefined): void {
+    const begin = (): void => {
+      if (this.current !== shown) return
+      this.isHeard = true
+      this.draw()
+    }
+    this.soon = setTimeout(() => setImmediate(begin), UNREAD_MS)
   }
 
   private listen(): void {
@@ -63,30 +86,59 @@ export class InlineAsk {
     process.stdin.pause()
   }
 
-  private take(key: string): void {
-    if (key === CTRL_C) process.kill(process.pid, 'SIGINT')
-    const word = WORDS[key.toLowerCase()]
-    if (word === undefined || this.current === undefined) return
+  private hear(keys: string): void {
+    if (keys.includes(CTRL_C)) process.kill(process.pid, 'SIGINT')
+    if (!this.isHeard || keys.startsWith(ESCAPE)) return
+    for (const key of keys) {
+      const said = this.line.take(key)
+      const word = said === undefined ? undefined : WORDS[said.toLowerCase()]
+      // What was typed behind an answer was not typed for the next question.
+      if (word !== undefined) return this.answer(word)
+    }
+    this.draw()
+  }
+
+  private draw(): void {
+    if (this.current !== undefined) this.options.view.ask(this.question(this.current))
+  }
+
+  private answer(word: Word): void {
+    if (this.current === undefined) return
     const { runtime, view, by } = this.options
     const { nodeId, request } = this.current
+    this.answered.add(nodeId)
     this.show(undefined)
     runtime.answer(nodeId, { ...word, by }).then(
       () =>
         view.say(
           `${word.allow ? 'Allowed' : 'Denied'} ${oneLine(request)}${word.always ? ' for this conversation' : ''}.\n`,
         ),
-      (error: unknown) => view.say(`${error instanceof Error ? error.message : String(error)}\n`),
+      (error: unknown) => {
+        this.answered.delete(nodeId)
+        view.say(`${error instanceof Error ? error.message : String(error)}\n`)
+      },
     )
+  }
+
+  private question({ path, request, tool, input, reason }: PendingApproval): Question {
+    const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${whole(input)}`
+    return {
+      text: `${path.map(oneLine).join(' > ')} wants ${what} (${oneLine(reason)}).`,
+      prompt: `Allow? y yes, a always here, n no, then Enter${this.isHeard ? ` > ${this.line.text}` : ''}`,
+    }
   }
 }
 
-const WORDS: Readonly<Record<string, { readonly allow: boolean; readonly always?: boolean } | undefined>> = {
+const CTRL_C = '\u0003'
+const ESCAPE = '\u001b'
+
+interface Word {
+  readonly allow: boolean
+  readonly always?: boolean
+}
+
+const WORDS: Readonly<Record<string, Word | undefined>> = {
   y: { allow: true },
   a: { allow: true, always: true },
   n: { allow: false },
-}
-
-function questionOf({ path, request, tool, input, reason }: PendingApproval): string {
-  const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${preview(input, PREVIEW)}`
-  return `${path.map(oneLine).join(' > ')} wants ${what} (${oneLine(reason)}). Allow? y yes, a always here, n no`
 }

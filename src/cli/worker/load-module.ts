@@ -1,22 +1,26 @@
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type AnyAgent, isAgent, type RuntimeOptions } from '../../index.ts'
 import { CliError, EXIT } from '../command.ts'
+import { oneLine } from '../terminal/clean.ts'
 
 export type WorkerOptions = RuntimeOptions & { readonly agents: readonly AnyAgent[] }
 
 /** The agents of a user's module, and what else it says about the runtime. Throws CliError with what is wrong with it. */
 export async function loadModule(file: string): Promise<WorkerOptions> {
   const path = resolve(file)
-  if (!existsSync(path)) throw new CliError(`There is no module ${path}.`, EXIT.usage)
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) throw new CliError(`There is no module ${path}.`, EXIT.usage)
+  if (!stat.isFile()) throw new CliError(`${path} is no file: name the module that exports your agents.`, EXIT.usage)
   const exported = await load(path)
   const options = optionsIn(exported['default'])
   const agents = unique([
-    ...(options.agents ?? []),
+    ...listed(options.agents, path),
     ...agentsIn(exported['default']),
     ...agentsIn(Object.values(exported)),
   ])
+  requireOneOfEach(agents, path)
   if (agents.length > 0) return { ...options, agents }
   const names = Object.keys(exported).join(', ') || 'nothing'
   throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
@@ -38,6 +42,24 @@ async function load(path: string): Promise<Record<string, unknown>> {
 function optionsIn(value: unknown): RuntimeOptions {
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
   return isObject && !isAgent(value) && 'agents' in value ? (value as RuntimeOptions) : {}
+}
+
+function listed(agents: unknown, path: string): AnyAgent[] {
+  if (agents === undefined) return []
+  if (Array.isArray(agents) && agents.every(isAgent)) return agents
+  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is no list'
+  throw new CliError(
+    `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
+    EXIT.usage,
+  )
+}
+
+/** A run says only the name of its agent: of two it could not be known which is meant. */
+function requireOneOfEach(agents: readonly AnyAgent[], path: string): void {
+  const names = agents.map(({ name }) => name)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice === undefined) return
+  throw new CliError(`${path} exports two agents of the name "${oneLine(twice)}". Give one another name.`, EXIT.usage)
 }
 
 function agentsIn(value: unknown): AnyAgent[] {

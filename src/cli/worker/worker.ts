@@ -2,6 +2,7 @@ import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { standingOf } from '../watch/standing.ts'
 import type { View } from '../watch/view.ts'
+import type { TakeUp } from './cancelled-runs.ts'
 import type { InlineAsk } from './inline-ask.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
@@ -17,6 +18,7 @@ export interface WorkerParts {
   readonly lastSeqs: ReadonlyMap<Id, number>
   /** Where there is a person at the terminal. */
   readonly asker: InlineAsk | undefined
+  readonly again: TakeUp
 }
 
 /** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
@@ -55,8 +57,8 @@ export class Worker {
   }
 
   private async watch(run: Run): Promise<void> {
-    const { runtime, view, lastSeqs } = this.parts
-    const ended = endOf(runtime, run)
+    const { runtime, view, lastSeqs, again } = this.parts
+    const ended = endOf(runtime, run, again)
     const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
     for await (const event of run.events({ after })) await view.take(event, run.id)
     this.settle(run, await ended)

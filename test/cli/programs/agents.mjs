@@ -103,9 +103,19 @@ export const careful = agent({
   grant: { use: ['model:*'], ask: ['tool:look'] },
   model: model(({ results }) =>
     results.length === 0
-      ? { calls: [{ name: 'look', input: { where: 'here' } }] }
+      ? { calls: [{ name: 'look', input: { where: process.env.LEGATE_TEST_WHERE ?? 'here' } }] }
       : { chunks: [`Done: ${results[0]}`] },
   ),
+})
+
+/** Has an input of its own, says how often it was asked, and waits at the gate the first time. */
+export const typed = agent({
+  name: 'typed',
+  instructions: 'You take a place.',
+  input: { type: 'object', properties: { place: { type: 'string' } }, required: ['place'] },
+  model: model(({ asked }) => ({
+    chunks: ['Asked ', ...(asked.length === 1 ? ['WAIT'] : []), `${asked.length} times: ${asked.at(-1)}`],
+  })),
 })
 
 /** Says what time it is, again and again, once the gate is open. */

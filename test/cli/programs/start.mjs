@@ -8,7 +8,8 @@ import * as exported from './agents.mjs'
 const agents = new Map(Object.entries(exported))
 const [path, ...names] = process.argv.slice(2)
 const runtime = createRuntime({ store: sqliteStore(path), agents: [...agents.values()] })
-const runs = names.map((name) => runtime.run(agents.get(name), 'What colour is it?'))
+const inputOf = ({ input }) => (input === null ? 'What colour is it?' : { place: 'the sky' })
+const runs = names.map((name) => runtime.run(agents.get(name), inputOf(agents.get(name))))
 for (const run of runs) {
   for await (const event of run) if (event.type === 'message') break
   console.log(run.id)

@@ -26,6 +26,7 @@ export interface Ended {
 export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly uid?: number
+  readonly cwd?: string
 }
 
 /** A folder with a store and a gate that holds agents until it is opened; all is gone after the test. */
@@ -49,6 +50,7 @@ export class Place {
       LEGATE_DB: this.store,
       LEGATE_TEST_GATE: this.gate,
       XDG_STATE_HOME: this.folder,
+      XDG_CONFIG_HOME: this.folder,
       TERM: 'xterm',
       ...this.more,
     }
@@ -91,15 +93,15 @@ export class Place {
     return this.legate(args, options).ended
   }
 
-  runtime(): Runtime {
+  runtime(atEnd: (clear: () => Promise<void>) => void = onTestFinished): Runtime {
     const runtime = createRuntime({ store: sqliteStore(this.store) })
-    onTestFinished(() => runtime.close())
+    atEnd(() => runtime.close())
     return runtime
   }
 
-  private start(args: readonly string[], { env = {}, uid }: StartOptions): Process {
+  private start(args: readonly string[], { env = {}, uid, cwd = this.folder }: StartOptions): Process {
     const child = spawn(process.execPath, args, {
-      cwd: this.folder,
+      cwd,
       env: { ...this.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),

@@ -22,7 +22,7 @@ export class Terminal {
   constructor(place: Place, args: readonly string[], { cols, rows, env = {} }: TerminalOptions) {
     this.screen = new ScreenModel(cols, rows)
     this.pty = spawn(process.execPath, [program, ...args], {
-      name: 'xterm-256color',
+      name: env['TERM'] ?? 'xterm-256color',
       cols,
       rows,
       cwd: place.folder,

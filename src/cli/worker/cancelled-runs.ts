@@ -1,0 +1,34 @@
+import type { Id, Store } from '../../index.ts'
+import { shortId } from '../find-run.ts'
+import { age } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+
+const LOOKED_AT = 200
+const NAMED = 5
+
+/** The command that takes up a run which was cancelled. */
+export type TakeUp = (runId: Id) => string
+
+export function takeUp(file: string, store: string | undefined): TakeUp {
+  const where = store === undefined ? '' : ` --store ${shellWord(store)}`
+  return (runId) => `legate resume ${shortId(runId)} --module ${shellWord(file)}${where}`
+}
+
+/** That nothing is unfinished; and how to take up what was cancelled, which goes on only when it is named. */
+export function nothingOpen(store: Store, again: TakeUp): string {
+  const lines = store
+    .roots({ limit: LOOKED_AT })
+    .flatMap(({ id }) => store.turnsOf(id, { limit: 1 }))
+    .filter(({ outcome }) => outcome?.status === 'cancelled')
+    .slice(0, NAMED)
+    .map(({ id, conversationId, endedAt }) => {
+      const name = oneLine(store.conversation(conversationId)?.agent.name ?? '?')
+      return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
+    })
+  const nothing = 'Nothing is unfinished in this store.'
+  return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
+}
+
+function shellWord(word: string): string {
+  return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}
