@@ -25,8 +25,22 @@ export interface AiSdkSchema<In> {
   }
 }
 
-/** An agent without an input schema takes a message. */
-export type AiSdkToolInput<In> = [In] extends [Content] ? { message: string } : In
+/**
+ * Providers take one object: the agent's input, where it is one. An agent without an input schema takes `{ message }`;
+ * any other input (a text, a list, one of several) goes into `{ input }`.
+ */
+export type AiSdkToolInput<In> = unknown extends In
+  ? In
+  : [Content] extends [In]
+    ? { message: string }
+    : IsOneObject<Exclude<In, undefined>> extends true
+      ? In
+      : { input: In }
+
+type IsOneObject<T> = [T] extends [readonly unknown[]] ? false : [T] extends [object] ? IsSingle<T> : false
+
+/** Not one of several: each of a union is less than the whole. */
+type IsSingle<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? true : false) : never
 
 /** Where the agent runs: any runtime. */
 export interface Runner {
@@ -42,10 +56,10 @@ export function asAiSdkTool<In, Out>(
   { runtime }: { readonly runtime?: Runner } = {},
 ): AiSdkTool<AiSdkToolInput<In>> {
   return {
-    description: agent.description,
+    description: agent.description.trim() || `Call ${agent.name} to complete tasks`,
     inputSchema: schemaOf(agent),
     execute: async (given, { abortSignal }) => {
-      const input = (agent.input === null ? (given as { message: string }).message : given) as In
+      const input = contractOf(agent).read(given) as In
       const options = abortSignal === undefined ? {} : { abortSignal }
       try {
         const run = runtime === undefined ? undefined : runtime.run(agent, input, options)
@@ -60,28 +74,78 @@ export function asAiSdkTool<In, Out>(
   }
 }
 
-const MESSAGE: JsonSchema = {
-  type: 'object',
-  properties: { message: { type: 'string', description: 'What the agent is asked to do.' } },
-  required: ['message'],
-  additionalProperties: false,
+/** How the object that a tool takes and the input of an agent belong together. */
+interface ToolContract {
+  readonly jsonSchema: JsonSchema
+  read(given: unknown): unknown
+  /** What is wrong with it, if anything. */
+  check(given: unknown): Promise<string | undefined>
 }
 
-/** Known to every version of the AI SDK: by the standard, and by the mark it puts on its own schemas. */
-function schemaOf<In>({ input }: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>> {
-  const jsonSchema = input === null ? MESSAGE : input.jsonSchema
-  const issuesOf = async (value: unknown): Promise<string | undefined> => {
-    if (input === null) return hasMessage(value) ? undefined : 'message: must be a text'
+function contractOf({ input }: Agent<never, unknown>): ToolContract {
+  if (input === null) return MESSAGE
+  const check = async (value: unknown) => {
     const checked = await input.validate(value)
     return checked.ok ? undefined : describeIssues(checked.issues)
   }
+  if (isOneObject(input.jsonSchema)) {
+    const jsonSchema: JsonSchema = { ...input.jsonSchema, type: 'object' }
+    return { jsonSchema, read: (given) => given, check }
+  }
+  return {
+    jsonSchema: objectWith('input', inside(input.jsonSchema)),
+    read: (given) => fieldOf(given, 'input'),
+    check: async (given) => check(fieldOf(given, 'input')),
+  }
+}
+
+const MESSAGE: ToolContract = {
+  jsonSchema: objectWith('message', { type: 'string', description: 'What the agent is asked to do.' }),
+  read: (given) => fieldOf(given, 'message'),
+  check: async (given) => (typeof fieldOf(given, 'message') === 'string' ? undefined : 'message: must be a text'),
+}
+
+function objectWith(name: string, schema: JsonSchema): JsonSchema {
+  return { type: 'object', properties: { [name]: schema }, required: [name], additionalProperties: false }
+}
+
+function fieldOf(given: unknown, name: string): unknown {
+  return typeof given === 'object' && given !== null ? (given as Record<string, unknown>)[name] : undefined
+}
+
+/** One of several objects is none here: providers refuse `anyOf` and `oneOf` at the root of a tool's schema. */
+function isOneObject({ type, properties, anyOf, oneOf, allOf }: JsonSchema): boolean {
+  if (type === undefined) return Array.isArray(allOf) && allOf.some((part) => isOneObject(Object(part) as JsonSchema))
+  const isChoice = (anyOf !== undefined || oneOf !== undefined) && Object.keys(Object(properties)).length === 0
+  return type === 'object' && !isChoice
+}
+
+/** References count from the root, which is now further up. */
+function inside({ $schema: _, ...schema }: JsonSchema): JsonSchema {
+  return moved(schema as Json) as JsonSchema
+}
+
+function moved(value: Json): Json {
+  if (Array.isArray(value)) return value.map(moved)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => {
+      const isReference = key === '$ref' && typeof one === 'string' && one.startsWith('#')
+      return [key, isReference ? `#/properties/input${one.slice(1)}` : moved(one)]
+    }),
+  )
+}
+
+/** Known to every version of the AI SDK: by the standard, and by the mark it puts on its own schemas. */
+function schemaOf<In>(agent: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput<In>> {
+  const { jsonSchema, check } = contractOf(agent)
   return Object.assign(
     {
       '~standard': {
         version: 1 as const,
         vendor: 'legate',
         validate: async (value: unknown) => {
-          const wrong = await issuesOf(value)
+          const wrong = await check(value)
           // The value goes on as it came: the agent reads it with its own schema.
           return wrong === undefined ? { value: value as AiSdkToolInput<In> } : { issues: [{ message: wrong }] }
         },
@@ -92,15 +156,11 @@ function schemaOf<In>({ input }: Agent<In, unknown>): AiSdkSchema<AiSdkToolInput
       [Symbol.for('vercel.ai.schema')]: true,
       jsonSchema,
       validate: async (value: unknown) => {
-        const wrong = await issuesOf(value)
+        const wrong = await check(value)
         return wrong === undefined ? { success: true, value } : { success: false, error: new Error(wrong) }
       },
     },
   )
-}
-
-function hasMessage(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && typeof (value as { message?: unknown }).message === 'string'
 }
 
 /** `generate` throws unless the run completed; the outcome is with the error. */

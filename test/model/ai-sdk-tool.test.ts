@@ -4,6 +4,7 @@ import { agent, asAiSdkTool, createRuntime, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
+import { at } from './support/world.ts'
 
 type Generated = Awaited<ReturnType<MockLanguageModelV3['doGenerate']>>
 
@@ -88,6 +89,71 @@ describe('an agent of the AI SDK delegates to ours', () => {
     expect(JSON.parse(text)).toBe('got Hello')
   })
 
+  describe('with an object around an input that is none', () => {
+    const tree: z.ZodType<{ name: string; children: unknown[] }> = z.object({
+      name: z.string(),
+      get children() {
+        return z.array(tree)
+      },
+    })
+    test.each<[string, z.ZodType, unknown]>([
+      ['a text', z.string().min(3), 'HTTP/3'],
+      ['a number', z.number(), 5],
+      ['a list', z.array(z.string()), ['a']],
+      ['one of two', z.union([z.object({ a: z.string() }), z.object({ b: z.string() })]), { b: 'x' }],
+      ['a list of what refers to itself', z.array(tree), [{ name: 'a', children: [{ name: 'b', children: [] }] }]],
+    ])('%s', async (_name, input, value) => {
+      const echo = agent({
+        name: 'echo',
+        instructions: 'x',
+        input,
+        model: scriptedModel(({ messages }) => `got ${messages.at(-1)?.content}`),
+      })
+      const model = caller({ input: value })
+
+      const { text } = await generateText({
+        model,
+        tools: { research: asAiSdkTool(echo) },
+        stopWhen: stepCountIs(3),
+        prompt: 'go',
+      })
+
+      expect(JSON.parse(text)).toContain(typeof value === 'string' ? value : JSON.stringify(value))
+      const [offered] = model.doGenerateCalls[0]?.tools ?? []
+      const schema = offered?.type === 'function' ? offered.inputSchema : {}
+      expect(schema).toMatchObject({ type: 'object', required: ['input'] })
+      for (const [, reference = ''] of JSON.stringify(schema).matchAll(/"\$ref":"#\/([^"]*)"/g)) {
+        expect(at(schema, ...reference.split('/'))).toBeDefined()
+      }
+    })
+
+    test('which is checked like any other', async () => {
+      const given = asAiSdkTool(
+        agent({ name: 'a', instructions: 'x', input: z.string().min(3), model: scriptedModel([]) }),
+      )
+
+      const check = given.inputSchema['~standard'].validate
+
+      expect(await check({ input: 'abc' })).toEqual({ value: { input: 'abc' } })
+      expect(await check({ input: 'x' })).toHaveProperty('issues')
+      expect(await check('abc')).toHaveProperty('issues')
+      expect(await given.execute({ input: 'x' }, {})).toMatch(/The input of "a" is wrong/)
+    })
+
+    test('but not around an intersection of objects', () => {
+      const both = z.object({ a: z.string() }).and(z.object({ b: z.string() }))
+      const { inputSchema } = asAiSdkTool(agent({ name: 'a', instructions: 'x', input: both }))
+
+      expect(inputSchema['~standard'].jsonSchema.input()).toMatchObject({ type: 'object' })
+      expect(JSON.stringify(inputSchema['~standard'].jsonSchema.input())).not.toContain('"input"')
+    })
+  })
+
+  test('that describes itself by its name where it has no description', () => {
+    expect(asAiSdkTool(agent({ name: 'clerk', instructions: 'x' })).description).toBe('Call clerk to complete tasks')
+    expect(asAiSdkTool(researcher).description).toBe('Researches one topic.')
+  })
+
   test('and a wrong input is told as the AI SDK tells it, without a model call', async () => {
     const model = scriptedModel([])
     const strict = agent({ name: 'strict', instructions: 'x', input: z.object({ topic: z.string().min(3) }), model })
@@ -153,8 +219,22 @@ describe('however it ends, the other model reads words', () => {
   })
 })
 
-test('types: the input is the agent’s', () => {
+test('types: the input is the agent’s, or an object around it', () => {
   const typed = asAiSdkTool(researcher)
+  const taking = <S extends z.ZodType>(input: S) => asAiSdkTool(agent({ name: 'a', instructions: 'x', input })).execute
 
   expectTypeOf(typed.execute).parameter(0).toEqualTypeOf<{ topic: string; depth?: number | undefined }>()
+  expectTypeOf(asAiSdkTool(agent({ name: 'a', instructions: 'x' })).execute)
+    .parameter(0)
+    .toEqualTypeOf<{ message: string }>()
+  expectTypeOf(taking(z.string())).parameter(0).toEqualTypeOf<{ input: string }>()
+  expectTypeOf(taking(z.boolean())).parameter(0).toEqualTypeOf<{ input: boolean }>()
+  expectTypeOf(taking(z.array(z.string())))
+    .parameter(0)
+    .toEqualTypeOf<{ input: string[] }>()
+  const oneOf = z.union([z.object({ a: z.string() }), z.object({ b: z.string() })])
+  expectTypeOf(taking(oneOf)).parameter(0).toEqualTypeOf<{ input: { a: string } | { b: string } }>()
+  expectTypeOf(taking(z.record(z.string(), z.number())))
+    .parameter(0)
+    .toEqualTypeOf<Record<string, number>>()
 })

@@ -15,7 +15,9 @@ beforeAll(async () => {
 })
 afterAll(() => wire.close())
 beforeEach(() => wire.reset())
-afterEach(() => void vi.unstubAllEnvs())
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
 
 /** Everything that is recorded of a run whose provider refuses with these words. */
 async function recorded(model: AiSdkModel, words: string): Promise<string> {
@@ -105,8 +107,6 @@ describe('what nobody told us is recorded nowhere when it looks like a secret', 
 })
 
 describe('an address with a password', () => {
-  afterEach(() => void vi.unstubAllEnvs())
-
   test.each(['OPENAI_BASE_URL', 'OLLAMA_HOST'])('in %s is refused before anything runs', async (variable) => {
     vi.stubEnv('LEGATE_CONFIG', undefined)
     vi.stubEnv('OPENAI_API_KEY', 'k')

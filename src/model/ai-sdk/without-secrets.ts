@@ -44,14 +44,12 @@ function withoutForms(text: string, forms: readonly string[]): string {
   return shown
 }
 
-const NAMED = '(?:(?:x|api|access|auth|secret|private|client|subscription|goog)[-_]?)*(?:key|token|secret|password|sig)'
-
 /** Providers repeat keys in messages, more or less hidden. */
 function withoutShapes(text: string): string {
   return text
     .replaceAll(/\/\/[^\s/?#"']*@/g, '//***@')
     .replaceAll(/\b(?:(?:sk|pk|rk|gsk|xai)[-_]|AIza)[-_A-Za-z0-9*]{8,}/g, '***')
     .replaceAll(/\b(Bearer|Basic)\s+[^\s"']+/gi, '$1 ***')
-    .replaceAll(new RegExp(`\\b(${NAMED}=["']?)[^&\\s"']+`, 'gi'), '$1***')
-    .replaceAll(new RegExp(`\\b(${NAMED}["']?\\s*:\\s*["']?)(?=[^\\s"']*\\d)[-_.~+/=*A-Za-z0-9]{16,}`, 'gi'), '$1***')
+    .replaceAll(/((?:key|token|secret|password|sig)=["']?)[^&\s"']+/gi, '$1***')
+    .replaceAll(/((?:key|token|secret|password)["']?\s*:\s*["']?)(?=[^\s"']*\d)[-_.~+/=*A-Za-z0-9]{16,}/gi, '$1***')
 }
