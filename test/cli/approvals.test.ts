@@ -117,7 +117,8 @@ describe('a worker at a terminal', () => {
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 
-  test('what is typed before a question can be read answers nothing', async () => {
+  // Typed within 400 ms after a question has appeared: a machine that is busier than that is no proof.
+  test('what is typed before a question can be read answers nothing', { retry: 2 }, async () => {
     const place = two.copy()
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     // In the line editor of the terminal before anything is asked, and right after the first answer.

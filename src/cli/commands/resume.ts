@@ -1,4 +1,3 @@
-import { describeIssues } from '../../base/schema.ts'
 import {
   type AnyAgent,
   createRuntime,
@@ -91,7 +90,7 @@ async function sameInput({ name, input }: AnyAgent, { id, conversationId, input:
   if (checked === undefined || checked.ok) return asked
   throw new CliError(
     `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
-      `second time (${oneLine(describeIssues(checked.issues))}). Go on in your program: runtime.run(agent, input, ` +
+      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
       `{ conversationId: '${conversationId}' }).`,
   )
 }
