@@ -11,6 +11,7 @@ import { BlockWriter } from './conversation/blocks.ts'
 import { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
 import { follow } from './conversation/follow.ts'
+import { KeepAlive } from './conversation/keep-alive.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
@@ -62,6 +63,7 @@ export class Runtime {
   private readonly engine: Engine
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
+  private readonly keepAlive: KeepAlive = new KeepAlive()
   private readonly blocks: BlockWriter
   /** What a run is bound by in whichever process goes on with it. */
   private readonly ceiling: readonly Json[]
@@ -82,7 +84,7 @@ export class Runtime {
     const kinds = new Map(Object.entries(options.kinds ?? {}))
     const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
-    this.ends = new TurnEnds(this.store)
+    this.ends = new TurnEnds(this.store, this.keepAlive)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
     this.ledger = new Ledger({
       store: this.store,
@@ -298,7 +300,7 @@ export class Runtime {
       isOwn,
       started,
       result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
-      follow: (after) => follow({ store: this.store, feeds: this.feeds, runId, after }),
+      follow: (after) => follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after }),
       cancel: (reason) => this.cancel(runId, reason),
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)

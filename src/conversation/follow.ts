@@ -4,11 +4,13 @@ import type { Id, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { TreeFeed } from './feed.ts'
 import type { Feeds } from './feeds.ts'
+import type { KeepAlive } from './keep-alive.ts'
 import { pages } from './pages.ts'
 
 export interface FollowOptions {
   readonly store: Store
   readonly feeds: Feeds
+  readonly keepAlive: KeepAlive
   readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
@@ -68,13 +70,14 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     const result = isFirst ? (this.take() ?? this.endOfClosed()) : undefined
     if (result !== undefined) return Promise.resolve(result)
     return new Promise((resolve) => {
-      this.waiting.push(resolve)
+      if (this.waiting.push(resolve) === 1) this.options.keepAlive.hold()
     })
   }
 
   return(): Promise<IteratorResult<RunEvent>> {
     this.finish()
     const end: IteratorResult<RunEvent> = { value: undefined, done: true }
+    if (this.waiting.length > 0) this.options.keepAlive.release()
     for (const resolve of this.waiting.splice(0)) resolve(end)
     return Promise.resolve(end)
   }
@@ -84,6 +87,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
       const result = this.take() ?? this.endOfClosed()
       if (result === undefined) return
       this.waiting.shift()?.(result)
+      if (this.waiting.length === 0) this.options.keepAlive.release()
     }
   }
 

@@ -4,15 +4,17 @@ import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
+import type { KeepAlive } from './keep-alive.ts'
 
 /** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
 export class TurnEnds {
   private readonly store: Store
   private readonly waiters: Map<Id, Waiter[]> = new Map()
-  private readonly keepAlive: KeepAlive = new KeepAlive()
+  private readonly keepAlive: KeepAlive
 
-  constructor(store: Store) {
+  constructor(store: Store, keepAlive: KeepAlive) {
     this.store = store
+    this.keepAlive = keepAlive
   }
 
   /** The outcome of a turn, now or when it ends. The process stays alive until then. */
@@ -22,9 +24,10 @@ export class TurnEnds {
     return new Promise((resolve, reject) => {
       const waiter = { resolve, reject }
       const others = this.waiters.get(turnId)
-      if (others === undefined) this.waiters.set(turnId, [waiter])
-      else others.push(waiter)
-      this.keepAlive.hold(true)
+      if (others === undefined) {
+        this.waiters.set(turnId, [waiter])
+        this.keepAlive.hold()
+      } else others.push(waiter)
     })
   }
 
@@ -46,16 +49,16 @@ export class TurnEnds {
     for (const [turnId, waiting] of this.waiters) {
       const message = `The runtime was closed before the run ${turnId} ended. Open its store again and attach to it.`
       for (const { reject } of waiting) reject(new StoreError('store_closed', message, { details: { runId: turnId } }))
+      this.keepAlive.release()
     }
     this.waiters.clear()
-    this.keepAlive.hold(false)
   }
 
   private tell(turn: Turn, nodes: readonly Node[] = []): void {
     const waiting = this.waiters.get(turn.id)
     if (waiting === undefined || turn.outcome === null) return
     this.waiters.delete(turn.id)
-    if (this.waiters.size === 0) this.keepAlive.hold(false)
+    this.keepAlive.release()
     const { answerNodeId } = turn.outcome
     const said = nodes.find(({ id }) => id === answerNodeId)
     const outcome = said ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
@@ -72,18 +75,4 @@ interface Waiter {
 function outcomeOf(reader: Reader, record: OutcomeRecord): Outcome {
   const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
   return withWords(record, node?.output ?? {})
-}
-
-/** Node ends a process that only awaits promises. Waiting for a run is work, so one timer says so. */
-class KeepAlive {
-  private timer: ReturnType<typeof setInterval> | undefined
-
-  hold(on: boolean): void {
-    if (!on) {
-      this.timer?.unref()
-      return
-    }
-    this.timer ??= setInterval(() => undefined, 2 ** 30)
-    this.timer.ref()
-  }
 }
