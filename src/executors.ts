@@ -45,7 +45,8 @@ export const SPEAKERS: readonly string[] = ['agent_message', 'character_message'
 
 interface Stack {
   readonly agent: AgentCore
-  readonly host: AgentCore | undefined
+  /** Of the registry, when it was made. */
+  readonly version: number
   readonly layers: readonly Layer[]
 }
 
@@ -203,17 +204,20 @@ export class Executors implements Home {
     return own === undefined ? runTask(run) : runKind(run, own)
   }
 
-  /** Every layer that decides for an agent here: the runtime's, what was frozen, what its hosts say now, its own. */
+  /**
+   * Every layer that decides for an agent here: the runtime's, what was frozen, what its hosts say now, its own. Under one
+   * ceiling it is the same for every node, until an agent of this process changes.
+   */
   private layersOf(agent: AgentCore, place: Place): readonly Layer[] {
     const { ceiling } = place.conversation
-    const host = ceiling.length === 0 ? undefined : this.hostAgentOf(place)
-    const last = this.stacks.get(ceiling.length === 0 ? agent : ceiling)
-    if (last !== undefined && last.agent === agent && last.host === host && place.conversation.depth < 2)
-      return last.layers
+    const { version } = this.parts.registry
+    const key = ceiling.length === 0 ? agent : ceiling
+    const last = this.stacks.get(key)
+    if (last !== undefined && last.agent === agent && last.version === version) return last.layers
     const frozen = readCeiling(ceiling)
     const own = useLayer(agent.name, agent.grant)
     const layers = [...this.parts.runtimeLayer, ...frozen, ...this.liveLayers(frozen, place), own]
-    this.stacks.set(ceiling.length === 0 ? agent : ceiling, { agent, host, layers })
+    this.stacks.set(key, { agent, version, layers })
     return layers
   }
 
@@ -227,11 +231,6 @@ export class Executors implements Home {
       if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
     }
     return live
-  }
-
-  private hostAgentOf(place: Place): AgentCore | undefined {
-    const host = this.hostOf(place)
-    return host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
   }
 
   /** The run that asked for this one, or made its conversation. */

@@ -11,6 +11,8 @@ export class AgentRegistry {
   private readonly home: Map<Id, AgentCore> = new Map()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
   private list: readonly string[] = []
+  /** Grows with every agent that becomes known. */
+  version = 0
 
   has(agent: AgentCore): boolean {
     return this.known.has(agent)
@@ -19,6 +21,7 @@ export class AgentRegistry {
   /** Makes an agent known. */
   add(agent: AgentCore): void {
     this.known.add(agent)
+    this.version++
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
       this.byName.set(agent.name, new Map([[agent.hash, agent]]))

@@ -19,6 +19,30 @@ const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'e
  * ask beats allow, and order never matters (I2). Rules that cannot be read deny.
  */
 export function decide(layers: readonly Layer[], domain: string, name: string): Decision {
+  const known = decisions.get(layers)
+  const last = known?.get(name)
+  if (last !== undefined && last.domain === domain) return last.decision
+  const decision = strictest(layers, domain, name)
+  if (known === undefined) decisions.set(layers, new Map([[name, { domain, decision }]]))
+  else keep(known, name, { domain, decision })
+  return decision
+}
+
+/** Layers are never changed, and mostly asked for the same again. */
+const decisions: WeakMap<readonly Layer[], Map<string, Known>> = new WeakMap()
+const MOST_DECISIONS = 64
+
+interface Known {
+  readonly domain: string
+  readonly decision: Decision
+}
+
+function keep(known: Map<string, Known>, name: string, decision: Known): void {
+  if (known.size >= MOST_DECISIONS) known.clear()
+  known.set(name, decision)
+}
+
+function strictest(layers: readonly Layer[], domain: string, name: string): Decision {
   let worst = ALLOWED
   try {
     for (const layer of layers) {
