@@ -2,7 +2,14 @@ import { defineConfig } from 'tsdown'
 
 // A few files instead of one per source: importing the root costs what its files cost. Lazy imports stay files of their own.
 export default defineConfig({
-  entry: ['src/index.ts', 'src/testing/index.ts', 'src/grant/index.ts', 'src/store/memory.ts', 'src/store/sqlite.ts', 'src/cli/main.ts'],
+  entry: [
+    'src/index.ts',
+    'src/testing/index.ts',
+    'src/grant/index.ts',
+    'src/store/memory.ts',
+    'src/store/sqlite.ts',
+    'src/cli/main.ts',
+  ],
   format: 'esm',
   platform: 'node',
   target: 'node20.19',
