@@ -31,6 +31,8 @@ export default defineConfig({
     ],
   },
   test: {
+    // The default leaves one core to nobody.
+    maxWorkers: '100%',
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
       project('unit', { include: unit, exclude: left }),

@@ -20,7 +20,7 @@ test.runIf(HAS_PROC)(
     mkdirSync(path.join(outside, 'deep'), { recursive: true })
     for (const name of ['secret', 'deep/secret']) writeFileSync(path.join(outside, name), CANARY)
     const files = diskFiles({ workspace }).open({ use: ['file.*:/workspace/**'] })
-    await startSwapping(workspace, outside)
+    const stopSwapping = await startSwapping(workspace, outside)
     const figures = { tries: 0, done: 0, refused: 0, slowestMs: 0, naiveEscapes: 0 }
     const seen = new Set<string>()
     const reads = [
@@ -55,6 +55,7 @@ test.runIf(HAS_PROC)(
     }
 
     await Promise.all([attack(reads, 0), attack(reads, 2), attack(reads, 4), attack(changes, 0)])
+    await stopSwapping()
 
     console.info(`race of ${RACE_MS} ms: ${JSON.stringify(figures)}`)
     expect([...seen].filter((text) => text.includes('canary'))).toEqual([])
@@ -75,7 +76,8 @@ test.runIf(HAS_PROC)(
   },
 )
 
-async function startSwapping(workspace: string, outside: string): Promise<void> {
+/** Gives what ends it. */
+async function startSwapping(workspace: string, outside: string): Promise<() => Promise<void>> {
   const program = path.join(import.meta.dirname, 'programs/swap.mjs')
   const swapper = spawn(process.execPath, [program, workspace, outside], { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => {
@@ -85,6 +87,11 @@ async function startSwapping(workspace: string, outside: string): Promise<void> 
     swapper.stdout.once('data', resolve)
     swapper.once('exit', () => reject(new Error('the swapping process ended')))
   })
+  return async () => {
+    const ended = new Promise((resolve) => swapper.once('exit', resolve))
+    swapper.kill('SIGKILL')
+    await ended
+  }
 }
 
 function readNaively(file: string): string | undefined {
