@@ -336,7 +336,8 @@ describe('a wrong config file is told with its path', () => {
     await expect(run('openai/gpt-5')).rejects.toThrow(/is wrong: it cannot be read: it is a folder/)
   })
 
-  test.skipIf(process.getuid?.() === 0)('a folder that may not be entered', async () => {
+  test('a folder that may not be entered', async (context) => {
+    context.skip(process.getuid?.() === 0, 'root may do everything')
     configure({})
     chmodSync(folder, 0)
 
