@@ -1,4 +1,4 @@
-import { NO_USAGE, type Usage } from '../graph/content.ts'
+import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
@@ -21,23 +21,15 @@ export function usageOf(store: Store, runId: Id): UsageShare | undefined {
   const children = store.linksOf(runId).flatMap(({ id }) => usageOf(store, id) ?? [])
   const counted = store.linksOf(runId).map(({ outcome }) => outcome?.usage ?? NO_USAGE)
   const own = counted.reduce(less, turn.account.usage)
-  const usage = children.reduce((sum, share) => more(sum, share.usage), own)
+  const usage = children.reduce((sum, share) => addUsage(sum, share.usage), own)
   return { runId, agent, usage, own, modelCalls: turn.account.modelCalls, children }
 }
 
-function more(a: Usage, b: Usage): Usage {
-  return combined(a, b, 1)
-}
-
 function less(a: Usage, b: Usage): Usage {
-  return combined(a, b, -1)
-}
-
-function combined(a: Usage, b: Usage, sign: 1 | -1): Usage {
   return {
-    inputTokens: a.inputTokens + sign * b.inputTokens,
-    outputTokens: a.outputTokens + sign * b.outputTokens,
-    cacheReadTokens: a.cacheReadTokens + sign * b.cacheReadTokens,
-    cacheWriteTokens: a.cacheWriteTokens + sign * b.cacheWriteTokens,
+    inputTokens: a.inputTokens - b.inputTokens,
+    outputTokens: a.outputTokens - b.outputTokens,
+    cacheReadTokens: a.cacheReadTokens - b.cacheReadTokens,
+    cacheWriteTokens: a.cacheWriteTokens - b.cacheWriteTokens,
   }
 }
