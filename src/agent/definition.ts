@@ -121,6 +121,7 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
   checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
+  if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   const tools = readTools(definition.tools ?? {}, where)
   const subagents = readSubagents(definition.subagents ?? {}, tools, where)
   const core = {
@@ -178,6 +179,15 @@ function readModel(given: ModelLike | undefined, name: string): Model | null {
   return refuse(
     `the model of "${name}" is none: give "provider/model", a model of the AI SDK, or an object with stream(request, { signal }).`,
   )
+}
+
+/** A hook that is misspelt would never be called, and nobody would notice. */
+function checkHooks(hooks: Hooks, where: string): void {
+  if (typeof hooks !== 'object' || hooks === null) refuse(`${where}: hooks are an object: { beforeTool }.`)
+  for (const [name, hook] of Object.entries(hooks)) {
+    if (name !== 'beforeTool') refuse(`${where}: there is no hook "${name}". There is beforeTool.`)
+    if (hook !== undefined && typeof hook !== 'function') refuse(`${where}: hooks.${name} must be a function.`)
+  }
 }
 
 function checkContextTurns(turns: unknown, where: string): void {

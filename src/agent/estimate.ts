@@ -16,10 +16,20 @@ const EXPECTED_OUTPUT = 1_000
  * the model is not known.
  */
 export function estimateOf(model: Model, request: ModelRequest, before: Usage): Estimate {
-  const { messages, tools, outputSchema, settings } = request
-  const characters = JSON.stringify([messages, tools, outputSchema]).length
-  const inputTokens = Math.max(Math.ceil(characters / CHARACTERS), before.inputTokens)
+  const { settings } = request
+  const inputTokens = Math.max(tokensOf(request), before.inputTokens)
   const outputTokens = Math.max(settings.maxOutputTokens ?? EXPECTED_OUTPUT, before.outputTokens)
   const usage = { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
   return { tokens: inputTokens + outputTokens, usd: costOf(usage, model.id) }
+}
+
+/** The same request for an answer of at most what is left, about, when the question is paid. */
+export function withinTokens(request: ModelRequest, left: number): ModelRequest {
+  const { maxOutputTokens = left } = request.settings
+  const most = Math.max(1, Math.min(maxOutputTokens, left - tokensOf(request)))
+  return { ...request, settings: { ...request.settings, maxOutputTokens: most } }
+}
+
+function tokensOf({ messages, tools, outputSchema }: ModelRequest): number {
+  return Math.ceil(JSON.stringify([messages, tools, outputSchema]).length / CHARACTERS)
 }

@@ -14,15 +14,15 @@ import {
   planExpand,
 } from '../graph/expand.ts'
 import { mayCall } from '../graph/next-call.ts'
+import { planReserve } from '../graph/reserve.ts'
 import { planResult, planRetry } from '../graph/result.ts'
 import type { Failure, Node } from '../graph/rows.ts'
-import { planReserve } from '../graph/spend.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge } from './answer.ts'
 import { AskFirst, CallFailed, call } from './call.ts'
 import type { AgentCore } from './definition.ts'
-import { estimateOf } from './estimate.ts'
+import { estimateOf, withinTokens } from './estimate.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
@@ -51,16 +51,6 @@ async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
   if (reserved.verdict === 'ok') return callModel(run, model, request)
   const last = { ...run, node: reserved.node }
   return callModel(last, model, withinTokens(requestOf(last), reserved.leftTokens))
-}
-
-/** An answer of at most what is left, about, when the question is paid. */
-function withinTokens(request: ModelRequest, left: number): ModelRequest {
-  const { maxOutputTokens = left } = request.settings
-  const asked = Math.ceil(JSON.stringify(request.messages).length / 4)
-  return {
-    ...request,
-    settings: { ...request.settings, maxOutputTokens: Math.max(1, Math.min(maxOutputTokens, left - asked)) },
-  }
 }
 
 function unpriced({ id }: Model): string {

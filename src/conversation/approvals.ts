@@ -1,5 +1,6 @@
 import type { Json } from '../base/json.ts'
 import { approvalOf } from '../graph/approve.ts'
+import { lineOfIds } from '../graph/line.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 
@@ -39,7 +40,7 @@ export function approvalsOf(store: Store, { runId, limit = 100, after }: Approva
   while (found.length < limit) {
     const nodes = store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
     for (const node of nodes) {
-      const line = lineOf(store, node.turnId)
+      const line = [...lineOfIds((id) => store.link(id), node.turnId)]
       if (runId === undefined || line.includes(runId)) found.push(toApproval(store, node, line))
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }
@@ -49,13 +50,6 @@ export function approvalsOf(store: Store, { runId, limit = 100, after }: Approva
 }
 
 const PAGE = 256
-
-/** A run and those it works for, up to the root's. */
-function lineOf(store: Store, turnId: Id): Id[] {
-  const line: Id[] = []
-  for (let id: Id | undefined = turnId; id !== undefined; id = store.link(id)?.hostTurnId) line.push(id)
-  return line
-}
 
 function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
   const { request, reason, required, input, since } = approvalOf(node)

@@ -7,6 +7,7 @@ import { endNode } from './end-node.ts'
 import { pauseClocks, resumeClocks } from './pause.ts'
 import type { Conversation, Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
+import { releaseSpend } from './spend.ts'
 
 /** How long a person has to answer; then it is a no. */
 export const APPROVAL_MS: number = 24 * 3_600_000
@@ -32,6 +33,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
     return settle(draft)
   }
+  releaseSpend(draft, node.id)
   const wakeAt = draft.now + APPROVAL_MS
   const { request, reason, required } = ask
   const digest = digestOf(request, ask.input)
@@ -41,7 +43,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     engineId: null,
     startedAt: null,
     wakeAt,
-    metadata: { ...node.metadata, approval },
+    metadata: { ...draft.node(node.id).metadata, approval },
   })
   pauseClocks(draft, node.turnId)
   draft.due(wakeAt)

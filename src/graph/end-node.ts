@@ -4,6 +4,7 @@ import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
 import { resumeClocks } from './pause.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
+import { releaseSpend } from './spend.ts'
 import { isRunnable } from './states.ts'
 
 export interface NodeEnd {
@@ -87,6 +88,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
     endedAt: draft.now,
   })
   if (from === 'awaiting_approval') resumeClocks(draft, node.turnId)
+  releaseSpend(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })

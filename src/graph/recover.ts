@@ -33,8 +33,7 @@ export function planForce(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || draft.turn(node.turnId).cancel === null) return
   draft.aborted.push(nodeId)
-  releaseSpend(draft, nodeId)
-  interrupt(draft, draft.changeNode(draft.node(nodeId), { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
+  interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
   settle(draft)
 }
 

@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
-import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/process.ts'
@@ -18,6 +18,11 @@ function spender(script: Script, budget: Budget, extra: object = {}) {
     model,
     agent: agent({ name: 'spender', instructions: '', model, settings, tools: { it }, budget, ...extra }),
   }
+}
+
+function hostOf(below: AnyAgent, model: ScriptedModel, budget: Budget) {
+  const settings = { maxOutputTokens: 10 }
+  return agent({ name: 'host', instructions: '', model, settings, subagents: { ask: below }, budget })
 }
 
 /** Calls a tool for ever; wraps up when it has no tools. */
@@ -70,14 +75,7 @@ describe('cybros A72: a budget of tokens', () => {
       if (tools.length === 0 || results.length > 0) return { text: `${results.length} results`, usage: cost(50) }
       return { calls: [1, 2, 3].map((n) => ({ name: 'ask', input: { message: `${n}` } })), usage: cost(50) }
     })
-    const host = agent({
-      name: 'host',
-      instructions: '',
-      model,
-      settings: { maxOutputTokens: 10 },
-      subagents: { ask: child.agent },
-      budget: { tokens: 20_000 },
-    })
+    const host = hostOf(child.agent, model, { tokens: 20_000 })
     const runtime = openRuntime()
     const run = runtime.run(host, 'go')
     const outcome = await run.result
@@ -113,14 +111,7 @@ describe('cybros A72: a budget of tokens', () => {
         ? { text: 'end', usage: cost(20) }
         : { calls: [1, 2, 3, 4].map((n) => ({ name: 'ask', input: { message: `${n}` } })), usage: cost(20) },
     )
-    const host = agent({
-      name: 'host',
-      instructions: '',
-      model,
-      settings: { maxOutputTokens: 10 },
-      subagents: { ask: child.agent },
-      budget: { tokens: 5_000 },
-    })
+    const host = hostOf(child.agent, model, { tokens: 5_000 })
     const runtime = openRuntime()
     const run = runtime.run(host, 'go')
     await run.result
@@ -128,6 +119,30 @@ describe('cybros A72: a budget of tokens', () => {
     expect(begun).toBeLessThan(4)
     expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(5_000)
   })
+})
+
+test('what was held for a call is free while a person is asked for it, and held once when it is made', async () => {
+  const held = gate()
+  const { agent: who, model } = spender(
+    () => held.opened.then(() => 'said'),
+    { tokens: 5_000 },
+    { grant: { ask: ['model:*'] } },
+  )
+  const runtime = openRuntime()
+  const run = runtime.run(who, 'go')
+  await expect.poll(async () => (await runtime.approvals()).length).toBe(1)
+  expect(spendOf(runtime, run.id)?.held.tokens).toBe(0)
+
+  const [ask] = await runtime.approvals()
+  await runtime.answer(ask?.nodeId ?? '', { allow: true })
+  await expect.poll(() => model.requests.length).toBe(1)
+  const once = spendOf(runtime, run.id)?.held.tokens ?? 0
+  expect(once).toBeGreaterThan(0)
+  expect(once).toBeLessThan(1_000)
+  held.open()
+  await run.result
+
+  expect(spendOf(runtime, run.id)?.held).toEqual({ tokens: 0, usd: 0 })
 })
 
 describe('a budget of dollars', () => {

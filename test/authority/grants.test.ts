@@ -2,7 +2,7 @@ import { type AnyAgent, agent, type Grant, memoryStore, tool } from 'legate'
 import { decide, explain, lint, narrow, useLayer } from 'legate/grant'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
+import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
 
 const ran: string[] = []
 
@@ -234,11 +234,16 @@ describe('lint', () => {
   })
 })
 
-test('the order of layers in a tree does not matter to what a hidden tool says when it is called', async () => {
+test('a tool that is not shown is denied when it is called by its name', async () => {
+  ran.length = 0
   const { agent: worker, model } = workerWith({ use: ['tool:read'] })
   await openRuntime().run(hostWith(worker), 'go').result
 
   expect(toolNamesIn(model.requests[0])).toEqual(['read'])
-  expect(model.requests[1]?.messages.filter(({ role }) => role === 'tool')).toHaveLength(3)
-  expect(() => resultIn(model.requests[1])).toThrow()
+  expect(resultsIn(model.requests[1]).map(({ content, isError }) => [content, isError])).toEqual([
+    ['read ran', false],
+    ['write is not allowed here: no rule of worker allows tool:write.', true],
+    ['memory_search is not allowed here: no rule of worker allows tool:memory_search.', true],
+  ])
+  expect(ran).toEqual(['read'])
 })

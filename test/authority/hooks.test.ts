@@ -52,7 +52,7 @@ describe('a hook before a tool', () => {
     expect(done).toEqual([])
   })
 
-  test('cannot allow what is denied by giving the input that is allowed only in name', async () => {
+  test('rewrites what is denied into what is allowed, and that is what runs', async () => {
     const { who } = clerk(() => ({ input: { to: 'b.example' } }), { use: ['tool:*', 'net:b.example'] })
 
     await openRuntime().run(who, 'go').result
@@ -134,4 +134,12 @@ describe('a hook before a tool', () => {
     const [link] = runtime.store.linksOf(run.id)
     expect(runtime.store.turn(link?.id ?? '')?.input).toEqual({ message: 'two' })
   })
+})
+
+test.each<[unknown, RegExp]>([
+  [{ before: () => undefined }, /there is no hook "before". There is beforeTool/],
+  [{ beforeTool: 1 }, /hooks.beforeTool must be a function/],
+  [7, /hooks are an object/],
+])('hooks that would never be called are refused: %j', (hooks, message) => {
+  expect(() => agent({ name: 'a', instructions: '', hooks: hooks as never })).toThrow(message)
 })

@@ -1,7 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/store-rows.ts'
 import { agentsModule, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
@@ -180,6 +182,30 @@ describe('what is wrong is said on stderr', () => {
     expect(cancel.stderr).toContain(`No id in this store ends in "${ending}".`)
     expect(show.stdout).toContain(id)
     expect(place.runtime().store.turn(id)?.cancel).toBe(null)
+  })
+
+  test('an id that several runs end in: they are listed, and nothing is stopped', async () => {
+    const place = new Place()
+    const store = sqliteStore(place.store)
+    for (const tree of ['one', 'two']) {
+      const rootId = `${tree}-0000-abcd1234`
+      const at = { ...placeIn(rootId), turnId: `${tree}-run-5678ffff` }
+      await store.commit(
+        commitOf(rootId, { conversations: [conversationRow(rootId, { turnCount: 1 })], turns: [turnRow(at)] }),
+      )
+    }
+    await store.close()
+
+    const answers = await Promise.all(['show', 'cancel', 'log', 'tree'].map((command) => place.run([command, 'ffff'])))
+
+    for (const { code, stdout, stderr } of answers) {
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more of it\./)
+    }
+    expect(['one', 'two'].map((tree) => place.runtime().store.turn(`${tree}-run-5678ffff`)?.cancel)).toEqual([
+      null,
+      null,
+    ])
   })
 
   test('a store that is not there; to look for it makes none', async () => {

@@ -296,12 +296,17 @@ describe('a typed subagent with memory: session', () => {
     )
   })
 
-  test('shows its model the same schema', async () => {
+  test('shows its host’s model the same schema', async () => {
     const { agent: below } = shared()
-    const host = hostOf(below, [])
-    const runtime = openRuntime()
-    await runtime.run(host, 'go').result
+    const model = scriptedModel(() => 'nothing to ask')
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      subagents: { ask: { agent: below, memory: 'session' } },
+    })
+    await openRuntime().run(host, 'go').result
 
-    expect(below.input?.jsonSchema).toMatchObject({ required: ['topic'] })
+    expect(model.requests[0]?.tools[0]?.inputSchema).toEqual(below.input?.jsonSchema)
   })
 })

@@ -4,6 +4,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool } from '../support/agents.ts'
 import { makeGate, type Process, startProcess } from '../support/process.ts'
+import { expectAnswered } from '../support/requests.ts'
 import { eventsOf, nodesOfTree, tasksOf, turnsOfTree } from '../support/rows.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
@@ -94,7 +95,7 @@ class Chaos {
     expect(outcome.status).toBe(this.store.turn(runId)?.cancel ? 'cancelled' : 'completed')
     this.checkRows(runId)
     this.checkEvents(runId)
-    for (const request of this.requests) checkRequest(request)
+    for (const request of this.requests) expectAnswered(request)
     for (const times of this.effects.values()) expect(times).toBe(1)
   }
 
@@ -208,19 +209,4 @@ class Chaos {
     const spent = events.reduce((sum, event) => sum + (event.type === 'usage' ? event.usage.inputTokens : 0), 0)
     expect(turn?.outcome?.usage.inputTokens).toBe(spent)
   }
-}
-
-/** Each call of a message is answered, by nothing else, before the next message. */
-function checkRequest({ messages }: ModelRequest): void {
-  let open: string[] = []
-  for (const message of messages) {
-    if (message.role === 'tool') {
-      expect(open).toContain(message.callId)
-      open = open.filter((id) => id !== message.callId)
-      continue
-    }
-    expect(open).toEqual([])
-    if (message.role === 'assistant') open = message.calls.map(({ id }) => id)
-  }
-  expect(open).toEqual([])
 }

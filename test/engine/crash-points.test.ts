@@ -3,6 +3,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate, type Process } from '../support/process.ts'
+import { expectAnswered } from '../support/requests.ts'
 import { eventsOf, nodesOfTree, tasksOf, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
@@ -169,19 +170,4 @@ function scenario() {
     subagents: { ask: child },
   })
   return { host, requests, effects }
-}
-
-/** What a provider demands: each call of a message is answered, by nothing else, before the next message. */
-function expectAnswered({ messages }: ModelRequest): void {
-  let open: string[] = []
-  for (const message of messages) {
-    if (message.role === 'tool') {
-      expect(open).toContain(message.callId)
-      open = open.filter((id) => id !== message.callId)
-      continue
-    }
-    expect(open).toEqual([])
-    if (message.role === 'assistant') open = message.calls.map(({ id }) => id)
-  }
-  expect(open).toEqual([])
 }
