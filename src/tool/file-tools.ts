@@ -7,7 +7,7 @@ import { readPath } from '../files/path.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
 import { listingForm, textForm } from './file-forms.ts'
 import { searchFiles, sizesBelow } from './file-search.ts'
-import { type Tool, tool } from './tool.ts'
+import { type Tool, type ToolDefinition, tool } from './tool.ts'
 
 export type FileToolName =
   | 'read_text_file'
@@ -49,12 +49,13 @@ function readingTools() {
         return textForm(text, { ...formOf(options), startLine, readLines, mostBytes: PAGE_BYTES }) || EMPTY
       },
     }) as Tool,
-    read_multiple_files: tool({
+    read_multiple_files: skippingDenied({
       description: 'Reads several text files at once. A file that cannot be read is reported in its place.',
       inputSchema: schema(
         { paths: { type: 'array', items: PATH, minItems: 1, maxItems: MOST_FILES }, ...TEXT_OPTIONS },
         ['paths'],
       ),
+      needs: (input) => [...new Set((input as { paths: string[] }).paths)].flatMap((path) => needs('read')({ path })),
       effect: 'pure',
       execute: async (input, { files }) => {
         const { paths, ...options } = input as TextOptions & { paths: string[] }
@@ -69,7 +70,7 @@ function readingTools() {
         }
         return sections.join('\n\n')
       },
-    }) as Tool,
+    }),
     get_file_info: tool({
       description: 'Tells the size of a file and when it was changed.',
       inputSchema: schema({ path: PATH }, ['path']),
@@ -215,6 +216,10 @@ const EDIT = schema({ oldText: TEXT, newText: TEXT, replaceAll: { type: 'boolean
 
 function schema(properties: Readonly<Record<string, JsonSchema>>, required: readonly string[]): JsonSchema {
   return { type: 'object', properties, required: [...required], additionalProperties: false }
+}
+
+function skippingDenied(definition: ToolDefinition<JsonSchema, string>): Tool {
+  return Object.freeze({ ...(tool(definition) as Tool), skipsDenied: true })
 }
 
 /** Decided, and asked for, before the call runs. What is no path is for the files to refuse, and "/" shows what may be seen. */

@@ -67,6 +67,8 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly polls: boolean
   readonly approval: 'optional' | 'required' | null
   readonly needs: ((input: In) => readonly string[]) | null
+  /** It runs although a file among its needs is denied, and tells of it: `context.files` refuses that one. */
+  readonly skipsDenied: boolean
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
   readonly [toolMark]: true
 }
@@ -99,6 +101,7 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
     polls: definition.polls ?? false,
     approval: definition.approval ?? null,
     needs: (definition.needs ?? null) as Tool<InferOutput<In>, Out>['needs'],
+    skipsDenied: false,
     execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],
     [toolMark]: true as const,
   })

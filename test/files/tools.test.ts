@@ -356,6 +356,50 @@ describe('a rule that asks', () => {
     expect(text).toBe('new')
   })
 
+  describe('and several files at once', () => {
+    const paths = ['/workspace/a', '/workspace/secret', '/workspace/b', '/workspace/a', '/workspace/../x']
+    const careful: Grant = { ...ALL, ask: ['file.read:/workspace/*'], deny: ['file.read:/workspace/secret'] }
+
+    async function readAll(answers: readonly boolean[]) {
+      const domain = memoryFiles({ workspace: { a: 'of a', b: 'of b', secret: 'hidden' } })
+      const model = calling({ name: 'read_multiple_files', input: { paths } })
+      const runtime = openRuntime({ files: domain })
+      const clerk = agent({ name: 'clerk', instructions: '', model, tools: fileTools(), grant: careful })
+      const asked: string[] = []
+      for await (const event of runtime.run(clerk, 'go')) {
+        if (event.type !== 'approval-request' || event.nodeId === null) continue
+        await runtime.answer(event.nodeId, { allow: answers[asked.length] === true, by: 'ann', reason: 'Not today.' })
+        asked.push(event.request)
+      }
+      return { asked, result: String(resultsIn(model.requests.at(-1))[0]?.content) }
+    }
+
+    test('each is asked for once before any is read; one that is denied is told of in its place', async () => {
+      const { asked, result } = await readAll([true, true])
+
+      expect(asked).toEqual(['file.read:/workspace/a', 'file.read:/workspace/b'])
+      expect(result.match(/^(##|line1).*/gm)).toEqual([
+        '## /workspace/a',
+        'line1: of a',
+        '## /workspace/secret (error)',
+        '## /workspace/b',
+        'line1: of b',
+        '## /workspace/a',
+        'line1: of a',
+        '## /workspace/../x (error)',
+      ])
+      expect(result).toContain('clerk denies file.read:/workspace/secret')
+    })
+
+    test('a no to one of them is a no to the call', async () => {
+      const { asked, result } = await readAll([true, false])
+
+      expect(asked).toHaveLength(2)
+      expect(result).toContain('Not today.')
+      expect(result).not.toContain('of a')
+    })
+  })
+
   test('an answer for one file says nothing of another', async () => {
     const calls = [
       { name: 'write_file', input: { path, content: 'new' } },
