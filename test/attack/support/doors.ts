@@ -2,7 +2,7 @@ import { type AnyAgent, agent, type Budget, type Grant, type Json, type Run, typ
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/options.ts'
 import { startProcess, until } from '../../support/process.ts'
-import { memoryRows } from '../../support/stores.ts'
+import type { Rows } from '../../support/stores.ts'
 import type { Worker } from './worker.ts'
 
 /** Who binds the worker, and by what. */
@@ -15,6 +15,8 @@ export interface Bound {
 
 /** One try: a worker behind a host that is bound. */
 export interface Try {
+  /** Where it is all recorded. */
+  readonly create: () => Rows
   readonly bound: Bound
   /** What a process that takes over has in place of `bound`. */
   readonly later: Bound
@@ -109,9 +111,7 @@ function offered(name: string, contract: 'typed' | 'message', { script = once, i
   const open = (attempt: Try) => {
     const worker = attempt.worker.make(contract)
     const subagents = offerOf(attempt.bound, isProvided ? () => worker : worker)
-    return runIn(attempt.bound, (runtime) =>
-      runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never),
-    )
+    return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never))
   }
   return { name, depth: 1, hasOffer: true, open }
 }
@@ -125,7 +125,7 @@ function throughMiddle(attempt: Try): Promise<void> {
     subagents: { ask: attempt.worker.make('message') },
   })
   const host = hostOf(attempt, once(attempt), { subagents: offerOf(attempt.bound, middle) })
-  return runIn(attempt.bound, (runtime) => runtime.run(host, 'go' as never))
+  return runIn(attempt, (runtime) => runtime.run(host, 'go' as never))
 }
 
 interface InsideTool {
@@ -135,7 +135,7 @@ interface InsideTool {
 
 function inside(name: string, begin: (worker: AnyAgent, context: InsideTool) => Promise<unknown>): Door {
   const open = (attempt: Try) =>
-    runIn(attempt.bound, (runtime) => {
+    runIn(attempt, (runtime) => {
       const ask = tool({
         description: 'Asks the worker.',
         inputSchema: { type: 'object' },
@@ -178,7 +178,7 @@ interface ByHand {
 /** A conversation of the host's, and then a turn that nobody asked for but the one who put it in. */
 function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Promise<void> {
   return runIn(
-    attempt.bound,
+    attempt,
     async (runtime) => {
       const { conversationId } = await runtime.run(host, 'begin' as never).result
       const talk = await runtime.conversation(conversationId)
@@ -194,7 +194,7 @@ function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Pr
 
 /** The first process dies while the worker thinks; the second has other definitions, and only the rows of the first. */
 async function throughTakeover(attempt: Try): Promise<void> {
-  const rows = memoryRows()
+  const rows = attempt.create()
   const gone = { ...attempt, worker: { ...attempt.worker, make: () => thinker } }
   const first = startProcess(rows, { ...attempt.bound.runtime })
   const host = (from: Try) =>
@@ -222,9 +222,9 @@ function ended(turn: { readonly state: string } | undefined): 'ended' | undefine
   return turn?.state === 'ended' ? 'ended' : undefined
 }
 
-function atRoot({ bound, worker }: Try, isKnown: boolean): Promise<void> {
-  const root = worker.make('message')
-  return runIn(bound, async (runtime) => {
+function atRoot(attempt: Try, isKnown: boolean): Promise<void> {
+  const root = attempt.worker.make('message')
+  return runIn(attempt, async (runtime) => {
     if (!isKnown) return runtime.run(root, 'probe' as never)
     const { conversationId } = await runtime.run(root, 'hello' as never).result
     return runtime.run(root, 'probe' as never, { conversationId })
@@ -232,12 +232,12 @@ function atRoot({ bound, worker }: Try, isKnown: boolean): Promise<void> {
 }
 
 async function runIn(
-  { runtime: options }: Bound,
+  { create, bound }: Pick<Try, 'create' | 'bound'>,
   begin: (runtime: Runtime) => Run | Promise<Run>,
   more: Pick<RuntimeOptions, 'kinds'> = {},
 ): Promise<void> {
-  const rows = memoryRows()
-  const { runtime } = startProcess(rows, { ...options, ...more, mayFail: true })
+  const rows = create()
+  const { runtime } = startProcess(rows, { ...bound.runtime, ...more, mayFail: true })
   const run = await begin(runtime)
   await finish(runtime, run.result)
   await runtime.close()
