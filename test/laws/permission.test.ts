@@ -19,8 +19,9 @@ import { stacked } from '../../src/graph/say.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
 
-/** How many chains each law is tried on. */
-const CHAINS = isFull ? 2_000_000 : 20_000
+/** How many chains each law is tried on. Mutants are tried on fewer; what is kept between nodes says nothing here. */
+const CHAINS =
+  Number(process.env['LEGATE_CHAINS']) || (isFull && process.env['LEGATE_FRESH'] !== '1' ? 2_000_000 : 20_000)
 
 const severity: Record<Verdict, number> = { allow: 0, ask: 1, deny: 2 }
 
@@ -262,12 +263,14 @@ function layersOf(chance: Chance): readonly Layer[] {
   return layersAt(chain, chance.below(chain.levels.length))
 }
 
+const PROFILES = Object.keys(BUILT_IN_PROFILES)
+
 function chainOf(chance: Chance): Chain {
   const levels = Array.from({ length: 1 + chance.below(4) }, () => ({
     grant: grantOf(chance),
     budget: budgetOf(chance),
     offered: budgetOf(chance),
-    profile: chance.is(0.15) ? chance.pick(Object.keys(BUILT_IN_PROFILES)) : undefined,
+    profile: chance.is(0.15) ? chance.pick(PROFILES) : undefined,
   }))
   return { runtime: runtimeLayers(grantOf(chance), budgetOf(chance)), levels }
 }
@@ -278,7 +281,7 @@ const RULES = DOMAINS.flatMap((domain) => PATTERNS.map((pattern) => `${domain}:$
 const NAMES = ['a', 'b', 'ab', 'aab', 'a/b', 'a/b/c', '/x/y', '/x/z/y', '/x', '', 'c', 'a:b', 'é', 'constructor']
 
 /** Mostly wide, with holes: else nearly everything would be denied, and little would be tried. */
-function grantOf(chance: Chance): Grant | undefined {
+function makeGrant(chance: Chance): Grant | undefined {
   if (chance.is(0.1)) return undefined
   const list = () => (chance.is(0.7) ? [...EVERYTHING, ...chance.some(RULES, 2)] : chance.some(RULES, 5))
   return {
@@ -296,10 +299,28 @@ function requestOf(chance: Chance): Request {
 
 const NUMBERS = ['turns', 'toolCalls', 'children', 'concurrency', 'depth', 'wallMs', 'tokens', 'usd'] as const
 
-function budgetOf(chance: Chance): Budget | undefined {
+function makeBudget(chance: Chance): Budget | undefined {
   if (chance.is(0.4)) return undefined
   const named = NUMBERS.filter(() => chance.is(0.4)).map((key) => [key, 1 + chance.below(2_000)])
   return Object.fromEntries(named) as Budget
+}
+
+/** Chains are made of these, in any combination: to make each anew would take most of the time. */
+const POOL = 4_096
+const grants = pool(makeGrant)
+const budgets = pool(makeBudget)
+
+function pool<T>(make: (chance: Chance) => T): readonly T[] {
+  const chance = new Chance(0)
+  return Array.from({ length: POOL }, () => make(chance))
+}
+
+function grantOf(chance: Chance): Grant | undefined {
+  return grants[chance.below(POOL)]
+}
+
+function budgetOf(chance: Chance): Budget | undefined {
+  return budgets[chance.below(POOL)]
 }
 
 function overNamed(limits: TurnLimits, budgets: readonly (Budget | undefined)[]): string | undefined {
