@@ -5,13 +5,16 @@ export {
   type AgentInput,
   type AgentOutput,
   type AnyAgent,
+  type GroupedTools,
   isAgent,
   type RunOptions,
   type SubagentConfig,
   type Subagents,
   type SubagentValue,
+  type ToolGroup,
   type Tools,
 } from './agent/definition.ts'
+export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
   ConflictError,
   DefinitionError,
@@ -38,11 +41,12 @@ export type { UiMessageChunk } from './conversation/ui-chunk.ts'
 export { toUIMessageStream } from './conversation/ui-message-stream.ts'
 export type { UsageShare } from './conversation/usage.ts'
 export type { KindContext, KindDefinition } from './delegation/kind.ts'
+export type { FilePolicy } from './files/access.ts'
 export type { FileInfo } from './files/backend.ts'
 export { type DiskFilesOptions, diskFiles } from './files/disk.ts'
 export type { FileDomain } from './files/domain.ts'
 export type { Edit } from './files/edit.ts'
-export type { FileChange, FilePolicy, Files, Listing } from './files/files.ts'
+export type { FileChange, Files, Listing } from './files/files.ts'
 export { type MemoryFilesOptions, memoryFiles } from './files/memory.ts'
 export type { Budget } from './grant/budget.ts'
 export type { Explanation } from './grant/explain.ts'

@@ -43,7 +43,7 @@ const nodeModules: Readonly<Record<string, readonly string[]>> = {
 }
 /** Everyone who asks `grant/decide`. A new line here is a new place that enforces authority: argue it in review. */
 const deciders = [
-  'src/files/files.ts',
+  'src/files/access.ts',
   'src/grant/explain.ts',
   'src/grant/index.ts',
   'src/grant/lint.ts',

@@ -1,6 +1,7 @@
 import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
+import type { FilePolicy } from './access.ts'
 import type { FileBackend } from './backend.ts'
-import { BoundFiles, type FileParts, type FilePolicy, type Files } from './files.ts'
+import { BoundFiles, type FileParts, type Files } from './files.ts'
 import { makeInTurn } from './in-turn.ts'
 
 /** The files of a runtime: `createRuntime({ files })`. The same for every agent in it; grants say who may do what. */

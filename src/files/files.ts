@@ -1,11 +1,11 @@
 import { InputError } from '../base/error.ts'
-import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
+import { Access, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, type Edit } from './edit.ts'
-import { denied, IS_DIRECTORY, invalidArgument, notFound, type Operation } from './failure.ts'
+import { IS_DIRECTORY, invalidArgument, notFound, type Operation } from './failure.ts'
 import type { InTurn } from './in-turn.ts'
-import { type Area, below, isName, type LogicalPath, readPath } from './path.ts'
+import { below, isName, type LogicalPath, readPath } from './path.ts'
 import { describeReach, type Reach, reachOf } from './reach.ts'
 import { checkPattern, decodeText, linesOf, matchesIn } from './text.ts'
 
@@ -43,14 +43,6 @@ export interface FileChange {
   readonly size: number
 }
 
-/** What overrides grants, however much they allow. */
-export interface FilePolicy {
-  /** Default: `/userinput/` is read only. Nothing is ever deleted there. */
-  readonly allowWriteUserinput?: boolean
-  /** Default: nothing is deleted in `/internal/`. */
-  readonly allowDeleteInternal?: boolean
-}
-
 export interface FileParts {
   readonly backend: FileBackend
   readonly policy: FilePolicy
@@ -64,21 +56,22 @@ const MOST_READ = 16_000_000
 export class BoundFiles implements Files {
   private readonly parts: FileParts
   private readonly layers: readonly Layer[]
-  private readonly isApproved: (request: string) => boolean
+  private readonly access: Access
 
   constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: string) => boolean) {
     this.parts = parts
     this.layers = layers
-    this.isApproved = isApproved
+    const { backend, policy } = parts
+    this.access = new Access({ areas: backend.areas, policy, layers, isApproved })
   }
 
   async list(directory: string): Promise<Listing> {
     const path = readPath(directory, 'directory')
     if (path.text === '/') return { entries: this.areas(), isCut: false }
-    const verdict = this.check('list', path)
+    const verdict = this.access.check('list', path)
     let kept = 0
     const keep = (name: string) => {
-      if (kept > MOST_LISTED || !isName(name) || !this.isShown(below(path, name), verdict)) return false
+      if (kept > MOST_LISTED || !isName(name) || !this.access.isShown(below(path, name), verdict)) return false
       kept++
       return kept <= MOST_LISTED
     }
@@ -88,7 +81,7 @@ export class BoundFiles implements Files {
 
   async stat(given: string): Promise<FileInfo> {
     const path = readPath(given, 'directory')
-    this.check('list', path)
+    this.access.check('list', path)
     return this.parts.backend.stat(path)
   }
 
@@ -135,7 +128,7 @@ export class BoundFiles implements Files {
 
   async edit(given: string, edits: readonly Edit[]): Promise<FileChange> {
     const path = this.fileAt(given, 'write')
-    this.check('read', path)
+    this.access.check('read', path)
     return this.parts.inTurn(path.text, async () => {
       const bytes = Buffer.from(applyEdits(await this.textAt(path), edits, path.text))
       await this.parts.backend.write(path, bytes, { overwrite: true })
@@ -160,23 +153,22 @@ export class BoundFiles implements Files {
 
   /** What a person must allow first counts as allowed here. */
   private reach(): Reach[] {
-    return reachOf(this.layers, (operation, text) => {
-      const path = { text, segments: text.slice(1).split('/') }
-      return this.hasAreaOf(path) && this.decide(operation, path).verdict !== 'deny'
-    })
+    return reachOf(this.layers, (operation, text) =>
+      this.access.may(operation, { text, segments: text.slice(1).split('/') }),
+    )
   }
 
   private areas(): FileInfo[] {
     const paths = this.parts.backend.areas.map((area) => ({ text: `/${area}`, segments: [area] }))
-    const shown = paths.filter((path) => this.isShown(path, 'allow'))
-    if (shown.length === 0) this.check('list', { text: '/', segments: [] })
+    const shown = paths.filter((path) => this.access.isShown(path, 'allow'))
+    if (shown.length === 0) this.access.check('list', { text: '/', segments: [] })
     return shown.map(({ text }) => ({ path: text, type: 'directory', size: 0, modifiedAt: 0 }))
   }
 
   /** A path of a file, once it is known that the agent may do this with it. */
   private fileAt(given: string, operation: Operation): LogicalPath {
     const path = readPath(given)
-    this.check(operation, path)
+    this.access.check(operation, path)
     if (path.segments.length < 2) throw notFound(path.text, IS_DIRECTORY)
     return path
   }
@@ -186,43 +178,6 @@ export class BoundFiles implements Files {
     if (size > MOST_READ) throw tooLarge(path, size)
     return decodeText(bytes, path.text)
   }
-
-  /** Throws unless the agent may. Gives `ask` where a person had to allow it, and did. */
-  private check(operation: Operation, path: LogicalPath): Verdict {
-    const { verdict, reason } = this.decide(operation, path)
-    if (verdict === 'deny') throw denied(operation, path.text, reason)
-    if (verdict === 'ask' && !this.isApproved(`file.${operation}:${path.text}`)) {
-      throw denied(operation, path.text, `${reason}, and nobody allowed it before the call began`)
-    }
-    if (!this.hasAreaOf(path)) throw notFound(path.text)
-    return verdict
-  }
-
-  /** A person who allowed a listing allowed the names in it, where the rules ask for them too. */
-  private isShown(entry: LogicalPath, listing: Verdict): boolean {
-    const { verdict } = this.decide('list', entry)
-    return verdict === 'allow' || (verdict === 'ask' && listing === 'ask')
-  }
-
-  private hasAreaOf({ segments: [area = ''] }: LogicalPath): boolean {
-    return (this.parts.backend.areas as readonly string[]).includes(area)
-  }
-
-  private decide(operation: Operation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
-    const decision = decide(this.layers, `file.${operation}`, path.text)
-    if (decision.verdict === 'deny') return decision
-    const refused = refusedBy(this.parts.policy, operation, path.segments[0] as Area | undefined)
-    return refused === undefined ? decision : { verdict: 'deny', reason: refused }
-  }
-}
-
-function refusedBy(policy: FilePolicy, operation: Operation, area: Area | undefined): string | undefined {
-  if (area === 'userinput' && operation === 'write' && !policy.allowWriteUserinput) return '/userinput/ is read only'
-  if (area === 'userinput' && operation === 'delete') return 'nothing in /userinput/ is deleted'
-  if (area === 'internal' && operation === 'delete' && !policy.allowDeleteInternal) {
-    return 'nothing in /internal/ is deleted'
-  }
-  return undefined
 }
 
 function tooLarge({ text: path }: LogicalPath, size: number): InputError {

@@ -1,7 +1,7 @@
+import type { FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { FileDomain } from './domain.ts'
 import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
-import type { FilePolicy } from './files.ts'
 import { AREAS, type Area, below, type LogicalPath, readPath } from './path.ts'
 
 /** What lies in an area at the start: names below it, as in `{ 'notes/a.txt': 'hello' }`. */
