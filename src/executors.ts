@@ -21,8 +21,10 @@ import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
 import { defaultModel } from './model/named/default-model.ts'
 import type { Ledger } from './store/ledger.ts'
+import type { Groups } from './tool/groups.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
-import type { Logger } from './tool/tool.ts'
+import { RESET_TOOLS, resetToolsTool } from './tool/reset-tools.ts'
+import type { Logger, Tool } from './tool/tool.ts'
 import { type ToolEntry, Toolkit, toolEntry } from './tool/toolkit.ts'
 
 export interface ExecutorParts {
@@ -152,6 +154,10 @@ export class Executors implements Home {
     const host = parentTurnId === null ? undefined : this.ledger.store.turn(parentTurnId)
     const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
     return { limits, money: moneyOf([...own, ...above]) }
+  }
+
+  groupsOf(conversation: Conversation): Groups | undefined {
+    return this.parts.registry.of(conversation.id, conversation)?.groups
   }
 
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
@@ -289,12 +295,27 @@ export class Executors implements Home {
     const known = this.toolkits.get(agent)
     if (known !== undefined) return known
     const entries = new Map<string, ToolEntry>()
-    for (const [name, tool] of agent.tools) entries.set(name, toolEntry(name, tool))
+    for (const [name, tool] of agent.tools) entries.set(name, toolEntry(name, tool, groupsWith(agent, name)))
     for (const entry of this.entriesOf(agent)) entries.set(entry.name, entry)
     entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
-    const toolkit = new Toolkit(entries)
+    if (agent.groups.size > 0 && agent.meta !== 'none') {
+      entries.set(RESET_TOOLS, toolEntry(RESET_TOOLS, this.resetTool(agent, agent.meta, entries)))
+    }
+    const toolkit = new Toolkit(entries, agent.groups)
     this.toolkits.set(agent, toolkit)
     return toolkit
+  }
+
+  private resetTool(
+    { groups }: AgentCore,
+    meta: 'absolute' | 'additive',
+    entries: ReadonlyMap<string, ToolEntry>,
+  ): Tool {
+    const membersOf = (group: string) =>
+      [...entries.values()]
+        .filter(({ memberOf }) => memberOf.includes(group))
+        .map(({ name, schema }) => ({ name, description: schema.description }))
+    return resetToolsTool(this.parts.ledger, { groups, meta, membersOf })
   }
 
   /** A defect of a definition or of ours: the node ends with it, the run does not hang. A store that is away is neither. */
@@ -310,3 +331,10 @@ export class Executors implements Home {
     })
   }
 }
+
+function groupsWith({ groups }: AgentCore, tool: string): readonly string[] {
+  if (groups.size === 0) return NO_NAMES
+  return [...groups].filter(([, { tools }]) => tools.includes(tool)).map(([name]) => name)
+}
+
+const NO_NAMES: readonly string[] = []

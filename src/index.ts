@@ -5,13 +5,16 @@ export {
   type AgentInput,
   type AgentOutput,
   type AnyAgent,
+  type GroupedTools,
   isAgent,
   type RunOptions,
   type SubagentConfig,
   type Subagents,
   type SubagentValue,
+  type ToolGroup,
   type Tools,
 } from './agent/definition.ts'
+export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
   ConflictError,
   DefinitionError,

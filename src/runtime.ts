@@ -159,7 +159,7 @@ export class Runtime {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
     await this.start()
-    return new ConversationHandle(this.ledger, id, (row) => this.executors.boundsOf(row))
+    return new ConversationHandle(this.ledger, id, this.executors)
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */

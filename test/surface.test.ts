@@ -48,6 +48,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'modelInfo',
     'toUIMessageStream',
     'tool',
+    'toolkit',
   ],
   'testing/index': [
     'CrashCase',

@@ -9,8 +9,10 @@ import type { Content } from '../graph/content.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
+import type { Group } from '../tool/groups.ts'
 import type { Hooks } from '../tool/hooks.ts'
 import { READ_RESULT } from '../tool/read-result.ts'
+import { RESET_TOOLS } from '../tool/reset-tools.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
@@ -29,6 +31,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly tools?: Tools
   /** Agents it may delegate to: the key is the name of the tool its model sees. */
   readonly subagents?: Subagents
+  /** Tools and subagents in groups that are switched on and off: `toolkit({ groups })`. */
+  readonly toolkit?: GroupedTools
   /** The contract of a delegation: checked before a child is made. Without it the agent takes a message. */
   readonly input?: In
   /** What it must answer with: checked, and asked for once more when it does not fit. */
@@ -61,6 +65,34 @@ export interface SubagentConfig {
   readonly onParentClose?: 'cancel' | 'abandon'
 }
 
+export interface ToolGroup {
+  /** What the model reads to decide whether it wants the group. */
+  readonly description: string
+  /** Is it on from the start? */
+  readonly active: boolean
+  /** What the model reads when it switches the group on: how to use its tools. */
+  readonly notes?: string
+  readonly tools?: Tools
+  readonly subagents?: Subagents
+}
+
+/** Tools in groups, given to an agent as `toolkit`. Never changed: `create` and `remove` give another one. */
+export interface GroupedTools {
+  readonly groups: ReadonlyMap<string, ToolGroup>
+  readonly meta: 'absolute' | 'additive' | 'none'
+  readonly [toolkitMark]: true
+  create(name: string, group: ToolGroup): GroupedTools
+  remove(name: string): GroupedTools
+}
+
+export const toolkitMark: unique symbol = Symbol.for('legate.toolkit') as never
+
+/** A group of its toolkit. The tools themselves are among the agent's. */
+export interface GroupCore extends Group {
+  readonly tools: readonly string[]
+  readonly subagents: AgentCore['subagents']
+}
+
 /** What the runtime needs of an agent. Immutable. */
 export interface AgentCore {
   readonly name: string
@@ -70,6 +102,9 @@ export interface AgentCore {
   readonly settings: ModelSettings
   readonly tools: ReadonlyMap<string, Tool>
   readonly subagents: ReadonlyMap<string, SubagentValue> | readonly AnyAgent[]
+  readonly groups: ReadonlyMap<string, GroupCore>
+  /** How its model switches them. */
+  readonly meta: GroupedTools['meta']
   readonly input: CheckedSchema | null
   readonly output: CheckedSchema | null
   readonly grant: Grant | undefined
@@ -103,6 +138,7 @@ const KEYS = [
   'settings',
   'tools',
   'subagents',
+  'toolkit',
   'input',
   'output',
   'grant',
@@ -122,7 +158,8 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
   checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  const tools = readTools(definition.tools ?? {}, where)
+  const own = readTools(definition.tools ?? {}, where)
+  const { tools, groups } = readGroups(definition.toolkit, own, where)
   const subagents = readSubagents(definition.subagents ?? {}, tools, where)
   const core = {
     name,
@@ -132,6 +169,8 @@ export function defineAgent(definition: AgentDefinition<Schema | undefined, Sche
     settings: definition.settings ?? {},
     tools,
     subagents,
+    groups,
+    meta: definition.toolkit?.meta ?? 'none',
     input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
     output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
     grant: definition.grant,
@@ -206,6 +245,33 @@ function readTools(tools: Tools, where: string): ReadonlyMap<string, Tool> {
   return read
 }
 
+/** Tools of groups are tools of the agent; the same one may be in several groups, another of its name may not. */
+function readGroups(
+  toolkit: GroupedTools | undefined,
+  own: ReadonlyMap<string, Tool>,
+  where: string,
+): Pick<AgentCore, 'tools' | 'groups'> {
+  if (toolkit === undefined) return { tools: own, groups: NO_GROUPS_CORE }
+  if (toolkit?.[toolkitMark] !== true) refuse(`${where}: make its toolkit with toolkit({ groups }).`)
+  const tools = new Map(own)
+  const groups = new Map<string, GroupCore>()
+  for (const [name, group] of toolkit.groups) {
+    const inside = `${where}, group "${name}"`
+    const read = readTools(group.tools ?? {}, inside)
+    for (const [toolName, tool] of read) {
+      const isTaken = own.has(toolName) || (tools.get(toolName) ?? tool) !== tool
+      if (isTaken) refuse(`${inside}: there is another tool "${toolName}". Rename one of them.`)
+      tools.set(toolName, tool)
+    }
+    const { description, active, notes = '' } = group
+    const subagents = readSubagents(group.subagents ?? {}, read, inside)
+    groups.set(name, { description, active, notes, tools: [...read.keys()], subagents })
+  }
+  return { tools, groups }
+}
+
+const NO_GROUPS_CORE: ReadonlyMap<string, GroupCore> = new Map()
+
 function readSubagents(subagents: Subagents, tools: ReadonlyMap<string, Tool>, where: string): AgentCore['subagents'] {
   if (isList(subagents)) {
     for (const agent of subagents) if (!isAgent(agent)) refuse(`${where}: a subagent in the list is not an agent.`)
@@ -254,7 +320,8 @@ function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
 }
 
 function checkToolName(name: string, where: string): void {
-  if (name === READ_RESULT) refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
+  if (name === READ_RESULT || name === RESET_TOOLS)
+    refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
   if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
   refuse(`${where}: "${name}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
 }
@@ -274,6 +341,7 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     settings: core.settings,
     tools,
     subagents,
+    ...(core.groups.size === 0 ? {} : { groups: groupsOf(core) }),
     input: core.input?.jsonSchema ?? null,
     output: core.output?.jsonSchema ?? null,
     grant: core.grant ?? null,
@@ -282,6 +350,16 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
   })
   const value: Json = shown.ok ? shown.value : core.name
   return sha256(canonicalJson(value)).slice(0, 16)
+}
+
+function groupsOf({ groups, meta }: Omit<AgentCore, 'hash'>): unknown {
+  const shown = [...groups].map(([name, { description, active, notes, tools, subagents }]) => {
+    const names = Array.isArray(subagents)
+      ? subagents.map((agent) => agent.name)
+      : [...(subagents as Map<string, unknown>).keys()]
+    return [name, description, active, notes, tools, names]
+  })
+  return { meta, shown }
 }
 
 function refuse(message: string): never {

@@ -86,7 +86,8 @@ function requestOf({ node, turn, agent, toolkit, home, conversation, layers }: N
   const mayDelegate = conversation.depth < turn.limits.depth
   return {
     messages,
-    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, context, mayDelegate),
+    tools:
+      node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, { context, mayDelegate, groups: conversation.groups }),
     settings: agent.settings,
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,

@@ -4,6 +4,8 @@ import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.t
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { type Groups, switched } from '../tool/groups.ts'
+import { switchGroups } from '../tool/reset-tools.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -15,17 +17,24 @@ import {
 /** What a turn that is put in by hand may use. */
 export type Bounds = Pick<MutationScope, 'limits' | 'money'>
 
+/** What a process knows of a conversation's agent. */
+export interface ConversationHome {
+  boundsOf(row: Conversation): Bounds
+  /** The groups of its toolkit; undefined where this process has no code for the agent. */
+  groupsOf(row: Conversation): Groups | undefined
+}
+
 /** A stored conversation: what was said in it, and a way to put nodes into it by hand. */
 export class ConversationHandle {
   readonly id: Id
   private readonly ledger: Ledger
   private readonly pages: ConversationPages
-  private readonly boundsOf: (row: Conversation) => Bounds
+  private readonly home: ConversationHome
 
-  constructor(ledger: Ledger, id: Id, boundsOf: (row: Conversation) => Bounds) {
+  constructor(ledger: Ledger, id: Id, home: ConversationHome) {
     this.ledger = ledger
     this.id = id
-    this.boundsOf = boundsOf
+    this.home = home
     this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
   }
 
@@ -71,15 +80,47 @@ export class ConversationHandle {
     return this.pages.events(query)
   }
 
+  /** The groups of its agent's toolkit, and whether each is on here. */
+  async groups(): Promise<{ readonly [group: string]: boolean }> {
+    return switched(this.knownGroups(), this.row?.groups ?? null, NO_CHANGES)
+  }
+
+  /** Switches groups of tools on: its next model call is offered them, as far as grants allow. */
+  activate(...names: readonly string[]): Promise<{ readonly [group: string]: boolean }> {
+    return this.switch(names, true)
+  }
+
+  deactivate(...names: readonly string[]): Promise<{ readonly [group: string]: boolean }> {
+    return this.switch(names, false)
+  }
+
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
   async mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
     const { row } = this
     if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
-    const scope = { conversationId: this.id, ...this.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
+    const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
     return this.ledger.commit({
       kind: 'mutate',
       rootId: row.rootId,
       plan: (draft) => planMutate(draft, scope, change),
     })
   }
+  private async switch(names: readonly string[], isOn: boolean): Promise<{ readonly [group: string]: boolean }> {
+    const groups = this.knownGroups()
+    const unknown = names.find((name) => !groups.has(name))
+    if (unknown !== undefined) throw new NotFoundError('not_found', `Tool group '${unknown}' does not exist.`)
+    const changes = new Map(names.map((name) => [name, isOn]))
+    return switchGroups(this.ledger, this.id, { groups, changes })
+  }
+
+  private knownGroups(): Groups {
+    const { row } = this
+    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    const groups = this.home.groupsOf(row)
+    if (groups !== undefined) return groups
+    const message = `This process has no code for the agent "${row.agent.name}", so its groups are not known.`
+    throw new NotFoundError('not_found', `${message} Name it in createRuntime({ agents }).`)
+  }
 }
+
+const NO_CHANGES: ReadonlyMap<string, boolean> = new Map()

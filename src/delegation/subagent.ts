@@ -29,18 +29,42 @@ const MESSAGE_SCHEMA = {
 
 /** The tools an agent's subagents make. What cannot work is refused here, with the reason. */
 export function subagentEntries(host: AgentCore): SubagentEntry[] {
-  const { subagents } = host
-  const named: [string, SubagentValue][] = isMap(subagents)
-    ? [...subagents]
-    : subagents.map((agent) => [toolNameOf(agent.name), agent])
   const seen = new Set(host.tools.keys())
-  return named.map(([name, value]) => {
-    if (seen.has(name)) {
-      throw new SubAgentUnavailable('subagent_unavailable', `"${host.name}" has two tools named "${name}". Use keys.`)
-    }
+  const taken = (name: string) =>
+    new SubAgentUnavailable('subagent_unavailable', `"${host.name}" has two tools named "${name}". Use keys.`)
+  return [...membersOf(host)].map(([name, { value, memberOf, isClashing }]) => {
+    if (isClashing || seen.has(name)) throw taken(name)
     seen.add(name)
-    return entry(name, readConfig(value))
+    return entry(name, readConfig(value), memberOf)
   })
+}
+
+interface Member {
+  readonly value: SubagentValue
+  /** The same one may be in several groups. */
+  readonly memberOf: string[]
+  isClashing: boolean
+}
+
+/** All subagents of a host by their tool's name: those of no group, then those of its groups. */
+function membersOf(host: AgentCore): Map<string, Member> {
+  const members = new Map<string, Member>()
+  for (const [name, value] of named(host.subagents)) {
+    members.set(name, { value, memberOf: [], isClashing: members.has(name) })
+  }
+  for (const [group, { subagents }] of host.groups) {
+    for (const [name, value] of named(subagents)) {
+      const known = members.get(name)
+      if (known === undefined) members.set(name, { value, memberOf: [group], isClashing: false })
+      else if (known.value === value && known.memberOf.length > 0) known.memberOf.push(group)
+      else known.isClashing = true
+    }
+  }
+  return members
+}
+
+function named(subagents: AgentCore['subagents']): [string, SubagentValue][] {
+  return isMap(subagents) ? [...subagents] : subagents.map((agent) => [toolNameOf(agent.name), agent])
 }
 
 export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
@@ -51,7 +75,7 @@ function isMap(subagents: AgentCore['subagents']): subagents is ReadonlyMap<stri
   return subagents instanceof Map
 }
 
-function entry(name: string, config: SubagentConfig): SubagentEntry {
+function entry(name: string, config: SubagentConfig, memberOf: readonly string[]): SubagentEntry {
   const source = config.agent
   const provider = isAgent(source) ? () => source : source
   const agent = takeFrom(provider, name)
@@ -66,6 +90,7 @@ function entry(name: string, config: SubagentConfig): SubagentEntry {
     domain: 'agent',
     asks: agent.name,
     needsGrant: true,
+    memberOf,
     schema: { name, description, inputSchema: withoutPresets(input.jsonSchema, config.presets) },
     tool: null,
     contract: agent.input === null ? 'message' : 'typed',

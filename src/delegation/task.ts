@@ -7,6 +7,7 @@ import { withWords } from '../graph/outcome.ts'
 import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
+import { inactiveText } from '../tool/groups.ts'
 import { hookedCall } from '../tool/hooks.ts'
 import { invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
@@ -30,6 +31,9 @@ export function runTask(run: NodeRun): void | Promise<void> {
 
 function runCall(run: NodeRun): void | Promise<void> {
   const entry = run.toolkit.find(run.node.input.call?.name ?? '')
+  if (entry !== undefined && !run.toolkit.isOn(entry, run.conversation.groups)) {
+    return commitEnd(run, errorEnd(inactiveText(entry.name, entry.memberOf)))
+  }
   if (isStuck(run, entry)) return commitEnd(run, refusedRepeat())
   if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)
   return runTool(run, entry)

@@ -294,7 +294,8 @@ export class Draft {
       this.events.length === 0 &&
       this.nodes.rows.length === 0 &&
       this.turns.rows.length === 0 &&
-      this.links.rows.length === 0
+      this.links.rows.length === 0 &&
+      this.conversations.rows.length === 0
     )
   }
 

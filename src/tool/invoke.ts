@@ -31,7 +31,7 @@ export async function invoke(
   const call = run.node.input.call
   if (call === undefined) return errorEnd('This task has no call.')
   const tool = entry?.tool
-  if (!tool) return errorEnd(unknownTool(call.name, run.toolkit.allowed(run.layers)))
+  if (!tool) return errorEnd(unknownTool(call.name, run.toolkit.allowed(run.layers, run.conversation.groups)))
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
   const input = toJson(call.input)
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)

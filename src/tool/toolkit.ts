@@ -2,7 +2,9 @@ import { decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Effect, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
+import { type GroupState, type Groups, isAvailable, NO_GROUPS } from './groups.ts'
 import { READ_RESULT } from './read-result.ts'
+import { RESET_TOOLS } from './reset-tools.ts'
 import type { Tool } from './tool.ts'
 
 /** A tool as a model may call it: the user's own, or one that starts a child. */
@@ -17,6 +19,8 @@ export interface ToolEntry {
   /** False for a tool that shows only what its agent was already given. */
   readonly needsGrant: boolean
   readonly schema: ToolSchema
+  /** The groups it is in; one in none is always there. */
+  readonly memberOf: readonly string[]
   /** The code to run; null for a tool that starts a child. */
   readonly tool: Tool | null
 }
@@ -25,9 +29,11 @@ export interface ToolEntry {
 export class Toolkit {
   private readonly entries: ReadonlyMap<string, ToolEntry>
   private readonly schemas: readonly ToolSchema[]
+  private readonly groups: Groups
 
-  constructor(entries: ReadonlyMap<string, ToolEntry>) {
+  constructor(entries: ReadonlyMap<string, ToolEntry>, groups: Groups = NO_GROUPS) {
     this.entries = entries
+    this.groups = groups
     this.schemas = [...entries.values()].filter(({ name }) => name !== READ_RESULT).map(({ schema }) => schema)
   }
 
@@ -35,31 +41,46 @@ export class Toolkit {
     return this.entries.get(name)
   }
 
-  /** The tools a model may know of: those that are not denied. */
-  allowed(layers: readonly Layer[]): readonly ToolSchema[] {
-    if (this.schemas.every(({ name }) => this.isAllowed(name, layers))) return this.schemas
-    return this.schemas.filter(({ name }) => this.isAllowed(name, layers))
+  /** Is it in no group, or in one that is on? */
+  isOn({ memberOf }: ToolEntry, state: GroupState): boolean {
+    return isAvailable(memberOf, this.groups, state)
+  }
+
+  /** The tools a model may know of: those that are on and not denied. */
+  allowed(layers: readonly Layer[], state: GroupState): readonly ToolSchema[] {
+    const isShown = ({ name }: ToolSchema) => this.isAllowed(name, layers, state)
+    return this.schemas.every(isShown) ? this.schemas : this.schemas.filter(isShown)
   }
 
   /**
    * What the model is shown: allowed tools, those that start a child only where one may be started, and `read_result`
    * only where a result was cut.
    */
-  offer(layers: readonly Layer[], context: readonly Node[], mayDelegate: boolean): readonly ToolSchema[] {
-    const allowed = this.allowed(layers)
+  offer(layers: readonly Layer[], { context, mayDelegate, groups }: OfferScope): readonly ToolSchema[] {
+    const allowed = this.allowed(layers, groups)
     const shown = mayDelegate ? allowed : allowed.filter(({ name }) => this.entries.get(name)?.delegates === false)
     const cut = context.some((node) => node.output.bodyRef !== undefined)
     const reader = cut ? this.entries.get(READ_RESULT) : undefined
     return reader === undefined ? shown : [...shown, reader.schema]
   }
 
-  private isAllowed(name: string, layers: readonly Layer[]): boolean {
+  private isAllowed(name: string, layers: readonly Layer[], state: GroupState): boolean {
     const entry = this.entries.get(name)
-    return entry !== undefined && decide(layers, entry.domain, entry.asks).verdict !== 'deny'
+    if (entry === undefined || !this.isOn(entry, state)) return false
+    return !entry.needsGrant || decide(layers, entry.domain, entry.asks).verdict !== 'deny'
   }
 }
 
-export function toolEntry(name: string, tool: Tool): ToolEntry {
+interface OfferScope {
+  readonly context: readonly Node[]
+  readonly mayDelegate: boolean
+  readonly groups: GroupState
+}
+
+/** Built in: they show or switch only what their agent was already given. */
+const OWN = [READ_RESULT, RESET_TOOLS]
+
+export function toolEntry(name: string, tool: Tool, memberOf: readonly string[] = []): ToolEntry {
   return {
     name,
     effect: tool.effect,
@@ -67,7 +88,8 @@ export function toolEntry(name: string, tool: Tool): ToolEntry {
     delegates: false,
     domain: 'tool',
     asks: name,
-    needsGrant: name !== READ_RESULT,
+    needsGrant: !OWN.includes(name),
+    memberOf,
     get schema() {
       return { name, description: tool.description, inputSchema: tool.input.jsonSchema }
     },

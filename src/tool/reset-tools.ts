@@ -1,0 +1,83 @@
+import type { JsonSchema } from '../base/schema.ts'
+import type { Draft } from '../graph/draft.ts'
+import type { Id } from '../graph/rows.ts'
+import { planSwitchGroups } from '../graph/switch-groups.ts'
+import type { Ledger } from '../store/ledger.ts'
+import { type Groups, isActive, switched } from './groups.ts'
+import { type Tool, tool } from './tool.ts'
+
+export const RESET_TOOLS = 'reset_equipped_tools'
+
+export interface ResetToolsOptions {
+  readonly groups: Groups
+  readonly meta: 'absolute' | 'additive'
+  /** The tools of a group, each with its description. */
+  membersOf(group: string): readonly { readonly name: string; readonly description: string }[]
+}
+
+/** Lets a model switch its tool groups. Switching grants nothing: what a group holds is decided when it is used. */
+export function resetToolsTool(ledger: Ledger, options: ResetToolsOptions): Tool {
+  return options.meta === 'absolute' ? absoluteTool(ledger, options) : additiveTool(ledger, options)
+}
+
+/** Switches groups of one conversation and gives the state of all of them. */
+export async function switchGroups(
+  ledger: Ledger,
+  conversationId: Id,
+  { groups, changes }: { readonly groups: Groups; readonly changes: ReadonlyMap<string, boolean> },
+): Promise<{ readonly [group: string]: boolean }> {
+  const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
+  return ledger.commit({
+    kind: 'mutate',
+    rootId,
+    plan: (draft: Draft) => planSwitchGroups(draft, conversationId, (state) => switched(groups, state, changes)),
+  })
+}
+
+function absoluteTool(ledger: Ledger, { groups, membersOf }: ResetToolsOptions): Tool {
+  const properties: { [group: string]: JsonSchema } = {}
+  for (const [name, { description }] of groups) properties[name] = { type: 'boolean', description }
+  return tool({
+    description:
+      'Chooses your tool groups. Name every group you want as true: a group that you leave out is switched off. Tools of no group are always there.',
+    inputSchema: { type: 'object', properties, additionalProperties: false } as JsonSchema,
+    effect: 'idempotent',
+    execute: async (input, { node }) => {
+      const wanted = input as { readonly [group: string]: boolean }
+      const changes = new Map([...groups.keys()].map((name) => [name, wanted[name] === true]))
+      const state = await switchGroups(ledger, node.conversationId, { groups, changes })
+      const active = [...groups.keys()].filter((name) => isActive(groups, state, name))
+      return active.length === 0 ? 'No tool group is on now.' : reportOf(active, groups, membersOf)
+    },
+  }) as Tool
+}
+
+function additiveTool(ledger: Ledger, { groups, membersOf }: ResetToolsOptions): Tool {
+  const choices = [...groups].map(([name, { description }]) => `${name}: ${description}`).join('\n')
+  return tool({
+    description: `Switches on tool groups, beside those that are on. The groups:\n${choices}`,
+    inputSchema: {
+      type: 'object',
+      properties: { to_activate: { type: 'array', items: { type: 'string', enum: [...groups.keys()] } } },
+      required: ['to_activate'],
+      additionalProperties: false,
+    } as JsonSchema,
+    effect: 'idempotent',
+    execute: async (input, { node }) => {
+      const names = [...new Set((input as { to_activate: readonly string[] }).to_activate)]
+      const changes = new Map(names.map((name) => [name, true]))
+      await switchGroups(ledger, node.conversationId, { groups, changes })
+      return names.length === 0 ? 'Nothing was switched on.' : reportOf(names, groups, membersOf)
+    },
+  }) as Tool
+}
+
+/** What is on, what it holds and how it is used. */
+function reportOf(active: readonly string[], groups: Groups, membersOf: ResetToolsOptions['membersOf']): string {
+  const parts = active.map((name) => {
+    const tools = membersOf(name).map((member) => `- ${member.name}: ${member.description}`)
+    const notes = groups.get(name)?.notes ?? ''
+    return [`Group '${name}' is on:`, ...tools, ...(notes === '' ? [] : [notes])].join('\n')
+  })
+  return parts.join('\n\n')
+}
