@@ -2,8 +2,8 @@ import type { Clock } from '../base/clock.ts'
 import { ConflictError } from '../base/error.ts'
 import { emptyCommit } from '../graph/commit.ts'
 import type { EngineRow, Id } from '../graph/rows.ts'
+import { isProvenDead, type ProcessProof, proveSelf } from '../store/process-proof.ts'
 import type { Store } from '../store/store.ts'
-import { isProvenDead, type ProcessProof, proveSelf } from './process-proof.ts'
 
 export interface LeaseOptions {
   readonly store: Store

@@ -10,7 +10,7 @@ export function proveSelf(): ProcessProof {
 }
 
 /** Is the engine's process certainly gone? False when that cannot be told from here: then only its lease counts. */
-export function isProvenDead(engine: EngineRow): boolean {
+export function isProvenDead(engine: ProcessProof): boolean {
   if (engine.processStart === '' || engine.bootId !== bootId()) return false
   return processStart(engine.pid) !== engine.processStart
 }
