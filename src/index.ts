@@ -13,7 +13,7 @@ export {
   type SubagentValue,
   type ToolGroup,
   type Tools,
-} from './agent/definition.ts'
+} from './agent/agent.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
   ConflictError,
@@ -68,4 +68,5 @@ export { memoryStore } from './store/memory.ts'
 export type { Store } from './store/store.ts'
 export { fileTools } from './tool/file-tools.ts'
 export type { BeforeTool, HookedCall, Hooks } from './tool/hooks.ts'
+export { type ProcessOptions, type ProcessResult, runProcess } from './tool/run-process.ts'
 export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'

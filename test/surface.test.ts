@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { ERROR_CODES } from '../src/base/error.ts'
 import { DEFAULT_LIMITS, ROOT_WALL_MS } from '../src/grant/budget.ts'
 import { SHOWN_BYTES } from '../src/graph/body.ts'
-import { CANCEL_GRACE_MS } from '../src/graph/cancel.ts'
+import { CANCEL_GRACE_MS } from '../src/graph/stop-runs.ts'
 import { COMMIT_KINDS } from '../src/graph/commit.ts'
 import { CONTEXT_TURNS } from '../src/graph/context.ts'
 import { DURABLE_EVENTS, LIVE_EVENTS } from '../src/graph/event.ts'
@@ -46,6 +46,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'memoryFiles',
     'memoryStore',
     'modelInfo',
+    'runProcess',
     'toUIMessageStream',
     'tool',
     'toolkit',
@@ -81,6 +82,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'useLayer',
   ],
   'store/memory': ['memoryStore'],
+  'store/json': ['jsonStore'],
   'store/sqlite': ['sqliteStore'],
 }
 
