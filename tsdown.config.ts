@@ -7,6 +7,7 @@ export default defineConfig({
     'src/testing/index.ts',
     'src/grant/index.ts',
     'src/store/memory.ts',
+    'src/store/json.ts',
     'src/store/sqlite.ts',
     'src/cli/main.ts',
   ],

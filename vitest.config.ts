@@ -27,6 +27,7 @@ export default defineConfig({
       source('legate/testing', 'src/testing/index.ts'),
       source('legate/grant', 'src/grant/index.ts'),
       source('legate/store/memory', 'src/store/memory.ts'),
+      source('legate/store/json', 'src/store/json.ts'),
       source('legate/store/sqlite', 'src/store/sqlite.ts'),
     ],
   },

@@ -31,6 +31,7 @@ const doors = [
   'src/testing/index.ts',
   'src/grant/index.ts',
   'src/store/memory.ts',
+  'src/store/json.ts',
   'src/store/sqlite.ts',
 ]
 /** Rooms that may import only these modules of Node. */

@@ -30,6 +30,11 @@ export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
   return tree
 }
 
+/** Throws ConflictError when `applyCommit` would. */
+export function checkCommit(tables: Tables, commit: Commit): void {
+  new Check(tables, commit).all()
+}
+
 /** Everything that could refuse a commit, asked before the first change. */
 class Check {
   private readonly tables: Tables

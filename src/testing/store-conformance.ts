@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Store } from '../store/store.ts'
 import { commitLaws } from './store-commit-laws.ts'
-import { durableLaws } from './store-durable-laws.ts'
+import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
 import { readLaws } from './store-read-laws.ts'
 import { scanLaws } from './store-scan-laws.ts'
 
@@ -12,19 +12,24 @@ export interface StoreConformance {
   readonly name: string
   /** Opens the store that lives in this folder, a new and empty one the first time. */
   readonly open: (folder: string) => Store | Promise<Store>
-  /** Do rows survive the process, and may several processes open them? */
+  /** Do rows survive the process? */
   readonly durable: boolean
+  /** May several processes open them at once? Default: as `durable`. */
+  readonly shared?: boolean
   /** The `test` of any runner. */
   readonly test: (name: string, run: () => Promise<void>) => unknown
 }
 
 /** What every store must fulfil, one test a sentence. */
-export function storeConformance({ name, open, durable, test }: StoreConformance): void {
+export function storeConformance({ name, open, durable, shared = durable, test }: StoreConformance): void {
   for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws]) {
     test(`${name}: ${sentence}`, () => withStores(open, async (openOne) => check(await openOne())))
   }
   if (!durable) return
-  for (const [sentence, check] of durableLaws) test(`${name}: ${sentence}`, () => withStores(open, check))
+  const handles = shared ? sharedLaws : exclusiveLaws
+  for (const [sentence, check] of [...durableLaws, ...handles]) {
+    test(`${name}: ${sentence}`, () => withStores(open, check))
+  }
 }
 
 /** Gives a way to open stores in a new folder; closes them all and removes the folder, whatever happens. */

@@ -24,6 +24,32 @@ export const durableLaws: readonly DurableLaw[] = [
       assert.deepEqual(snapshot(second), before)
     },
   ],
+]
+
+/** Of a store that one handle at a time may have open. */
+export const exclusiveLaws: readonly DurableLaw[] = [
+  [
+    'a second handle is refused while the first is open, changes nothing, and opens when that is closed',
+    async (open) => {
+      const first = await open()
+      await first.commit(treeCommit('root-a'))
+
+      await assert.rejects(open, { code: 'store_busy' })
+      await assert.rejects(open, { code: 'store_busy' })
+
+      await first.commit(treeCommit('root-b'))
+      await first.close()
+      const second = await open()
+      assert.deepEqual(
+        second.roots({ limit: 9 }).map(({ id }) => id),
+        ['root-b', 'root-a'],
+      )
+    },
+  ],
+]
+
+/** Of a store that any number of processes may have open. */
+export const sharedLaws: readonly DurableLaw[] = [
   [
     'two handles see and respect what the other committed',
     async (open) => {

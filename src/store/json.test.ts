@@ -1,0 +1,313 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { parseOwnJson } from '../base/json.ts'
+import type { SessionDocument } from '../graph/session-document.ts'
+import { snapshot } from '../testing/store-commit-laws.ts'
+import { storeConformance } from '../testing/store-conformance.ts'
+import { fullCommit } from '../testing/store-read-laws.ts'
+import {
+  commitOf,
+  conversationRow,
+  next,
+  nodeRow,
+  placeIn,
+  treeCommit,
+  turnRow,
+  warningEvent,
+} from '../testing/store-rows.ts'
+import { jsonStore } from './json.ts'
+import { toLine } from './json-record.ts'
+import type { Store } from './store.ts'
+
+storeConformance({ name: 'json', open: (folder) => jsonStore(folder), durable: true, shared: false, test })
+storeConformance({
+  name: 'json (always written anew)',
+  open: (folder) => jsonStore({ folder, compactBytes: 1 }),
+  durable: true,
+  shared: false,
+  test,
+})
+
+let folder: string
+let journal: string
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'legate-json-'))
+  journal = join(folder, 'store.journal')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+describe('the journal', () => {
+  test('is for the owner only, and with the documents all that is left after closing', async () => {
+    const deep = join(folder, 'a/b')
+    const store = jsonStore(deep)
+    await end(store, 'root-a')
+    await store.close()
+
+    expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o700)
+    expect(readdirSync(deep).sort()).toEqual(['root-a.json', 'store.journal'])
+    for (const file of readdirSync(deep)) expect(statSync(join(deep, file)).mode & 0o777).toBe(0o600)
+  })
+
+  test('I3: torn anywhere in its last line it opens with all that was acknowledged before, and goes on', async () => {
+    const store = jsonStore(folder)
+    await store.commit(fullCommit())
+    const before = snapshot(store)
+    const events = store.lastSeq('root-a')
+    const whole = statSync(journal).size
+    await store.commit(commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'ünïcödé 会话')] }))
+    await store.close()
+    const bytes = readFileSync(journal)
+
+    for (let cut = whole; cut < bytes.length; cut += 2) {
+      writeFileSync(journal, bytes.subarray(0, cut))
+      const again = jsonStore(folder)
+      expect(snapshot(again)).toEqual(before)
+      expect(statSync(journal).size).toBe(whole)
+      await again.commit(commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'more')] }))
+      await again.close()
+    }
+    const last = jsonStore(folder)
+    expect(last.lastSeq('root-a')).toBe(events + 1)
+    await last.close()
+  })
+
+  test('a last line of garbage, with or without an end, is torn too', async () => {
+    for (const garbage of ['\0\0\0\0', '12345678 9 {"x":1}\n', 'not a line\nnor this\n', '\n']) {
+      const store = jsonStore(folder)
+      await store.commit(treeCommit(`root-${garbage.length}`))
+      await store.close()
+      const bytes = readFileSync(journal)
+      writeFileSync(journal, Buffer.concat([bytes, Buffer.from(garbage)]))
+
+      const again = jsonStore(folder)
+      expect(again.conversation(`root-${garbage.length}`)).toBeDefined()
+      await again.close()
+      expect(readFileSync(journal).equals(bytes)).toBe(true)
+    }
+  })
+
+  test('one changed byte before the last line is told as damage, and the file is left as it is', async () => {
+    const store = jsonStore(folder)
+    for (const id of ['a', 'b', 'c']) await store.commit(treeCommit(`root-${id}`))
+    await store.close()
+    const bytes = readFileSync(journal)
+    const firstEnd = bytes.indexOf(10)
+    const lastStart = bytes.lastIndexOf(10, bytes.length - 2)
+
+    for (let at = firstEnd + 1; at < lastStart; at += 97) {
+      const damaged = Buffer.from(bytes)
+      damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at)
+      writeFileSync(journal, damaged)
+      expect(() => jsonStore(folder)).toThrow(/damaged at line [23].*Restore it from a backup/)
+      expect(readFileSync(journal).equals(damaged)).toBe(true)
+    }
+    expect(readdirSync(folder)).toEqual(['store.journal'])
+  })
+
+  test('a line that is missing, or there twice, is damage', async () => {
+    const store = jsonStore(folder)
+    for (const id of ['a', 'b', 'c']) await store.commit(treeCommit(`root-${id}`))
+    await store.close()
+    const lines = readFileSync(journal, 'utf8').split('\n')
+
+    for (const wrong of [lines.toSpliced(2, 1), lines.toSpliced(2, 0, lines[2] ?? '')]) {
+      writeFileSync(journal, wrong.join('\n'))
+      expect(() => jsonStore(folder)).toThrow(expect.objectContaining({ code: 'store' }))
+    }
+  })
+
+  test.each([
+    ['a text file', 'my notes\n', 'store_foreign_file'],
+    ['an empty file', '', 'store_foreign_file'],
+    ['a journal of another program', toLine({ store: 'other', version: 1 }, 0), 'store_foreign_file'],
+    ['a newer version', toLine({ store: 'legate-json', version: 2 }, 0), 'store_newer_schema'],
+  ])('%s in its place is refused and left as it is', (_, text, code) => {
+    writeFileSync(journal, text)
+
+    expect(() => jsonStore(folder)).toThrow(expect.objectContaining({ code }))
+    expect(readFileSync(journal, 'utf8')).toBe(text)
+    expect(readdirSync(folder)).toEqual(['store.journal'])
+  })
+
+  test('a file in place of the folder, and no folder at all, are refused', () => {
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+
+    expect(() => jsonStore(file)).toThrow(expect.objectContaining({ code: 'store' }))
+    expect(() => jsonStore(join(file, 'x'))).toThrow(expect.objectContaining({ code: 'store' }))
+    expect(() => jsonStore('')).toThrow('jsonStore("sessions")')
+    expect(() => jsonStore(undefined as never)).toThrow()
+  })
+
+  test('is written anew when it has grown: the same rows, a fraction of the bytes', async () => {
+    const store = jsonStore({ folder, compactBytes: 100_000 })
+    let node = nodeRow(placeIn('root-a'), 'counter')
+    await store.commit(treeCommit('root-a', { nodes: [node], bodies: [{ hash: 'h', text: 'kept' }] }))
+    let largest = 0
+    for (let n = 0; n < 400; n++) {
+      node = next(node, { preview: 'x'.repeat(500) })
+      await store.commit(commitOf('root-a', { nodes: [node], events: [warningEvent(placeIn('root-a'), `${n}`)] }))
+      largest = Math.max(largest, statSync(journal).size)
+    }
+    const before = snapshot(store)
+    await store.close()
+
+    expect(largest).toBeLessThan(400_000)
+    const again = jsonStore(folder)
+    expect(snapshot(again)).toEqual(before)
+    expect(again.node('counter')?.version).toBe(401)
+    expect(again.body('h')).toBe('kept')
+    await again.close()
+  })
+
+  test('what a killed process was about to put in place is cleared away, if it is old', async () => {
+    const old = ['x.json.0123abcd.new', 'store.lock-1-aa.new'].map((name) => join(folder, name))
+    for (const file of [...old, join(folder, 'y.json.0123abcd.new')]) writeFileSync(file, '')
+    for (const file of old) utimesSync(file, 1, 1)
+    writeFileSync(join(folder, 'store.journal.new'), 'half')
+
+    await jsonStore(folder).close()
+
+    expect(readdirSync(folder).filter((name) => name.endsWith('.new'))).toEqual(['y.json.0123abcd.new'])
+  })
+})
+
+describe('the documents', () => {
+  test('are one per conversation, valid after every turn, and say what was said', async () => {
+    const store = jsonStore(folder)
+    await end(store, 'root-a')
+    const place = { ...placeIn('root-a'), turnId: 't-2' }
+    const said = nodeRow(place, 'said', {
+      kind: 'user_message',
+      state: 'finished',
+      input: { content: 'Hi' },
+      endedAt: 2,
+    })
+    const answer = { content: 'Hello', calls: [{ id: '1', name: 'look', input: {} }] }
+    const spoke = nodeRow(place, 'spoke', {
+      kind: 'agent_message',
+      state: 'finished',
+      output: answer,
+      ordinal: 1,
+      endedAt: 3,
+    })
+    await store.commit(
+      commitOf('root-a', { turns: [turnRow(place, { ordinal: 1, state: 'ended' })], nodes: [said, spoke] }),
+    )
+
+    const document = read('root-a.json')
+    expect(document).toMatchObject({ format: 'legate-session', session_id: 'root-a', turn_count: 2, host: null })
+    expect(document.turns[1]?.messages).toEqual([
+      { role: 'user', content: 'Hi' },
+      { role: 'assistant', content: 'Hello' }, // its call was never answered: nobody is shown it
+    ])
+    await store.close()
+  })
+
+  test.each([
+    '..',
+    '.',
+    'a/b',
+    '../../etc/passwd',
+    '\0',
+    'x'.repeat(10_000),
+    '会话',
+    'CON',
+    'con',
+    'A',
+    '',
+    'store.journal',
+  ])('agentscope 8.6/85: the id %j stays in the folder', async (id) => {
+    const inner = join(folder, 'inner')
+    const store = jsonStore(inner)
+    const place = placeIn(id)
+    const turn = turnRow(place, { state: 'ended' })
+    await store.commit(treeCommit(id, { conversations: [conversationRow(id)], turns: [turn] }))
+    const names = readdirSync(inner).filter((name) => name.endsWith('.json'))
+    await store.close()
+
+    expect(readdirSync(folder)).toEqual(['inner'])
+    expect(names).toEqual([expect.stringMatching(/^~[0-9a-f]{64}\.json$/)])
+    expect(parse(join(inner, names[0] ?? '')).session_id).toBe(id)
+  })
+
+  test('one that is missing or behind after a crash is written when the store is opened', async () => {
+    const store = jsonStore(folder)
+    for (const id of ['root-a', 'root-b', 'root-c']) await end(store, id)
+    await store.close()
+    rmSync(join(folder, 'root-a.json'))
+    const whole = readFileSync(join(folder, 'root-b.json'), 'utf8')
+    writeFileSync(join(folder, 'root-b.json'), whole.replace('"turn_count": 1', '"turn_count": 0'))
+    writeFileSync(join(folder, 'root-c.json'), whole.slice(0, 40))
+
+    await jsonStore(folder).close()
+
+    for (const id of ['root-a', 'root-b', 'root-c'])
+      expect(read(`${id}.json`)).toMatchObject({ session_id: id, turn_count: 1 })
+  })
+
+  test('one that cannot be written costs no commit: it is told, and written with the next turn', async () => {
+    const told: Error[] = []
+    const store = jsonStore({ folder, report: (error) => told.push(error) })
+    mkdirSync(join(folder, 'root-a.json'))
+    await end(store, 'root-a')
+
+    expect(told).toHaveLength(1)
+    expect(told[0]).toMatchObject({ code: 'store', message: expect.stringContaining('root-a.json') })
+    expect(store.turn(placeIn('root-a').turnId)?.state).toBe('ended')
+    rmSync(join(folder, 'root-a.json'), { recursive: true })
+    const place = { ...placeIn('root-a'), turnId: 't-2' }
+    await store.commit(commitOf('root-a', { turns: [turnRow(place, { ordinal: 1, state: 'ended' })] }))
+    expect(read('root-a.json').turn_count).toBe(2)
+    await store.close()
+  })
+
+  test('a large one is not written with every turn, but with the last', async () => {
+    const store = jsonStore(folder)
+    const turn = (n: number) => {
+      const place = { ...placeIn('root-a'), turnId: `t-${n}` }
+      const input = { content: 'x'.repeat(300_000) }
+      const said = nodeRow(place, `n-${n}`, { kind: 'user_message', state: 'finished', input, endedAt: 2 })
+      return { turns: [turnRow(place, { ordinal: n + 1, state: 'ended' })], nodes: [said] }
+    }
+    await store.commit(treeCommit('root-a'))
+    await store.commit(commitOf('root-a', turn(0)))
+    for (let n = 1; n < 10; n++) await store.commit(commitOf('root-a', turn(n)))
+    expect(read('root-a.json').turn_count).toBe(1)
+
+    await store.close()
+
+    expect(read('root-a.json').turn_count).toBe(10)
+  })
+
+  test('go with the trees that are forgotten', async () => {
+    const store = jsonStore({ folder, keep: 2 })
+    for (const id of ['root-a', 'root-b', 'root-c']) await end(store, id)
+    expect(store.roots({ limit: 9 }).map(({ id }) => id)).toEqual(['root-c', 'root-b'])
+    await store.close()
+
+    expect(readdirSync(folder).sort()).toEqual(['root-b.json', 'root-c.json', 'store.journal'])
+    const again = jsonStore({ folder, keep: 2 })
+    expect(again.roots({ limit: 9 }).map(({ id }) => id)).toEqual(['root-c', 'root-b'])
+    await again.close()
+  })
+})
+
+/** A tree whose only turn has ended. */
+async function end(store: Store, id: string): Promise<void> {
+  const turn = turnRow(placeIn(id))
+  const node = nodeRow(placeIn(id), `${id}-node`, { state: 'finished', endedAt: 1 })
+  await store.commit(treeCommit(id, { turns: [turn], nodes: [node] }))
+  await store.commit(commitOf(id, { kind: 'end', turns: [next(turn, { state: 'ended' })] }))
+}
+
+function read(name: string): SessionDocument {
+  return parse(join(folder, name))
+}
+
+function parse(file: string): SessionDocument {
+  return parseOwnJson(readFileSync(file, 'utf8')) as SessionDocument
+}

@@ -1,0 +1,194 @@
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { StoreError } from '../base/error.ts'
+import type { Commit } from '../graph/commit.ts'
+import type { Id } from '../graph/rows.ts'
+import { Documents } from './json-documents.ts'
+import { fileError } from './json-error.ts'
+import { Journal } from './json-journal.ts'
+import { lockFolder } from './json-lock.ts'
+import type { JournalEntry } from './json-record.ts'
+import { applyCommit, checkCommit } from './memory-commit.ts'
+import { memoryScanner } from './memory-scan.ts'
+import { piecesOf, putPiece } from './memory-snapshot.ts'
+import { emptyTables, forgetTree, type Tables, type Tree } from './memory-tables.ts'
+import type { Store } from './store.ts'
+
+export interface JsonStoreOptions {
+  readonly folder: string
+  /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
+  readonly durability?: 'process' | 'power'
+  /** How many trees without an open turn are kept, with their documents. Default: all. */
+  readonly keep?: number
+  /** The journal is written anew when it has grown to this, and to four times what it was then. Default 8 MB. */
+  readonly compactBytes?: number
+  /** Told when a document could not be written; nothing else fails with it. Default: a warning of the process. */
+  readonly report?: (error: Error) => void
+}
+
+/**
+ * Rows in memory and in a journal of this folder, for one process at a time; beside it a document per conversation that
+ * people can read. Opens the folder at once; throws StoreError when that is not possible.
+ */
+export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
+  const options = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
+  const folder = resolve(folderOf(options))
+  let current: JsonRows | undefined = openRows({ ...options, folder })
+  const rows = (): JsonRows => {
+    if (current !== undefined) return current
+    const message = `The JSON store in ${folder} was closed. Open a new one.`
+    throw new StoreError('store_closed', message, { details: { path: folder } })
+  }
+  return {
+    name: 'json',
+    shared: false,
+    commit: (commit) => rows().commit(commit),
+    ...memoryScanner(() => rows().tables),
+    watch: () => {
+      rows()
+      return () => undefined
+    },
+    reopen: () => rows().reload(),
+    close: async () => {
+      const open = current
+      current = undefined
+      open?.close()
+    },
+  }
+}
+
+const JOURNAL = 'store.journal'
+const GROWTH = 4
+
+function folderOf({ folder }: JsonStoreOptions): string {
+  if (typeof folder === 'string' && folder !== '') return folder
+  throw new StoreError('store', 'A JSON store needs the path of a folder: jsonStore("sessions").')
+}
+
+function openRows(options: JsonStoreOptions): JsonRows {
+  const { folder } = options
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const release = lockFolder(folder)
+    try {
+      return new JsonRows(options, release)
+    } catch (error) {
+      release()
+      throw error
+    }
+  } catch (error) {
+    throw fileError(error, folder)
+  }
+}
+
+/** The tables, and the file that brings them back. */
+class JsonRows {
+  tables: Tables = emptyTables()
+  private readonly options: JsonStoreOptions
+  private readonly release: () => void
+  private readonly journal: Journal
+  private readonly documents: Documents
+  /** Where there was no room to write it anew, it is tried again when it is as large as this. */
+  private nextTryBytes = 0
+
+  constructor(options: JsonStoreOptions, release: () => void) {
+    const { folder, durability = 'process', report = warn } = options
+    this.options = options
+    this.release = release
+    this.documents = new Documents({ folder, report, reader: memoryScanner(() => this.tables) })
+    this.journal = Journal.open({ path: join(folder, JOURNAL), flush: durability === 'power' }, (entry) =>
+      this.take(entry),
+    )
+    removeLeftovers(folder)
+    this.documents.repair([...this.tables.conversations].map(({ id }) => id))
+  }
+
+  /** Written first: what is in the tables can be read back. */
+  commit(commit: Commit): void {
+    checkCommit(this.tables, commit)
+    this.journal.append({ commit })
+    const tree = applyCommit(this.tables, commit)
+    for (const id of shownIn(commit)) this.documents.changed(id)
+    if (tree !== undefined) for (const gone of this.settle(tree)) this.documents.remove(gone)
+    if (this.isGrown()) this.compact()
+  }
+
+  reload(): void {
+    this.tables = emptyTables()
+    this.journal.reread((entry) => this.take(entry))
+  }
+
+  close(): void {
+    try {
+      this.documents.flush()
+      this.journal.close()
+    } finally {
+      this.release()
+    }
+  }
+
+  private take(entry: JournalEntry): void {
+    if ('commit' in entry) {
+      const tree = applyCommit(this.tables, entry.commit)
+      if (tree !== undefined) this.settle(tree)
+    } else if (!('store' in entry)) putPiece(this.tables, entry)
+  }
+
+  /** Forgets ended trees beyond those that are kept. Gives the ids of their conversations. */
+  private settle(tree: Tree): Id[] {
+    const { ended } = this.tables
+    const { keep = Number.POSITIVE_INFINITY } = this.options
+    if (tree.openTurns > 0) {
+      ended.delete(tree)
+      return []
+    }
+    ended.add(tree)
+    const gone: Id[] = []
+    while (ended.size > keep && ended.first !== null) {
+      gone.push(...ended.first.conversations.map(({ id }) => id))
+      forgetTree(this.tables, ended.first)
+    }
+    return gone
+  }
+
+  private isGrown(): boolean {
+    const { compactBytes = 8_000_000 } = this.options
+    const { bytes, baseBytes } = this.journal
+    return bytes > Math.max(compactBytes, GROWTH * baseBytes, this.nextTryBytes)
+  }
+
+  /** The commit is stored already: where there is no room for a second file, the first goes on. */
+  private compact(): void {
+    try {
+      this.journal.replace(piecesOf(this.tables))
+    } catch (error) {
+      const { folder, report = warn } = this.options
+      this.nextTryBytes = 2 * this.journal.bytes
+      report(fileError(error, join(folder, JOURNAL)))
+    }
+  }
+}
+
+/** Conversations whose document is another after this commit: a turn has ended, or it was closed. */
+function shownIn({ turns, conversations }: Commit): ReadonlySet<Id> {
+  const ended = turns.filter(({ state }) => state === 'ended').map(({ conversationId }) => conversationId)
+  const closed = conversations.filter(({ metadata }) => metadata['closed_at'] !== undefined).map(({ id }) => id)
+  return new Set([...ended, ...closed])
+}
+
+/** Files that a killed process was about to put in place. Another may be at it in this moment: those are new. */
+function removeLeftovers(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    if (!LEFTOVER.test(name)) continue
+    const file = join(folder, name)
+    const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() }
+    if (Date.now() - mtimeMs > LEFTOVER_MS) rmSync(file, { force: true })
+  }
+}
+
+const LEFTOVER = /^(?:store\.lock-.*|.*\.json\.[0-9a-f]{8})\.new$/
+const LEFTOVER_MS = 60_000
+
+function warn(error: Error): void {
+  process.emitWarning(error.message, 'LegateWarning')
+}
