@@ -8,6 +8,7 @@ import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
 import { type Asker, type Permission, permit, permitCall } from './permit.ts'
 import { errorEnd, type ToolEnd, toolEnd } from './result.ts'
+import { KILL_AFTER_MS } from './run-process.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
 /** What of a running node its tool call needs. */
@@ -94,16 +95,28 @@ function timedOut(task: Node): ToolEnd {
   return { ...interruptedEnd(task, message), output: { content, isError: true }, body: null }
 }
 
-/** The tool's value, or a rejection as soon as the node is asked to stop: a tool that ignores its signal is not waited for. */
+/** How long a tool that was asked to stop may take to do so: what it runs and holds has ended when its call has. */
+const STOP_MS = KILL_AFTER_MS + 150
+
+/** The tool's value; or a rejection when the node is asked to stop and its code has, or does not hear of it. */
 function orStopped<T>(value: PromiseLike<T>, work: Work): Promise<T> {
   return new Promise((resolve, reject) => {
     const { signal } = work
-    const stop = () => reject(signal.reason)
+    let waiting: NodeJS.Timeout | undefined
+    const giveUp = () => reject(signal.reason)
+    const stop = () => {
+      const isOurs = work.stopCause === 'cancel' || work.stopCause === 'timeout'
+      if (!isOurs) return giveUp()
+      waiting = setTimeout(giveUp, STOP_MS)
+    }
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     Promise.resolve(value)
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener('abort', stop))
+      .then((given) => (signal.aborted ? giveUp() : resolve(given)), reject)
+      .finally(() => {
+        clearTimeout(waiting)
+        signal.removeEventListener('abort', stop)
+      })
   })
 }
 
