@@ -1,35 +1,48 @@
+import { sizeOf } from '../base/json.ts'
 import type { Usage } from '../graph/content.ts'
-import type { Money } from '../graph/rows.ts'
+import type { CallCost } from '../graph/reserve.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 
-export interface Estimate extends Omit<Money, 'usd'> {
-  readonly usd: number | null
+export interface Estimate extends CallCost {
+  /** Is the price of the model known? Without it dollars are 0. */
+  readonly isPriced: boolean
 }
 
-/** Characters of a token, about; and what an answer is thought to take that has no limit of its own. */
-const CHARACTERS = 4
-const EXPECTED_OUTPUT = 1_000
+/** Bytes of a token, about: those of letters beyond ASCII are more, and so are their tokens. */
+const BYTES = 4
+/** An answer without a limit of its own: what it is thought to take, and what every provider lets it be asked for. */
+const EXPECTED_ANSWER = 1_000
+const MOST_ANSWER = 4_096
 
-/**
- * What a call will cost, about, and not less than the one before it did: contexts grow. `usd` is null when the price of
- * the model is not known.
- */
+/** What a call will cost, about, and not less than the one before it did: contexts grow. */
 export function estimateOf(model: Model, request: ModelRequest, before: Usage): Estimate {
-  const { settings } = request
+  const { maxOutputTokens } = request.settings
   const inputTokens = Math.max(tokensOf(request), before.inputTokens)
-  const outputTokens = Math.max(settings.maxOutputTokens ?? EXPECTED_OUTPUT, before.outputTokens)
-  const usage = { inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
-  return { tokens: inputTokens + outputTokens, usd: costOf(usage, model.id) }
+  const least = Math.max(maxOutputTokens ?? EXPECTED_ANSWER, before.outputTokens)
+  const question = priceOf(model, inputTokens, 0)
+  const whole = priceOf(model, inputTokens, MILLION)
+  return {
+    question: { tokens: inputTokens, usd: question ?? 0 },
+    answer: { least, most: Math.max(least, maxOutputTokens ?? MOST_ANSWER) },
+    usdPerToken: ((whole ?? 0) - (question ?? 0)) / MILLION,
+    isPriced: question !== null,
+  }
 }
 
-/** The same request for an answer of at most what is left, about, when the question is paid. */
-export function withinTokens(request: ModelRequest, left: number): ModelRequest {
-  const { maxOutputTokens = left } = request.settings
-  const most = Math.max(1, Math.min(maxOutputTokens, left - tokensOf(request)))
-  return { ...request, settings: { ...request.settings, maxOutputTokens: most } }
+const MILLION = 1_000_000
+
+/** The same request for an answer of at most so many tokens: a provider that heeds it costs no more than was held. */
+export function withAnswerOf(request: ModelRequest, answerTokens: number): ModelRequest {
+  const { settings } = request
+  const maxOutputTokens = Math.min(settings.maxOutputTokens ?? answerTokens, answerTokens)
+  return { ...request, settings: { ...settings, maxOutputTokens } }
+}
+
+function priceOf({ id }: Model, inputTokens: number, outputTokens: number): number | null {
+  return costOf({ inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }, id)
 }
 
 function tokensOf({ messages, tools, outputSchema }: ModelRequest): number {
-  return Math.ceil(JSON.stringify([messages, tools, outputSchema]).length / CHARACTERS)
+  return Math.ceil(sizeOf(JSON.stringify([messages, tools, outputSchema])) / BYTES)
 }

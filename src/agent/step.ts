@@ -22,7 +22,7 @@ import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge } from './answer.ts'
 import { AskFirst, CallFailed, call } from './call.ts'
 import type { AgentCore } from './definition.ts'
-import { estimateOf, withinTokens } from './estimate.ts'
+import { estimateOf, withAnswerOf } from './estimate.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
@@ -38,19 +38,19 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
 async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
   const request = requestOf(run)
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
-  const { tokens, usd } = estimateOf(model, request, said?.usage ?? NO_USAGE)
-  if (usd === null && run.turn.spend?.limit.usd !== null) {
+  const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
+  if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
     return refuseCall(run, { code: 'over_budget', message: unpriced(model) })
   }
   const reserved = await run.home.ledger.commit({
     kind: 'reserve',
     rootId: run.node.rootId,
-    plan: (draft) => planReserve(draft, run.work.claim, { tokens, usd: usd ?? 0 }),
+    plan: (draft) => planReserve(draft, run.work.claim, cost),
   })
   if (reserved.verdict === 'over') return
-  if (reserved.verdict === 'ok') return callModel(run, model, request)
+  if (reserved.verdict === 'ok') return callModel(run, model, withAnswerOf(request, reserved.answerTokens))
   const last = { ...run, node: reserved.node }
-  return callModel(last, model, withinTokens(requestOf(last), reserved.leftTokens))
+  return callModel(last, model, withAnswerOf(requestOf(last), reserved.answerTokens))
 }
 
 function unpriced({ id }: Model): string {

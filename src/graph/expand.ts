@@ -123,12 +123,18 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
 export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
   const node = draft.findNode(claim.nodeId)
   if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
-  settleSpend(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
+  const count = isHeard(partial) ? settleAnswer : settleSpend
+  count(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
   if (partial.usage === NO_USAGE) return
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: partial.usage, model: partial.model })
   const usage = addUsage(turn.account.usage, partial.usage)
   draft.changeTurn(turn, { account: changedAccount(turn.account, { usage }) })
+}
+
+/** A provider charges for what it said, also when the end of it never came. */
+function isHeard({ content, reasoning, calls }: Answer): boolean {
+  return content.length > 0 || reasoning !== '' || calls.length > 0
 }
 
 const CUT = {

@@ -145,6 +145,128 @@ test('what was held for a call is free while a person is asked for it, and held 
   expect(spendOf(runtime, run.id)?.held).toEqual({ tokens: 0, usd: 0 })
 })
 
+describe('reliability L6: what a call may cost is what is held for it', () => {
+  /** Delegates to five at a time, and then sums up. */
+  const spreading = () =>
+    scriptedModel(({ messages, tools }) =>
+      tools.length === 0 || messages.some(({ role }) => role === 'tool')
+        ? { text: 'end', usage: cost(20) }
+        : { calls: [1, 2, 3, 4, 5].map((n) => ({ name: 'ask', input: { message: `${n}` } })), usage: cost(20) },
+    )
+
+  test('an answer without a limit of its own is asked for in a size that is held, and larger where there is room', async () => {
+    const held: (number | undefined)[] = []
+    const runtime = openRuntime()
+    const sizes = await Promise.all(
+      [2_000, 8_000, 12_000, 1_000_000].map(async (tokens) => {
+        const model: ScriptedModel = scriptedModel(() => {
+          held.push(spendOf(runtime, run.id)?.held.tokens)
+          return { text: 'said', usage: cost(30) }
+        })
+        const run = runtime.run(agent({ name: 'free', instructions: '', model, budget: { tokens } }), 'go')
+        await run.result
+        const most = model.requests[0]?.settings.maxOutputTokens ?? Number.NaN
+        expect(held.some((hold) => hold !== undefined && hold >= most && hold < most + 200)).toBe(true)
+        return most
+      }),
+    )
+
+    const [small = 0, middle = 0, large = 0, most] = sizes
+    expect(small).toBe(1_000)
+    expect(middle).toBeGreaterThan(1_900)
+    expect(middle).toBeLessThanOrEqual(2_000)
+    expect(large).toBeGreaterThan(middle)
+    expect(most).toBe(4_096)
+  })
+
+  test('a limit of the agent’s own stays as it is, and without a budget nothing is added', async () => {
+    const own = spender(() => ({ text: 'said', usage: cost(30) }), { tokens: 50_000 })
+    const none = scriptedModel(['said'])
+    const runtime = openRuntime()
+    await runtime.run(own.agent, 'go').result
+    await runtime.run(agent({ name: 'none', instructions: '', model: none }), 'go').result
+
+    expect(own.model.requests[0]?.settings).toEqual({ maxOutputTokens: 10 })
+    expect(none.requests[0]?.settings).toEqual({})
+  })
+
+  test.each([3_000, 6_000, 15_000, 40_000])(
+    'children that say all they may, five at once, stay within %i tokens',
+    async (tokens) => {
+      const child = agent({
+        name: 'writer',
+        instructions: '',
+        tools: { it },
+        model: scriptedModel(({ settings, tools }) => {
+          const usage = { inputTokens: 20, outputTokens: settings.maxOutputTokens ?? 1_000_000 }
+          return tools.length === 0 ? { text: 'end', usage } : { calls: [call()], usage }
+        }),
+      })
+      const runtime = openRuntime()
+      const run = runtime.run(hostOf(child, spreading(), { tokens }), 'go')
+      await run.result
+
+      const spend = spendOf(runtime, run.id)
+      expect(spend?.spent.tokens).toBeLessThanOrEqual(tokens)
+      expect(spend?.spent.tokens).toBeGreaterThan(tokens / 2)
+      expect(spend?.held.tokens).toBe(0)
+    },
+  )
+
+  test('a provider that says more is counted as it is, and then no call is made any more', async () => {
+    const under = gate()
+    let calls = 0
+    const child = agent({
+      name: 'writer',
+      instructions: '',
+      tools: { it },
+      model: scriptedModel(async () => {
+        if (++calls === 5) under.open()
+        await under.opened
+        return { calls: [call()], usage: cost(50_000) }
+      }),
+    })
+    const model = spreading()
+    const runtime = openRuntime()
+    const run = runtime.run(hostOf(child, model, { tokens: 20_000 }), 'go')
+    const outcome = await run.result
+
+    expect(calls).toBe(5)
+    expect(model.requests).toHaveLength(1)
+    expect(outcome).toMatchObject({ status: 'over_budget', children: 5 })
+    expect(spendOf(runtime, run.id)).toMatchObject({ spent: { tokens: 5 * 50_000 + 20 }, held: { tokens: 0 } })
+    expect(outcome.usage.inputTokens + outcome.usage.outputTokens).toBe(5 * 50_000 + 20)
+  })
+
+  test('a call to sum up is asked for what is left, also where only dollars are counted', async () => {
+    const priced = scriptedModel(
+      ({ tools }) =>
+        tools.length === 0 ? { text: 'So far.', usage: cost(10) } : { calls: [call()], usage: cost(900) },
+      'openai/gpt-4o',
+    )
+    const who = agent({ name: 'spender', instructions: '', model: priced, tools: { it }, budget: { usd: 0.03 } })
+
+    expect(await openRuntime().run(who, 'go').result).toMatchObject({ status: 'over_budget', text: 'So far.' })
+    const asked = priced.requests.map(({ settings }) => settings.maxOutputTokens ?? Number.NaN)
+    expect(Math.min(...asked)).toBeGreaterThan(0)
+    expect(Math.max(...asked)).toBeLessThanOrEqual(4_096)
+  })
+
+  test.each<[string, ScriptedTurn, boolean]>([
+    ['in the middle of its answer has cost what was held', { text: 'half an ans', error: new Error('gone') }, true],
+    ['while it thinks, too', { reasoning: 'hm', error: new Error('gone') }, true],
+    ['before it said anything has cost nothing', { error: new Error('gone') }, false],
+  ])('a call that fails %s', async (_name, turn, isCounted) => {
+    const runtime = openRuntime()
+    const run = runtime.run(spender(() => turn, { tokens: 5_000 }).agent, 'go')
+
+    expect(await run.result).toMatchObject({ status: 'failed' })
+    const spend = spendOf(runtime, run.id)
+    expect((spend?.spent.tokens ?? 0) > 0).toBe(isCounted)
+    expect(spend?.held.tokens).toBe(0)
+  })
+})
+
 describe('a budget of dollars', () => {
   test('needs a price: without one the call is refused, and says how to give one', async () => {
     const { agent: who, model } = spender(forever, { usd: 1 })
