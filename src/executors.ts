@@ -1,5 +1,5 @@
-import type { AgentCore } from './agent/definition.ts'
-import type { Home, NodeRun } from './agent/node-run.ts'
+import type { AgentCore } from './agent/agent.ts'
+import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
@@ -7,7 +7,7 @@ import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
-import { type SubagentEntry, subagentEntries } from './delegation/subagent.ts'
+import { isSubagentEntry, type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { FileDomain } from './files/domain.ts'
@@ -40,6 +40,8 @@ export interface ExecutorParts {
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
   readonly files: FileDomain | null
+  readonly tracer: object | null
+  readonly longTermMemory: object | null
 }
 
 /** Kinds that are a model call. */
@@ -63,14 +65,18 @@ export class Executors implements Home {
   readonly profiles: Profiles
   readonly runtime: object
   readonly files: FileDomain | null
+  readonly tracer: object | null
+  readonly longTermMemory: object | null
   lastCall: unknown
+  /** Has any agent here hooks that concern its children? Mostly none has. */
+  private hasHooksForChildren = false
   /** The model of the environment, once it was looked for. */
   private found: Model | null = null
   private readonly parts: ExecutorParts
   private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
-  private readonly entries: WeakMap<AgentCore, readonly SubagentEntry[]> = new WeakMap()
+  private readonly sources: WeakMap<AgentCore, readonly SubagentSource[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
@@ -81,6 +87,8 @@ export class Executors implements Home {
     this.profiles = parts.profiles
     this.runtime = parts.runtime
     this.files = parts.files
+    this.tracer = parts.tracer
+    this.longTermMemory = parts.longTermMemory
   }
 
   /** Runs one claimed node to its end and commits it. */
@@ -199,7 +207,8 @@ export class Executors implements Home {
   }
 
   private executeAs(run: NodeRun): void | Promise<void> {
-    const { kind } = run.node
+    const { kind, purpose } = run.node
+    if (purpose === 'brief') return this.briefAs(run)
     if (SPEAKERS.includes(kind)) {
       const model = this.modelOf(run.agent, run)
       if (model === null)
@@ -208,6 +217,38 @@ export class Executors implements Home {
     }
     const own = this.parts.kinds.get(kind)
     return own === undefined ? runTask(run) : runKind(run, own)
+  }
+
+  /** A briefing is the host's work: its model and its layers. Where its code is not known, the child's own do it. */
+  private briefAs(run: NodeRun): void | Promise<void> {
+    const host = this.hostOf(run)
+    const agent = host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
+    const as = host === undefined || agent === undefined ? run : { ...run, agent, layers: this.layersOf(agent, host) }
+    const model = this.modelOf(as.agent, host ?? run)
+    if (model === null) throw new Error(`${as.agent.name} has no model to brief ${run.agent.name} with`)
+    return runStep(as, model)
+  }
+
+  hooksAbove(run: NodeRun): HooksAbove | null {
+    if (!this.hasHooksForChildren) return null
+    const deciding: HooksAbove['deciding'][number][] = []
+    const watching: HooksAbove['watching'][number][] = []
+    let place: Place = run
+    let isInherited = true
+    for (let host = this.hostOf(place); host !== undefined; host = this.hostOf(host)) {
+      const agent = this.parts.registry.of(host.turn.id, host.conversation)
+      isInherited &&= agent !== undefined && this.inheritsHooks(agent, place.turn.id)
+      const { beforeTool, onChildTool } = agent?.hooks ?? {}
+      if (isInherited && beforeTool !== undefined) deciding.push(beforeTool)
+      if (onChildTool !== undefined) watching.push(onChildTool)
+      place = host
+    }
+    return deciding.length + watching.length === 0 ? null : { deciding, watching }
+  }
+
+  private inheritsHooks(host: AgentCore, childRunId: Id): boolean {
+    const entry = this.toolkitOf(host).find(this.ledger.store.link(childRunId)?.toolName ?? '')
+    return entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
   }
 
   /**
@@ -276,19 +317,22 @@ export class Executors implements Home {
     const key = `${agent.name}/${agent.hash}`
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
-    for (const { agent: below, isProvided, profile } of this.entriesOf(agent)) {
-      if (profile !== undefined) profileLayer(profile, this.profiles)
+    if (agent.hooks?.onChildTool !== undefined) this.hasHooksForChildren = true
+    for (const { agent: below, isProvided, config } of this.sourcesOf(agent)) {
+      if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
+      if (config.hooks === 'inherit') this.hasHooksForChildren = true
+      if (below === null) continue
       if (isProvided) found.set(`${below.name}/${below.hash}`, below)
       else this.collect(below, found)
     }
   }
 
-  private entriesOf(agent: AgentCore): readonly SubagentEntry[] {
-    const known = this.entries.get(agent)
+  private sourcesOf(agent: AgentCore): readonly SubagentSource[] {
+    const known = this.sources.get(agent)
     if (known !== undefined) return known
-    const entries = subagentEntries(agent)
-    this.entries.set(agent, entries)
-    return entries
+    const sources = subagentSources(agent)
+    this.sources.set(agent, sources)
+    return sources
   }
 
   private toolkitOf(agent: AgentCore): Toolkit {
@@ -296,7 +340,7 @@ export class Executors implements Home {
     if (known !== undefined) return known
     const entries = new Map<string, ToolEntry>()
     for (const [name, tool] of agent.tools) entries.set(name, toolEntry(name, tool, groupsWith(agent, name)))
-    for (const entry of this.entriesOf(agent)) entries.set(entry.name, entry)
+    for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())
     entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
     if (agent.groups.size > 0 && agent.meta !== 'none') {
       entries.set(RESET_TOOLS, toolEntry(RESET_TOOLS, this.resetTool(agent, agent.meta, entries)))

@@ -1,4 +1,4 @@
-import { type AnyAgent, isAgent, type RunOptions } from './agent/definition.ts'
+import { type AnyAgent, isAgent, type RunOptions } from './agent/agent.ts'
 import type { Clock } from './base/clock.ts'
 import { DefinitionError } from './base/error.ts'
 import type { Json } from './base/json.ts'
@@ -7,8 +7,8 @@ import type { FileDomain } from './files/domain.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
 import type { Profiles } from './grant/profile.ts'
-import { CANCEL_GRACE_MS } from './graph/cancel.ts'
 import type { Id } from './graph/rows.ts'
+import { CANCEL_GRACE_MS } from './graph/cancel.ts'
 import { type ModelLike, toModel } from './model/to-model.ts'
 import type { Store } from './store/store.ts'
 import type { Logger } from './tool/tool.ts'
@@ -31,6 +31,9 @@ export interface RuntimeOptions {
   /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
   readonly logger?: Logger
+  /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
+  readonly tracer?: object
+  readonly longTermMemory?: object
   readonly engine?: {
     /** Nodes that run at the same time in this process. Default 256. */
     readonly workers?: number
@@ -83,6 +86,8 @@ const OPTION_KEYS = [
   'budget',
   'files',
   'logger',
+  'tracer',
+  'longTermMemory',
   'engine',
   'clock',
 ]
@@ -99,11 +104,18 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.model !== undefined && toModel(options.model) === undefined) {
     refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
   }
+  checkHandle(options.tracer, 'tracer')
+  checkHandle(options.longTermMemory, 'longTermMemory')
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
   if (options.files !== undefined && typeof options.files?.bind !== 'function') {
     refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
   }
+}
+
+function checkHandle(handle: unknown, key: string): void {
+  if (handle === undefined || (typeof handle === 'object' && handle !== null)) return
+  refuse(`createRuntime({ ${key} }) must be an object: tools get it as context.${key}.`)
 }
 
 function checkEngineOption(key: string, value: number): void {

@@ -1,4 +1,4 @@
-import type { Agent, AgentCore, AnyAgent } from './agent/definition.ts'
+import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { inputContent, type ReadInput, readInput } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
@@ -124,6 +124,8 @@ export class Runtime {
       runtimeLayer,
       runtime: this,
       files: options.files ?? null,
+      tracer: options.tracer ?? null,
+      longTermMemory: options.longTermMemory ?? null,
     })
     for (const agent of options.agents ?? []) this.executors.register(agent)
   }

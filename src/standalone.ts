@@ -3,10 +3,10 @@ import {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
-  defineAgent,
   markAgent,
   type RunOptions,
-} from './agent/definition.ts'
+} from './agent/agent.ts'
+import { defineAgent } from './agent/definition.ts'
 import { RunError } from './base/error.ts'
 import type { Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'

@@ -1,4 +1,4 @@
-import type { AgentCore } from './agent/definition.ts'
+import type { AgentCore } from './agent/agent.ts'
 import type { ReadInput } from './agent/input.ts'
 import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
 import { toJson } from './base/json.ts'

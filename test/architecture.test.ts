@@ -61,7 +61,7 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
   ['openTurn', 'src/graph/say.ts', 'src/graph/spawn.ts'],
   ['newTurn', 'src/graph/mutate.ts'],
   ['newConversation', 'src/graph/spawn.ts'],
-  ['freezeLayer', 'src/delegation/spawn.ts', 'src/runtime.ts'],
+  ['freezeLayer', 'src/delegation/frame.ts', 'src/runtime.ts'],
 ]
 
 interface Source {

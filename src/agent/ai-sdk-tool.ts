@@ -3,7 +3,7 @@ import type { Json } from '../base/json.ts'
 import { describeIssues, type JsonSchema } from '../base/schema.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import type { Content } from '../graph/content.ts'
-import type { Agent, RunOptions } from './definition.ts'
+import type { Agent, RunOptions } from './agent.ts'
 
 /** A tool for `tools` of the AI SDK's `generateText`, `streamText` and agents. */
 export interface AiSdkTool<In = unknown> {

@@ -3,7 +3,7 @@ import { type CheckedSchema, describeIssues } from '../base/schema.ts'
 import { textOf } from '../graph/content.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Node } from '../graph/rows.ts'
-import type { AgentCore } from './definition.ts'
+import type { AgentCore } from './agent.ts'
 import { saysNothing } from './messages.ts'
 
 /** What becomes of an answer without tool calls. */

@@ -4,7 +4,7 @@ import { type Checked, type CheckedSchema, describeIssues, type Issue } from '..
 import { type Block, type Content, isBlock } from '../graph/content.ts'
 
 export type ReadInput =
-  | { readonly ok: true; readonly value: Json }
+  | { readonly ok: true; readonly value: Json; readonly said?: SaidInput }
   | { readonly ok: false; readonly error: string; readonly issues: readonly Issue[] }
 
 /**
@@ -16,6 +16,57 @@ export function readInput(name: string, schema: CheckedSchema | null, input: unk
   if (typeof input === 'string' && input.trim() !== '') return { ok: true, value: input }
   if (Array.isArray(input)) return readBlocks(name, input)
   return refused(`"${name}" has no input schema: give it a text that is not empty, or a list of blocks.`)
+}
+
+/** What an agent was told in words, instead of an input of its own form. */
+export interface SaidInput {
+  readonly content: Content
+  /** Messages before it, as a model reads them. */
+  readonly before: readonly Json[]
+}
+
+/**
+ * What an agent may be asked directly: its input; or, whatever its input is, a text, or `{ messages }` of which the last
+ * is a user's.
+ */
+export function readDirect(
+  { name, input: schema }: { readonly name: string; readonly input: CheckedSchema | null },
+  input: unknown,
+): ReadInput | Promise<ReadInput> {
+  return after(readInput(name, schema, input), (read) => (read.ok ? read : (asSaid(name, input) ?? read)))
+}
+
+function asSaid(name: string, input: unknown): ReadInput | undefined {
+  if (typeof input === 'string' && input.trim() !== '') {
+    return { ok: true, value: input, said: { content: input, before: [] } }
+  }
+  if (typeof input !== 'object' || input === null || Object.keys(input).join() !== 'messages') return undefined
+  const json = toJson(Reflect.get(input, 'messages'))
+  if (!json.ok) return refused(`The messages for "${name}" are not JSON: ${json.error}`)
+  const messages = Array.isArray(json.value) ? (json.value as readonly Json[]) : []
+  const wrong = messages.findIndex((message) => !isSayable(message))
+  const last = messages.at(-1) as { readonly role: string; readonly content: Content } | undefined
+  if (last === undefined || wrong >= 0 || last.role !== 'user') {
+    const which = wrong >= 0 ? `number ${wrong} is none` : 'the last one must be a user’s'
+    return refused(`"${name}" takes messages { role: "system" | "user" | "assistant", content }: ${which}.`)
+  }
+  const before = messages.slice(0, -1).map(asMessage)
+  return { ok: true, value: { messages: json.value }, said: { content: last.content, before } }
+}
+
+function isSayable(message: Json): boolean {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return false
+  const { role, content = '' } = message
+  if (typeof content === 'string')
+    return ['system', 'user', 'assistant'].includes(String(role)) && content.trim() !== ''
+  const isBlocks = Array.isArray(content) && content.length > 0 && content.every((block) => isBlock(block as Json))
+  return isBlocks && (role === 'user' || role === 'assistant')
+}
+
+/** Calls of tools are not taken over: there would be nothing that has run them. */
+function asMessage(message: Json): Json {
+  const { role = '', content = '' } = message as { readonly role?: Json; readonly content?: Json }
+  return role === 'assistant' ? { role, content, calls: [] } : { role, content }
 }
 
 /** The input as the first message says it: JSON where the agent has a schema. */

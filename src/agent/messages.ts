@@ -12,6 +12,7 @@ export function messagesOf(instructions: string, context: readonly Node[]): Mess
     if (nudge !== undefined) messages.push({ role: 'user', content: nudge })
     const message = messageOf(node)
     if (message !== undefined) messages.push(message)
+    if (node.input.messages !== undefined) messages.push(...(node.input.messages as unknown as readonly Message[]))
   }
   return messages
 }
@@ -21,10 +22,11 @@ function messageOf(node: Node): Message | undefined {
     case 'system_message':
     case 'developer_message':
     case 'summary':
-      return { role: 'system', content: textOf(node.input.content ?? node.output.content ?? '') }
+      return told(textOf(node.input.content ?? node.output.content ?? ''))
     case 'user_message':
       return { role: 'user', content: node.input.content ?? '' }
     case 'agent_message':
+      return node.purpose === 'brief' ? told(briefText(node)) : spoken(node)
     case 'character_message':
       return spoken(node)
     case 'task':
@@ -32,6 +34,26 @@ function messageOf(node: Node): Message | undefined {
     default:
       return given(node)
   }
+}
+
+function told(content: string): Message | undefined {
+  return content === '' ? undefined : { role: 'system', content }
+}
+
+/** What a model made of the host's context. A model that was not brief is cut short. */
+function briefText(node: Node): string {
+  if (node.state !== 'finished') return ''
+  const said = textOf(plainContent(node.output.content ?? ''))
+  return `${textOf(node.input.content ?? '')}\n${said.slice(0, briefTokens(node) * TOKEN_CHARS)}`
+}
+
+/** Characters that count as one token, about. */
+const TOKEN_CHARS = 4
+
+/** How long a briefing may be that a model makes. */
+export function briefTokens({ input }: Node): number {
+  const { tokens } = (input.value ?? {}) as { readonly tokens?: number }
+  return tokens ?? 1_000
 }
 
 /** A message that said nothing and called nothing is no message: providers refuse empty ones. */

@@ -8,9 +8,10 @@ import type { Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import type { Ledger } from '../store/ledger.ts'
+import type { Hooks } from '../tool/hooks.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
-import type { AgentCore } from './definition.ts'
+import type { AgentCore } from './agent.ts'
 
 /** One node while it runs: its rows, whose it is, what binds it. */
 export interface NodeRun {
@@ -25,6 +26,14 @@ export interface NodeRun {
   readonly home: Home
 }
 
+/** Hooks of hosts, the nearest first. */
+export interface HooksAbove {
+  /** May change a call. */
+  readonly deciding: readonly NonNullable<Hooks['beforeTool']>[]
+  /** May only see it. */
+  readonly watching: readonly NonNullable<Hooks['onChildTool']>[]
+}
+
 /** What a process has for all its nodes. */
 export interface Home {
   readonly ledger: Ledger
@@ -35,6 +44,9 @@ export interface Home {
   readonly profiles: Profiles
   readonly runtime: object
   readonly files: FileDomain | null
+  /** The application's own, handed to every tool as they are. */
+  readonly tracer: object | null
+  readonly longTermMemory: object | null
   /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */
@@ -44,4 +56,6 @@ export interface Home {
   /** The child came to nothing. */
   leaveChild(runId: Id): void
   waitFor(runId: Id): Promise<Outcome>
+  /** What the hosts of a run have to say to its calls. */
+  hooksAbove(run: NodeRun): HooksAbove | null
 }

@@ -1,5 +1,5 @@
 import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
-import type { AgentCore } from './definition.ts'
+import type { AgentCore } from './agent.ts'
 
 /** A function that makes agents may make a new one each time: the newest of a name are enough to go on with. */
 const MAX_VERSIONS = 64

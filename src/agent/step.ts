@@ -19,19 +19,25 @@ import { planResult, planRetry } from '../graph/result.ts'
 import type { Failure, Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
+import type { AgentCore } from './agent.ts'
 import { type Judged, judge } from './answer.ts'
+import { briefRequest } from './brief.ts'
 import { AskFirst, CallFailed, call } from './call.ts'
-import type { AgentCore } from './definition.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
-import { messagesOf } from './messages.ts'
+import { messagesOf, saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
-  if (run.node.purpose !== 'wrap_up' && !mayCall(run.turn)) {
+  if (!isBeside(run.node) && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
   return run.turn.spend === null ? callModel(run, model, requestOf(run)) : callWithinBudget(run, model)
+}
+
+/** A call to wrap up or to brief is no turn, and has no tools. */
+function isBeside({ purpose }: Node): boolean {
+  return purpose === 'wrap_up' || purpose === 'brief'
 }
 
 /** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
@@ -76,10 +82,12 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
 }
 
 function act(run: NodeRun, answer: Answer): void | Promise<void> {
-  return answer.calls.length > 0 && run.node.purpose !== 'wrap_up' ? expand(run, answer) : conclude(run, answer)
+  return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer)
 }
 
-function requestOf({ node, turn, agent, toolkit, home, conversation, layers }: NodeRun): ModelRequest {
+function requestOf(run: NodeRun): ModelRequest {
+  const { node, turn, agent, toolkit, home, conversation, layers } = run
+  if (node.purpose === 'brief') return briefRequest(run)
   const context = contextOf(home.ledger.store, node, agent.contextTurns)
   const messages = messagesOf(instructionsOf(agent), context)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
@@ -102,7 +110,13 @@ function instructionsOf(agent: AgentCore): string {
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
 function conclude(run: NodeRun, answer: Answer): void | Promise<void> {
+  if (run.node.purpose === 'brief') return end(run, answer, judgeBrief(answer))
   return after(judge(run.agent, run.node, answer), (judged) => end(run, answer, judged))
+}
+
+function judgeBrief({ content }: Answer): Judged {
+  if (!saysNothing(content)) return { end: 'completed', value: undefined }
+  return { end: 'failed', code: 'empty_answer', message: 'The briefing was empty.' }
 }
 
 function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void> {

@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import { RESET_TOOLS } from '../tool/reset-tools.ts'
-import { type GroupedTools, type ToolGroup, toolkitMark } from './definition.ts'
+import { type GroupedTools, type ToolGroup, toolkitMark } from './agent.ts'
 
 export interface ToolkitOptions {
   readonly groups: { readonly [name: string]: ToolGroup }

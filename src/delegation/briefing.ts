@@ -1,49 +1,201 @@
-import type { Json } from '../base/json.ts'
+import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/briefing.ts'
+import type { NodeRun } from '../agent/node-run.ts'
+import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
+import { messageOf } from '../base/error.ts'
+import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import { resultContent } from '../graph/end-node.ts'
-import type { Reader } from '../graph/reader.ts'
+import type { TurnBriefing } from '../graph/open-turn.ts'
 import type { Node } from '../graph/rows.ts'
+import type { Message } from '../model/model.ts'
 
 const PREVIEW_CHARS = 200
+const TOKEN_CHARS = 4
 const RECENT = 4
 const ROUNDS = 5
 
-/** What a child is told of its host's context: a summary as data, made once per call. */
-export function snapshot(reader: Reader, task: Node, input: Json): Json {
+/** What is known of a delegation before its child is made. */
+export interface About {
+  readonly input: Json
+  /** Directories the child may use. */
+  readonly workspace: readonly string[]
+  /** Limits that somebody has set for it. */
+  readonly safety: { readonly [name: string]: Json }
+}
+
+export interface Briefed {
+  /** As data, for the metadata of the delegation's result. */
+  readonly context: Json
+  /** What the child's model is told; null for nothing. */
+  readonly told: TurnBriefing | null
+}
+
+export type BriefedOrNot = Briefed | { readonly failed: string }
+
+/** What a child is told of its host's context, made once per delegation. The host's own rows are only read. */
+export function brief(run: NodeRun, plan: BriefingPlan, about: About): BriefedOrNot | Promise<BriefedOrNot> {
+  const { mode, tokens } = plan
+  if (mode === 'none') return { context: { input_payload: about.input }, told: null }
+  if (typeof mode === 'function') return ownBriefing(run, { mode, tokens }, about)
+  const context = snapshot(run, about)
+  const data = context as unknown as Json
+  const host = run.agent.name
+  if (mode === 'snapshot') return { context: data, told: { content: snapshotText(host, context, tokens) } }
+  if (mode === 'summary') return { context: data, told: { summarize: `${calledBy(host)}${SUMMED_UP}`, tokens } }
+  const { messages, isCut } = forked(run, tokens)
+  const content = `${calledBy(host)} This is its conversation so far${isCut ? ', without the beginning' : ''}:`
+  return { context: data, told: messages.length === 0 ? null : { content, messages: messages as unknown as Json[] } }
+}
+
+function snapshot(run: NodeRun, { input, workspace, safety }: About): DelegationContext {
   return {
     input_payload: input,
-    recent_events: recentEvents(reader, task),
-    long_term_refs: [],
-    workspace_pointers: [],
-    safety_flags: {},
+    recent_events: recentEvents(run),
+    long_term_refs: longTermRefs(run),
+    workspace_pointers: workspace,
+    safety_flags: safety,
     input_preview: JSON.stringify(input).slice(0, PREVIEW_CHARS),
   }
 }
 
-/** The briefing as the child's model reads it, before the task itself. */
-export function briefingText(hostName: string, context: Json): string {
-  return `You were called by ${JSON.stringify(hostName)} to do one task: the next message. What your host knows that may help, as data:\n${JSON.stringify(context)}`
+/** A function of the user's: whatever it does to what it is given, the rows stay as they are. */
+async function ownBriefing(
+  run: NodeRun,
+  { mode, tokens }: { readonly mode: BriefingFunction; readonly tokens: number },
+  about: About,
+): Promise<BriefedOrNot> {
+  try {
+    const made = toJson(await mode(hostContext(run, about), copied(about.input) as Json))
+    if (!made.ok) return { failed: `The briefing is not JSON: ${made.error}` }
+    if (typeof made.value !== 'object' || made.value === null || Array.isArray(made.value)) {
+      return { failed: 'The briefing is no object: give what the child should know, such as { recent_events }.' }
+    }
+    const context = readContext(made.value, about.input)
+    return {
+      context: context as unknown as Json,
+      told: { content: snapshotText(run.agent.name, context, tokens) },
+    }
+  } catch (error) {
+    return { failed: `The briefing could not be made: ${messageOf(error)}` }
+  }
+}
+
+/** From its JSON form: what is missing is empty. What the child was given is never said otherwise. */
+function readContext(given: { readonly [key: string]: Json }, input: Json): DelegationContext {
+  const preview = given['input_preview']
+  return {
+    ...given,
+    input_payload: input,
+    recent_events: listOf(given['recent_events']) as unknown as readonly RecentEvent[],
+    long_term_refs: listOf(given['long_term_refs']),
+    workspace_pointers: listOf(given['workspace_pointers']).map(String),
+    safety_flags: (given['safety_flags'] ?? {}) as DelegationContext['safety_flags'],
+    ...(preview === undefined || preview === null
+      ? {}
+      : { input_preview: textOfJson(preview).slice(0, PREVIEW_CHARS) }),
+  }
+}
+
+function listOf(value: Json | undefined): readonly Json[] {
+  if (value === undefined || value === null) return []
+  return Array.isArray(value) ? value : [value as Json]
+}
+
+function textOfJson(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function hostContext(run: NodeRun, { workspace, safety }: About) {
+  const conversation = copied(plainMessagesOf(run)) as unknown as Message[]
+  const results = contextHere(run, ROUNDS).filter(isResult).slice(-RECENT)
+  return {
+    conversation,
+    recent_tool_results: copied(results.map(resultMessage)) as unknown as Message[],
+    long_term_refs: longTermRefs(run),
+    workspace_handles: [...workspace],
+    safety_flags: { ...safety },
+  }
+}
+
+function copied(value: unknown): Json {
+  const json = parseJson(JSON.stringify(value))
+  return json.ok ? json.value : null
+}
+
+function resultMessage(node: Node): Message {
+  return {
+    role: 'tool',
+    callId: node.input.call?.id ?? node.id,
+    name: node.input.call?.name ?? '',
+    content: resultContent(node),
+    isError: node.output.isError === true || node.state !== 'finished',
+  }
+}
+
+function forked(run: NodeRun, tokens: number): { readonly messages: readonly Message[]; readonly isCut: boolean } {
+  const all = plainMessagesOf(run)
+  const messages = newestWithin(all, tokens * TOKEN_CHARS)
+  return { messages, isCut: messages.length < all.length }
+}
+
+function plainMessagesOf(run: NodeRun): Message[] {
+  return plainMessages(contextHere(run, run.agent.contextTurns))
+}
+
+function contextHere({ home, node }: NodeRun, rounds: number): Node[] {
+  return contextOf(home.ledger.store, node, rounds)
+}
+
+function calledBy(host: string): string {
+  return `You were called by ${JSON.stringify(host)} to do one task: the next message.`
+}
+
+const SUMMED_UP = ' What your host knows that may help, summed up:'
+
+/** The briefing as the child's model reads it. What does not fit goes: old events first; the input comes next anyway. */
+function snapshotText(host: string, context: DelegationContext, tokens: number): string {
+  const most = tokens * TOKEN_CHARS
+  let text = JSON.stringify(context)
+  for (let at = 1; text.length > most && at <= context.recent_events.length; at++) {
+    text = JSON.stringify({ ...context, recent_events: context.recent_events.slice(at) })
+  }
+  if (text.length > most) {
+    const { input_payload: _, ...rest } = context
+    text = JSON.stringify({ ...rest, recent_events: [] })
+  }
+  const shown = text.length > most ? `${text.slice(0, most)}…` : text
+  return `${calledBy(host)} What your host knows that may help, as data:\n${shown}`
+}
+
+function longTermRefs({ home: { longTermMemory } }: NodeRun): Json[] {
+  if (longTermMemory === null) return []
+  return [{ provider: longTermMemory.constructor?.name ?? 'Object', available: true }]
 }
 
 /** The newest tool results of the host, oldest first; where there are none, the last thing that was said. */
-function recentEvents(reader: Reader, task: Node): Json[] {
-  const context = contextOf(reader, task, ROUNDS)
-  const results = context.filter((node) => node.kind === 'task').slice(-RECENT)
+function recentEvents(run: NodeRun): RecentEvent[] {
+  const context = contextHere(run, ROUNDS)
+  const results = context.filter(isResult).slice(-RECENT)
   if (results.length > 0) return results.map((node) => summary(node, textOf(resultContent(node))))
   const last = context.findLast((node) => spokenIn(node) !== '')
   return last === undefined ? [] : [summary(last, spokenIn(last))]
 }
 
+function isResult({ kind }: Node): boolean {
+  return kind === 'task'
+}
+
 function spokenIn(node: Node): string {
   if (node.kind !== 'user_message' && node.kind !== 'agent_message') return ''
+  if (node.purpose === 'brief') return ''
   return textOf(node.input.content ?? node.output.content ?? '')
 }
 
-function summary(node: Node, text: string): Json {
+function summary(node: Node, text: string): RecentEvent {
   return {
     id: node.id,
-    role: node.kind === 'task' ? 'tool' : node.kind === 'user_message' ? 'user' : 'assistant',
+    role: isResult(node) ? 'tool' : node.kind === 'user_message' ? 'user' : 'assistant',
     name: node.input.call?.name ?? '',
     preview: text.slice(0, PREVIEW_CHARS),
     timestamp: new Date(node.endedAt ?? node.createdAt).toISOString(),

@@ -1,4 +1,4 @@
-import { type AnyAgent, isAgent } from '../agent/definition.ts'
+import { type AnyAgent, isAgent } from '../agent/agent.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { DefinitionError, LegateError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
@@ -45,7 +45,7 @@ export class CalledChildren implements CurrentCall {
   }
 
   private context(): ToolContext {
-    const { node, work, home } = this.run
+    const { node, conversation, work, home } = this.run
     const files = () => this.files()
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
@@ -53,6 +53,10 @@ export class CalledChildren implements CurrentCall {
       progress: (message, data = null) => this.progress(message, data),
       delegate: ((agent: object, input: unknown) => this.start(agent, input).outcome) as Delegate,
       logger: home.logger,
+      owner: conversation.owner,
+      path: conversation.path,
+      tracer: home.tracer,
+      longTermMemory: home.longTermMemory,
       get files() {
         return files()
       },
@@ -83,7 +87,8 @@ export class CalledChildren implements CurrentCall {
       name: this.run.node.input.call?.name ?? this.run.node.kind,
       contract: 'typed',
       input: agent.input,
-      briefing: 'none',
+      briefing: NO_BRIEFING,
+      grant: undefined,
       budget: undefined,
       profile: undefined,
       isShared: false,
@@ -117,3 +122,5 @@ function cannotAsk({ request, reason }: Ask): string {
 }
 
 const NO_FILES = 'This runtime has no files: give it some with createRuntime({ files }).'
+
+const NO_BRIEFING = { mode: 'none', tokens: 0 } as const

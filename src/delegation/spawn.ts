@@ -1,33 +1,27 @@
-import type { AgentCore, AnyAgent } from '../agent/definition.ts'
-import { type ReadInput, readInput } from '../agent/input.ts'
+import type { AnyAgent } from '../agent/agent.ts'
+import type { BriefingPlan } from '../agent/briefing.ts'
+import { type ReadInput, readDirect, readInput } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
-import type { CheckedSchema } from '../base/schema.ts'
-import { type Budget, childLimits, moneyOf, smallerBudget } from '../grant/budget.ts'
-import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
-import { delegateLayer } from '../grant/grant.ts'
-import { profileLayer } from '../grant/profile.ts'
+import type { CheckedSchema, Issue } from '../base/schema.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
+import type { TurnBriefing } from '../graph/open-turn.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
+import type { Link } from '../graph/rows.ts'
 import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
 import { permit } from '../tool/permit.ts'
-import { briefingText, snapshot } from './briefing.ts'
+import { type Briefed, brief } from './briefing.ts'
+import { type Frame, type FrameOffer, frameOf } from './frame.ts'
 
 /** How a host offers one of its subagents. */
-export interface Offer {
-  /** The tool's name. */
-  readonly name: string
+export interface Offer extends FrameOffer {
   readonly contract: Link['contract']
   /** What its input must be; null for a text. */
   readonly input: CheckedSchema | null
-  readonly briefing: 'none' | 'snapshot'
-  readonly budget: Budget | undefined
-  readonly profile: string | undefined
+  readonly briefing: BriefingPlan
   /** Its delegations go on in one conversation, instead of a fresh one each. */
   readonly isShared: boolean
   readonly onParentClose: Link['onParentClose']
@@ -46,7 +40,7 @@ export interface Delegation {
 
 export type SpawnResult =
   | { readonly link: Link }
-  | { readonly refused: OutcomeRecord; readonly agentName: string }
+  | { readonly refused: OutcomeRecord; readonly agentName: string; readonly issues: readonly Issue[] }
   | { readonly lost: true }
   /** A person must be asked first: nothing was started. */
   | { readonly ask: Ask }
@@ -56,30 +50,45 @@ export type SpawnResult =
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
 export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promise<SpawnResult> {
-  const { offer, input } = delegation
-  const read = offer.contract === 'message' ? readMessage(input) : readInput(offer.agent.name, offer.input, input)
-  return after(read, (checked) => begin(run, delegation, checked))
+  return after(readAsked(delegation), (read) => begin(run, delegation, read))
 }
 
-function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnResult | Promise<SpawnResult> {
+function readAsked({ offer, input, mode }: Delegation): ReadInput | Promise<ReadInput> {
+  if (offer.contract === 'message') return readMessage(input)
+  return mode === 'called' ? readDirect(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
+}
+
+type Asked = Extract<ReadInput, { ok: true }>
+
+function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResult | Promise<SpawnResult> {
   const { agent: host, home, node } = run
-  const { name } = delegation.offer.agent
-  if (!input.ok) return refuse('invalid_input', name, input.error)
-  const taken = takeAgent(delegation.offer)
-  if (typeof taken === 'string') return refuse('unavailable', name, taken)
+  const { offer } = delegation
+  const { name } = offer.agent
+  if (!read.ok) return refuse('invalid_input', name, read)
+  const taken = takeAgent(offer)
+  if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
   const permission = permit(run, { domain: 'agent', name: taken.name }, node.input.call?.input ?? null)
-  if (permission.verdict === 'deny') return refuse('denied', taken.name, permission.reason)
+  if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
   if (taken.model === null && home.modelOf(host, run) === null) {
-    return refuse('unavailable', taken.name, `Neither ${taken.name} nor its host has a model.`)
+    return refuse('unavailable', taken.name, { error: `Neither ${taken.name} nor its host has a model.` })
   }
-  const request = requestOf(run, delegation, { agent: taken, input: input.value })
-  home.settleChild(request.ids.turn, taken)
+  const frame = frameOf(run, offer, taken)
+  const { safety, workspace } = frame
+  return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
+    if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
+    return commitSpawn(run, taken, requestOf(run, delegation, { read, briefed, frame }))
+  })
+}
+
+function commitSpawn(run: NodeRun, agent: AnyAgent, request: SpawnRequest): SpawnResult | Promise<SpawnResult> {
+  const { home, node } = run
+  home.settleChild(request.ids.turn, agent)
   const step = { kind: 'spawn', rootId: node.rootId, plan: (draft: Draft) => planSpawn(draft, request) } as const
   return after(home.ledger.commit(step), (spawned) => {
     if ('link' in spawned) return spawned
     home.leaveChild(request.ids.turn)
-    return 'lost' in spawned ? spawned : refuse('unavailable', taken.name, `${spawned.reason}.`)
+    return 'lost' in spawned ? spawned : refuse('unavailable', agent.name, { error: `${spawned.reason}.` })
   })
 }
 
@@ -87,9 +96,9 @@ function begin(run: NodeRun, delegation: Delegation, input: ReadInput): SpawnRes
 export function refuse(
   status: 'invalid_input' | 'unavailable' | 'denied',
   agentName: string,
-  message: string,
+  { error, issues = [] }: { readonly error: string; readonly issues?: readonly Issue[] },
 ): SpawnResult {
-  return { refused: refusedOutcome(status, message), agentName }
+  return { refused: refusedOutcome(status, error), agentName, issues }
 }
 
 function takeAgent(offer: Offer): AnyAgent | string {
@@ -110,14 +119,18 @@ function readMessage(input: unknown): ReadInput {
   return { ok: true, value: session ? { message, session_id: session } : { message } }
 }
 
+interface Prepared {
+  readonly read: Asked
+  readonly briefed: Briefed
+  readonly frame: Frame
+}
+
 function requestOf(
-  run: NodeRun,
+  { agent: host, work }: NodeRun,
   { offer, mode, ids }: Delegation,
-  { agent, input }: { agent: AgentCore; input: Json },
+  { read, briefed, frame: { agent, ceiling, limits, money } }: Prepared,
 ): SpawnRequest {
-  const { node, agent: host, home, work } = run
-  const context = offer.briefing === 'none' ? null : snapshot(home.ledger.store, node, input)
-  const { ceiling, limits, money } = frameOf(run, offer, agent)
+  const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
     claim: work.claim,
@@ -128,9 +141,9 @@ function requestOf(
     hostName: host.name,
     toolName: offer.name,
     input,
-    content: asked?.message ?? (typeof input === 'string' ? input : JSON.stringify(input)),
-    briefing: context === null ? null : briefingText(host.name, context),
-    delegationContext: context ?? { input_payload: input },
+    content: asked?.message ?? read.said?.content ?? (typeof input === 'string' ? input : JSON.stringify(input)),
+    briefing: briefed.told ?? saidBefore(read),
+    delegationContext: briefed.context,
     ceiling,
     limits,
     money,
@@ -140,33 +153,7 @@ function requestOf(
   }
 }
 
-/** What binds a child, whatever it is asked: the layers and budgets above it, frozen (I1). */
-interface Frame {
-  readonly above: readonly Json[]
-  readonly depth: number
-  readonly agent: AgentCore
-  readonly budget: Budget | undefined
-  readonly ceiling: readonly Json[]
-  readonly limits: TurnLimits
-  readonly money: Spend['limit'] | null
-}
-
-/** The last frame of an offer: a host mostly delegates again from where it is. */
-const frames: WeakMap<Offer, Frame> = new WeakMap()
-
-function frameOf({ agent: host, conversation, turn, home }: NodeRun, offer: Offer, agent: AgentCore): Frame {
-  const above = conversation.ceiling
-  const { depth } = turn.limits
-  const { budget } = home
-  const last = frames.get(offer)
-  const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
-  if (last !== undefined && isSame) return last
-  const passedOn = delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget))
-  const budgets = [...readCeiling(above), passedOn].map((layer) => layer.budget)
-  const limits = childLimits([agent.budget, offer.budget, budget], budgets, depth)
-  const money = moneyOf([agent.budget, offer.budget, budget, ...budgets])
-  const profile = offer.profile === undefined ? [] : [freezeLayer(profileLayer(offer.profile, home.profiles))]
-  const frame = { above, depth, agent, budget, ceiling: [...above, freezeLayer(passedOn), ...profile], limits, money }
-  frames.set(offer, frame)
-  return frame
+/** Messages that were given with the last one. */
+function saidBefore({ said }: Asked): TurnBriefing | null {
+  return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
 }

@@ -1,16 +1,29 @@
-import { type AgentCore, type AnyAgent, isAgent, type SubagentConfig, type SubagentValue } from '../agent/definition.ts'
+import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
+import { readBriefing } from '../agent/briefing.ts'
+import { checkAgent } from '../agent/read-subagents.ts'
+import { variant } from '../agent/variant.ts'
 import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { type Presets, withoutPresets } from './presets.ts'
 import type { Offer } from './spawn.ts'
-import { toolNameOf } from './tool-name.ts'
 
 /** A subagent as its host's toolkit holds it. */
 export interface SubagentEntry extends ToolEntry, Offer {
-  /** `agent` is only what a provider gave first; each delegation asks it anew. */
-  readonly isProvided: boolean
   readonly presets: Presets | undefined
+  /** The host's hooks decide on its calls too. */
+  readonly inheritsHooks: boolean
+}
+
+/** A subagent as it is known before its host's model is shown anything. */
+export interface SubagentSource {
+  readonly name: string
+  readonly config: SubagentConfig
+  /** The agent, or what its provider gave first; null for a provider that nothing has been asked of yet. */
+  readonly agent: AnyAgent | null
+  /** Each delegation asks for an agent anew. */
+  readonly isProvided: boolean
+  entry(): SubagentEntry
 }
 
 /** The `message` contract: one text, and a session to go on with. */
@@ -27,61 +40,50 @@ const MESSAGE_SCHEMA = {
   required: ['message'],
 } as const
 
-/** The tools an agent's subagents make. What cannot work is refused here, with the reason. */
-export function subagentEntries(host: AgentCore): SubagentEntry[] {
-  const seen = new Set(host.tools.keys())
-  const taken = (name: string) =>
-    new SubAgentUnavailable('subagent_unavailable', `"${host.name}" has two tools named "${name}". Use keys.`)
-  return [...membersOf(host)].map(([name, { value, memberOf, isClashing }]) => {
-    if (isClashing || seen.has(name)) throw taken(name)
-    seen.add(name)
-    return entry(name, readConfig(value), memberOf)
-  })
+/** The subagents of an agent. A provider that cannot give one is refused here, with the reason. */
+export function subagentSources(host: AgentCore): SubagentSource[] {
+  return [...host.subagents].map(([name, own]) => subagentSource(name, own))
 }
 
-interface Member {
-  readonly value: SubagentValue
-  /** The same one may be in several groups. */
-  readonly memberOf: string[]
-  isClashing: boolean
-}
-
-/** All subagents of a host by their tool's name: those of no group, then those of its groups. */
-function membersOf(host: AgentCore): Map<string, Member> {
-  const members = new Map<string, Member>()
-  for (const [name, value] of named(host.subagents)) {
-    members.set(name, { value, memberOf: [], isClashing: members.has(name) })
+export function subagentSource(name: string, { config, memberOf }: OwnSubagent): SubagentSource {
+  const source = config.agent
+  const given = isAgent(source) ? () => source : source
+  const take = () => variant(takeFrom(given, name), config)
+  const isProvided = !isAgent(source)
+  // One that tells its name and what it is for is asked only when its input must be known.
+  const isLate = isProvided && config.name !== undefined && isSaid(config.description)
+  let agent = isLate ? null : take()
+  let made: SubagentEntry | undefined
+  return {
+    name,
+    config,
+    get agent() {
+      return agent
+    },
+    isProvided,
+    entry: () => {
+      if (made !== undefined) return made
+      agent ??= take()
+      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing(agent, take) : constant(agent) })
+      return made
+    },
   }
-  for (const [group, { subagents }] of host.groups) {
-    for (const [name, value] of named(subagents)) {
-      const known = members.get(name)
-      if (known === undefined) members.set(name, { value, memberOf: [group], isClashing: false })
-      else if (known.value === value && known.memberOf.length > 0) known.memberOf.push(group)
-      else known.isClashing = true
-    }
-  }
-  return members
-}
-
-function named(subagents: AgentCore['subagents']): [string, SubagentValue][] {
-  return isMap(subagents) ? [...subagents] : subagents.map((agent) => [toolNameOf(agent.name), agent])
 }
 
 export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
   return tool.delegates
 }
 
-function isMap(subagents: AgentCore['subagents']): subagents is ReadonlyMap<string, SubagentValue> {
-  return subagents instanceof Map
+interface Given extends OwnSubagent {
+  readonly agent: AnyAgent
+  readonly take: () => AnyAgent
 }
 
-function entry(name: string, config: SubagentConfig, memberOf: readonly string[]): SubagentEntry {
-  const source = config.agent
-  const provider = isAgent(source) ? () => source : source
-  const agent = takeFrom(provider, name)
-  let spare: AnyAgent | undefined = agent
-  const description = config.description?.trim() || agent.description.trim() || `Call ${agent.name} to complete tasks`
+function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
+  const isTyped = agent.input !== null
+  const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')
+  const briefing = readBriefing(config.briefing, `subagents.${name}`) ?? agent.briefing
   return {
     name,
     effect: 'idempotent',
@@ -93,28 +95,54 @@ function entry(name: string, config: SubagentConfig, memberOf: readonly string[]
     memberOf,
     schema: { name, description, inputSchema: withoutPresets(input.jsonSchema, config.presets) },
     tool: null,
-    contract: agent.input === null ? 'message' : 'typed',
+    contract: isTyped ? 'typed' : 'message',
     input,
-    briefing: config.briefing ?? (agent.input === null ? 'none' : 'snapshot'),
+    briefing: briefing ?? (isTyped ? SNAPSHOT : NO_BRIEFING),
+    grant: config.grant,
     budget: config.budget,
     profile: config.profile,
-    isShared: config.memory === 'session' && agent.input !== null,
+    isShared: config.memory === 'session' && isTyped,
     presets: config.presets,
+    inheritsHooks: config.hooks === 'inherit',
     onParentClose: config.onParentClose ?? 'cancel',
     agent,
-    isProvided: !isAgent(source),
-    take: () => {
-      const taken = spare ?? takeFrom(provider, name)
-      spare = isAgent(source) ? source : undefined
-      return taken
-    },
+    take,
   }
+}
+
+const SNAPSHOT = readBriefing('snapshot', '') ?? { mode: 'snapshot', tokens: 1 }
+const NO_BRIEFING = { mode: 'none', tokens: 0 } as const
+
+function constant(agent: AnyAgent): () => AnyAgent {
+  return () => agent
+}
+
+/** What was given first is used for the first delegation. */
+function sparing(first: AnyAgent, take: () => AnyAgent): () => AnyAgent {
+  let spare: AnyAgent | undefined = first
+  return () => {
+    const taken = spare ?? take()
+    spare = undefined
+    return taken
+  }
+}
+
+function isSaid(text: string | undefined): boolean {
+  return text !== undefined && text.trim() !== ''
+}
+
+function firstSaid(...texts: readonly (string | undefined)[]): string | undefined {
+  return texts.find(isSaid)?.trim()
 }
 
 function takeFrom(provider: () => AnyAgent, name: string): AnyAgent {
   const agent = callProvider(provider, name)
-  if (isAgent(agent)) return agent
-  throw new SubAgentUnavailable('subagent_unavailable', `The subagent "${name}" is not an agent. Make it with agent().`)
+  if (!isAgent(agent)) {
+    const message = `The subagent "${name}" is not an agent. Make it with agent().`
+    throw new SubAgentUnavailable('subagent_unavailable', message)
+  }
+  checkAgent(agent, `The subagent "${name}"`)
+  return agent
 }
 
 function callProvider(provider: () => AnyAgent, name: string): AnyAgent {
@@ -125,8 +153,4 @@ function callProvider(provider: () => AnyAgent, name: string): AnyAgent {
       cause: error,
     })
   }
-}
-
-function readConfig(value: SubagentValue): SubagentConfig {
-  return isAgent(value) || typeof value === 'function' ? { agent: value } : value
 }

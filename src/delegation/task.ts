@@ -1,6 +1,7 @@
-import type { NodeRun } from '../agent/node-run.ts'
+import type { HooksAbove, NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { type Ask, planAsk } from '../graph/approve.ts'
+import type { ToolCall } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import { fold } from '../graph/fold.ts'
 import { withWords } from '../graph/outcome.ts'
@@ -8,7 +9,7 @@ import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { inactiveText } from '../tool/groups.ts'
-import { hookedCall } from '../tool/hooks.ts'
+import { type Hooks, hookedCall, showCall } from '../tool/hooks.ts'
 import { invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
@@ -20,13 +21,28 @@ import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
-  const hook = run.agent.hooks?.beforeTool
-  if (hook === undefined || call === undefined || call.invalid !== undefined) return runCall(run)
-  return hookedCall(run.node, call, hook).then((hooked) => {
-    if (typeof hooked === 'string') return commitEnd(run, errorEnd(hooked))
-    if (hooked === call) return runCall(run)
-    return runCall({ ...run, node: { ...run.node, input: { ...run.node.input, call: hooked } } })
-  })
+  const own = run.agent.hooks?.beforeTool
+  const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
+  const isPlain = own === undefined && above === null
+  if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
+  return runHooked(run, call, { own, above })
+}
+
+interface AllHooks {
+  readonly own: NonNullable<Hooks['beforeTool']> | undefined
+  readonly above: HooksAbove | null
+}
+
+/** An agent's own hook is asked first, then those of its hosts that it was given with. */
+async function runHooked(run: NodeRun, call: ToolCall, { own, above }: AllHooks): Promise<void> {
+  const { deciding = [], watching = [] } = above ?? {}
+  const hooked = await hookedCall(run.node, call, own === undefined ? deciding : [own, ...deciding])
+  if (typeof hooked === 'string') return commitEnd(run, errorEnd(hooked))
+  const { id: nodeId, turnId: runId } = run.node
+  const { path } = run.conversation
+  showCall({ tool: hooked.name, input: hooked.input, nodeId, runId, path }, watching, run.home.logger)
+  if (hooked === call) return runCall(run)
+  return runCall({ ...run, node: { ...run.node, input: { ...run.node.input, call: hooked } } })
 }
 
 function runCall(run: NodeRun): void | Promise<void> {
@@ -65,7 +81,7 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
     return fallBack(
       run,
       entry,
-      refuse('invalid_input', entry.agent.name, `The arguments are not JSON: ${call.invalid}`),
+      refuse('invalid_input', entry.agent.name, { error: `The arguments are not JSON: ${call.invalid}` }),
     )
   }
   const ids = childIds(run.node.id, 0)

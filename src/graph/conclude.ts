@@ -20,7 +20,7 @@ const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_
 
 /** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
-  const leaf = nodes[nodes.length - 1]
+  const leaf = blamed(nodes)
   const status = statusOf(turn, leaf)
   const speaker = status === 'completed' ? leaf : lastSpeaker(nodes)
   return {
@@ -59,6 +59,13 @@ export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied
   }
 }
 
+/** The last node says how a turn ended; where it was never begun for want of a briefing, that one does. */
+function blamed(nodes: readonly Node[]): Node | undefined {
+  const leaf = nodes[nodes.length - 1]
+  if (leaf?.state !== 'skipped') return leaf
+  return nodes.findLast(({ purpose, state }) => purpose === 'brief' && state !== 'finished') ?? leaf
+}
+
 function statusOf(turn: Turn, leaf: Node | undefined): Status {
   if (turn.cancel !== null) return turn.cancel.cause === 'timed_out' ? 'timed_out' : 'cancelled'
   if (leaf === undefined) return 'failed'
@@ -93,7 +100,7 @@ function defaultReason(turn: Turn, status: Status): string {
 function lastSpeaker(nodes: readonly Node[]): Node | undefined {
   for (let at = nodes.length - 1; at >= 0; at--) {
     const node = nodes[at]
-    if (node?.kind !== 'agent_message' || node.output.content === undefined) continue
+    if (node?.kind !== 'agent_message' || node.output.content === undefined || node.purpose === 'brief') continue
     if (textOf(node.output.content) !== '') return node
   }
   return undefined

@@ -159,11 +159,16 @@ function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answe
   const { account } = turn
   return draft.changeTurn(turn, {
     account: changedAccount(account, {
-      modelCalls: account.modelCalls + (node.purpose === 'wrap_up' ? 0 : 1),
+      modelCalls: account.modelCalls + (isBeside(node) ? 0 : 1),
       toolCalls: account.toolCalls + answer.calls.length,
       usage: addUsage(account.usage, answer.usage),
     }),
   })
+}
+
+/** A call to wrap up or to brief is no turn of the run. */
+function isBeside({ purpose }: Node): boolean {
+  return purpose === 'wrap_up' || purpose === 'brief'
 }
 
 /** Few shapes of output keep the rows alike. */

@@ -13,7 +13,7 @@ export interface TurnRequest {
   readonly input: Json
   readonly content: Content
   /** What the agent is told before the input; null for nothing. */
-  readonly briefing: string | null
+  readonly briefing: string | TurnBriefing | null
   readonly limits: TurnLimits
   /** What it may spend; null for no limit here and above. */
   readonly money: Spend['limit'] | null
@@ -23,12 +23,18 @@ export interface TurnRequest {
   readonly mayStart: boolean
 }
 
+/** A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make. */
+export type TurnBriefing =
+  | { readonly content: string; readonly messages?: readonly Json[] }
+  | { readonly summarize: string; readonly tokens: number }
+
 /**
- * One more round in a conversation: [developer_message ->] user_message -> agent_message. It starts at once when its
+ * One more round in a conversation: [developer_message or a call to brief ->] user_message -> agent_message. It starts at once when its
  * lane is idle, else it is queued and the commit that ends the running turn starts it.
  */
 export function openTurn(draft: Draft, conversation: Conversation, request: TurnRequest): Turn {
-  const entryNodeId = request.nodeIds[request.nodeIds.length - 1] ?? request.turnId
+  const first = isSummary(request.briefing) ? 0 : request.nodeIds.length - 1
+  const entryNodeId = request.nodeIds[first] ?? request.turnId
   const turn = newTurn(draft, conversation, {
     id: request.turnId,
     entryNodeId,
@@ -87,39 +93,66 @@ const EMPTY_ACCOUNT: Account = {
   uncertain: [],
 }
 
+function isSummary(briefing: TurnRequest['briefing']): briefing is Extract<TurnBriefing, { summarize: string }> {
+  return typeof briefing === 'object' && briefing !== null && 'summarize' in briefing
+}
+
 function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
   const ids = request.nodeIds
-  let before: Node | undefined
-  if (request.briefing !== null) {
-    before = addMessage(draft, turn, { id: ids[0] ?? turn.id, kind: 'developer_message', content: request.briefing })
-  }
+  const { briefing } = request
+  const before = briefing === null ? undefined : addBriefing(draft, turn, { id: ids[0] ?? turn.id, briefing })
   const userId = ids[ids.length - 2] ?? turn.id
   const user = addMessage(draft, turn, { id: userId, kind: 'user_message', content: request.content })
-  if (before !== undefined) draft.addEdge(before, user, 'sequence')
   const answer = draft.addNode(turn, {
-    id: turn.entryNodeId,
+    id: ids[ids.length - 1] ?? turn.id,
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',
     blockers: 1,
   })
+  if (before?.kind === 'developer_message') draft.addEdge(before, user, 'sequence')
+  else if (before !== undefined) draft.addEdge(before, answer, 'dependency')
   draft.addEdge(user, answer, 'sequence')
-  return before === undefined ? [user] : [before, user]
+  return before?.kind === 'developer_message' ? [before, user] : [user]
+}
+
+interface SeedBriefing {
+  readonly id: Id
+  readonly briefing: string | TurnBriefing
+}
+
+/** Told at once, or made by the turn's first call: without it the agent is not asked. */
+function addBriefing(draft: Draft, turn: Turn, { id, briefing }: SeedBriefing): Node {
+  if (isSummary(briefing)) {
+    const { summarize, tokens } = briefing
+    const input = { content: summarize, value: { tokens } }
+    return draft.addNode(turn, {
+      id,
+      kind: 'agent_message',
+      purpose: 'brief',
+      effect: 'idempotent',
+      blockers: 1,
+      input,
+    })
+  }
+  const { content, messages } = typeof briefing === 'string' ? { content: briefing, messages: undefined } : briefing
+  return addMessage(draft, turn, { id, kind: 'developer_message', content, ...(messages && { messages }) })
 }
 
 interface SeedMessage {
   readonly id: Id
   readonly kind: 'developer_message' | 'user_message'
   readonly content: Content
+  readonly messages?: readonly Json[]
 }
 
-function addMessage(draft: Draft, turn: Turn, { id, kind, content }: SeedMessage): Node {
+function addMessage(draft: Draft, turn: Turn, { id, kind, content, messages }: SeedMessage): Node {
   return draft.addNode(turn, {
     id,
     kind,
     state: 'finished',
     effect: 'pure',
-    input: { content },
+    input: messages === undefined ? { content } : { content, messages },
     preview: previewOf(textOf(content), kind, draft.kinds),
     endedAt: draft.now,
   })

@@ -184,8 +184,10 @@ export interface Node {
 
 /** What the node was asked. Fields by kind; all are JSON. */
 export interface NodeInput {
-  /** user_message, developer_message, system_message */
+  /** user_message, developer_message, system_message; agent_message that briefs: what its words are told with */
   readonly content?: Content
+  /** developer_message: what was said elsewhere, as a model reads it */
+  readonly messages?: readonly Json[]
   /** agent_message: what is said to the model before this call, beside the context */
   readonly nudge?: string
   /** task */

@@ -6,7 +6,7 @@ import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { foldInto } from './fold-into.ts'
-import { openTurn } from './open-turn.ts'
+import { openTurn, type TurnBriefing } from './open-turn.ts'
 import type { AgentRef, Conversation, Id, Link, Node, Spend, Turn, TurnLimits } from './rows.ts'
 import { newConversation, stacked } from './say.ts'
 import { settle } from './settle.ts'
@@ -22,7 +22,7 @@ export interface SpawnRequest {
   readonly toolName: string
   readonly input: Json
   readonly content: Content
-  readonly briefing: string | null
+  readonly briefing: string | TurnBriefing | null
   readonly delegationContext: Json
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits

@@ -18,6 +18,12 @@ export interface ToolContext {
   readonly delegate: Delegate
   /** The runtime's files, as the calling agent's grant lets it use them. */
   readonly files: Files
+  /** For whom the run is, and the agents that led here from the root: the same in every child. */
+  readonly owner: string | null
+  readonly path: readonly string[]
+  /** `createRuntime({ tracer, longTermMemory })`: the very objects, in every agent and child; null without. */
+  readonly tracer: unknown
+  readonly longTermMemory: unknown
   readonly logger: Logger
 }
 

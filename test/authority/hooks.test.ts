@@ -137,7 +137,7 @@ describe('a hook before a tool', () => {
 })
 
 test.each<[unknown, RegExp]>([
-  [{ before: () => undefined }, /there is no hook "before". There is beforeTool/],
+  [{ before: () => undefined }, /there is no hook "before". There are beforeTool/],
   [{ beforeTool: 1 }, /hooks.beforeTool must be a function/],
   [7, /hooks are an object/],
 ])('hooks that would never be called are refused: %j', (hooks, message) => {

@@ -1,0 +1,36 @@
+import { sha256 } from '../base/hash.ts'
+import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import type { AgentCore } from './agent.ts'
+
+/** Changes when what the agent is told or may use changes; code inside its tools does not count. */
+export function hashOf(core: Omit<AgentCore, 'hash'>): string {
+  const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
+    return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
+  })
+  const shown = toJson({
+    name: core.name,
+    description: core.description,
+    instructions: core.instructions,
+    model: core.model?.id ?? null,
+    settings: core.settings,
+    tools,
+    subagents: [...core.subagents.keys()],
+    ...(core.groups.size === 0 ? {} : { groups: groupsOf(core) }),
+    input: core.input?.jsonSchema ?? null,
+    output: core.output?.jsonSchema ?? null,
+    grant: core.grant ?? null,
+    budget: core.budget ?? null,
+    contextTurns: core.contextTurns,
+  })
+  const value: Json = shown.ok ? shown.value : core.name
+  return sha256(canonicalJson(value)).slice(0, 16)
+}
+
+function groupsOf({ groups, meta, subagents }: Omit<AgentCore, 'hash'>): unknown {
+  const members = (group: string) =>
+    [...subagents].filter(([, { memberOf }]) => memberOf.includes(group)).map(([name]) => name)
+  const shown = [...groups].map(([name, { description, active, notes, tools }]) => {
+    return [name, description, active, notes, tools, members(name)]
+  })
+  return { meta, shown }
+}

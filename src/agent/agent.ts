@@ -1,0 +1,175 @@
+import { DefinitionError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import type { CheckedSchema, InferInput, InferOutput, Schema } from '../base/schema.ts'
+import type { CompletedOutcome, Run } from '../conversation/run.ts'
+import type { Budget } from '../grant/budget.ts'
+import type { Grant } from '../grant/grant.ts'
+import type { Content } from '../graph/content.ts'
+import type { Model, ModelSettings } from '../model/model.ts'
+import type { ModelLike } from '../model/to-model.ts'
+import type { Group } from '../tool/groups.ts'
+import type { Hooks } from '../tool/hooks.ts'
+import type { Tool } from '../tool/tool.ts'
+import type { Briefing, BriefingPlan } from './briefing.ts'
+
+export type Tools = { readonly [name: string]: Tool<never, unknown> }
+
+export interface AgentDefinition<In extends Schema | undefined, Out extends Schema | undefined> {
+  readonly name: string
+  /** What a host's model reads to decide when to delegate to it. */
+  readonly description?: string
+  readonly instructions: string
+  /**
+   * `"provider/model"` or an alias of your config file, a model of the AI SDK, or a Model of your own. Left out: a
+   * subagent uses its host's.
+   */
+  readonly model?: ModelLike
+  readonly settings?: ModelSettings
+  readonly tools?: Tools
+  /** Agents it may delegate to: the key is the name of the tool its model sees. */
+  readonly subagents?: Subagents
+  /** Tools and subagents in groups that are switched on and off: `toolkit({ groups })`. */
+  readonly toolkit?: GroupedTools
+  /** The contract of a delegation: checked before a child is made. Without it the agent takes a message. */
+  readonly input?: In
+  /** What it must answer with: checked, and asked for once more when it does not fit. */
+  readonly output?: Out
+  readonly grant?: Grant
+  readonly budget?: Budget
+  readonly hooks?: Hooks
+  /** What it is told of its host's context when it is a subagent, unless the host says otherwise. */
+  readonly briefing?: Briefing
+  /** Its results name the tools it used: `response_metadata.tool_trace`. */
+  readonly toolTrace?: boolean
+  /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
+  readonly contextTurns?: number
+}
+
+/** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
+export type SubagentValue = AnyAgent | (() => AnyAgent) | SubagentConfig
+export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly AnyAgent[]
+
+export interface SubagentConfig {
+  readonly agent: AnyAgent | (() => AnyAgent)
+  /** Instead of the agent's own description. */
+  readonly description?: string
+  /** Instead of the key: what the host's model calls it by. */
+  readonly toolName?: string
+  /** The group of the host's `toolkit` that it belongs to. Left out: it is always on. */
+  readonly group?: string
+  /** Instead of the agent's own name: in grants, paths, events and results. */
+  readonly name?: string
+  /** Instead of the agent's own tools. */
+  readonly tools?: Tools
+  /** Instead of the agent's own model, and of its host's. */
+  readonly model?: ModelLike
+  /** What the child is told of its host's context. Default: the agent's own, else snapshot if it has an `input`, else none. */
+  readonly briefing?: Briefing
+  /** Binds it and all below it, whatever else they are granted. */
+  readonly grant?: Omit<Grant, 'delegate'>
+  readonly budget?: Budget
+  /** `inherit`: the host's hooks decide on its calls too, after its own. Default `private`: they only see them. */
+  readonly hooks?: 'private' | 'inherit'
+  /** `session`: its delegations go on in one conversation per host conversation. Default `fresh`: one each. */
+  readonly memory?: 'fresh' | 'session'
+  /** Fields of its input that the host's model does not see and cannot set. */
+  readonly presets?: { readonly [field: string]: Json }
+  /** A named layer over it: `minimal`, `memory_only`, `skills_only`, `full`, or one of createRuntime({ profiles }). */
+  readonly profile?: string
+  /** What happens to the child when the run that started it is cancelled. Default: cancel. */
+  readonly onParentClose?: 'cancel' | 'abandon'
+}
+
+export interface ToolGroup {
+  /** What the model reads to decide whether it wants the group. */
+  readonly description: string
+  /** Is it on from the start? */
+  readonly active: boolean
+  /** What the model reads when it switches the group on: how to use its tools. */
+  readonly notes?: string
+  readonly tools?: Tools
+  readonly subagents?: Subagents
+}
+
+/** Tools in groups, given to an agent as `toolkit`. Never changed: `create` and `remove` give another one. */
+export interface GroupedTools {
+  readonly groups: ReadonlyMap<string, ToolGroup>
+  readonly meta: 'absolute' | 'additive' | 'none'
+  readonly [toolkitMark]: true
+  create(name: string, group: ToolGroup): GroupedTools
+  remove(name: string): GroupedTools
+}
+
+export const toolkitMark: unique symbol = Symbol.for('legate.toolkit') as never
+
+/** A group of its toolkit. The tools themselves are among the agent's. */
+export interface GroupCore extends Group {
+  readonly tools: readonly string[]
+}
+
+/** A subagent as its host has it. */
+export interface OwnSubagent {
+  readonly config: SubagentConfig
+  /** The groups it is in; one in none is always there. */
+  readonly memberOf: readonly string[]
+}
+
+/** What the runtime needs of an agent. Immutable. */
+export interface AgentCore {
+  readonly name: string
+  readonly description: string
+  readonly instructions: string
+  readonly model: Model | null
+  readonly settings: ModelSettings
+  readonly tools: ReadonlyMap<string, Tool>
+  /** By the name of their tool. */
+  readonly subagents: ReadonlyMap<string, OwnSubagent>
+  readonly groups: ReadonlyMap<string, GroupCore>
+  /** How its model switches them. */
+  readonly meta: GroupedTools['meta']
+  readonly input: CheckedSchema | null
+  readonly output: CheckedSchema | null
+  readonly grant: Grant | undefined
+  readonly budget: Budget | undefined
+  readonly hooks: Hooks | undefined
+  readonly briefing: BriefingPlan | undefined
+  readonly toolTrace: boolean
+  readonly contextTurns: number
+  /** Changes when what the agent is told or may use changes; code inside tools does not count. */
+  readonly hash: string
+}
+
+export interface RunOptions {
+  readonly abortSignal?: AbortSignal
+}
+
+export interface Agent<In = unknown, Out = unknown> extends AgentCore {
+  /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
+  generate(input: In, options?: RunOptions): Promise<CompletedOutcome<Out>>
+  stream(input: In, options?: RunOptions): Run<Out>
+}
+
+export type AnyAgent = Agent<never, unknown>
+
+export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : Content
+export type AgentOutput<Out extends Schema | undefined> = Out extends Schema ? InferOutput<Out> : null
+
+const agentMark: unique symbol = Symbol.for('legate.agent') as never
+
+/** Marks a finished agent object, so that it is known as one by any copy of the package. */
+export function markAgent<T extends AgentCore>(agent: T): T {
+  Object.defineProperty(agent, agentMark, { value: true })
+  return Object.freeze(agent)
+}
+
+export function isAgent(value: unknown): value is AnyAgent {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, agentMark)
+}
+
+const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u
+
+export function checkAgentName(name: unknown, where: string): void {
+  if (typeof name === 'string' && NAME.test(name)) return
+  const message = `${JSON.stringify(name)} is no name for an agent: use letters, digits, _ - . : @ and spaces, at most 128.`
+  throw new DefinitionError('definition', `${where}: ${message}`)
+}

@@ -1,0 +1,144 @@
+import { DefinitionError, SubAgentUnavailable } from '../base/error.ts'
+import type { Schema } from '../base/schema.ts'
+import { subagentIn } from '../tool/delegating.ts'
+import type { Tool } from '../tool/tool.ts'
+import {
+  type AgentCore,
+  type AgentDefinition,
+  type GroupCore,
+  type GroupedTools,
+  type OwnSubagent,
+  type SubagentConfig,
+  type Tools,
+  toolkitMark,
+} from './agent.ts'
+import { type NamedSubagent, readSubagents } from './read-subagents.ts'
+import { readTools } from './read-tools.ts'
+
+type KitDefinition = Pick<
+  AgentDefinition<Schema | undefined, Schema | undefined>,
+  'name' | 'tools' | 'subagents' | 'toolkit'
+>
+type Kit = Pick<AgentCore, 'tools' | 'subagents' | 'groups'>
+
+/** Its tools and subagents, in groups or not, each under one name. */
+export function readKit({ tools, subagents, toolkit, name }: KitDefinition, where: string): Kit {
+  const kit = new KitReader(name, where)
+  kit.addTools(tools ?? {}, null)
+  const groups = toolkit === undefined ? NO_GROUPS : groupsIn(toolkit, where)
+  for (const [group, { tools: inGroup }] of groups) kit.addTools(inGroup ?? {}, group)
+  kit.addSubagents(readSubagents(subagents ?? {}, where), null)
+  for (const [group, { subagents: inGroup }] of groups) {
+    kit.addSubagents(readSubagents(inGroup ?? {}, `${where}, group "${group}"`), group)
+  }
+  return kit.finish(groups)
+}
+
+function groupsIn(toolkit: GroupedTools, where: string): GroupedTools['groups'] {
+  if (toolkit?.[toolkitMark] !== true) refuse(`${where}: make its toolkit with toolkit({ groups }).`)
+  return toolkit.groups
+}
+
+const NO_GROUPS: GroupedTools['groups'] = new Map()
+/** Where a tool that was made of a subagent belongs, unless it is put somewhere else. */
+export const SUBAGENTS_GROUP = 'subagents'
+
+interface Member {
+  readonly what: 'tool' | 'subagent'
+  readonly value: unknown
+  readonly memberOf: string[]
+  readonly config: SubagentConfig | null
+}
+
+/** Collects what an agent has under each name: the same thing may be in several groups, another of its name may not. */
+class KitReader {
+  private readonly members: Map<string, Member> = new Map()
+  private readonly host: string
+  private readonly where: string
+
+  constructor(host: string, where: string) {
+    this.host = host
+    this.where = where
+  }
+
+  addTools(tools: Tools, group: string | null): void {
+    for (const [name, tool] of readTools(tools, group === null ? this.where : `${this.where}, group "${group}"`)) {
+      const config = subagentIn(tool) as SubagentConfig | undefined
+      if (config === undefined) this.add(name, { what: 'tool', value: tool, config: null }, group)
+      else this.add(name, { what: 'subagent', value: tool, config }, group ?? config.group ?? null)
+    }
+  }
+
+  addSubagents(subagents: readonly NamedSubagent[], group: string | null): void {
+    for (const { name, value, config } of subagents) {
+      this.add(name, { what: 'subagent', value, config }, group ?? config.group ?? null)
+    }
+  }
+
+  finish(given: GroupedTools['groups']): Kit {
+    const tools = new Map<string, Tool>()
+    const subagents = new Map<string, OwnSubagent>()
+    for (const [name, { value, config, memberOf }] of this.members) {
+      this.checkGroups(name, memberOf, given)
+      if (config === null) tools.set(name, value as Tool)
+      else subagents.set(name, { config, memberOf })
+    }
+    return { tools, subagents, groups: this.groups(given) }
+  }
+
+  private add(name: string, member: Omit<Member, 'memberOf'>, group: string | null): void {
+    const known = this.members.get(name)
+    if (known === undefined) {
+      this.members.set(name, { ...member, memberOf: group === null ? [] : [group] })
+      return
+    }
+    const isSame = known.value === member.value && known.memberOf.length > 0 && group !== null
+    if (!isSame) this.refuseTwo(name, known, member)
+    known.memberOf.push(group)
+  }
+
+  private refuseTwo(name: string, one: Pick<Member, 'what'>, other: Pick<Member, 'what'>): never {
+    if (one.what === 'tool' && other.what === 'tool') {
+      refuse(`${this.where}: there is another tool "${name}". Rename one of them.`)
+    }
+    const words =
+      one.what === other.what
+        ? `"${this.host}" has two tools named "${name}". Use keys.`
+        : `${this.where}: "${name}" is a tool and a subagent. Rename one of them.`
+    throw new SubAgentUnavailable('subagent_unavailable', `agent(): ${words}`)
+  }
+
+  /** The group of subagents made by hand is made with the first of them. */
+  private checkGroups(name: string, memberOf: readonly string[], given: GroupedTools['groups']): void {
+    const missing = memberOf.find((group) => !given.has(group) && group !== SUBAGENTS_GROUP)
+    if (missing === undefined) return
+    const known = [...given.keys()].join(', ') || 'none'
+    const words = `the subagent "${name}" belongs to the group "${missing}", which there is not. There are: ${known}.`
+    throw new SubAgentUnavailable('subagent_unavailable', `agent(): ${this.where}: ${words}`)
+  }
+
+  private groups(given: GroupedTools['groups']): ReadonlyMap<string, GroupCore> {
+    const isMade = (name: string) => [...this.members.values()].some(({ memberOf }) => memberOf.includes(name))
+    if (given.size === 0 && !isMade(SUBAGENTS_GROUP)) return NO_GROUP_CORES
+    const groups = new Map<string, GroupCore>()
+    for (const [name, { description, active, notes = '' }] of given) {
+      groups.set(name, { description, active, notes, tools: this.toolsOf(name) })
+    }
+    if (!groups.has(SUBAGENTS_GROUP) && isMade(SUBAGENTS_GROUP)) {
+      const description = `Delegated subagents for ${this.host}`
+      groups.set(SUBAGENTS_GROUP, { description, active: true, notes: '', tools: [] })
+    }
+    return groups
+  }
+
+  private toolsOf(group: string): string[] {
+    const inGroup = ({ what, memberOf }: Member) => what === 'tool' && memberOf.includes(group)
+    return [...this.members].filter(([, member]) => inGroup(member)).map(([name]) => name)
+  }
+}
+
+const NO_GROUP_CORES: ReadonlyMap<string, GroupCore> = new Map()
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `agent(): ${message}`)
+}

@@ -1,0 +1,127 @@
+import { DefinitionError, SubAgentUnavailable } from '../base/error.ts'
+import { toJson } from '../base/json.ts'
+import { checkBudget } from '../grant/budget.ts'
+import { checkGrant } from '../grant/grant.ts'
+import { toModel } from '../model/to-model.ts'
+import { type AnyAgent, checkAgentName, isAgent, type SubagentConfig, type Subagents } from './agent.ts'
+import { readBriefing } from './briefing.ts'
+import { checkToolName, readTools } from './read-tools.ts'
+import { schemaFault } from './schema-fault.ts'
+import { toolNameOf } from './tool-name.ts'
+
+/** Each subagent with the name of its tool, in one form. What cannot work is refused here, with the reason. */
+export function readSubagents(subagents: Subagents, where: string): NamedSubagent[] {
+  if (isList(subagents)) return subagents.map((agent) => readListed(agent, where))
+  if (typeof subagents !== 'object' || subagents === null) {
+    refuse(`${where}: subagents are an object, { name: agent }, or a list of agents.`)
+  }
+  return Object.entries(subagents).map(([key, value]) => {
+    const config = readConfig(value, `${where}, subagents.${key}`)
+    const name = config.toolName ?? key
+    checkToolName(name, where)
+    return { name, config, value }
+  })
+}
+
+export interface NamedSubagent {
+  readonly name: string
+  readonly config: SubagentConfig
+  /** As it was given: the same one may be in several groups. */
+  readonly value: unknown
+}
+
+const KEYS = [
+  'agent',
+  'name',
+  'description',
+  'toolName',
+  'group',
+  'presets',
+  'tools',
+  'model',
+  'briefing',
+  'memory',
+  'grant',
+  'budget',
+  'profile',
+  'hooks',
+  'onParentClose',
+]
+
+/** One value under `subagents`, checked. */
+export function readConfig(value: unknown, where: string): SubagentConfig {
+  const given = isSource(value) ? { agent: value as AnyAgent } : value
+  const config = typeof given === 'object' && given !== null ? (given as Partial<SubagentConfig>) : {}
+  const { agent } = config
+  if (!isSource(agent)) refuse(`${where} is not an agent, a function that gives one, or { agent, ... }.`)
+  const unknown = Object.keys(config).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkSettings(config, where)
+  if (isAgent(agent)) checkAgent(agent, where)
+  return config as SubagentConfig
+}
+
+/** An agent that cannot be offered as a tool: its arguments could not be told to a model. */
+export function checkAgent({ input, name }: AnyAgent, where: string): void {
+  if (input === null) return
+  const fault = schemaFault(input)
+  if (fault !== undefined) {
+    throw new SubAgentUnavailable('subagent_unavailable', `${where}: the input of "${name}" ${fault}`)
+  }
+}
+
+function checkSettings(config: Partial<SubagentConfig>, where: string): void {
+  readBriefing(config.briefing, where)
+  checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)
+  checkChoice(config.hooks, ['private', 'inherit'], `${where}.hooks`)
+  checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
+  for (const key of ['description', 'toolName', 'group', 'profile'] as const) checkText(config[key], `${where}.${key}`)
+  if (config.name !== undefined) checkAgentName(config.name, where)
+  if (config.budget !== undefined) checkBudget(config.budget, where)
+  if (config.grant !== undefined) checkLayer(config.grant, where)
+  if (config.presets !== undefined) checkPresets(config.presets, where)
+  if (config.tools !== undefined) readTools(config.tools, where)
+  if (config.model !== undefined && toModel(config.model) === undefined) {
+    refuse(`${where}.model is none: give "provider/model", a model of the AI SDK, or an object with stream().`)
+  }
+}
+
+/** It binds all below the subagent in the same way: there is nothing of its own to pass on. */
+function checkLayer(grant: object, where: string): void {
+  if (Object.hasOwn(grant, 'delegate')) {
+    refuse(`${where}.grant has use, ask and deny: it binds the subagent and all below it, so it has no "delegate".`)
+  }
+  checkGrant(grant, where)
+}
+
+function checkPresets(presets: unknown, where: string): void {
+  const isObject = typeof presets === 'object' && presets !== null && !Array.isArray(presets)
+  const json = isObject ? toJson(presets) : undefined
+  if (json?.ok !== true) refuse(`${where}.presets is an object of JSON values: fields of the input and what they are.`)
+}
+
+function readListed(agent: unknown, where: string): NamedSubagent {
+  if (!isAgent(agent)) refuse(`${where}: a subagent in the list is not an agent.`)
+  return { name: toolNameOf(agent.name), config: readConfig(agent, `${where}, subagents`), value: agent }
+}
+
+function isSource(value: unknown): value is SubagentConfig['agent'] {
+  return isAgent(value) || typeof value === 'function'
+}
+
+function checkText(value: unknown, where: string): void {
+  if (value !== undefined && typeof value !== 'string') refuse(`${where} must be a text, not ${JSON.stringify(value)}.`)
+}
+
+function checkChoice(value: unknown, choices: readonly string[], where: string): void {
+  if (value === undefined || choices.includes(String(value))) return
+  refuse(`${where} is ${choices.map((choice) => `"${choice}"`).join(' or ')}, not ${JSON.stringify(value)}.`)
+}
+
+function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
+  return Array.isArray(subagents)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `agent(): ${message}`)
+}
