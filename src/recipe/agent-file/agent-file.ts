@@ -1,0 +1,71 @@
+import type { Json } from '../../base/json.ts'
+import type { JsonSchema } from '../../base/schema.ts'
+import type { Budget } from '../../grant/budget.ts'
+import type { Grant } from '../../grant/grant.ts'
+import type { ModelSettings } from '../../model/model.ts'
+import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from '../recipe/recipe.ts'
+import type { Notice } from '../text/notice.ts'
+
+/** Whose way of writing a file has. `recipe` is that of goose and Aster recipes, `goose` that of its agent files. */
+export const DIALECTS = [
+  'recipe',
+  'legate',
+  'claude',
+  'opencode',
+  'gemini',
+  'codex',
+  'copilot',
+  'cursor',
+  'goose',
+] as const
+
+export type Dialect = (typeof DIALECTS)[number]
+
+/** One agent as a file describes it, whatever its dialect. Plain JSON: it can be kept in a row. */
+export interface AgentFile {
+  readonly dialect: Dialect
+  /** Absolute. */
+  readonly file: string
+  readonly name: string
+  /** How it is shown to people; null: by its name. */
+  readonly title: string | null
+  readonly description: string
+  /** What the model is told it is and does. */
+  readonly instructions: string
+  /** What it is asked when nobody asks anything else. */
+  readonly prompt: string | null
+  /** An alias, an id or `provider/id`; null: that of its host. */
+  readonly model: string | null
+  readonly provider: string | null
+  readonly settings: ModelSettings
+  readonly tools: ToolChoice
+  /** Agents it may delegate to; null: all that it is given. */
+  readonly agents: readonly string[] | null
+  /** Null: those of its host. */
+  readonly extensions: readonly ExtensionConfig[] | null
+  /** Names of skills it begins with. */
+  readonly skills: readonly string[]
+  /** A layer over what host and runtime allow: it narrows and never loosens. Null: none. */
+  readonly grant: Grant | null
+  readonly budget: Budget | null
+  readonly briefing: 'none' | 'snapshot' | null
+  readonly input: JsonSchema | null
+  readonly output: JsonSchema | null
+  readonly retry: RetryConfig | null
+  readonly parameters: readonly RecipeParameter[]
+  readonly subRecipes: readonly SubRecipe[]
+  readonly isBackground: boolean
+  /** Not to be offered to a model. */
+  readonly isHidden: boolean
+  /** Keys that mean nothing here, kept as they are. */
+  readonly properties: { readonly [key: string]: Json }
+  /** What was mapped, repaired, tightened or left out. */
+  readonly notices: readonly Notice[]
+}
+
+/** Names of tools, `*` standing for anything. */
+export interface ToolChoice {
+  /** Null: all that the host has. Empty: none. */
+  readonly allow: readonly string[] | null
+  readonly deny: readonly string[]
+}

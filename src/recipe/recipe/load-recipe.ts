@@ -1,0 +1,114 @@
+import path from 'node:path'
+import { isLegateError, messageOf } from '../../base/error.ts'
+import { readSchema } from '../../base/schema.ts'
+import { type Notice, Report } from '../text/notice.ts'
+import { type AskParameter, bindValues, missingParameters } from './bind-values.ts'
+import { checkParameters, inputSchemaOf } from './read-parameters.ts'
+import { readRecipe } from './read-recipe.ts'
+import type { Recipe, RecipeDescription } from './recipe.ts'
+import { openRecipe, type RecipeSource } from './recipe-source.ts'
+import { checkSubRecipes } from './sub-recipes.ts'
+
+export interface RecipeOptions {
+  /** Values for its parameters. */
+  readonly parameters?: Readonly<Record<string, unknown>>
+  /** `lenient` goes on, with a warning, where `strict` refuses. Default: strict. */
+  readonly mode?: 'strict' | 'lenient'
+  /** Asks a person for a `user_prompt` parameter. */
+  readonly ask?: AskParameter
+  /** Reads the file of a `file` parameter; by default any file of this machine. */
+  readonly readFile?: (file: string) => Promise<string>
+}
+
+export interface LoadedRecipe {
+  /** With every value in its place. */
+  readonly recipe: Recipe
+  readonly notices: readonly Notice[]
+}
+
+/** Reads a recipe, checks it, and puts the values of its parameters in. Throws a RecipeError with file, line and hint. */
+export async function loadRecipe(file: string, options: RecipeOptions = {}): Promise<LoadedRecipe> {
+  const { source, raw, report } = await readChecked(file, options.mode)
+  const { parameters: given = {}, ask, readFile } = options
+  const values = await bindValues(
+    raw.parameters,
+    {
+      file: source.file,
+      given,
+      ...(ask === undefined ? {} : { ask }),
+      ...(readFile === undefined ? {} : { readFile }),
+    },
+    report,
+  )
+  const rendered = new Report(source.file, report.isLenient)
+  const recipe = { ...readRecipe(await source.render(values), source.file, rendered), parameters: raw.parameters }
+  await checkResponse(recipe, rendered)
+  rendered.check()
+  await checkSubRecipes(recipe, rendered)
+  return { recipe, notices: together(report, rendered) }
+}
+
+/** The recipe with its templates still in it. For looking at it, and for writing it elsewhere. */
+export async function readRecipeFile(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<LoadedRecipe> {
+  const { raw, report } = await readChecked(file, options.mode)
+  return { recipe: raw, notices: report.notices }
+}
+
+/** What a recipe is and what it needs, without running, asking or opening any other file than it includes. */
+export async function describeRecipe(
+  file: string,
+  { parameters: given = {}, mode }: Pick<RecipeOptions, 'parameters' | 'mode'> = {},
+): Promise<RecipeDescription> {
+  const { raw, source, report } = await readChecked(file, mode)
+  const { title, description, version, parameters } = raw
+  const missing = missingParameters(parameters, given)
+  const inputSchema = inputSchemaOf(parameters, new Set(Object.keys(given)))
+  return { file: source.file, title, description, version, parameters, missing, inputSchema, notices: report.notices }
+}
+
+interface Checked {
+  readonly source: RecipeSource
+  readonly raw: Recipe
+  readonly report: Report
+}
+
+async function readChecked(given: string, mode: RecipeOptions['mode'] = 'strict'): Promise<Checked> {
+  const file = path.resolve(given)
+  const report = new Report(file, mode === 'lenient')
+  const source = await openRecipe(file, report)
+  const raw = readRecipe(source.tree, file, report)
+  checkParameters(raw.parameters, source.uses, report)
+  checkHidden(raw, report)
+  await checkResponse(raw, report)
+  report.check()
+  return { source, raw, report }
+}
+
+/** The schema must be one: a model would be asked for the impossible. */
+async function checkResponse({ response }: Recipe, report: Report): Promise<void> {
+  if (response === null || JSON.stringify(response).includes('{{')) return
+  try {
+    await readSchema(response.jsonSchema, 'response').prepare()
+  } catch (error) {
+    const why = isLegateError(error) ? messageOf(error.cause ?? error) : messageOf(error)
+    report.error({ code: 'schema', message: `JSON schema validation failed: ${why}` })
+  }
+}
+
+/** Characters that no person sees and every model reads; the flags of some countries are written with them. */
+function checkHidden({ instructions, prompt }: Recipe, report: Report): void {
+  const text = `${instructions ?? ''}\n${prompt ?? ''}`.replace(/\u{1F3F4}[\u{E0020}-\u{E007E}]+\u{E007F}/gu, '')
+  if (!/[\u{E0000}-\u{E007F}]/u.test(text)) return
+  const hint = 'It has invisible Unicode tag characters. Remove them.'
+  report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', hint })
+}
+
+function together(...reports: readonly Report[]): readonly Notice[] {
+  const seen = new Set<string>()
+  return reports
+    .flatMap(({ notices }) => notices)
+    .filter(({ code, message }) => {
+      const key = `${code} ${message}`
+      return seen.has(key) ? false : seen.add(key)
+    })
+}

@@ -1,0 +1,178 @@
+import path from 'node:path'
+import type { JsonSchema } from '../../base/schema.ts'
+import { Fields } from '../text/fields.ts'
+import type { Report } from '../text/notice.ts'
+import { entryOf, jsonOf, type Tree } from '../text/tree.ts'
+import { readExtensions } from './read-extensions.ts'
+import { readParameters } from './read-parameters.ts'
+import type { Recipe, RecipeSettings, RetryConfig, SubRecipe } from './recipe.ts'
+
+const KEYS = [
+  'version',
+  'title',
+  'description',
+  'instructions',
+  'prompt',
+  'activities',
+  'author',
+  'parameters',
+  'extensions',
+  'settings',
+  'response',
+  'sub_recipes',
+  'retry',
+]
+
+/** The map that has the recipe: the desktop app saves it below `recipe`, beside words of its own. */
+export function recipeTree(tree: Tree): Tree {
+  const inner = entryOf(tree, 'recipe')
+  return inner?.kind === 'map' && entryOf(tree, 'title') === undefined ? inner : tree
+}
+
+/** Every field of a recipe, typed. What is wrong goes to the report; nothing is thrown. */
+export function readRecipe(tree: Tree, file: string, report: Report): Recipe {
+  const fields = new Fields(recipeTree(tree), report)
+  if (fields.isMap('a recipe')) fields.reportUnknown(KEYS)
+  const recipe: Recipe = {
+    file,
+    version: fields.text('version') ?? '1.0.0',
+    title: fields.requiredText('title'),
+    description: fields.requiredText('description'),
+    instructions: fields.text('instructions'),
+    prompt: fields.text('prompt'),
+    activities: fields.texts('activities') ?? [],
+    author: readAuthor(fields),
+    parameters: readParameters(fields, report),
+    extensions: readExtensions(fields, report),
+    settings: readSettings(fields, report),
+    response: readResponse(fields, report),
+    subRecipes: readSubRecipes(fields, file),
+    retry: readRetry(fields, report),
+  }
+  checkWhole(recipe, fields, report)
+  return recipe
+}
+
+function checkWhole({ instructions, prompt }: Recipe, fields: Fields, report: Report): void {
+  if ((instructions ?? '').trim() !== '' || (prompt ?? '').trim() !== '') return
+  const message = 'Recipe must specify at least one of `instructions` or `prompt`.'
+  report.error({ code: 'missing_field', message, line: fields.line, hint: 'Say what the agent is to do.' })
+}
+
+function readAuthor(fields: Fields): Recipe['author'] {
+  const author = fields.map('author')
+  author?.reportUnknown(['contact', 'metadata'])
+  return author === null ? null : { contact: author.text('contact'), metadata: author.text('metadata') }
+}
+
+function readSettings(fields: Fields, report: Report): RecipeSettings {
+  const settings = fields.map('settings')
+  if (settings === null) return { provider: null, model: null, temperature: null, maxTurns: null }
+  settings.reportUnknown(['goose_provider', 'goose_model', 'aster_provider', 'aster_model', 'temperature', 'max_turns'])
+  const both = (name: 'provider' | 'model'): string | null => {
+    const [goose, aster] = [settings.text(`goose_${name}`), settings.text(`aster_${name}`)]
+    if (goose !== null && aster !== null && goose !== aster) {
+      const message = `settings: goose_${name} and aster_${name} differ; goose_${name} wins`
+      report.warning({
+        code: 'invalid_value',
+        message,
+        line: settings.lineOf(`aster_${name}`),
+        hint: 'Keep one of them.',
+      })
+    }
+    return goose ?? aster
+  }
+  const maxTurns = settings.wholeNumber('max_turns', 'usize')
+  if (maxTurns === 0) {
+    const message = 'settings.max_turns must be at least 1'
+    report.error({ code: 'invalid_value', message, line: settings.lineOf('max_turns') })
+  }
+  return { provider: both('provider'), model: both('model'), temperature: settings.number('temperature'), maxTurns }
+}
+
+function readResponse(fields: Fields, report: Report): Recipe['response'] {
+  const response = fields.map('response')
+  if (response === null) return null
+  response.reportUnknown(['json_schema'])
+  const tree = response.get('json_schema')
+  const schema = tree === undefined ? undefined : jsonOf(tree)
+  const isObject = typeof schema === 'object' && schema !== null && !Array.isArray(schema)
+  if (isObject && Object.keys(schema).length > 0) return { jsonSchema: schema as JsonSchema }
+  const message = 'JSON schema validation failed: `response.json_schema` must be an object with at least one word in it'
+  const hint = 'Write the shape of the answer, such as { type: object, properties: { ... } }, or remove `response`.'
+  report.error({ code: 'schema', message, line: fields.lineOf('response'), hint })
+  return null
+}
+
+function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
+  return (fields.list('sub_recipes') ?? []).flatMap((item) => {
+    if (!item.isMap('a sub-recipe with a `name` and a `path`')) return []
+    item.reportUnknown(['name', 'path', 'values', 'locked_values', 'sequential_when_repeated', 'description'])
+    const given = item.requiredText('path')
+    return [
+      {
+        name: item.requiredText('name'),
+        path: given === '' ? '' : path.resolve(path.dirname(file), given),
+        values: readValues(item),
+        locked: readLocked(item),
+        sequentialWhenRepeated: item.flag('sequential_when_repeated') ?? false,
+        description: item.text('description'),
+      },
+    ]
+  })
+}
+
+/** Typed first: texts stay, everything else becomes its JSON. */
+function readValues(item: Fields): Readonly<Record<string, string>> {
+  const values = item.map('values')
+  if (values === null) return {}
+  return Object.fromEntries(
+    values.keys().map((key) => {
+      const value = values.json(key) ?? null
+      return [key, typeof value === 'string' ? value : JSON.stringify(value)]
+    }),
+  )
+}
+
+function readLocked(item: Fields): SubRecipe['locked'] {
+  const tree = item.get('locked_values')
+  if (tree?.kind === 'list') return item.texts('locked_values') ?? []
+  return item.flag('locked_values') ?? false
+}
+
+function readRetry(fields: Fields, report: Report): RetryConfig | null {
+  const retry = fields.map('retry')
+  if (retry === null) return null
+  const known = ['max_retries', 'checks', 'on_failure', 'timeout_seconds', 'on_failure_timeout_seconds']
+  retry.reportUnknown(known)
+  if (!retry.has('max_retries')) retry.missing('max_retries')
+  if (!retry.has('checks')) retry.missing('checks')
+  const read = {
+    maxRetries: retry.wholeNumber('max_retries') ?? 1,
+    checks: (retry.list('checks') ?? []).flatMap((check) => readCheck(check, report) ?? []),
+    onFailure: retry.text('on_failure'),
+    timeoutSeconds: retry.wholeNumber('timeout_seconds', 'u64'),
+    onFailureTimeoutSeconds: retry.wholeNumber('on_failure_timeout_seconds', 'u64'),
+  }
+  const atLeastOne = (key: string, value: number | null, more: string): void => {
+    if (value !== 0) return
+    const message = `Invalid retry configuration: ${key} must be greater than 0${more}`
+    report.error({ code: 'retry', message, line: retry.lineOf(key) })
+  }
+  atLeastOne('max_retries', read.maxRetries, '')
+  atLeastOne('timeout_seconds', read.timeoutSeconds, ' if specified')
+  atLeastOne('on_failure_timeout_seconds', read.onFailureTimeoutSeconds, ' if specified')
+  return read
+}
+
+function readCheck(check: Fields, report: Report): RetryConfig['checks'][number] | undefined {
+  if (!check.isMap('a check with a `type` and a `command`')) return undefined
+  check.reportUnknown(['type', 'command'])
+  const type = check.requiredText('type')
+  const command = check.requiredText('command')
+  if (type === 'shell' || type === 'Shell') return { type: 'shell', command }
+  if (!check.has('type')) return undefined
+  const message = `${check.path}: unknown variant \`${type}\`, expected \`shell\``
+  report.error({ code: 'retry', message, line: check.lineOf('type') })
+  return undefined
+}

@@ -1,0 +1,298 @@
+import path from 'node:path'
+import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
+import { holdValues } from '../template/hold.ts'
+import { readIncludes } from '../template/includes.ts'
+import { type Protected, protect } from '../template/protect.ts'
+import { segmentsOf, tagName } from '../template/tags.ts'
+import { definedNames, undeclaredVariables } from '../template/variables.ts'
+import { type Finding, type Report, refuse } from '../text/notice.ts'
+import { type ParsedYaml, parseYaml } from '../text/parse-yaml.ts'
+import { readText } from '../text/read-text.ts'
+import { entryOf, type Leaf, renderedLeaf, type Tree, textsOf, withLeaves } from '../text/tree.ts'
+import { RECIPE_DIR, type Uses } from './read-parameters.ts'
+import { recipeTree } from './read-recipe.ts'
+
+export type Values = Readonly<Record<string, string>>
+
+/** A recipe file that was read and not rendered yet. */
+export interface RecipeSource {
+  readonly file: string
+  /** With its templates in it. */
+  readonly tree: Tree
+  readonly uses: Uses
+  /** The tree with these values in the place of the templates. Values are data: they change no key and no list. */
+  render(values: Values): Promise<Tree>
+}
+
+/**
+ * Reads a recipe. A template is rendered inside each text of the parsed file; only where its tags stand around keys is the
+ * whole file rendered before it is parsed, and then values are held back until it is.
+ */
+export async function openRecipe(file: string, report: Report): Promise<RecipeSource> {
+  return readSource(await readText(file), file, report)
+}
+
+export async function readSource(text: string, file: string, report: Report): Promise<RecipeSource> {
+  const parsed = await parseYaml(text)
+  if (!/\{[{%#]/.test(text)) return withoutTemplates(parsed, file)
+  const templates = await readIncludes(text, file)
+  const draft: Draft = { text, file, parsed, templates, report }
+  const inFields = parsed.ok ? leafTemplates(parsed.tree) : undefined
+  const isSound = inFields !== undefined && areSound(inFields)
+  if (isSound && hasAllTags(text, inFields)) return fieldSource(draft, inFields)
+  const whole = protect(text, { isExpression })
+  const trouble = syntaxTrouble(whole.template)
+  if (trouble === undefined) return textSource(draft, whole)
+  if (inFields !== undefined && isSound) return fieldSource(draft, inFields)
+  if (!parsed.ok && !/\{%/.test(text)) throw refuse(parsed.finding, file)
+  throw templateError(trouble, { file, line: trouble.line })
+}
+
+interface Draft {
+  readonly text: string
+  readonly file: string
+  readonly parsed: ParsedYaml
+  readonly templates: ReadonlyMap<string, string>
+  readonly report: Report
+}
+
+interface LeafTemplate extends Protected {
+  readonly leaf: Leaf
+}
+
+function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
+  if (!parsed.ok) throw refuse(parsed.finding, file)
+  const { tree } = parsed
+  return { file, tree, uses: { used: new Map(), mentioned: new Set() }, render: async () => tree }
+}
+
+function leafTemplates(tree: Tree): LeafTemplate[] {
+  return [...new Set(textsOf(tree))]
+    .filter(({ text }) => /\{[{%#]/.test(text))
+    .map((leaf) => ({ leaf, ...protect(dedented(leaf), { isExpression }) }))
+}
+
+/** The block's own indentation is gone when its text is read, so `indent(4)` in a block of 4 has nothing to add. */
+function dedented({ text, indent }: Leaf): string {
+  if (indent === 0 || !text.includes('indent')) return text
+  return text.replace(/(\{\{[^{}]*\|\s*indent\(\s*)(\d{1,3})/g, (found, before: string, width: string) => {
+    return Number(width) < indent ? found : `${before}${Number(width) - indent}`
+  })
+}
+
+/** Each template stands by itself: it ends what it begins, and uses no name that another text defines. */
+function areSound(templates: readonly LeafTemplate[]): boolean {
+  if (templates.some(({ template }) => syntaxTrouble(template) !== undefined)) return false
+  const defined = templates.map(({ template }) => (template.includes('{%') ? definedNames(template) : NO_NAMES))
+  if (defined.every(({ size }) => size === 0)) return true
+  return templates.every(({ template }, at) =>
+    [...undeclaredVariables(template).keys()].every((name) =>
+      defined.every((names, other) => other === at || !names.has(name.split('.', 1)[0] ?? name)),
+    ),
+  )
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set()
+
+/** A tag in a comment or around keys is in no text. */
+function hasAllTags(text: string, templates: readonly LeafTemplate[]): boolean {
+  return tagCount(text) === templates.reduce((sum, { leaf }) => sum + tagCount(leaf.text), 0)
+}
+
+function tagCount(text: string): number {
+  return segmentsOf(text).filter((segment) => {
+    return segment.kind === 'raw' || (segment.kind === 'tag' && tagName(segment) !== '')
+  }).length
+}
+
+function fieldSource(draft: Draft, leaves: readonly LeafTemplate[]): RecipeSource {
+  const { file, parsed, report, text, templates } = draft
+  if (!parsed.ok) throw refuse(parsed.finding, file)
+  const broken = leaves.flatMap(({ template, leaf }) => {
+    const trouble = syntaxTrouble(template)
+    return trouble === undefined ? [] : [{ trouble, leaf }]
+  })[0]
+  if (broken !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
+  for (const { literals, leaf } of leaves) tellLiterals(literals, leaf.textLine - 1, report)
+  const included = [...templates.values()].map((template) => protect(template, { isExpression }).template)
+  const own = leaves.map(({ template, leaf }) => ({ template, firstLine: leaf.textLine }))
+  const uses = usesOf([...own, ...included.map((template) => ({ template, firstLine: null }))], text)
+  return {
+    file,
+    tree: withLeaves(parsed.tree, new Map(leaves.map(({ leaf }) => [leaf, { ...leaf, isTemplated: true }]))),
+    uses,
+    render: (values) => renderFields({ ...draft, tree: parsed.tree }, leaves, values),
+  }
+}
+
+async function renderFields(
+  { file, tree, templates, report }: Draft & { readonly tree: Tree },
+  leaves: readonly LeafTemplate[],
+  values: Values,
+): Promise<Tree> {
+  const defined = new Set(textsOf(entryOf(recipeTree(tree), 'parameters') ?? { kind: 'list', items: [], line: 1 }))
+  const rendered = leaves.filter(({ leaf }) => !defined.has(leaf))
+  const known = report.isLenient ? new Set(Object.keys(values)) : undefined
+  const ready = (text: string): string => {
+    if (known === undefined) return protect(text, { isExpression }).template
+    return protect(text, { isExpression, known: new Set([...known, ...definedNames(text), ...localNames(text)]) })
+      .template
+  }
+  const answer = await render({
+    texts: rendered.map(({ leaf, template }) => (known === undefined ? template : ready(dedented(leaf)))),
+    templates: Object.fromEntries([...templates].map(([name, text]) => [name, ready(text)])),
+    values: wellFormed(values),
+    undefinedBehavior: known === undefined ? 'strict' : 'chainable',
+  })
+  if (!answer.ok) {
+    const { trouble } = answer
+    const leaf = rendered[trouble.index]?.leaf
+    throw templateError(trouble, placeOf(trouble, leaf, file))
+  }
+  const replaced = rendered.map(({ leaf }, at): [Leaf, Leaf] => [leaf, renderedLeaf(leaf, answer.texts[at] ?? '')])
+  return withLeaves(tree, new Map(replaced))
+}
+
+/** Names that loops, macros and the like define within a text. */
+function localNames(text: string): string[] {
+  const names = segmentsOf(text)
+    .filter(({ kind }) => kind === 'tag')
+    .flatMap(({ inner }) => inner.match(/[\p{L}_][\p{L}\p{N}_]*/gu) ?? [])
+  return /\{%[-+]?\s*(?:for|macro|with|call|from|import)\b/.test(text) ? names : []
+}
+
+async function textSource(draft: Draft, whole: Protected): Promise<RecipeSource> {
+  const { file, report, text } = draft
+  tellLiterals(whole.literals, 0, report)
+  const included = [...draft.templates].map(([name, template]) => {
+    return [name, protect(template, { isExpression }).template] as const
+  })
+  const held = {
+    main: heldOf(whole.template, file),
+    templates: included.map(([name, template]) => [name, heldOf(template, file)] as const),
+  }
+  const all = [
+    { template: whole.template, firstLine: 1 },
+    ...included.map(([, template]) => ({ template, firstLine: null })),
+  ]
+  const look = async (values: Values, undefinedBehavior: 'strict' | 'chainable') => {
+    return renderWhole({ ...held, values, undefinedBehavior }, file)
+  }
+  return {
+    file,
+    tree: await look({ [RECIPE_DIR]: path.dirname(file) }, 'chainable'),
+    uses: usesOf(all, text),
+    render: (values) => look(values, report.isLenient ? 'chainable' : 'strict'),
+  }
+}
+
+interface WholeJob {
+  readonly main: string
+  readonly templates: readonly (readonly [string, string])[]
+  readonly values: Values
+  readonly undefinedBehavior: 'strict' | 'chainable'
+}
+
+async function renderWhole({ main, templates, values, undefinedBehavior }: WholeJob, file: string): Promise<Tree> {
+  const answer = await render({
+    texts: [main],
+    templates: Object.fromEntries(templates),
+    values: wellFormed(values),
+    undefinedBehavior,
+  })
+  if (!answer.ok) throw templateError(answer.trouble, placeOf(answer.trouble, undefined, file))
+  const parsed = await parseYaml(answer.texts[0] ?? '')
+  if (!parsed.ok) {
+    const { line, ...finding } = parsed.finding
+    const where = line == null ? '' : `, line ${line} of the rendered text`
+    throw refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
+  }
+  const { releaser } = answer
+  checkKeys(parsed.tree, (key) => releaser.has(key), file)
+  const leaves = [...new Set(textsOf(parsed.tree))].filter(({ text }) => releaser.has(text))
+  const released = leaves.map((leaf): [Leaf, Leaf] => {
+    const text = releaser.release(leaf.text)
+    if (text === undefined)
+      throw templateError({ message: 'too much text', index: 0, template: null, line: null }, { file, line: null })
+    return [leaf, renderedLeaf(leaf, text)]
+  })
+  return withLeaves(parsed.tree, new Map(released))
+}
+
+function heldOf(template: string, file: string): string {
+  const holding = holdValues(template)
+  if (holding.ok) return holding.template
+  throw refuse({ code: 'template', message: holding.message, line: holding.line }, file)
+}
+
+/** A value is data: it may be a text in the file, not the name of a field. */
+function checkKeys(tree: Tree, isHeld: (key: string) => boolean, file: string): void {
+  if (tree.kind === 'leaf') return
+  if (tree.kind === 'list') {
+    for (const item of tree.items) checkKeys(item, isHeld, file)
+    return
+  }
+  for (const [key, { value }] of tree.entries) {
+    if (isHeld(key)) {
+      const hint = 'Write the key itself; a parameter can be a value only.'
+      throw refuse({ code: 'template', message: 'a parameter is used as the name of a key', hint }, file)
+    }
+    checkKeys(value, isHeld, file)
+  }
+}
+
+/** What the templates use and none of them defines. */
+function usesOf(
+  templates: readonly { readonly template: string; readonly firstLine: number | null }[],
+  text: string,
+): Uses {
+  const defined = new Set(templates.flatMap(({ template }) => [...definedNames(template)]))
+  const used = new Map<string, number | null>()
+  for (const { template, firstLine } of templates) {
+    for (const [name, line] of undeclaredVariables(template)) {
+      const isOpen = !used.has(name) && !defined.has(name.split('.', 1)[0] ?? name)
+      if (isOpen) used.set(name, firstLine === null ? null : firstLine + line - 1)
+    }
+  }
+  return { used, mentioned: new Set(undeclaredVariables(text).keys()) }
+}
+
+function tellLiterals(literals: Protected['literals'], before: number, report: Report): void {
+  for (const { text, line } of literals) {
+    const message = `${JSON.stringify(text)} is no template tag and is kept as text`
+    report.note({ code: 'template', message, line: before + line })
+  }
+}
+
+function placeOf(
+  trouble: TemplateTrouble,
+  leaf: Leaf | undefined,
+  file: string,
+): Pick<Finding, 'line'> & { file: string } {
+  if (trouble.template !== null) return { file: path.join(path.dirname(file), trouble.template), line: trouble.line }
+  return leaf === undefined ? { file, line: trouble.line } : placeIn(leaf, trouble, file)
+}
+
+function placeIn(leaf: Leaf, { line }: TemplateTrouble, file: string): { file: string; line: number } {
+  return { file, line: leaf.textLine + (line ?? 1) - 1 }
+}
+
+function templateError(trouble: TemplateTrouble, { file, line = null }: { file: string; line?: number | null }): Error {
+  const { message } = trouble
+  const hint = HINTS.find(([pattern]) => pattern.test(message))?.[1]
+  const finding: Finding = { code: 'template', message: `Failed to render the recipe ${message}`, line }
+  return refuse(hint === undefined ? finding : { ...finding, hint }, file)
+}
+
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/^undefined value/, 'Define the name under "parameters", or write {{ name | default("") }}.'],
+  [/^template not found/, 'Name a file in the folder of the recipe, in quotes.'],
+  [/fuel|did not end|too much text|recursion/, 'Its loops or macros go on too long: make them smaller.'],
+  [/^syntax error/, 'To keep braces as text, put {% raw %} and {% endraw %} around them.'],
+  [/^unknown (?:filter|test|function|method)/, 'Use the words of Jinja templates.'],
+]
+
+/** The engine reads well-formed text only. */
+function wellFormed(values: Values): Values {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, value.toWellFormed()]))
+}

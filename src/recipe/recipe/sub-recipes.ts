@@ -1,0 +1,114 @@
+import { realpath } from 'node:fs/promises'
+import path from 'node:path'
+import { Report, refuse } from '../text/notice.ts'
+import { readText } from '../text/read-text.ts'
+import { textOf } from './bind-values.ts'
+import { RECIPE_DIR } from './read-parameters.ts'
+import { readRecipe } from './read-recipe.ts'
+import type { ExtensionConfig, Recipe, SubRecipe } from './recipe.ts'
+import { readSource } from './recipe-source.ts'
+
+const DEEPEST = 20
+const MOST_FILES = 200
+
+/** A secret that an extension needs, and who needs it. */
+export interface NeededSecret {
+  readonly key: string
+  readonly extension: string
+  readonly file: string
+}
+
+/** The values that a call of a sub-recipe runs with: its own are defaults, unless they are locked. */
+export function subRecipeValues(
+  { values, locked }: Pick<SubRecipe, 'values' | 'locked'>,
+  parameters: Readonly<Record<string, unknown>>,
+): { readonly values: Readonly<Record<string, string>>; readonly refused: readonly string[] } {
+  const isLocked = (key: string) =>
+    Object.hasOwn(values, key) && (locked === true || (locked !== false && locked.includes(key)))
+  const given = Object.entries(parameters).filter(([key]) => !isLocked(key))
+  const refused = Object.keys(parameters).filter((key) => isLocked(key) && textOf(parameters[key]) !== values[key])
+  return { values: { ...values, ...Object.fromEntries(given.map(([key, value]) => [key, textOf(value)])) }, refused }
+}
+
+/** Throws when a sub-recipe is not there, has a name twice, or leads back to a recipe above it. */
+export async function checkSubRecipes(recipe: Recipe, report: Report): Promise<void> {
+  const names = new Set<string>()
+  for (const { name, path: place } of recipe.subRecipes) {
+    if (names.has(name))
+      report.error({ code: 'sub_recipe', message: `two sub-recipes are named \`${name}\``, hint: 'Rename one.' })
+    names.add(name)
+    const real = await realpath(place).catch(() => undefined)
+    if (real !== undefined || place === '') continue
+    const hint = 'The path is taken from the folder of the recipe.'
+    report.error({ code: 'sub_recipe', message: `Sub-recipe file does not exist: ${place}`, hint })
+  }
+  report.check()
+  await walk(recipe, () => undefined)
+}
+
+/** The secrets of a recipe and of all below it, each key once. A sub-recipe that cannot be read is passed over. */
+export async function secretsOf(recipe: Recipe): Promise<readonly NeededSecret[]> {
+  const found = new Map<string, NeededSecret>()
+  const collect = (extensions: readonly ExtensionConfig[], file: string): void => {
+    for (const extension of extensions) {
+      const keys = 'envKeys' in extension ? extension.envKeys : []
+      for (const key of keys) if (!found.has(key)) found.set(key, { key, extension: extension.name, file })
+    }
+  }
+  await walk(recipe, ({ extensions, file }) => collect(extensions ?? [], file ?? ''))
+  return [...found.values()]
+}
+
+type Visit = (recipe: Recipe) => void
+
+/** Every recipe below, each file once. Throws for a circle. */
+async function walk(recipe: Recipe, visit: Visit): Promise<void> {
+  const done = new Set<string>()
+  await step(recipe, [], { visit, done })
+}
+
+async function step(
+  recipe: Recipe,
+  trail: readonly string[],
+  seen: { visit: Visit; done: Set<string> },
+): Promise<void> {
+  seen.visit(recipe)
+  const own = await realpath(recipe.file ?? '').catch(() => '')
+  const route = [...trail, own]
+  for (const sub of recipe.subRecipes) {
+    const real = await realpath(sub.path).catch(() => undefined)
+    if (real === undefined) continue
+    if (route.includes(real)) throw circle([...route.slice(route.indexOf(real)), real], recipe.file ?? real)
+    if (seen.done.has(real) || seen.done.size >= MOST_FILES) continue
+    if (route.length >= DEEPEST) throw tooDeep(recipe.file ?? real)
+    seen.done.add(real)
+    const inner = await outline(real, sub)
+    if (inner !== undefined) await step(inner, route, seen)
+  }
+}
+
+/** What a sub-recipe says of its own sub-recipes and secrets; undefined when it says nothing or cannot be read. */
+async function outline(file: string, { values }: SubRecipe): Promise<Recipe | undefined> {
+  try {
+    const text = await readText(file)
+    if (!/sub_recipes|env_keys/.test(text)) return undefined
+    const report = new Report(file, true)
+    const source = await readSource(text, file, report)
+    const known = readRecipe(source.tree, file, new Report(file, true)).parameters
+    const defaults = known.map(({ key, default: fallback }) => [key, fallback ?? ''] as const)
+    const tree = await source.render({ ...Object.fromEntries(defaults), ...values, [RECIPE_DIR]: path.dirname(file) })
+    return readRecipe(tree, file, report)
+  } catch {
+    return undefined
+  }
+}
+
+function circle(files: readonly string[], file: string): Error {
+  const names = files.map((one) => path.basename(one)).join(' -> ')
+  const hint = 'A recipe cannot be part of itself: remove one of these sub-recipes.'
+  return refuse({ code: 'sub_recipe', message: `sub-recipes lead in a circle: ${names}`, hint }, file)
+}
+
+function tooDeep(file: string): Error {
+  return refuse({ code: 'sub_recipe', message: `sub-recipes lie more than ${DEEPEST} deep in one another` }, file)
+}

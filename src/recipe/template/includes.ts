@@ -1,0 +1,74 @@
+import path from 'node:path'
+import { isLegateError } from '../../base/error.ts'
+import { noticesOf, refuse } from '../text/notice.ts'
+import { readText } from '../text/read-text.ts'
+import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
+import { tokensOf } from './tokens.ts'
+
+const MOST_FILES = 100
+const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import', 'from'])
+
+export function hasIncludes(text: string): boolean {
+  return segmentsOf(text).some((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
+}
+
+/**
+ * Every file that the template pulls in, and those pull in, by the names written there. Names are taken from the folder
+ * of the recipe and lead nowhere else, whatever links there are. A file that is not there is left to the engine.
+ */
+export async function readIncludes(text: string, file: string): Promise<ReadonlyMap<string, string>> {
+  const folder = path.dirname(file)
+  const found = new Map<string, string>()
+  const open = namesIn(text).map((name) => ({ ...name, from: file }))
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { name, line, from } = next
+    if (found.has(name)) continue
+    if (found.size >= MOST_FILES) {
+      throw refuse({ code: 'include', message: `more than ${MOST_FILES} files are included`, line }, from)
+    }
+    checkName(name, line, from)
+    const included = await readIncluded(name, { folder, from, line })
+    if (included === undefined) continue
+    found.set(name, included)
+    for (const inner of namesIn(included)) open.push({ ...inner, from: path.join(folder, name) })
+  }
+  return found
+}
+
+function namesIn(text: string): { readonly name: string; readonly line: number }[] {
+  return segmentsOf(text)
+    .filter((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
+    .flatMap((segment) => stringsIn(segment).map((name) => ({ name, line: lineOf(text, segment.start) })))
+}
+
+function stringsIn({ inner }: Segment): string[] {
+  return tokensOf(inner)
+    .filter(({ kind }) => kind === 'string')
+    .map(({ text }) => text.slice(1, -1).replace(/\\(.)/gs, '$1'))
+}
+
+function checkName(name: string, line: number, file: string): void {
+  const parts = name.split(/[\\/]/)
+  const isInside = !path.isAbsolute(name) && !/^[a-z]:/i.test(name) && !parts.includes('..') && !name.includes('\0')
+  if (isInside && name !== '') return
+  const hint = 'Name a file in the folder of the recipe or below it, such as "parts/intro.yaml".'
+  throw refuse({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
+}
+
+interface Asked {
+  readonly folder: string
+  readonly from: string
+  readonly line: number
+}
+
+async function readIncluded(name: string, { folder, from, line }: Asked): Promise<string | undefined> {
+  try {
+    return await readText(path.join(folder, name), { inside: folder })
+  } catch (error) {
+    if (!isLegateError(error, 'recipe')) throw error
+    const [notice] = noticesOf(error)
+    if (notice?.message.endsWith('there is no such file') === true) return undefined
+    const message = `"${name}" cannot be included: ${notice?.message ?? error.message}`
+    throw refuse({ code: 'include', message, line, ...(notice?.hint == null ? {} : { hint: notice.hint }) }, from)
+  }
+}

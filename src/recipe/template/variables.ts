@@ -1,0 +1,172 @@
+import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
+import { type Token, tokensOf } from './tokens.ts'
+
+/** What a template uses and does not define, by name, with the line of the first use; `user.name` is one name. */
+export function undeclaredVariables(template: string): Map<string, number> {
+  const search = new Search(template)
+  for (const segment of segmentsOf(template)) search.visit(segment)
+  return search.found
+}
+
+/** Names that a template defines for all that comes after it: `set`, macros, imports. */
+export function definedNames(template: string): Set<string> {
+  const search = new Search(template)
+  for (const segment of segmentsOf(template)) search.visit(segment)
+  return search.scopes[0] ?? new Set()
+}
+
+/** The names of one expression that are neither its own nor the engine's. */
+export function namesIn(expression: string): string[] {
+  return usesIn(tokensOf(expression)).filter((name) => !ALWAYS.has(root(name)))
+}
+
+const WORDS: ReadonlySet<string> = new Set(
+  'and or not in is if else true false none True False None recursive'.split(' '),
+)
+/** What the engine itself defines. */
+const ALWAYS: ReadonlySet<string> = new Set(
+  'range dict namespace debug cycler joiner loop super self caller varargs kwargs'.split(' '),
+)
+
+class Search {
+  readonly found = new Map<string, number>()
+  readonly scopes: Set<string>[] = [new Set()]
+  private readonly template: string
+
+  constructor(template: string) {
+    this.template = template
+  }
+
+  visit(segment: Segment): void {
+    if (segment.kind === 'variable') this.use(tokensOf(segment.inner), segment)
+    if (segment.kind === 'tag') this.statement(tagName(segment), segment)
+  }
+
+  private statement(name: string, segment: Segment): void {
+    const tokens = tokensOf(segment.inner).slice(1)
+    const visit = this.statements[name]
+    if (visit !== undefined) visit(tokens, segment)
+    else if (CLOSERS.has(name)) this.close()
+    else this.use(tokens, segment)
+  }
+
+  private readonly statements: Readonly<Record<string, (tokens: Token[], segment: Segment) => void>> = {
+    for: (tokens, segment) => {
+      const at = tokens.findIndex(({ text }) => text === 'in')
+      const condition = tokens.findIndex(({ text }, index) => index > at && text === 'if')
+      const end = condition === -1 ? tokens.length : condition
+      this.use(tokens.slice(at + 1, end), segment)
+      this.open(namesOf(tokens.slice(0, Math.max(0, at))))
+      this.use(tokens.slice(end), segment)
+    },
+    set: (tokens, segment) => {
+      const at = tokens.findIndex(({ text }) => text === '=')
+      const targets = at === -1 ? tokens.slice(0, 1) : tokens.slice(0, at)
+      if (at !== -1) this.use(tokens.slice(at + 1), segment)
+      for (const name of namesOf(targets)) this.scopes.at(-1)?.add(name)
+    },
+    macro: (tokens, segment) => {
+      const [name, ...rest] = tokens
+      if (name !== undefined) this.scopes.at(-1)?.add(name.text)
+      this.open(this.signature(rest, segment))
+    },
+    call: (tokens, segment) => {
+      const end = tokens[0]?.text === '(' ? tokens.findIndex(({ text }) => text === ')') : -1
+      const parameters = this.signature(tokens.slice(0, end + 1), segment)
+      this.use(tokens.slice(end + 1), segment)
+      this.open(parameters)
+    },
+    with: (tokens, segment) => {
+      const parameters = this.signature(tokens, segment)
+      this.open(parameters)
+    },
+    block: () => this.open([]),
+    filter: (tokens, segment) => {
+      this.use([{ kind: 'sign', text: '|' }, ...tokens], segment)
+      this.open([])
+    },
+    import: (tokens, segment) => this.imported(tokens, segment),
+    from: (tokens, segment) => this.imported(tokens, segment),
+  }
+
+  /** `a, b=expression`: the names; the expressions are used. */
+  private signature(tokens: readonly Token[], segment: Segment): string[] {
+    const names: string[] = []
+    for (const part of splitAtCommas(tokens)) {
+      const [name] = part
+      if (name?.kind === 'name') names.push(name.text)
+      this.use(part.slice(2), segment)
+    }
+    return names
+  }
+
+  private imported(tokens: readonly Token[], segment: Segment): void {
+    const at = tokens.findIndex(({ text }) => text === 'as' || text === 'import')
+    this.use(tokens.slice(0, at === -1 ? tokens.length : at), segment)
+    if (at !== -1) for (const name of namesOf(tokens.slice(at + 1))) this.scopes.at(-1)?.add(name)
+  }
+
+  private use(tokens: readonly Token[], { start }: Segment): void {
+    for (const name of usesIn(tokens)) {
+      const isKnown = ALWAYS.has(root(name)) || this.scopes.some((scope) => scope.has(root(name)))
+      if (!isKnown && !this.found.has(name)) this.found.set(name, lineOf(this.template, start))
+    }
+  }
+
+  private open(names: readonly string[]): void {
+    this.scopes.push(new Set(names))
+  }
+
+  private close(): void {
+    if (this.scopes.length > 1) this.scopes.pop()
+  }
+}
+
+const CLOSERS: ReadonlySet<string> = new Set('endfor endmacro endcall endwith endblock endfilter'.split(' '))
+
+function usesIn(tokens: readonly Token[]): string[] {
+  const names: string[] = []
+  for (let at = 0; at < tokens.length; at++) {
+    if (!isUse(tokens, at)) continue
+    let name = tokens[at]?.text ?? ''
+    while (tokens[at + 1]?.text === '.' && tokens[at + 2]?.kind === 'name') {
+      // What is called is a method, not a part of the name.
+      if (tokens[at + 3]?.text !== '(') name += `.${tokens[at + 2]?.text}`
+      at += 2
+    }
+    names.push(name)
+  }
+  return names
+}
+
+/** A name that stands for a value: no filter, no test, no attribute, no name of an argument. */
+function isUse(tokens: readonly Token[], at: number): boolean {
+  const token = tokens[at]
+  if (token?.kind !== 'name' || WORDS.has(token.text)) return false
+  const before = tokens[at - 1]?.text
+  if (before === '|' || before === '.' || before === 'is') return false
+  if (before === 'not' && tokens[at - 2]?.text === 'is') return false
+  return tokens[at + 1]?.text !== '='
+}
+
+function namesOf(tokens: readonly Token[]): string[] {
+  return tokens.filter(({ kind, text }) => kind === 'name' && !WORDS.has(text)).map(({ text }) => text)
+}
+
+/** At the commas outside of brackets; brackets around all of it are taken off. */
+function splitAtCommas(tokens: readonly Token[]): Token[][] {
+  const inner = tokens[0]?.text === '(' ? tokens.slice(1, -1) : tokens
+  const parts: Token[][] = [[]]
+  let depth = 0
+  for (const token of inner) {
+    if ('([{'.includes(token.text)) depth++
+    if (')]}'.includes(token.text)) depth--
+    if (token.text === ',' && depth === 0) parts.push([])
+    else parts.at(-1)?.push(token)
+  }
+  return parts
+}
+
+function root(name: string): string {
+  return name.split('.', 1)[0] ?? name
+}

@@ -1,0 +1,214 @@
+import type { Json } from '../../base/json.ts'
+import type { Report } from './notice.ts'
+import { entryOf, isAbsent, jsonOf, type Leaf, type Tree } from './tree.ts'
+
+/**
+ * Reads the typed fields of one map. What is missing or of the wrong type is reported with its path and line and read as
+ * null or empty, so that one look finds everything.
+ */
+export class Fields {
+  readonly path: string
+  private readonly tree: Tree | undefined
+  private readonly report: Report
+
+  constructor(tree: Tree | undefined, report: Report, path = '') {
+    this.tree = tree
+    this.report = report
+    this.path = path
+  }
+
+  get line(): number | null {
+    return this.tree?.line ?? null
+  }
+
+  has(key: string): boolean {
+    return !isAbsent(this.get(key))
+  }
+
+  get(key: string): Tree | undefined {
+    return entryOf(this.tree, key)
+  }
+
+  keys(): string[] {
+    return this.tree?.kind === 'map' ? [...this.tree.entries.keys()] : []
+  }
+
+  lineOf(key: string): number | null {
+    return (this.tree?.kind === 'map' ? this.tree.entries.get(key)?.line : undefined) ?? this.line
+  }
+
+  /** Is it a map at all? Reports it when not. */
+  isMap(expected: string): boolean {
+    if (this.tree?.kind === 'map') return true
+    this.wrong(this.path, this.tree, expected)
+    return false
+  }
+
+  /** A text as it is written: `1.10` and `yes` stay what they are. */
+  text(key: string): string | null {
+    const tree = this.get(key)
+    if (isAbsent(tree)) return null
+    if (tree.kind === 'leaf') return tree.text
+    this.wrong(this.at(key), tree, 'a string')
+    return null
+  }
+
+  requiredText(key: string): string {
+    if (this.has(key)) return this.text(key) ?? ''
+    this.missing(key)
+    return ''
+  }
+
+  missing(key: string): void {
+    const at = this.path === '' ? '' : `${this.path}: `
+    const message = `${at}missing field \`${key}\``
+    this.report.error({ code: 'missing_field', message, line: this.line, hint: `Add "${key}: ...".` })
+  }
+
+  number(key: string, expected = 'f32'): number | null {
+    const tree = this.get(key)
+    if (isAbsent(tree) || isOpen(tree)) return null
+    const value = numberIn(tree)
+    if (value !== undefined) return value
+    this.wrong(this.at(key), tree, expected)
+    return null
+  }
+
+  wholeNumber(key: string, expected = 'u32'): number | null {
+    const tree = this.get(key)
+    if (isAbsent(tree) || isOpen(tree)) return null
+    const value = numberIn(tree)
+    if (value !== undefined && Number.isSafeInteger(value) && value >= 0) return value
+    this.wrong(this.at(key), tree, expected)
+    return null
+  }
+
+  flag(key: string): boolean | null {
+    const tree = this.get(key)
+    if (isAbsent(tree) || isOpen(tree)) return null
+    const value = tree.kind === 'leaf' && tree.isTemplated ? BOOLEANS.get(tree.text) : jsonOf(tree)
+    if (typeof value === 'boolean') return value
+    this.wrong(this.at(key), tree, 'a boolean')
+    return null
+  }
+
+  /** The elements of a list, each with its path; null where there is no list. */
+  list(key: string): readonly Fields[] | null {
+    const tree = this.get(key)
+    if (isAbsent(tree)) return null
+    if (tree.kind === 'list') return tree.items.map((item, index) => this.inner(item, `${this.at(key)}[${index}]`))
+    this.wrong(this.at(key), tree, 'a sequence')
+    return null
+  }
+
+  texts(key: string): readonly string[] | null {
+    const items = this.list(key)
+    if (items === null) return null
+    return items.flatMap((item) => item.ownText() ?? [])
+  }
+
+  /** Names and texts, as `envs` has them. */
+  textMap(key: string): Readonly<Record<string, string>> {
+    const fields = this.map(key)
+    if (fields === null) return {}
+    return Object.fromEntries(fields.keys().map((name) => [name, fields.text(name) ?? '']))
+  }
+
+  map(key: string): Fields | null {
+    const tree = this.get(key)
+    if (isAbsent(tree)) return null
+    const fields = this.inner(tree, this.at(key))
+    return fields.isMap('a map') ? fields : null
+  }
+
+  json(key: string): Json | undefined {
+    const tree = this.get(key)
+    return isAbsent(tree) ? undefined : jsonOf(tree)
+  }
+
+  choice<T extends string>(key: string, choices: readonly T[], fallback: T): T {
+    const text = this.text(key)
+    if (text === null) {
+      if (!this.has(key)) this.missing(key)
+      return fallback
+    }
+    const found = choices.find((choice) => choice === text)
+    if (found !== undefined) return found
+    const expected = choices.map((choice) => `\`${choice}\``).join(', ')
+    const message = `${this.at(key)}: unknown variant \`${text}\`, expected one of ${expected}`
+    this.report.error({ code: 'invalid_value', message, line: this.lineOf(key) })
+    return fallback
+  }
+
+  /** Keys that nobody reads are told: they may be misspelt. */
+  reportUnknown(known: readonly string[]): string[] {
+    const unknown = this.keys().filter((key) => !known.includes(key))
+    for (const key of unknown) {
+      const message = `unknown key \`${this.at(key)}\``
+      this.report.note({
+        code: 'unknown_key',
+        message,
+        line: this.lineOf(key),
+        hint: `It is ignored.${nearest(key, known)}`,
+      })
+    }
+    return unknown
+  }
+
+  at(key: string): string {
+    return this.path === '' ? key : `${this.path}.${key}`
+  }
+
+  private ownText(): string | null {
+    if (this.tree?.kind === 'leaf' && this.tree.value !== null) return this.tree.text
+    this.wrong(this.path, this.tree, 'a string')
+    return null
+  }
+
+  private inner(tree: Tree, path: string): Fields {
+    return new Fields(tree, this.report, path)
+  }
+
+  private wrong(path: string, tree: Tree | undefined, expected: string): void {
+    const at = path === '' ? '' : `${path}: `
+    const message = `${at}invalid type: ${describe(tree)}, expected ${expected}`
+    this.report.error({ code: 'invalid_value', message, line: tree?.line ?? this.line })
+  }
+}
+
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['false', false],
+])
+
+/** Not rendered yet: what it will be is not known. */
+function isOpen(tree: Tree): boolean {
+  return tree.kind === 'leaf' && tree.isTemplated === true && /\{[{%]/.test(tree.text)
+}
+
+/** A template gives texts only, so there a number is taken from its text. */
+function numberIn(tree: Tree): number | undefined {
+  if (tree.kind !== 'leaf') return undefined
+  if (typeof tree.value === 'number' && Number.isFinite(tree.value)) return tree.value
+  const isNumber = tree.isTemplated === true && /^\s*-?\d+(?:\.\d+)?(?:e[-+]?\d+)?\s*$/i.test(tree.text)
+  return isNumber ? Number(tree.text) : undefined
+}
+
+function describe(tree: Tree | undefined): string {
+  if (tree === undefined) return 'unit value'
+  if (tree.kind === 'list') return 'sequence'
+  return tree.kind === 'map' ? 'map' : describeLeaf(tree)
+}
+
+function describeLeaf({ value, text }: Leaf): string {
+  if (value === null) return 'unit value'
+  if (typeof value === 'boolean') return `boolean \`${value}\``
+  if (typeof value === 'string') return `string ${JSON.stringify(value.slice(0, 80))}`
+  return `${Number.isInteger(value) ? 'integer' : 'floating point'} \`${text}\``
+}
+
+function nearest(key: string, known: readonly string[]): string {
+  const bare = (name: string) => name.toLowerCase().replace(/[_-]|s$/g, '')
+  const found = known.find((name) => bare(name) === bare(key))
+  return found === undefined ? '' : ` Did you mean "${found}"?`
+}
