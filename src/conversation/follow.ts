@@ -6,6 +6,7 @@ import type { TreeFeed } from './feed.ts'
 import type { Feeds } from './feeds.ts'
 import type { KeepAlive } from './keep-alive.ts'
 import { pages } from './pages.ts'
+import { View } from './view.ts'
 
 export interface FollowOptions {
   readonly store: Store
@@ -28,11 +29,11 @@ export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> 
 
 /** A run that is over is read page by page: nothing of it is kept here. */
 async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
-  const family = new Family(options)
+  const view = new View(options.store, options.runId)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
-      const event = toEvent(row)
-      if (!family.has(event)) continue
+      const event = view.show(toEvent(row))
+      if (event === undefined) continue
       if (event.seq > options.after) yield event
       if (isEnd(event, options.runId)) return
     }
@@ -41,7 +42,7 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
 
 class Follower implements AsyncIterableIterator<RunEvent> {
   private readonly options: FollowOptions
-  private readonly family: Family
+  private readonly view: View
   private readonly tree: TreeFeed
   private index = 0
   private generation = 0
@@ -52,7 +53,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   constructor(options: FollowOptions, turn: Turn) {
     this.options = options
-    this.family = new Family(options)
+    this.view = new View(options.store, options.runId)
     const after = firstWanted(options, turn)
     this.tree = options.feeds.enter(turn.rootId, after)
     this.generation = this.tree.generation
@@ -94,10 +95,11 @@ class Follower implements AsyncIterableIterator<RunEvent> {
   private take(): IteratorResult<RunEvent> | undefined {
     if (this.isDone) return { value: undefined, done: true }
     if (this.generation !== this.tree.generation) this.findPlace()
-    for (let event = this.tree.at(this.index); event !== undefined; event = this.tree.at(this.index)) {
+    for (let next = this.tree.at(this.index); next !== undefined; next = this.tree.at(this.index)) {
       this.index++
-      this.lastSeq = event.seq
-      if (!this.family.has(event)) continue
+      this.lastSeq = next.seq
+      const event = this.view.show(next)
+      if (event === undefined) continue
       const isLast = isEnd(event, this.options.runId)
       if (isLast) this.finish()
       if (event.seq > this.options.after) return { value: event, done: false }
@@ -122,26 +124,6 @@ class Follower implements AsyncIterableIterator<RunEvent> {
     this.isDone = true
     this.stopListening()
     this.options.feeds.leave(this.tree.rootId)
-  }
-}
-
-/** A run and the runs it started, at any depth. */
-class Family {
-  private readonly store: Store
-  private readonly known: Map<Id, boolean>
-
-  constructor({ store, runId }: FollowOptions) {
-    this.store = store
-    this.known = new Map([[runId, true]])
-  }
-
-  has({ turnId, parentId }: Pick<RunEvent, 'turnId' | 'parentId'>): boolean {
-    const known = this.known.get(turnId)
-    if (known !== undefined) return known
-    const host = this.store.link(turnId)?.hostTurnId ?? parentId
-    const isOurs = host !== null && this.has({ turnId: host, parentId: null })
-    this.known.set(turnId, isOurs)
-    return isOurs
   }
 }
 

@@ -119,10 +119,16 @@ export type EventBody =
   | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
   | { readonly type: 'warning'; readonly message: string }
 
+interface Delta {
+  readonly text: string
+  /** `text` is all that was streamed so far: only where a host forwards a child's events so. */
+  readonly cumulative?: true
+}
+
 export type LiveBody =
-  | { readonly type: 'text-delta'; readonly text: string }
-  | { readonly type: 'reasoning-delta'; readonly text: string }
-  | { readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string; readonly text: string }
+  | ({ readonly type: 'text-delta' } & Delta)
+  | ({ readonly type: 'reasoning-delta' } & Delta)
+  | ({ readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string } & Delta)
   | { readonly type: 'progress'; readonly message: string; readonly data: Json }
   | { readonly type: 'reset'; readonly attempt: number }
 

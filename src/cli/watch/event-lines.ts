@@ -108,13 +108,15 @@ export class EventLines {
     switch (event.type) {
       case 'text-delta': {
         const nodeId = event.nodeId ?? ''
-        this.shown.set(nodeId, (this.shown.get(nodeId) ?? '') + event.text)
-        return this.streamed(event.text)
+        const before = this.shown.get(nodeId) ?? ''
+        const added = event.cumulative ? event.text.slice(before.length) : event.text
+        this.shown.set(nodeId, before + added)
+        return this.streamed(added)
       }
       case 'reasoning-delta':
-        return this.dim(this.streamed(event.text))
+        return event.cumulative ? '' : this.dim(this.streamed(event.text))
       case 'tool-input-delta':
-        return this.dim(this.streamed(`${event.tool} ${event.text}`))
+        return event.cumulative ? '' : this.dim(this.streamed(`${event.tool} ${event.text}`))
       case 'progress':
         return this.dim(`┊ ${cut(oneLine(event.message), PREVIEW)}`)
       case 'reset':

@@ -91,6 +91,7 @@ export class RunTree {
 
 /** What is streamed is kept as long as it is news. */
 function hear(run: TreeRun, event: RunEvent): void {
+  if ('cumulative' in event) run.hears = null
   switch (event.type) {
     case 'text-delta':
       return add(run, 'text', event.text)
