@@ -81,8 +81,17 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'profileLayer',
     'useLayer',
   ],
+  'output/index': [
+    'dotPath',
+    'fieldParser',
+    'matchesPath',
+    'missingFields',
+    'readPath',
+    'slashPath',
+    'wildcardPath',
+  ],
   'store/memory': ['memoryStore'],
-  'store/json': ['jsonStore'],
+  'store/json': ['jsonSession', 'jsonStore'],
   'store/sqlite': ['sqliteStore'],
 }
 

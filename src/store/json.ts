@@ -14,6 +14,8 @@ import { piecesOf, putPiece } from './memory-snapshot.ts'
 import { emptyTables, forgetTree, type Tables, type Tree } from './memory-tables.ts'
 import type { Store } from './store.ts'
 
+export { type JsonSession, jsonSession } from './json-session.ts'
+
 export interface JsonStoreOptions {
   readonly folder: string
   /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
