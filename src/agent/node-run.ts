@@ -8,6 +8,7 @@ import type { Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import type { Ledger } from '../store/ledger.ts'
+import type { Attempts } from '../tool/attempts.ts'
 import type { Hooks } from '../tool/hooks.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
@@ -41,6 +42,8 @@ export interface Home {
   readonly logger: Logger
   /** The runtime's budget, over every run. */
   readonly budget: Budget | undefined
+  /** How delegations are tried, where nobody nearer says it. */
+  readonly attempts: Attempts | undefined
   readonly profiles: Profiles
   readonly runtime: object
   readonly files: FileDomain | null
@@ -55,6 +58,8 @@ export interface Home {
   settleChild(runId: Id, agent: AgentCore): void
   /** The child came to nothing. */
   leaveChild(runId: Id): void
+  /** The agent of a conversation, if this process has code for it. */
+  agentFor(conversation: Conversation): AgentCore | undefined
   waitFor(runId: Id): Promise<Outcome>
   /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null

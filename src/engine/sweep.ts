@@ -4,6 +4,7 @@ import { planCancel } from '../graph/cancel.ts'
 import { planClaim } from '../graph/claim.ts'
 import { planForce, planRecover } from '../graph/recover.ts'
 import type { EngineRow, Id } from '../graph/rows.ts'
+import { planTimeUp } from '../graph/time-up.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
 import { dropEngine, isDead } from './lease.ts'
 
@@ -26,6 +27,7 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await recoverLost(ledger, options)
   await expireTurns(ledger, options)
   await expireAsks(ledger, options)
+  await endWaits(ledger, options)
   await forceStops(ledger, options)
   await claimRunnable(ledger, options)
 }
@@ -84,6 +86,14 @@ async function expireAsks(ledger: Ledger, options: SweepOptions): Promise<void> 
   for (const { id, rootId, wakeAt } of ledger.store.awaiting({ limit: BATCH })) {
     if (wakeAt === null || wakeAt > ledger.clock.now()) return
     await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planExpiry(draft, id) })
+  }
+}
+
+/** What waits until a moment goes on at it. */
+async function endWaits(ledger: Ledger, options: SweepOptions): Promise<void> {
+  for (const { id, rootId, wakeAt } of ledger.store.timed({ limit: BATCH })) {
+    if (wakeAt === null || wakeAt > ledger.clock.now()) return
+    await tryStep(ledger, options, { kind: 'expire', rootId, plan: (draft) => planTimeUp(draft, id) })
   }
 }
 

@@ -18,6 +18,8 @@ const ADVICE: Readonly<Record<Status, string | null>> = {
 
 const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
 
+const NONE_OPEN: readonly string[] = []
+
 /** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
   const leaf = blamed(nodes)
@@ -37,6 +39,7 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     retryable: RETRYABLE.has(status),
     advice: ADVICE[status],
     uncertain: turn.account.uncertain,
+    open: NONE_OPEN,
   }
 }
 
@@ -56,6 +59,7 @@ export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied
     retryable: RETRYABLE.has(status),
     advice: ADVICE[status],
     uncertain: [],
+    open: NONE_OPEN,
   }
 }
 

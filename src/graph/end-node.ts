@@ -3,6 +3,7 @@ import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
 import { resumeClocks } from './pause.ts'
+import { asksPerson } from './question-of.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from './rows.ts'
 import { releaseSpend } from './spend.ts'
 import { isRunnable } from './states.ts'
@@ -74,6 +75,7 @@ function skipped(parent: Node, edge: Edge): NodeEnd {
 
 function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   const from = node.state
+  const askedPerson = asksPerson(node)
   const output = end.output ?? node.output
   const text = output.content === undefined ? '' : textOf(output.content)
   const ended = draft.changeNode(node, {
@@ -87,7 +89,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
     engineId: null,
     endedAt: draft.now,
   })
-  if (from === 'awaiting_approval') resumeClocks(draft, node.turnId)
+  if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
   releaseSpend(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)

@@ -103,6 +103,22 @@ export type EventBody =
       readonly always: boolean
       readonly edited: boolean
     }
+  | {
+      /** The node waits for an answer: of the host, or of a person. */
+      readonly type: 'question'
+      readonly to: 'host' | 'person'
+      readonly text: string
+      readonly expiresAt: number
+    }
+  | { readonly type: 'answer'; readonly by: string; readonly text: string }
+  | {
+      /** A child has been silent for too long; told where its host's events are. */
+      readonly type: 'stalled'
+      readonly agent: string
+      readonly childConversationId: string
+      readonly childRunId: string
+      readonly lastActivityAt: number
+    }
   | { readonly type: 'usage'; readonly usage: Usage; readonly model: string }
   | {
       readonly type: 'node-state'

@@ -1,12 +1,13 @@
 import type { Draft } from './draft.ts'
 import type { Id, Link, Turn } from './rows.ts'
 
-/** A run and those it works for, up to the root's. */
+/** A run and those it works for, or whose budget it goes on with, up to the root's. */
 export function* lineOf(draft: Draft, turnId: Id): Generator<Turn> {
-  for (const id of lineOfIds((one) => draft.findLink(one), turnId)) {
-    const turn = draft.findTurn(id)
+  for (let id: Id | null | undefined = turnId; id != null; ) {
+    const turn: Turn | undefined = draft.findTurn(id)
     if (turn === undefined) return
     yield turn
+    id = draft.findLink(id)?.hostTurnId ?? turn.wokenBy
   }
 }
 

@@ -38,6 +38,8 @@ export interface OutcomeRecord {
   readonly advice: string | null
   /** Nodes whose effect may or may not have happened. */
   readonly uncertain: readonly string[]
+  /** Runs that it started in the background and that were not over when it ended. */
+  readonly open: readonly string[]
 }
 
 /** How a run ended, with everything about it. */
@@ -70,6 +72,7 @@ export function withWords(record: OutcomeRecord, said: { readonly content?: Cont
     retryable: record.retryable,
     advice: record.advice,
     uncertain: record.uncertain,
+    open: record.open,
   }
 }
 

@@ -5,6 +5,7 @@ import type { Id } from './rows.ts'
 /** A person is awaited: the clock of the run and of all above it stands still. */
 export function pauseClocks(draft: Draft, turnId: Id): void {
   for (const turn of lineOf(draft, turnId)) {
+    if (turn.state === 'ended') continue
     const leftMs = turn.paused?.leftMs ?? (turn.deadline === null ? null : turn.deadline - draft.now)
     draft.changeTurn(turn, { paused: { asks: (turn.paused?.asks ?? 0) + 1, leftMs }, deadline: null })
   }

@@ -43,13 +43,15 @@ export interface Scanner extends Reader {
   unstopped(before: number, limit: number): readonly Node[]
   /** Nodes that await a person, those that must be answered first before the others. */
   awaiting(query: AwaitingQuery): readonly Node[]
+  /** Waiting nodes that go on by themselves at some moment, the earliest first. */
+  timed(query: AwaitingQuery): readonly Node[]
   /** Nodes an engine has claimed. */
   claimedBy(engineId: Id, limit: number): readonly Node[]
   /** The engines that have claimed nodes. */
   claimants(): readonly Id[]
   engines(): readonly EngineRow[]
   engine(id: Id): EngineRow | undefined
-  /** The earliest moment after `now` at which a pending node wakes or a running turn expires. */
+  /** The earliest moment after `now` at which a pending node wakes, a waiting one goes on or a running turn expires. */
   nextDue(now: number): number | undefined
   /** Events of a tree with a sequence greater than `after`, in order. */
   events(rootId: Id, after: number, limit: number): readonly EventRow[]
@@ -62,6 +64,8 @@ export interface Scanner extends Reader {
     ending: string,
     limit: number,
   ): readonly { readonly id: Id; readonly type: 'conversation' | 'turn' | 'node' }[]
+  /** Turns of any conversation that have not ended. */
+  openTurns(limit: number): readonly Turn[]
   /** Turns of user conversations that have not ended. */
   openRoots(limit: number): readonly Turn[]
 }

@@ -35,6 +35,8 @@ function addRoot(draft: Draft, conversation: NewConversation): Conversation {
   return row
 }
 
+const NONE: readonly Id[] = []
+
 export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
   return {
     id: given.id,
@@ -53,6 +55,8 @@ export function newConversation(given: NewConversation, rootId: Id, now: number)
     ceiling: given.ceiling,
     groups: given.groups ?? null,
     activeTurnId: null,
+    places: null,
+    background: given.background ?? NONE,
     turnCount: 0,
     createdAt: now,
   }

@@ -22,6 +22,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
     unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
     awaiting: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(AWAITING, [after.wakeAt, after.id, bound(limit)]),
+    timed: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(TIMED, [after.wakeAt, after.id, bound(limit)]),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
     claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
     engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
@@ -40,6 +41,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       return rowsOf(list(ROOTS, [end, bound(limit)]), conversation)
     },
     findIds: (ending, limit) => findIds(read, ending, limit),
+    openTurns: (limit) => turns(OPEN_TURNS, [bound(limit)]),
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
   }
 }
@@ -58,11 +60,13 @@ const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows 
     AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
 const AWAITING = `SELECT data ->> '$.node' FROM rows
   WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
+const TIMED = AWAITING.replace("'a'", "'w'")
 const BLOCKS = 'SELECT n, data FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
 const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
 const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
-const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue = 't' AND due > ?1
+const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue IN ('t', 'w') AND due > ?1
   UNION ALL SELECT min(mark) FROM rows WHERE mark > ?1 AND n % 1048576 > 0)`
+const OPEN_TURNS = `SELECT data ->> '$.turn' FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0 LIMIT ?`
 const OPEN_ROOTS = `SELECT t.data ->> '$.turn' FROM rows AS t ${CONVERSATION_OF_TURN}
   WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`

@@ -19,8 +19,8 @@ const first = `
 CREATE TABLE rows (
   n INTEGER PRIMARY KEY,
   queue TEXT,          -- t: running turn, q and lane: queued turn, r: runnable node, a: one that awaits a person,
-                       -- e and engine: claimed node
-  due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made, a: when it is answered by itself
+                       -- w: one that waits until a moment, e and engine: claimed node
+  due INTEGER,         -- t: the deadline, q: the ordinal, r: when it was made, a and w: when it goes on by itself
   mark INTEGER,        -- when a pending node wakes; when an open turn was asked to stop
   data TEXT NOT NULL
 );

@@ -155,6 +155,43 @@ export const scanLaws: readonly Law[] = [
     },
   ],
   [
+    'nodes that wait until a moment are listed, the earliest first, and count as due; others that wait are not',
+    async (store) => {
+      const waiting = (id: string, wakeAt: number | null) => nodeRow(place, id, { state: 'waiting', wakeAt })
+      const nodes = [waiting('t-3', 30), waiting('t-1', 10), waiting('t-2', 20), waiting('t-0', null)]
+      await store.commit(treeCommit('root-a', { nodes }))
+      assert.deepEqual(idsOf(store.timed({ limit: 9 })), ['t-1', 't-2', 't-3'])
+      assert.deepEqual(idsOf(store.timed({ limit: 1, after: { wakeAt: 10, id: 't-1' } })), ['t-2'])
+      assert.equal(store.nextDue(10), 20)
+
+      const [third] = nodes
+      assert.ok(third)
+      await store.commit(commitOf('root-a', { nodes: [next(third, { state: 'finished', wakeAt: null })] }))
+      assert.deepEqual(idsOf(store.timed({ limit: 9 })), ['t-1', 't-2'])
+      assert.equal(store.nextDue(20), undefined)
+    },
+  ],
+  [
+    'open turns are those that run or are queued, of any conversation',
+    async (store) => {
+      const child = placeIn('child-a')
+      const inner = { ...child, rootId: 'root-a' }
+      const conversation = conversationRow('child-a', { rootId: 'root-a', type: 'sub_agent', depth: 1 })
+      await store.commit(
+        treeCommit('root-a', {
+          conversations: [conversationRow('root-a'), conversation],
+          turns: [turnRow(place), turnRow(inner, { state: 'queued' })],
+        }),
+      )
+      assert.deepEqual(idsOf(store.openTurns(9)).sort(), ['child-a-turn', 'root-a-turn'])
+      assert.equal(store.openTurns(1).length, 1)
+      assert.deepEqual(idsOf(store.openRoots(9)), ['root-a-turn'])
+
+      await store.commit(commitOf('root-a', { turns: [next(turnRow(inner, { state: 'queued' }), { state: 'ended' })] }))
+      assert.deepEqual(idsOf(store.openTurns(9)), ['root-a-turn'])
+    },
+  ],
+  [
     'engines are put, renewed and dropped without a tree',
     async (store) => {
       const engine = engineRow('e-1')

@@ -16,6 +16,7 @@ const outcome: Outcome = {
   retryable: false,
   advice: null,
   uncertain: [],
+  open: [],
   text: 'Words.',
   content: 'Words.',
   output: null,

@@ -1,0 +1,99 @@
+import { type AnyAgent, isAgent } from '../../agent/agent.ts'
+import { isContextTurns } from '../../agent/conversation-settings.ts'
+import { DefinitionError } from '../../base/error.ts'
+import { type Budget, checkBudget } from '../../grant/budget.ts'
+import { BUILT_IN_PROFILES } from '../../grant/profile.ts'
+import { normalName } from './read.ts'
+
+export interface BackgroundOptions {
+  /** The agent that every child is. Left out: the host's own definition. */
+  readonly agent?: AnyAgent
+  /** Agents to choose from: a child's `name` says which. With `agent`, other names are that one. */
+  readonly agents?: { readonly [name: string]: AnyAgent }
+  /** Children of this host may start children of their own with these tools, as deep as budgets allow. Default false. */
+  readonly nested?: boolean
+  /**
+   * How a host hears of an end that it did not wait for: `auto` tells it in one queued turn of its conversation,
+   * `passive` keeps it as a row until it asks. Default auto.
+   */
+  readonly wake?: 'auto' | 'passive'
+  readonly budget?: Budget
+  /** What happens to children when the run that started them is cancelled. Default: cancel. */
+  readonly onParentClose?: 'cancel' | 'abandon'
+  /** The profiles a model may choose from. Default: the built-in ones. */
+  readonly profiles?: readonly string[]
+  /** For children whose call does not say. Default: as their host's conversation, else full. */
+  readonly profile?: string
+  /** For children whose call does not say. Default: as their host's conversation, else 50. */
+  readonly contextTurns?: number
+}
+
+export interface BackgroundSpec {
+  readonly agent: AnyAgent | undefined
+  /** By their normal name. */
+  readonly agents: ReadonlyMap<string, AnyAgent>
+  readonly nested: boolean
+  readonly wake: 'auto' | 'passive'
+  readonly budget: Budget | undefined
+  readonly onParentClose: 'cancel' | 'abandon'
+  readonly profiles: readonly string[]
+  readonly profile: string | undefined
+  readonly contextTurns: number | undefined
+}
+
+const KEYS = ['agent', 'agents', 'nested', 'wake', 'budget', 'onParentClose', 'profiles', 'profile', 'contextTurns']
+
+/** Checks the options: a mistake is said where it was made. */
+export function readOptions(options: BackgroundOptions): BackgroundSpec {
+  const unknown = Object.keys(options).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined) refuse(`there is no "${unknown}". There is ${KEYS.join(', ')}.`)
+  const { agent, nested = false, wake = 'auto', onParentClose = 'cancel', contextTurns } = options
+  if (agent !== undefined) checkAgent(agent, 'agent')
+  if (typeof nested !== 'boolean') refuse('nested is true or false.')
+  if (wake !== 'auto' && wake !== 'passive') refuse('wake is "auto" or "passive".')
+  if (onParentClose !== 'cancel' && onParentClose !== 'abandon') refuse('onParentClose is "cancel" or "abandon".')
+  if (contextTurns !== undefined && !isContextTurns(contextTurns)) refuse('contextTurns is a whole number, 1 to 1000.')
+  if (options.budget !== undefined) checkBudget(options.budget, 'backgroundSubagents()')
+  const profiles = options.profiles ?? Object.keys(BUILT_IN_PROFILES)
+  if (options.profile !== undefined && !profiles.includes(options.profile)) {
+    refuse(`the profile "${options.profile}" is none of ${profiles.join(', ')}.`)
+  }
+  const agents = readAgents(options.agents ?? {})
+  return {
+    agent,
+    agents,
+    nested,
+    wake,
+    budget: options.budget,
+    onParentClose,
+    profiles,
+    profile: options.profile,
+    contextTurns,
+  }
+}
+
+function readAgents(agents: { readonly [name: string]: AnyAgent }): ReadonlyMap<string, AnyAgent> {
+  const read = new Map<string, AnyAgent>()
+  for (const [name, agent] of Object.entries(agents)) {
+    checkAgent(agent, `agents.${name}`)
+    const normal = normalName(name)
+    if (normal === '') refuse(`agents: "${name}" has no letter or digit a name could be told by.`)
+    if (read.has(normal)) refuse(`agents: two of them are "${normal}". Rename one.`)
+    read.set(normal, agent)
+  }
+  return read
+}
+
+/** The tools send a text: an agent with an input schema could not be asked. */
+function checkAgent(agent: unknown, where: string): void {
+  if (!isAgent(agent)) refuse(`${where} is not an agent. Make it with agent({ ... }).`)
+  if (agent.input !== null) {
+    refuse(
+      `${where}: "${agent.name}" has an input schema, and these tools send a text. Offer it as a subagent instead.`,
+    )
+  }
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `backgroundSubagents(): ${message}`)
+}

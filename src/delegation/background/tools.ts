@@ -1,0 +1,116 @@
+import type { AnyAgent, Tools } from '../../agent/agent.ts'
+import type { NodeRun } from '../../agent/node-run.ts'
+import {
+  type ChildCall,
+  planChildCancel,
+  planChildList,
+  planChildResult,
+  planChildWait,
+  planPoll,
+} from '../../graph/child-tools.ts'
+import type { CommitKind } from '../../graph/commit.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Tool } from '../../tool/tool.ts'
+import { type BackgroundOptions, type BackgroundSpec, readOptions } from './options.ts'
+import { FieldReader, RefusedInput } from './read.ts'
+import { type RowToolEnd, rowTool } from './row-tool.ts'
+import { DESCRIPTIONS, schemasOf } from './schemas.ts'
+import { notFound, sendToChild, startChild } from './start-child.ts'
+
+type ToolName = keyof typeof DESCRIPTIONS
+
+/**
+ * Tools with which an agent starts subagents that work beside it, and talks with them:
+ * `tools: { ...backgroundSubagents() }`. Each end is told to it exactly once.
+ */
+export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { readonly [Name in ToolName]: Tool } {
+  const spec = readOptions(options)
+  const schemas = schemasOf(spec)
+  const names = Object.keys(schemas) as ToolName[]
+  const made = names.map((name): [ToolName, Tool] => {
+    const startsChild = name === 'subagent_spawn' || name === 'subagent_run'
+    const inputSchema = schemas[name]
+    const alsoTakes = startsChild ? ['agent_profile'] : []
+    const operation = (run: NodeRun, input: { readonly [key: string]: unknown }) =>
+      refusing(() => OPERATIONS[name]({ run, spec, tool: name, read: new FieldReader(name, input) }))
+    const own = rowTool({ name, description: DESCRIPTIONS[name], inputSchema, alsoTakes, startsChild, operation })
+    specs.set(own, spec)
+    return [name, own]
+  })
+  return Object.fromEntries(made) as { readonly [Name in ToolName]: Tool }
+}
+
+const specs: WeakMap<Tool, BackgroundSpec> = new WeakMap()
+
+/** The agents that an agent's tools may start in the background: they must be known where it is. */
+export function backgroundAgents(tools: ReadonlyMap<string, Tool>): readonly AnyAgent[] {
+  const found = new Set<AnyAgent>()
+  for (const tool of tools.values()) {
+    const spec = specs.get(tool)
+    if (spec?.agent !== undefined) found.add(spec.agent)
+    for (const agent of spec?.agents.values() ?? []) found.add(agent)
+  }
+  return [...found]
+}
+
+async function refusing(operation: () => RowToolEnd | Promise<RowToolEnd>): Promise<RowToolEnd> {
+  try {
+    return await operation()
+  } catch (error) {
+    if (error instanceof RefusedInput) return error.refusal
+    throw error
+  }
+}
+
+interface Call {
+  readonly run: NodeRun
+  readonly spec: BackgroundSpec
+  readonly tool: ToolName
+  readonly read: FieldReader
+}
+
+const CHILD = 'child_conversation_id'
+
+const OPERATIONS: Readonly<Record<ToolName, (call: Call) => RowToolEnd | Promise<RowToolEnd>>> = {
+  subagent_spawn: ({ run, read, spec, tool }) => startChild(run, read, { spec, tool, waits: false }),
+  subagent_run: ({ run, read, spec, tool }) => startChild(run, read, { spec, tool, waits: true }),
+  subagent_send: ({ run, read, spec, tool }) => sendToChild(run, read, { spec, tool }),
+  subagent_poll: (call) => {
+    const childId = call.read.text(CHILD)
+    const limitTurns = call.read.integer('limit_turns', { least: 1, most: 50 }) ?? 10
+    return commit(call, 'deliver', (draft) => planPoll(draft, call.run.work.claim, { childId, limitTurns }))
+  },
+  subagent_result: (call) => {
+    const childId = call.read.text(CHILD)
+    const offset = call.read.integer('offset', { least: 0, most: Number.MAX_SAFE_INTEGER }) ?? 0
+    return commit(call, 'deliver', (draft) => planChildResult(draft, call.run.work.claim, { childId, offset }))
+  },
+  subagent_cancel: (call) => {
+    const childId = call.read.text(CHILD)
+    const reason = call.read.optionalText('reason')
+    return commit(call, 'cancel', (draft) => planChildCancel(draft, call.run.work.claim, { childId, reason }))
+  },
+  subagent_list: (call) => commit(call, 'result', (draft) => planChildList(draft, call.run.work.claim)),
+  subagent_wait: (call) => {
+    const { read, run } = call
+    const childIds = read.ids('ids')
+    const timeoutMs = read.integer('timeout_ms', { least: 1, most: 86_400_000 })
+    const request = { childIds, join: read.join(), losers: read.losers() }
+    return commit(call, 'deliver', (draft) => {
+      const until = timeoutMs === null ? null : draft.now + timeoutMs
+      return planChildWait(draft, run.work.claim, { ...request, until })
+    })
+  },
+}
+
+async function commit(
+  { run: { home, node }, read }: Call,
+  kind: CommitKind,
+  plan: (draft: Draft) => ChildCall,
+): Promise<RowToolEnd> {
+  const did = await home.ledger.commit({ kind, rootId: node.rootId, plan })
+  if (did === 'not_found') return notFound(read)
+  if (did === 'busy')
+    read.refuse('child_conversation_busy', 'another call waits for this subagent: its answer comes there')
+  return 'done'
+}

@@ -1,0 +1,78 @@
+import type { Json } from '../base/json.ts'
+import { deliver } from './background.ts'
+import { reportOf } from './child-report.ts'
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import { outputOf } from './output-of.ts'
+import { markTold, untoldQuestion } from './question-of.ts'
+import type { Link, Node, Wait } from './rows.ts'
+import { stopRuns } from './stop-runs.ts'
+
+/** What a waiting task must know of its wait beside the `wait` of its row. */
+export interface WaitFacts {
+  /** What happens to children that are not needed any more. */
+  readonly losers: 'leave' | 'cancel'
+}
+
+export type JoinStatus = 'met' | 'not_met'
+
+/**
+ * Is the wait over? `all`, `any` and a number ask for that many children that completed, and are over as soon as that is
+ * so or cannot be any more; `settled` asks for all ends, good or bad.
+ */
+export function joinStatus(join: Wait['join'], outcomes: readonly (string | null)[]): JoinStatus | undefined {
+  const open = outcomes.filter((status) => status === null).length
+  if (join === 'settled') return open === 0 ? 'met' : undefined
+  const completed = outcomes.filter((status) => status === 'completed').length
+  const wanted = join === 'all' ? outcomes.length : join === 'any' ? 1 : join
+  if (completed >= wanted) return 'met'
+  return completed + open < wanted ? 'not_met' : undefined
+}
+
+/** Ends the waits of the host's running turn that this delegation decides. Rows only. */
+export function answerWaits(draft: Draft, link: Link): void {
+  const { activeTurnId } = draft.conversation(link.hostConversationId)
+  if (activeTurnId === null) return
+  for (const node of draft.openNodes(activeTurnId)) {
+    if (isJoin(node) && node.wait?.refs.includes(link.id)) answerIfOver(draft, node)
+  }
+}
+
+/** A task that waits for children in the background: its wait is not what a call of a subagent has. */
+export function isJoin({ state, wait, metadata }: Node): boolean {
+  return state === 'waiting' && wait?.on === 'children' && metadata['waits'] !== undefined
+}
+
+export function answerIfOver(draft: Draft, node: Node): void {
+  const { wait } = node
+  if (wait === null) return
+  const links = wait.refs.map((id) => draft.link(id))
+  const status = joinStatus(
+    wait.join,
+    links.map(({ outcome }) => outcome?.status ?? null),
+  )
+  if (status !== undefined) return answerWait(draft, node, status)
+  if (links.some((link) => untoldQuestion(draft, link) !== undefined)) answerWait(draft, node, 'question')
+}
+
+/** The wait has its result: what ended is delivered with it, and a question is told. */
+export function answerWait(draft: Draft, node: Node, status: JoinStatus | 'question' | 'timed_out'): void {
+  const { refs = [], join = 'all' } = node.wait ?? {}
+  const { losers } = node.metadata['waits'] as unknown as WaitFacts
+  const isDecided = status === 'met' || status === 'not_met'
+  const children: Json[] = []
+  const share = Math.floor(SHOWN / Math.max(1, refs.length))
+  for (const id of refs) {
+    const link = draft.link(id)
+    const isLoser = link.outcome === null && isDecided && losers === 'cancel'
+    children.push({ ...reportOf(draft, link, share), ...(isLoser ? { cancelled: true } : {}) })
+    if (isLoser) stopRuns(draft, id, { cause: 'cancelled', reason: 'Another was enough for its host.' })
+    if (isLoser || link.outcome !== null) deliver(draft, draft.link(id), node.id)
+    const asked = untoldQuestion(draft, link)
+    if (asked !== undefined) markTold(draft, asked, node.id)
+  }
+  endNode(draft, draft.node(node.id), { state: 'finished', output: outputOf({ ok: true, status, join, children }) })
+}
+
+/** Bytes of the children's words in one result; the rest is read with subagent_result. */
+const SHOWN = 32_000

@@ -1,0 +1,100 @@
+import { ConflictError, NotFoundError } from '../base/error.ts'
+import { APPROVAL_MS } from './approve.ts'
+import { type Claim, heldNode } from './claim.ts'
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import { answerWaits } from './join.ts'
+import { outputOf } from './output-of.ts'
+import { pauseClocks } from './pause.ts'
+import { promote } from './promote.ts'
+import { hostQuestionOf, type Question, questionOf } from './question-of.ts'
+import type { Id, Link, Node } from './rows.ts'
+import { settle } from './settle.ts'
+import { tellHost } from './wake.ts'
+
+export interface Asking {
+  readonly text: string
+  /** A host that cannot be asked is passed over for a person. */
+  readonly to: Question['to']
+}
+
+/**
+ * The node waits as a row for an answer (I5). A question to the host is told to it once: by the wait that waits for this
+ * child, by the call that waits for it, which goes on in the background, or by a turn of the host's conversation.
+ */
+export function planQuestion(draft: Draft, claim: Claim, { text, to }: Asking): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
+    return settle(draft)
+  }
+  const link = draft.findLink(node.turnId)
+  const host = to === 'host' && link !== undefined && canAsk(draft, link) ? link : undefined
+  park(draft, node, { text, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
+  if (host === undefined) pauseClocks(draft, node.turnId)
+  else tell(draft, host)
+  settle(draft)
+}
+
+export interface Reply {
+  readonly text: string
+  readonly by: string
+}
+
+/** The answer to a question: the node that asked has it as its result, and goes on. */
+export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
+  if (node.state !== 'waiting' || questionOf(node) === undefined) {
+    throw new ConflictError('conflict', `The node ${nodeId} has no open question: it is ${node.state}.`, {
+      details: { state: node.state },
+    })
+  }
+  draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
+  endNode(draft, node, { state: 'finished', output: { content: text } })
+  settle(draft)
+}
+
+function park(draft: Draft, node: Node, question: Question): void {
+  const until = draft.now + APPROVAL_MS
+  draft.changeNode(node, {
+    state: 'waiting',
+    engineId: null,
+    wait: { on: 'question', refs: [], join: 'all', until },
+    wakeAt: until,
+    metadata: { ...node.metadata, question: { ...question } },
+  })
+  draft.watchTurn(draft.turn(node.turnId))
+  draft.due(until)
+  const { text, to } = question
+  draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
+}
+
+/** A host that awaits its child in code cannot answer it, nor one without the tools to. */
+function canAsk(draft: Draft, { mode, wake, taskId }: Link): boolean {
+  if (mode === 'background') return wake !== null
+  return mode === 'parked' && wake !== null && draft.node(taskId).state === 'waiting'
+}
+
+function tell(draft: Draft, link: Link): void {
+  if (link.mode === 'background') {
+    answerWaits(draft, link)
+    return tellHost(draft, link)
+  }
+  const asked = hostQuestionOf(draft, link)
+  if (asked === undefined) return
+  draft.changeNode(asked, { metadata: { ...asked.metadata, question: { ...questionOf(asked), told: link.taskId } } })
+  promote(
+    draft,
+    link,
+    outputOf({
+      ok: true,
+      status: 'question',
+      child_conversation_id: link.childConversationId,
+      question: questionOf(asked)?.text ?? '',
+      advice: `It waits. Answer with subagent_send({ "child_conversation_id": "${link.childConversationId}", "message": ... }); it goes on in the background.`,
+    }),
+  )
+}

@@ -1,0 +1,39 @@
+import { childName } from './child-report.ts'
+import type { Draft } from './draft.ts'
+import { endNode } from './end-node.ts'
+import { answerWait, isJoin } from './join.ts'
+import { outputOf } from './output-of.ts'
+import { promote } from './promote.ts'
+import type { Id, Link } from './rows.ts'
+import { settle } from './settle.ts'
+
+/** A waiting node's time is over: it goes on without what it waited for, which goes on too. Rows only. */
+export function planTimeUp(draft: Draft, nodeId: Id): void {
+  const node = draft.findNode(nodeId)
+  if (node?.state !== 'waiting' || node.wakeAt === null || node.wakeAt > draft.now) return
+  if (node.wait?.on === 'question') {
+    draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by: 'nobody', text: '' })
+    endNode(draft, node, { state: 'finished', output: { content: UNANSWERED, isError: true } })
+  } else if (isJoin(node)) answerWait(draft, node, 'timed_out')
+  else for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id))
+  settle(draft)
+}
+
+const UNANSWERED =
+  'Nobody answered in time. Go on with what you know, and say in your answer what you would have needed.'
+
+function goOnBehind(draft: Draft, link: Link): void {
+  const id = link.childConversationId
+  const hint = link.wake === null ? '' : ` subagent_wait, subagent_result and subagent_cancel take its id.`
+  promote(
+    draft,
+    link,
+    outputOf({
+      ok: true,
+      status: 'promoted',
+      child_conversation_id: id,
+      name: childName(draft.conversation(id)),
+      advice: `It takes longer than this call waits and goes on in the background. You will be told of its end.${hint}`,
+    }),
+  )
+}
