@@ -23,6 +23,7 @@ const steps = [
   suites('fresh', ['unit', 'suite', 'examples'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
   command('package', 'node', 'scripts/package.mjs'),
   command('unused', 'knip', '--no-config-hints'),
+  { ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true },
   { ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true },
 ]
 

@@ -1,6 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
-import { type Budget, checkBudget, childLimits, DEFAULT_LIMITS, limitsOf, ROOT_WALL_MS } from './budget.ts'
+import {
+  type Budget,
+  checkBudget,
+  childLimits,
+  DEFAULT_LIMITS,
+  limitsOf,
+  moneyOf,
+  ROOT_WALL_MS,
+  smallerBudget,
+} from './budget.ts'
 
 describe('the limits of a run', () => {
   test('have defaults; a root may take a day, a child an hour', () => {
@@ -10,8 +19,9 @@ describe('the limits of a run', () => {
       children: 100,
       concurrency: 20,
       depth: 3,
-      wallMs: ROOT_WALL_MS,
+      wallMs: 86_400_000,
     })
+    expect(ROOT_WALL_MS).toBe(86_400_000)
     expect(childLimits([undefined], [], 3)).toEqual({ ...DEFAULT_LIMITS, wallMs: 3_600_000 })
   })
 
@@ -43,15 +53,23 @@ describe('a budget that makes no sense is refused', () => {
     ['no end', { wallMs: Number.POSITIVE_INFINITY }, /whole number/],
     ['text', { turns: '3' }, /whole number/],
     ['null', { turns: null }, /whole number/],
-    ['a number for all', 7, /./],
+    ['dollars below nothing', { usd: -0.01 }, /budget\.usd must be a number of at least 0\./],
+    ['endless dollars', { usd: Number.POSITIVE_INFINITY }, /budget\.usd must be a number/],
+    ['dollars in words', { usd: '5' }, /budget\.usd must be a number/],
+    ['half a token', { tokens: 0.5 }, /budget\.tokens must be a whole number of at least 0/],
+    ['a number for all', 7, /here: a budget is an object of numbers/],
+    ['nothing for all', null, /here: a budget is an object of numbers/],
   ])('%s', (_name, budget, message) => {
     const check = () => checkBudget(budget as Budget, 'here')
 
     expect(check).toThrow(DefinitionError)
+    expect(check).toThrow(expect.objectContaining({ code: 'definition' }))
     expect(check).toThrow(message)
   })
 
   test('and zero is fine where it means none', () => {
+    checkBudget({ usd: 0, tokens: 0 }, 'here')
+    checkBudget({ usd: 0.01 }, 'here')
     checkBudget({ depth: 0, children: 0, toolCalls: 0, turns: 1, concurrency: 1, wallMs: 1 }, 'here')
   })
 })
@@ -66,5 +84,48 @@ describe('the limits of a child', () => {
 
   test('are not raised by a larger budget above', () => {
     expect(childLimits([undefined], [{ children: 5_000, turns: 900 }], 3)).toEqual(DEFAULT_LIMITS)
+  })
+})
+
+describe('tokens and dollars', () => {
+  test.each<[string, (Budget | undefined)[], ReturnType<typeof moneyOf>]>([
+    ['nothing is said', [], null],
+    ['nothing is said of them', [{ turns: 3 }, undefined], null],
+    ['of tokens only', [{ tokens: 9 }, { turns: 1 }], { tokens: 9, usd: null }],
+    ['of dollars only', [undefined, { usd: 0.5 }], { tokens: null, usd: 0.5 }],
+    ['none at all', [{ tokens: 0, usd: 0 }], { tokens: 0, usd: 0 }],
+    ['the smallest of each', [{ tokens: 9, usd: 1 }, { tokens: 5 }, { usd: 2, tokens: 7 }], { tokens: 5, usd: 1 }],
+  ])('%s', (_name, budgets, money) => {
+    expect(moneyOf(budgets)).toStrictEqual(money)
+    expect(moneyOf(budgets.toReversed())).toStrictEqual(money)
+  })
+})
+
+describe('two budgets', () => {
+  test('at once are as small as either says, in every number, and say nothing of what neither does', () => {
+    const a: Budget = { turns: 1, toolCalls: 8, children: 3, concurrency: 9, depth: 0, wallMs: 7 }
+    const b: Budget = { turns: 4, toolCalls: 2, children: 5, concurrency: 6, tokens: 100, usd: 0.5 }
+    const both: Budget = {
+      turns: 1,
+      toolCalls: 2,
+      children: 3,
+      concurrency: 6,
+      depth: 0,
+      wallMs: 7,
+      tokens: 100,
+      usd: 0.5,
+    }
+
+    expect(smallerBudget(a, b)).toStrictEqual(both)
+    expect(smallerBudget(b, a)).toStrictEqual(both)
+    expect(smallerBudget({ turns: 2 }, { usd: 1 })).toStrictEqual({ turns: 2, usd: 1 })
+  })
+
+  test('of which one is not there are the other, as it is', () => {
+    const one: Budget = { turns: 1 }
+
+    expect(smallerBudget(one, undefined)).toBe(one)
+    expect(smallerBudget(undefined, one)).toBe(one)
+    expect(smallerBudget(undefined, undefined)).toBeUndefined()
   })
 })

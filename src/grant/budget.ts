@@ -94,7 +94,7 @@ function least(budgets: readonly (Budget | undefined)[], key: keyof Budget): num
   let found: number | undefined
   for (const budget of budgets) {
     const said = budget?.[key]
-    if (said !== undefined && (found === undefined || said < found)) found = said
+    if (found === undefined || (said ?? found) < found) found = said
   }
   return found
 }
@@ -108,10 +108,14 @@ export function checkBudget(budget: Budget, where: string): void {
       const known = BUDGET_KEYS.join(', ')
       throw new DefinitionError('definition', `${where}: a budget has ${known}, not "${key}".`)
     }
-    if (key === 'usd' && typeof value === 'number' && Number.isFinite(value) && value >= 0) continue
-    const least = ['depth', 'children', 'toolCalls', 'tokens'].includes(key) ? 0 : 1
-    if (!Number.isSafeInteger(value) || value < least) {
-      throw new DefinitionError('definition', `${where}: budget.${key} must be a whole number of at least ${least}.`)
-    }
+    checkNumber(key, value, where)
   }
+}
+
+function checkNumber(key: string, value: number, where: string): void {
+  if (key === 'usd' && Number.isFinite(value) && value >= 0) return
+  if (key === 'usd') throw new DefinitionError('definition', `${where}: budget.usd must be a number of at least 0.`)
+  const least = ['depth', 'children', 'toolCalls', 'tokens'].includes(key) ? 0 : 1
+  if (Number.isSafeInteger(value) && value >= least) return
+  throw new DefinitionError('definition', `${where}: budget.${key} must be a whole number of at least ${least}.`)
 }

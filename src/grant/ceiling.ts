@@ -1,4 +1,4 @@
-import { DeniedError } from '../base/error.ts'
+import { DeniedError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, checkBudget } from './budget.ts'
 import type { Layer } from './grant.ts'
@@ -28,23 +28,25 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 function checkLayer(layer: Json): void {
   const { v, by, allow, ask, deny, budget } = (layer ?? {}) as Record<string, Json>
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
-  const isWhole = typeof by === 'string' && [allow, ask, deny].every(isRules) && isBudget(budget)
-  if (!isWhole) throw unreadable('a layer is not whole')
+  if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
+  if (budget !== undefined) checkFrozenBudget(budget)
 }
 
 function isRules(rules: Json | undefined): boolean {
   return Array.isArray(rules) && rules.every((rule) => typeof rule === 'string')
 }
 
-function isBudget(budget: Json | undefined): boolean {
+function checkFrozenBudget(budget: Json): void {
   try {
-    if (budget !== undefined) checkBudget(budget as Budget, 'ceiling')
-    return true
-  } catch {
-    return false
+    checkBudget(budget as Budget, 'a layer')
+  } catch (error) {
+    throw unreadable(messageOf(error))
   }
 }
 
 function unreadable(why: string): DeniedError {
-  return new DeniedError('denied', `What this agent may do was frozen and cannot be read: ${why}. Nothing is allowed.`)
+  return new DeniedError(
+    'denied',
+    `What this agent may do was frozen and cannot be read: ${why.replace(/\.$/, '')}. Nothing is allowed.`,
+  )
 }

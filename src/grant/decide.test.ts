@@ -35,6 +35,12 @@ describe('a decision', () => {
     expect(decide([all], 'tool', 'y').verdict).toBe('ask')
   })
 
+  test('names the first of those that ask', () => {
+    const asking = (by: string): Layer => ({ by, allow: ['tool:*'], ask: ['tool:x'], deny: [] })
+
+    expect(decide([asking('one'), asking('two')], 'tool', 'x')).toMatchObject({ verdict: 'ask', by: 'one' })
+  })
+
   test('a rule of one domain says nothing of another', () => {
     expect(decide([allowing('agent:search')], 'tool', 'search').verdict).toBe('deny')
     expect(decide([allowing('tool:*')], 'toolbox', 'x').verdict).toBe('deny')
@@ -54,5 +60,57 @@ describe('a decision', () => {
   test('a name that holds a colon is matched as a whole', () => {
     expect(decide([allowing('agent:team:lead')], 'agent', 'team:lead').verdict).toBe('allow')
     expect(decide([allowing('agent:team:lead')], 'agent', 'team').verdict).toBe('deny')
+  })
+})
+
+describe('what was decided of the same layers is known', () => {
+  /** Layers, and how often their rules were read. */
+  function watched() {
+    const read = { times: 0 }
+    const layer: Layer = {
+      by: 'me',
+      allow: ['tool:*', 'agent:a*'],
+      ask: [],
+      get deny() {
+        read.times++
+        return []
+      },
+    }
+    return { layers: [layer], read }
+  }
+
+  test('for each name, and for its domain only', () => {
+    const { layers, read } = watched()
+    const first = [decide(layers, 'tool', 'a'), decide(layers, 'tool', 'b')]
+    expect(read.times).toBe(2)
+
+    expect([decide(layers, 'tool', 'a'), decide(layers, 'tool', 'b')]).toEqual(first)
+    expect(read.times).toBe(2)
+    expect(decide(layers, 'agent', 'b').verdict).toBe('deny')
+    expect(decide(layers, 'agent', 'b').verdict).toBe('deny')
+    expect(read.times).toBe(3)
+    expect(decide(layers, 'tool', 'b').verdict).toBe('allow')
+    expect(read.times).toBe(4)
+  })
+
+  test('of other layers it says nothing, however alike', () => {
+    const { layers, read } = watched()
+    decide(layers, 'tool', 'a')
+
+    decide([...layers], 'tool', 'a')
+
+    expect(read.times).toBe(2)
+  })
+
+  test('for 64 names at most', () => {
+    const { layers, read } = watched()
+    for (let name = 0; name < 64; name++) decide(layers, 'tool', `${name}`)
+    decide(layers, 'tool', '0')
+    expect(read.times).toBe(64)
+
+    decide(layers, 'tool', '64')
+    decide(layers, 'tool', '0')
+
+    expect(read.times).toBe(66)
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
 import { decide } from './decide.ts'
-import { checkGrant, delegateLayer, type Grant, useLayer } from './grant.ts'
+import { checkGrant, delegateLayer, EVERYTHING, type Grant, runtimeLayers, saysSame, useLayer } from './grant.ts'
 
 const where = 'agent "clerk"'
 
@@ -23,18 +23,23 @@ describe('a grant that could never mean what it says is refused', () => {
     ['a rule that is null', { deny: [null] }, /null/],
     ['a text instead of a list', { deny: 'tool:deploy' }, /deny.*list/],
     ['an object instead of a list', { use: { tool: '*' } }, /use.*list/],
-    ['a list instead of a grant', ['tool:*'], /./],
-    ['a text instead of a grant', 'tool:*', /./],
+    ['only spaces after the colon', { deny: ['tool:  '] }, /"tool: {2}" needs a pattern right after the colon/],
+    ['a list instead of a grant', ['tool:*'], /use, delegate, ask and deny, not "0"/],
+    ['a text instead of a grant', 'tool:*', /a grant is an object with lists of rules/],
+    ['a number instead of a grant', 7, /a grant is an object with lists of rules/],
+    ['nothing instead of a grant', null, /a grant is an object with lists of rules/],
   ])('%s', (_name, grant, message) => {
     const check = () => checkGrant(grant as Grant, where)
 
     expect(check).toThrow(DefinitionError)
+    expect(check).toThrow(expect.objectContaining({ code: 'definition' }))
     expect(check).toThrow(message)
     expect(check).toThrow(where)
   })
 
   test('and every rule that can is taken', () => {
     checkGrant({}, where)
+    checkGrant({ use: undefined } as object, where)
     checkGrant({ use: [], delegate: [], ask: [], deny: [] }, where)
     checkGrant(
       {
@@ -80,6 +85,51 @@ describe('the layers of a grant', () => {
       expect(decide([layer], 'tool', 'a').verdict).toBe('ask')
       expect(decide([layer], 'tool', 'b').verdict).toBe('deny')
       expect(decide([layer], 'tool', 'c').verdict).toBe('allow')
+    }
+  })
+
+  test('what is passed on carries the budget of whoever passes it on, where there is one', () => {
+    const layer = delegateLayer('me', { use: ['tool:a'] }, { turns: 3 })
+
+    expect(layer).toStrictEqual({ by: 'me', allow: ['tool:a'], ask: [], deny: [], budget: { turns: 3 } })
+    expect(delegateLayer('me', { use: ['tool:a'] })).toStrictEqual({ by: 'me', allow: ['tool:a'], ask: [], deny: [] })
+  })
+
+  test('of the application: none, its grant, or a budget alone, which denies nothing', () => {
+    const plain = { by: 'the runtime', ask: [], deny: [] }
+
+    expect(runtimeLayers(undefined, undefined)).toEqual([])
+    expect(runtimeLayers({ use: [] }, undefined)).toStrictEqual([{ ...plain, allow: [] }])
+    expect(runtimeLayers({ use: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'] }, { turns: 2 })).toStrictEqual([
+      { by: 'the runtime', allow: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'], budget: { turns: 2 } },
+    ])
+    expect(runtimeLayers(undefined, { turns: 2 })).toStrictEqual([
+      { ...plain, allow: EVERYTHING, budget: { turns: 2 } },
+    ])
+    for (const domain of ['tool', 'agent', 'model', 'exec', 'net', 'file.read', 'file.delete']) {
+      expect(decide(runtimeLayers(undefined, { turns: 2 }), domain, '/x').verdict).toBe('allow')
+    }
+  })
+
+  test('say the same when holder and rules are equal, and not when one of them is another', () => {
+    const layer = () => ({ by: 'me', allow: ['tool:a', 'tool:b'], ask: ['tool:c'], deny: ['tool:d'] })
+
+    expect(saysSame(layer(), layer())).toBe(true)
+    expect(saysSame(layer(), { ...layer(), budget: { turns: 1 } })).toBe(true)
+    const others: readonly object[] = [
+      { by: 'you' },
+      { allow: ['tool:a'] },
+      { allow: ['tool:a', 'tool:b', 'tool:x'] },
+      { allow: ['tool:a', 'tool:x'] },
+      { allow: ['tool:b', 'tool:a'] },
+      { ask: ['tool:x'] },
+      { ask: [] },
+      { deny: ['tool:x'] },
+      { deny: [] },
+    ]
+    for (const other of others) {
+      expect(saysSame(layer(), { ...layer(), ...other }), JSON.stringify(other)).toBe(false)
+      expect(saysSame({ ...layer(), ...other }, layer()), JSON.stringify(other)).toBe(false)
     }
   })
 

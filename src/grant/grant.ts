@@ -1,5 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
+import { splitRule } from './rule.ts'
 
 /**
  * What an agent may do itself (`use`) and may pass on (`delegate`, default: the same). Rules read `domain:pattern`, such
@@ -90,12 +91,11 @@ export function checkGrant(grant: Grant, where: string): void {
 
 function checkRule(rule: unknown, where: string): void {
   if (typeof rule !== 'string') refuse(`${where}: the rule ${JSON.stringify(rule)} must be a text.`)
-  const [domain = '', ...rest] = rule.split(':')
-  const pattern = rest.join(':')
-  if (!DOMAINS.has(domain) || rest.length === 0) {
+  const { domain, pattern } = splitRule(rule)
+  if (!DOMAINS.has(domain)) {
     refuse(`${where}: the rule "${rule}" must start with one of ${[...DOMAINS].join(', ')} and a colon.`)
   }
-  if (pattern.trim() === '' || pattern !== pattern.trim()) {
+  if (pattern === '' || pattern !== pattern.trim()) {
     refuse(`${where}: the rule "${rule}" needs a pattern right after the colon, without spaces around it.`)
   }
 }

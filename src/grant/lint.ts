@@ -20,18 +20,27 @@ export function lint(grant: Grant, known: KnownRequests): Finding[] {
 
 const LISTS = ['use', 'delegate', 'ask', 'deny'] as const
 
+/** What is heard before a list. */
+const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], deny: [] } as const
+
 function uselessRules(grant: Grant): Finding[] {
-  return LISTS.flatMap((list) => {
-    const rules = grant[list] ?? []
-    return rules.flatMap((rule, at): Finding[] => {
-      const denied = list === 'deny' ? undefined : grant.deny?.find((other) => covers(other, rule))
-      if (denied !== undefined) return [useless(`${list}: ${rule}`, `deny: ${denied} takes all of it`)]
-      const wider = rules.find(
-        (other, index) => index !== at && covers(other, rule) && (index < at || !covers(rule, other)),
-      )
-      return wider === undefined ? [] : [useless(`${list}: ${rule}`, `${wider} in the same list covers it`)]
-    })
-  })
+  return LISTS.flatMap(
+    (list) =>
+      grant[list]?.flatMap((rule, at, rules): Finding[] => {
+        const taken = takenBy(grant, list, rule)
+        if (taken !== undefined) return [useless(`${list}: ${rule}`, `${taken} takes all of it`)]
+        const wider = rules.find((other, index) => covers(other, rule) && (index < at || !covers(rule, other)))
+        return wider === undefined ? [] : [useless(`${list}: ${rule}`, `${wider} in the same list covers it`)]
+      }) ?? [],
+  )
+}
+
+function takenBy(grant: Grant, list: (typeof LISTS)[number], rule: string): string | undefined {
+  for (const stricter of STRICTER[list]) {
+    const taken = grant[stricter]?.find((other) => covers(other, rule))
+    if (taken !== undefined) return `${stricter}: ${taken}`
+  }
+  return undefined
 }
 
 function useless(subject: string, why: string): Finding {
@@ -40,13 +49,14 @@ function useless(subject: string, why: string): Finding {
 
 function unmatchedRules(grant: Grant, known: KnownRequests): Finding[] {
   const named = new Set(known.map((request) => splitRule(request).domain))
-  return LISTS.flatMap((list) =>
-    (grant[list] ?? [])
-      .filter((rule) => named.has(splitRule(rule).domain) && !known.some((request) => covers(rule, request)))
-      .map((rule): Finding => {
-        const subject = `${list}: ${rule}`
-        return { problem: 'matches_nothing', subject, message: `${subject} matches nothing that this agent has.` }
-      }),
+  return LISTS.flatMap(
+    (list) =>
+      grant[list]
+        ?.filter((rule) => named.has(splitRule(rule).domain) && !known.some((request) => covers(rule, request)))
+        .map((rule): Finding => {
+          const subject = `${list}: ${rule}`
+          return { problem: 'matches_nothing', subject, message: `${subject} matches nothing that this agent has.` }
+        }) ?? [],
   )
 }
 
@@ -65,5 +75,14 @@ function covers(rule: string, other: string): boolean {
   const [a, b] = [splitRule(rule), splitRule(other)]
   const isPath = b.domain.startsWith('file.')
   if (a.domain !== b.domain && !(isPath && a.domain === 'file.*')) return false
-  return isPath ? matchPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
+  return isPath ? coversPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
+}
+
+/** `**` stands for no segment, and for more than the pattern can have: only another `**` matches both. */
+function coversPath(pattern: string, other: string): boolean {
+  return [0, pattern.length + 1].every((count) => {
+    const stars = Array.from({ length: count }, () => '*')
+    const segments = other.split('/').flatMap((segment) => (segment === '**' ? stars : [segment]))
+    return matchPath(pattern, segments.join('/'))
+  })
 }

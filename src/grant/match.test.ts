@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { matchPath } from './match.ts'
+import { matchName, matchPath } from './match.ts'
 
 describe('a pattern', () => {
   test.each<[string, string, boolean]>([
@@ -64,6 +64,27 @@ describe('a pattern', () => {
       fc.property(pattern, text, (one, other) => matchPath(one, other) === slowMatch(one, other)),
       { numRuns: 5_000 },
     )
+  })
+})
+
+describe('a pattern of a name', () => {
+  test.each<[string, string, boolean]>([
+    ['*', '', true],
+    ['*', 'openai/gpt-5', true],
+    ['', '', true],
+    ['', 'a', false],
+    ['a', 'a', true],
+    ['a', 'b', false],
+    ['a', 'A', false],
+    ['openai*', 'openai/gpt/5', true],
+    ['openai/*', 'openai', false],
+    ['*/gpt', 'a/b/gpt', true],
+    ['**', 'a/b', true],
+    ['a**', 'ab', true],
+    ['*b*', 'abc', true],
+    ['a*c', 'ab', false],
+  ])('%j on %j: %s', (pattern, text, expected) => {
+    expect(matchName(pattern, text)).toBe(expected)
   })
 })
 

@@ -23,7 +23,7 @@ function matchSegments(patterns: readonly string[], segments: readonly string[])
     if (pattern === '**') {
       star = p++
       retryFrom = at
-    } else if (pattern !== undefined && matchSegment(pattern, segments[at] ?? '')) {
+    } else if (pattern !== undefined && matchSegment(pattern, segments[at] as string)) {
       p++
       at++
     } else if (star >= 0) {
@@ -44,7 +44,7 @@ function matchSegment(pattern: string, text: string): boolean {
     if (pattern[p] === '*') {
       star = p++
       retryFrom = at
-    } else if (p < pattern.length && pattern[p] === text[at]) {
+    } else if (pattern[p] === text[at]) {
       p++
       at++
     } else if (star >= 0) {

@@ -1,0 +1,67 @@
+import { describe, expect, test } from 'vitest'
+import { DeniedError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import { freezeLayer, readCeiling } from './ceiling.ts'
+
+const layer = { by: 'host', allow: ['tool:*'], ask: ['tool:a'], deny: ['tool:b'] }
+const frozen = { v: 1, ...layer }
+
+describe('what is frozen', () => {
+  test('has a version, and a budget where there is one', () => {
+    expect(freezeLayer(layer)).toEqual(frozen)
+    expect(Object.keys(freezeLayer(layer) as object)).not.toContain('budget')
+    expect(freezeLayer({ ...layer, budget: { turns: 3 } })).toEqual({ ...frozen, budget: { turns: 3 } })
+  })
+
+  test('is read as it was', () => {
+    const ceiling = [frozen, { ...frozen, budget: { usd: 0.5 } }]
+
+    expect(readCeiling(ceiling)).toBe(ceiling)
+    expect(readCeiling([])).toEqual([])
+  })
+
+  test('is read once: rows are never changed', () => {
+    let reads = 0
+    const watched = {
+      ...frozen,
+      get v() {
+        reads++
+        return 1
+      },
+    }
+    const ceiling = [watched]
+
+    readCeiling(ceiling)
+    readCeiling(ceiling)
+
+    expect(reads).toBe(1)
+  })
+})
+
+describe('what cannot be read allows nothing', () => {
+  const READ = 'What this agent may do was frozen and cannot be read'
+  const FORM = `${READ}: it is of form`
+  const WHOLE = `${READ}: a layer is not whole. Nothing is allowed.`
+
+  test.each<[string, Json, string]>([
+    ['a newer form', { ...frozen, v: 2 }, `${FORM} 2; this version knows 1. Nothing is allowed.`],
+    ['no form', { ...layer }, `${FORM} undefined; this version knows 1. Nothing is allowed.`],
+    ['the form as text', { ...frozen, v: '1' }, `${FORM} "1"; this version knows 1. Nothing is allowed.`],
+    ['nothing', null, `${FORM} undefined; this version knows 1. Nothing is allowed.`],
+    ['a text', 'tool:*', `${FORM} undefined; this version knows 1. Nothing is allowed.`],
+    ['nobody', { ...frozen, by: 7 }, WHOLE],
+    ['no rules to allow', { ...frozen, allow: null }, WHOLE],
+    ['a text to ask for', { ...frozen, ask: 'tool:a' }, WHOLE],
+    ['an object of denials', { ...frozen, deny: {} }, WHOLE],
+    ['a number among rules', { ...frozen, deny: ['tool:a', 7] }, WHOLE],
+    ['an empty budget', { ...frozen, budget: null }, `${READ}: a layer: a budget is an object of numbers. Nothing`],
+    ['a budget of words', { ...frozen, budget: { turns: 'many' } }, `${READ}: a layer: budget.turns must be a whole`],
+    ['a budget nobody knows', { ...frozen, budget: { unlimited: 1 } }, 'not "unlimited". Nothing is allowed.'],
+  ])('%s', (_name, broken, message) => {
+    const read = () => readCeiling([frozen, broken])
+
+    expect(read).toThrow(DeniedError)
+    expect(read).toThrow(expect.objectContaining({ code: 'denied' }))
+    expect(read).toThrow(message)
+  })
+})
