@@ -7,10 +7,12 @@ import type { Grant } from '../grant/grant.ts'
 import type { Content } from '../graph/content.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import type { ModelLike } from '../model/to-model.ts'
+import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Group } from '../tool/groups.ts'
 import type { Hooks } from '../tool/hooks.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
+import type { EventType, StreamOptions } from './read-forward.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
 
@@ -78,6 +80,11 @@ export interface SubagentConfig {
   readonly profile?: string
   /** What happens to the child when the run that started it is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'
+  /** Of a conversation with it: where copies are kept and read back from, how long it may lie idle, how many there may be. */
+  readonly session?: SessionStore | SessionSettings
+  /** What readers of its host see of it: all (the default), nothing, or these types. Nothing else depends on it. */
+  readonly forwardEvents?: boolean | readonly EventType[]
+  readonly streamOptions?: StreamOptions
 }
 
 export interface ToolGroup {

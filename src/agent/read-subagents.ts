@@ -3,8 +3,10 @@ import { toJson } from '../base/json.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import { toModel } from '../model/to-model.ts'
+import { readSessionSettings } from '../store/session-store.ts'
 import { type AnyAgent, checkAgentName, isAgent, type SubagentConfig, type Subagents } from './agent.ts'
 import { readBriefing } from './briefing.ts'
+import { readForward } from './read-forward.ts'
 import { checkToolName, readTools } from './read-tools.ts'
 import { schemaFault } from './schema-fault.ts'
 import { toolNameOf } from './tool-name.ts'
@@ -46,6 +48,9 @@ const KEYS = [
   'profile',
   'hooks',
   'onParentClose',
+  'session',
+  'forwardEvents',
+  'streamOptions',
 ]
 
 /** One value under `subagents`, checked. */
@@ -76,6 +81,8 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   checkChoice(config.hooks, ['private', 'inherit'], `${where}.hooks`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
   for (const key of ['description', 'toolName', 'group', 'profile'] as const) checkText(config[key], `${where}.${key}`)
+  readSessionSettings(config.session, `${where}.session`)
+  readForward(config, where)
   if (config.name !== undefined) checkAgentName(config.name, where)
   if (config.budget !== undefined) checkBudget(config.budget, where)
   if (config.grant !== undefined) checkLayer(config.grant, where)

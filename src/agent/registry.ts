@@ -13,6 +13,8 @@ export class AgentRegistry {
   private list: readonly string[] = []
   /** Grows with every agent that becomes known. */
   version = 0
+  /** Does any agent here want copies of the conversations with a subagent? Mostly none does. */
+  copiesSessions = false
 
   has(agent: AgentCore): boolean {
     return this.known.has(agent)
@@ -22,6 +24,7 @@ export class AgentRegistry {
   add(agent: AgentCore): void {
     this.known.add(agent)
     this.version++
+    for (const { config } of agent.subagents.values()) this.copiesSessions ||= config.session !== undefined
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
       this.byName.set(agent.name, new Map([[agent.hash, agent]]))

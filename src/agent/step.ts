@@ -17,7 +17,8 @@ import { mayCall } from '../graph/next-call.ts'
 import { planReserve } from '../graph/reserve.ts'
 import { planResult, planRetry } from '../graph/result.ts'
 import type { Failure, Node } from '../graph/rows.ts'
-import type { Model, ModelRequest } from '../model/model.ts'
+import { sessionsText } from '../graph/session.ts'
+import type { Message, Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import type { AgentCore } from './agent.ts'
 import { type Judged, judge } from './answer.ts'
@@ -90,6 +91,7 @@ function requestOf(run: NodeRun): ModelRequest {
   if (node.purpose === 'brief') return briefRequest(run)
   const context = contextOf(home.ledger.store, node, agent.contextTurns)
   const messages = messagesOf(instructionsOf(agent), context)
+  tellSessions(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   const mayDelegate = conversation.depth < turn.limits.depth
   return {
@@ -100,6 +102,13 @@ function requestOf(run: NodeRun): ModelRequest {
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
   }
+}
+
+/** Where older turns are cut off, the ids of sessions are with them: then the model is told which it holds. */
+function tellSessions(messages: Message[], { turn, agent, conversation, home: { ledger } }: NodeRun): void {
+  if (turn.ordinal < agent.contextTurns) return
+  const text = sessionsText(ledger.store, conversation, ledger.clock.now())
+  if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
 }
 
 /** The schema is also told in words: not every model takes it as a setting. */

@@ -1,7 +1,9 @@
 import { NotFoundError } from '../base/error.ts'
+import type { Draft } from '../graph/draft.ts'
 import type { DurableEvent } from '../graph/event.ts'
 import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
+import { closeSession, type OpenSession, openSessions } from '../graph/session.ts'
 import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { type Groups, switched } from '../tool/groups.ts'
@@ -92,6 +94,22 @@ export class ConversationHandle {
 
   deactivate(...names: readonly string[]): Promise<{ readonly [group: string]: boolean }> {
     return this.switch(names, false)
+  }
+
+  /** The conversations with subagents that this one has started and can go on with, the newest last. */
+  async sessions(): Promise<readonly OpenSession[]> {
+    const { row, ledger } = this
+    return row === undefined ? [] : openSessions(ledger.store, row, ledger.clock.now())
+  }
+
+  /** Closes one of them: it can be read as before, and not gone on with. */
+  async closeSession(id: Id): Promise<void> {
+    const session = this.ledger.store.conversation(id)
+    if (session === undefined || session.parentConversationId !== this.id) {
+      throw new NotFoundError('not_found', `There is no session ${id} of the conversation ${this.id}.`)
+    }
+    const plan = (draft: Draft) => closeSession(draft, draft.conversation(id))
+    await this.ledger.commit({ kind: 'note', rootId: session.rootId, plan })
   }
 
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */

@@ -1,9 +1,11 @@
 import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
 import { readBriefing } from '../agent/briefing.ts'
+import { readForward } from '../agent/read-forward.ts'
 import { checkAgent } from '../agent/read-subagents.ts'
 import { variant } from '../agent/variant.ts'
 import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
+import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { type Presets, withoutPresets } from './presets.ts'
 import type { Offer } from './spawn.ts'
@@ -105,6 +107,8 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
     presets: config.presets,
     inheritsHooks: config.hooks === 'inherit',
     onParentClose: config.onParentClose ?? 'cancel',
+    session: readSessionSettings(config.session, `subagents.${name}.session`),
+    forward: readForward(config, `subagents.${name}`),
     agent,
     take,
   }

@@ -2,7 +2,7 @@ import { type AnyAgent, agent } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, only, openRuntime, resultsIn, tasksOf } from '../support/reading.ts'
+import { eventsOf, gate, only, openRuntime, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
 
 /** The session a result names. */
 function sessionIn(content: unknown): string {
@@ -234,18 +234,62 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     expect(said[2]).toBe(`session_id: ${sessionIn(said[0])}\n\nfine again`)
   })
 
-  test('a session_id that is no text is refused', async () => {
+  test.each<[string, object, string]>([
+    ['no message', {}, 'Error: Message is required'],
+    ['null', { message: null }, 'Error: Message is required'],
+    ['an empty one', { message: '' }, 'Error: Message is required'],
+    ['a blank one', { message: ' \n' }, 'Error: Message is required'],
+    ['one that is no text', { message: 7 }, notAText('message')],
+    ['a session that is no text', { message: 'hi', session_id: 7 }, notAText('session_id')],
+    ['a list for a session', { message: 'hi', session_id: ['x'] }, notAText('session_id')],
+  ])('agentscope 3.6, 8.2/36: %s is refused in these words, and no agent runs', async (_, input, words) => {
     const expert = rememberer()
     const { agent: boss, model } = host(
-      (_request, call) => (call === 0 ? { calls: [{ name: 'ask', input: { message: 'hi', session_id: 7 } }] } : 'done'),
+      (_request, call) => (call === 0 ? { calls: [{ name: 'ask', input: input as never }] } : 'done'),
       { ask: expert.agent },
     )
+    const runtime = openRuntime()
 
-    await openRuntime().run(boss, 'go').result
+    const run = runtime.run(boss, 'go')
+    await run.result
 
-    expect(resultsIn(model.requests[1])[0]?.content).toBe('Error: session_id must be a string')
+    expect(resultsIn(model.requests[1])[0]?.content).toBe(words)
+    expect(expert.model.requests).toHaveLength(0)
+    expect(taskOf(runtime, run).output.metadata).toMatchObject({
+      unavailable: true,
+      outcome: { status: 'invalid_input', conversation_id: '' },
+    })
+  })
+
+  test('agentscope 8.2/38 and 39: what the words say is there as data too: id, status, usage, value', async () => {
+    const usage = { inputTokens: 5, outputTokens: 2 }
+    const model = scriptedModel([{ text: '{"n":7}', usage }])
+    const expert = agent({ name: 'expert', instructions: '', model, output: z.object({ n: z.number() }) })
+    const { agent: boss, model: seen } = host((_request, call) => (call === 0 ? ask('ask', 'how many?') : 'done'), {
+      ask: expert,
+    })
+    const runtime = openRuntime()
+
+    const run = runtime.run(boss, 'go')
+    await run.result
+
+    const { content } = resultsIn(seen.requests[1])[0] ?? {}
+    const session = sessionIn(content)
+    expect(content).toBe(`session_id: ${session}\n\n{"n":7}`)
+    expect(taskOf(runtime, run).output).toMatchObject({
+      subagent: { child_conversation_id: session },
+      metadata: {
+        subagent: 'expert',
+        supervisor: 'host',
+        outcome: { status: 'completed', conversation_id: session, usage, output: { n: 7 } },
+      },
+    })
   })
 })
+
+function notAText(field: string): string {
+  return `Error: Parameter validation failed for tool 'ask': ${field} must be a string\nPlease correct the parameters and try again.`
+}
 
 function ask(name: string, message: string) {
   return { calls: [{ name, input: { message } }] }

@@ -1,0 +1,71 @@
+import type { AgentRegistry } from '../agent/registry.ts'
+import type { Commit } from '../graph/commit.ts'
+import type { Reader } from '../graph/reader.ts'
+import type { Id, Turn } from '../graph/rows.ts'
+import { sessionDocument } from '../graph/session-document.ts'
+import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
+
+export interface SessionCopiesOptions {
+  readonly reader: Reader
+  readonly registry: AgentRegistry
+  /** A copy that cannot be made costs nobody his answer. */
+  readonly report: (error: unknown) => void
+}
+
+/** Keeps the copies that hosts want of conversations with their subagents: one after every turn, one session at a time. */
+export class SessionCopies {
+  private readonly options: SessionCopiesOptions
+  private readonly writing: Map<Id, Promise<void>> = new Map()
+
+  constructor(options: SessionCopiesOptions) {
+    this.options = options
+  }
+
+  committed({ turns, conversations }: Commit): void {
+    if (!this.options.registry.copiesSessions) return
+    for (const turn of turns) if (turn.state === 'ended') this.copy(turn)
+    for (const { id, metadata } of conversations) if (metadata['closed_at'] !== undefined) this.copyLast(id)
+  }
+
+  /** Resolves when all that was begun is over. */
+  async settled(): Promise<void> {
+    while (this.writing.size > 0) await Promise.all(this.writing.values())
+  }
+
+  private copyLast(conversationId: Id): void {
+    const [last] = this.options.reader.turnsOf(conversationId, { limit: 1 })
+    if (last !== undefined) this.copy(last)
+  }
+
+  private copy(turn: Turn): void {
+    const { reader, report } = this.options
+    const id = turn.conversationId
+    try {
+      const store = this.storeOf(turn)
+      const document = store === undefined ? undefined : sessionDocument(reader, id)
+      if (store === undefined || document === undefined) return
+      const before = this.writing.get(id)
+      const saved = before === undefined ? store.save(document) : before.then(() => store.save(document))
+      if (saved instanceof Promise) this.wait(id, saved)
+    } catch (error) {
+      report(error)
+    }
+  }
+
+  /** As the host says now whose tool started the run; nobody says it of a run that no tool started. */
+  private storeOf(turn: Turn): SessionStore | undefined {
+    const { reader, registry } = this.options
+    const link = reader.link(turn.id)
+    const host = link === undefined ? undefined : reader.conversation(link.hostConversationId)
+    if (link === undefined || host === undefined) return undefined
+    const config = registry.of(link.hostTurnId, host)?.subagents.get(link.toolName)?.config
+    return readSessionSettings(config?.session, link.toolName).store
+  }
+
+  private wait(id: Id, saved: Promise<void>): void {
+    const done = saved.catch(this.options.report).then(() => {
+      if (this.writing.get(id) === done) this.writing.delete(id)
+    })
+    this.writing.set(id, done)
+  }
+}

@@ -1,0 +1,366 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { agent, type SessionDocument, type SessionStore, type StartOptions, tool } from 'legate'
+import { jsonSession } from 'legate/store/json'
+import { scriptedModel } from 'legate/testing'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { openRuntime, resultsIn } from '../support/reading.ts'
+
+let folder: string
+let copies: string
+
+beforeEach(() => {
+  folder = mkdtempSync(path.join(tmpdir(), 'legate-copies-'))
+  copies = path.join(folder, 'copies')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+/** What a process says and hears; each call of this is another process with its own memory. */
+function world({ store = jsonSession(copies) as SessionStore, hostName = 'host', name = 'expert' } = {}) {
+  const warnings: string[] = []
+  const warn = (message: string) => warnings.push(message)
+  const logger = { debug: () => undefined, info: () => undefined, warn, error: warn }
+  const look = tool({ description: 'Look', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+  const childModel = scriptedModel(({ messages }) => {
+    const said = messages.filter(({ role }) => role === 'user').map(({ content }) => content)
+    if (said.at(-1) === 'look' && messages.at(-1)?.role === 'user') return { calls: [{ name: 'look', input: {} }] }
+    return `heard ${said.join(', ')}`
+  })
+  const expert = agent({ name, instructions: '', model: childModel, tools: { look } })
+  const model = scriptedModel(({ messages }) => {
+    const last = messages.at(-1)
+    return last?.role === 'tool' ? 'done' : { calls: JSON.parse(String(last?.content)) }
+  })
+  const host = agent({ name: hostName, instructions: '', model, subagents: { ask: { agent: expert, session: store } } })
+  const runtime = openRuntime({ logger })
+  const ask = async (message: string, session_id?: string, options: StartOptions = {}): Promise<string> => {
+    const calls = [{ name: 'ask', input: session_id === undefined ? { message } : { message, session_id } }]
+    await runtime.run(host, JSON.stringify(calls), options).result
+    return String(resultsIn(model.requests.at(-1)).at(-1)?.content)
+  }
+  return { ask, warnings, childModel, runtime, model }
+}
+
+function sessionIn(text: string): string {
+  return /^session_id: (\S+)\n\n/.exec(text)?.[1] ?? 'none'
+}
+
+function document(id: string): SessionDocument {
+  return JSON.parse(readFileSync(path.join(copies, `${id}.json`), 'utf8'))
+}
+
+const refusal = (id: string) =>
+  `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`
+
+describe('agentscope 8.6: a conversation that is copied to a folder', () => {
+  test('79 and 80: after a restart of a host that remembers nothing, the session goes on where it was', async () => {
+    const session = sessionIn(await world().ask('one'))
+    expect(document(session)).toMatchObject({
+      session_id: session,
+      agent: 'expert',
+      turn_count: 1,
+      host: { agent: 'host' },
+    })
+
+    const second = world()
+    expect(await second.ask('look', session)).toBe(`session_id: ${session}\n\nheard one, look`)
+    const third = world()
+    expect(await third.ask('three', session)).toBe(`session_id: ${session}\n\nheard one, look, three`)
+
+    expect(third.childModel.requests[0]?.messages.map(({ role }) => role)).toEqual([
+      ...['user', 'assistant', 'user', 'assistant', 'tool', 'assistant', 'user'],
+    ])
+    expect(document(session).turns.map(({ messages }) => messages.map(({ role }) => role).join(' '))).toEqual([
+      'user assistant',
+      'user assistant tool assistant',
+      'user assistant',
+    ])
+    expect(third.warnings).toEqual([])
+    expect(readdirSync(copies)).toEqual([`${session}.json`])
+  })
+
+  test('80: without a store a session does not survive its host', async () => {
+    const session = sessionIn(await world().ask('one'))
+    rmSync(copies, { recursive: true })
+
+    expect(await world().ask('two', session)).toBe(refusal(session))
+  })
+
+  test('81: two are apart; deleting one leaves the other, deleting none is nothing; all are listed', async () => {
+    const store = jsonSession(copies)
+    expect(store.list()).toEqual([])
+    const first = world()
+    const [a, b] = [sessionIn(await first.ask('a')), sessionIn(await first.ask('b'))]
+    writeFileSync(path.join(copies, 'notes.json'), '{"mine":true}')
+    expect(store.list().sort()).toEqual([a, b].sort())
+
+    expect([store.delete(a), store.delete(a), store.delete('..'), store.delete('notes')]).toEqual([
+      true,
+      false,
+      false,
+      true,
+    ])
+
+    expect(store.list()).toEqual([b])
+    const second = world()
+    expect(await second.ask('x', a)).toBe(refusal(a))
+    expect(await second.ask('x', b)).toBe(`session_id: ${b}\n\nheard b, x`)
+  })
+
+  test('82: what a person changed in a document, in the middle, shorter or empty, is what was said', async () => {
+    const first = world()
+    const session = sessionIn(await first.ask('one'))
+    const file = path.join(copies, `${session}.json`)
+    const whole = document(session)
+    const edit = (turns: unknown) => writeFileSync(file, JSON.stringify({ ...whole, turns }))
+    const said = (content: string) => ({ status: 'completed', messages: [{ role: 'user', content }] })
+
+    edit([said('changed'), said('longer')])
+    expect(await world().ask('x', session)).toBe(`session_id: ${session}\n\nheard changed, longer, x`)
+    expect(document(session).turn_count).toBe(3)
+    edit([said('shorter')])
+    expect(await world().ask('x', session)).toBe(`session_id: ${session}\n\nheard shorter, x`)
+    edit([])
+    expect(await world().ask('x', session)).toBe(`session_id: ${session}\n\nheard x`)
+    rmSync(file)
+    expect(await world().ask('x', session)).toBe(refusal(session))
+  })
+
+  test('88: a call whose result somebody took out of the document is not shown to a model', async () => {
+    const first = world()
+    const session = sessionIn(await first.ask('look'))
+    const whole = document(session)
+    const turns = whole.turns.map((turn) => ({
+      ...turn,
+      messages: turn.messages.filter(({ role }) => role !== 'tool'),
+    }))
+    writeFileSync(path.join(copies, `${session}.json`), JSON.stringify({ ...whole, turns }))
+
+    const second = world()
+    await second.ask('two', session)
+
+    const [request] = second.childModel.requests
+    expect(request?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'user'])
+    expect(JSON.stringify(request?.messages)).not.toContain('"calls":[{')
+  })
+
+  test.each([
+    ['is not JSON', () => '{"format":'],
+    ['is something else', () => '[1]'],
+    ['is of another session', (whole: SessionDocument) => JSON.stringify({ ...whole, session_id: 'another' })],
+    ['is of a newer version', (whole: SessionDocument) => JSON.stringify({ ...whole, version: 2 })],
+    [
+      'has turns that are none',
+      (whole: SessionDocument) => JSON.stringify({ ...whole, turns: [{ messages: [{ role: 'root', content: 'x' }] }] }),
+    ],
+    [
+      'has content that is none',
+      (whole: SessionDocument) =>
+        JSON.stringify({ ...whole, turns: [{ messages: [{ role: 'user', content: { x: 1 } }] }] }),
+    ],
+    [
+      'is nested too deep',
+      (whole: SessionDocument) =>
+        JSON.stringify(whole).replace('"turns":[', `"turns":[${'['.repeat(5_000)}${']'.repeat(5_000)},`),
+    ],
+  ])('83: one that %s is told as unknown, and to the log why; the host goes on', async (_, edited) => {
+    const session = sessionIn(await world().ask('one'))
+    writeFileSync(path.join(copies, `${session}.json`), edited(document(session)))
+
+    const second = world()
+    expect(await second.ask('two', session)).toBe(refusal(session))
+    expect(second.warnings).toEqual([expect.stringContaining('A session could not be read back: ')])
+    expect(second.childModel.requests).toEqual([])
+  })
+
+  test('83: a copy that cannot be made costs no answer; it is told, and made after the next turn', async () => {
+    writeFileSync(copies, 'a file where the folder should be')
+    const first = world()
+    const run = await first.ask('one')
+    expect(run).toMatch(/\n\nheard one$/)
+    expect(first.warnings).toEqual([expect.stringContaining(copies)])
+
+    rmSync(copies)
+    mkdirSync(copies)
+    const session = sessionIn(run)
+    const [root] = first.runtime.store.roots({ limit: 1 })
+    await first.ask('two', session, { conversationId: root?.id ?? '' })
+    expect(document(session).turn_count).toBe(2)
+  })
+
+  test('83: nor does a store that throws, rejects or gives nonsense', async () => {
+    for (const store of [
+      { save: () => Promise.reject(new Error('no')), load: () => Promise.reject(new Error('no')) },
+      {
+        save: () => {
+          throw new Error('no')
+        },
+        load: () => {
+          throw new Error('no')
+        },
+      },
+      { save: () => undefined, load: () => () => 'x' },
+    ]) {
+      const { ask, warnings } = world({ store })
+      expect(await ask('one')).toMatch(/heard one$/)
+      expect(await ask('two', 'unknown')).toBe(refusal('unknown'))
+      expect(warnings.length).toBeGreaterThan(0)
+    }
+  })
+
+  test('a store of one’s own is asked one after the other for one session, and is done when the runtime is closed', async () => {
+    const kept = new Map<string, SessionDocument>()
+    let writing = 0
+    const store: SessionStore = {
+      save: async (session) => {
+        expect(writing++).toBe(0)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+        kept.set(session.session_id, session)
+        writing--
+      },
+      load: async (id) => kept.get(id),
+    }
+    const first = world({ store })
+    const session = sessionIn(await first.ask('one'))
+    const [root] = first.runtime.store.roots({ limit: 1 })
+    const options = { conversationId: root?.id ?? '' }
+    await Promise.all(['two', 'three', 'four'].map((message) => first.ask(message, session, options)))
+    await first.runtime.close()
+
+    expect(kept.get(session)?.turn_count).toBe(4)
+    expect(await world({ store }).ask('five', session)).toBe(
+      `session_id: ${session}\n\nheard one, two, three, four, five`,
+    )
+  })
+
+  test('85: no id touches a path outside of the folder', async () => {
+    writeFileSync(
+      path.join(folder, 'secret.json'),
+      JSON.stringify({ format: 'legate-session', session_id: '../secret' }),
+    )
+    const { ask, warnings } = world()
+    await ask('one')
+    const ids = [
+      '..',
+      '.',
+      '../secret',
+      'a/b',
+      'a\\b',
+      '\0',
+      'x'.repeat(10_000),
+      '会话',
+      '/etc/passwd',
+      '%2e%2e',
+      '~',
+      'CON',
+      '__proto__',
+    ]
+
+    for (const id of ids) expect(await ask('psst', id)).toBe(refusal(id))
+
+    expect(warnings).toEqual([])
+    expect(readdirSync(folder).sort()).toEqual(['copies', 'secret.json'])
+    const store = jsonSession(copies)
+    for (const session_id of ids) await store.save({ ...document(store.list()[0] ?? ''), session_id })
+    expect(readdirSync(folder).sort()).toEqual(['copies', 'secret.json'])
+    expect(store.list()).toHaveLength(ids.length + 1)
+    for (const id of ids) expect(await store.load(id)).toMatchObject({ session_id: id })
+  })
+
+  test('86, I9: of another owner, host or subagent, of a conversation that is still here, closed: told as unknown', async () => {
+    const session = sessionIn(await world().ask('one', undefined, { owner: 'ann' }))
+    const ann = world()
+
+    expect(await ann.ask('x', session, { owner: 'bob' })).toBe(refusal(session))
+    expect(await ann.ask('x', session)).toBe(refusal(session))
+    expect(await world({ hostName: 'other host' }).ask('x', session, { owner: 'ann' })).toBe(refusal(session))
+    expect(await world({ name: 'other' }).ask('x', session, { owner: 'ann' })).toBe(refusal(session))
+    expect(await ann.ask('x', session, { owner: 'ann' })).toMatch(/heard one, x$/)
+    // It belongs to that conversation now, as long as that is known.
+    expect(await ann.ask('y', session, { owner: 'ann' })).toBe(refusal(session))
+
+    const talk = world()
+    const own = sessionIn(await talk.ask('one'))
+    const [root] = talk.runtime.store.roots({ limit: 1 })
+    await (await talk.runtime.conversation(root?.id ?? '')).closeSession(own)
+    expect(document(own).closed_at).not.toBeNull()
+    expect(await world().ask('x', own)).toBe(refusal(own))
+  })
+
+  test('89: one that has expired is not read back', async () => {
+    const session = sessionIn(await world().ask('one'))
+    const whole = document(session)
+    writeFileSync(
+      path.join(copies, `${session}.json`),
+      JSON.stringify({ ...whole, updated_at: '2001-01-01T00:00:00.000Z' }),
+    )
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x', session_id: session } }] }, 'done'])
+    const expert = agent({ name: 'expert', instructions: '', model: scriptedModel([]) })
+    const settings = { store: jsonSession(copies), ttlMs: 1_000 }
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model,
+      subagents: { ask: { agent: expert, session: settings } },
+    })
+
+    await openRuntime().run(host, 'go').result
+
+    expect(resultsIn(model.requests[1])[0]?.content).toBe(
+      `Error: Session setup failed: the session ${session} has expired. Leave session_id out to start another.`,
+    )
+  })
+
+  test('87: two calls at once on a session that is known by its document only: one restores it, both are answered', async () => {
+    const session = sessionIn(await world().ask('one'))
+    const second = world()
+    const calls = ['two', 'three'].map((message) => ({ name: 'ask', input: { message, session_id: session } }))
+    const model = second.model
+    const run = second.runtime.run(
+      agent({
+        name: 'host',
+        instructions: '',
+        model,
+        subagents: {
+          ask: {
+            agent: agent({ name: 'expert', instructions: '', model: second.childModel }),
+            session: jsonSession(copies),
+          },
+        },
+      }),
+      JSON.stringify(calls),
+    )
+    await run.result
+
+    expect(resultsIn(model.requests.at(-1)).map(({ content }) => String(content).split('\n\n')[1])).toEqual([
+      'heard one, two',
+      'heard one, two, three',
+    ])
+    expect(document(session).turn_count).toBe(3)
+  })
+
+  test('what was restored is in the rows: it is read like any other conversation', async () => {
+    const session = sessionIn(await world().ask('look'))
+    const second = world()
+    await second.ask('two', session)
+    const talk = await second.runtime.conversation(session)
+
+    expect((await talk.transcript()).map(({ role, text }) => `${role}: ${text}`)).toEqual([
+      'user: look',
+      'agent: heard look',
+      'user: two',
+      'agent: heard look, two',
+    ])
+    const [past] = second.runtime.store.turnsOf(session, { limit: 9 })
+    expect(past).toMatchObject({
+      state: 'ended',
+      ordinal: 0,
+      outcome: { status: 'completed', conversationId: session },
+    })
+    expect(await second.runtime.attach(past?.id ?? '').result).toMatchObject({
+      status: 'completed',
+      text: 'heard look',
+    })
+  })
+})
