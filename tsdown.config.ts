@@ -6,6 +6,8 @@ export default defineConfig({
     'src/index.ts',
     'src/testing/index.ts',
     'src/grant/index.ts',
+    'src/output/index.ts',
+    'src/extension/prompt/index.ts',
     'src/store/memory.ts',
     'src/store/json.ts',
     'src/store/sqlite.ts',

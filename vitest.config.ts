@@ -9,8 +9,8 @@ const suite = ['test/**/*.test.ts']
 
 /** What runs no node in this process, or for minutes: a second time only with the full figures. */
 const once = [
-  'src/{base,grant,cli}/**',
-  'test/{cli,files,laws,types}/**',
+  'src/{base,grant,output,prompt,cli}/**',
+  'test/{cli,files,laws,output,prompt,types}/**',
   'test/attack/**',
   'test/model/contract.test.ts',
 ]
@@ -26,6 +26,8 @@ export default defineConfig({
       source('legate', 'src/index.ts'),
       source('legate/testing', 'src/testing/index.ts'),
       source('legate/grant', 'src/grant/index.ts'),
+      source('legate/output', 'src/output/index.ts'),
+      source('legate/prompt', 'src/extension/prompt/index.ts'),
       source('legate/store/memory', 'src/store/memory.ts'),
       source('legate/store/json', 'src/store/json.ts'),
       source('legate/store/sqlite', 'src/store/sqlite.ts'),

@@ -28,8 +28,8 @@ const steps = [
 ]
 
 const FRESH_NOTE = `
-fresh leaves out tests that run no node in their process, and the contract tests of models: src/{base,grant,cli},
-test/{cli,files,laws,types,attack}, test/model/contract.test.ts. npm run test:full runs them with LEGATE_FRESH=1 too.`
+fresh leaves out tests that run no node in their process, and the contract tests of models: src/{base,grant,output,cli},
+test/{cli,files,laws,output,types,attack}, test/model/contract.test.ts. npm run test:full runs them with LEGATE_FRESH=1 too.`
 
 main()
 

@@ -24,12 +24,14 @@ const rooms = [
   'recipe',
 ]
 /** What joins the rooms. These may import every room, and each other as long as there is no circle. */
-const joints = ['options', 'start-checks', 'executors', 'runtime', 'standalone']
+const joints = ['options', 'start-checks', 'row-acts', 'executors', 'runtime', 'standalone', 'general-worker']
 /** What a user can import, and so all that the command line may. */
 const doors = [
   'src/index.ts',
   'src/testing/index.ts',
   'src/grant/index.ts',
+  'src/output/index.ts',
+  'src/extension/prompt/index.ts',
   'src/store/memory.ts',
   'src/store/json.ts',
   'src/store/sqlite.ts',
@@ -54,13 +56,16 @@ const deciders = [
 
 /** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */
 const starters: readonly (readonly [name: string, ...users: string[]])[] = [
-  ['spawn', 'src/delegation/called-children.ts', 'src/delegation/task.ts'],
+  ['spawn', 'src/delegation/background/start-child.ts', 'src/delegation/called-children.ts', 'src/delegation/task.ts'],
+  ['planReply', 'src/row-acts.ts'],
+  ['planHostReply', 'src/delegation/background/start-child.ts'],
   ['planSay', 'src/runtime.ts'],
   ['planMutate', 'src/conversation/conversation.ts'],
-  ['planApproval', 'src/runtime.ts'],
-  ['openTurn', 'src/graph/say.ts', 'src/graph/spawn.ts'],
+  ['planApproval', 'src/row-acts.ts'],
+  // A delegation that is tried again is what it was: the same input under the same ceiling.
+  ['openTurn', 'src/graph/say.ts', 'src/graph/spawn.ts', 'src/graph/retry-child.ts', 'src/graph/wake.ts'],
   ['newTurn', 'src/graph/mutate.ts'],
-  ['newConversation', 'src/graph/spawn.ts'],
+  ['newConversation', 'src/graph/spawn.ts', 'src/graph/retry-child.ts'],
   ['freezeLayer', 'src/delegation/frame.ts', 'src/runtime.ts'],
 ]
 

@@ -1,0 +1,72 @@
+import type { Shape } from './shape.ts'
+
+/** An object or a list that is being read, and its place: `key` in `parent`. */
+export class Frame {
+  readonly parent: Frame | null
+  readonly key: string | number
+  /** The outermost is 1. */
+  readonly depth: number
+  /** One of the two is there. */
+  list: unknown[] | null
+  readonly record: Record<string, unknown> | null
+  /** True inside what stands under a key that its object had before. */
+  readonly isRepeat: boolean
+  readonly shape: Shape
+  /** How many values are complete. */
+  size = 0
+  /** Where in the shape the next key is expected; -1 where the shape does not fit. */
+  expected = 0
+
+  constructor(parent: Frame | null, key: string | number, isList: boolean, isRepeat: boolean, shape: Shape) {
+    this.parent = parent
+    this.key = key
+    this.depth = parent === null ? 1 : parent.depth + 1
+    this.list = isList ? [] : null
+    this.record = isList ? null : {}
+    this.isRepeat = isRepeat
+    this.shape = shape
+  }
+
+  get value(): unknown {
+    return this.list ?? this.record
+  }
+
+  /** The value of what closed. A short list is replaced by one that takes no more room than it needs. */
+  close(): unknown {
+    const { list, parent } = this
+    if (list === null || list.length === 0 || list.length > shortList) return this.value
+    this.list = list.slice()
+    parent?.put(this.key, this.list)
+    return this.list
+  }
+
+  put(key: string | number, value: unknown): void {
+    if (this.list !== null) this.list[this.size] = value
+    else if (this.record !== null) setOwn(this.record, key, value)
+  }
+}
+
+/** A list that grows has room for some 16 items more. */
+const shortList = 32
+
+/** The keys and indexes that lead to `key` in `parent`; none for the root. */
+export function pathOf(parent: Frame | null, key: string | number): (string | number)[] {
+  if (parent === null) return []
+  const path = new Array<string | number>(parent.depth)
+  path[parent.depth - 1] = key
+  let frame = parent
+  while (frame.parent !== null) {
+    path[frame.depth - 2] = frame.key
+    frame = frame.parent
+  }
+  return path
+}
+
+/** Plain assignment to `__proto__` would change the prototype instead. */
+function setOwn(record: Record<string, unknown>, key: string | number, value: unknown): void {
+  if (key !== '__proto__') {
+    record[key] = value
+    return
+  }
+  Object.defineProperty(record, key, { value, enumerable: true, configurable: true, writable: true })
+}

@@ -1,0 +1,36 @@
+import type { Path } from '../base/path.ts'
+import { type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
+import { dotPath } from './path-text.ts'
+
+/**
+ * The paths of `wanted` that `value` lacks, as people write them. Null is a value. Of `items[*].title` every item that
+ * has no title is named; a list without items lacks nothing.
+ */
+export function missingFields(value: unknown, wanted: readonly (string | Path)[]): string[] {
+  return wanted.flatMap((path) => missingIn(value, readPath(path), []))
+}
+
+function missingIn(value: unknown, pattern: PathPattern, path: Path): string[] {
+  const [segment, ...rest] = pattern
+  if (segment === undefined) return []
+  const found = keysIn(value, segment)
+  if (found === undefined) return [dotPath([...path, nameOf(segment)])]
+  return found.flatMap((key) => missingIn(Reflect.get(Object(value), key), rest, [...path, key]))
+}
+
+/** The keys that the segment takes; undefined where there should be one and is none. */
+function keysIn(value: unknown, segment: PathSegment): (string | number)[] | undefined {
+  if (Array.isArray(value)) {
+    if (segment.index === '*') return [...value.keys()]
+    const { index } = segment
+    return index !== undefined && index < value.length ? [index] : undefined
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  if (segment.isAnyKey) return Object.keys(value)
+  return segment.key !== undefined && Object.hasOwn(value, segment.key) ? [segment.key] : undefined
+}
+
+function nameOf({ key, index }: PathSegment): string | number {
+  if (typeof index === 'number') return index
+  return index === '*' ? '*' : (key ?? '*')
+}

@@ -1,0 +1,121 @@
+/// <reference lib="es2024.string" />
+
+import { backslash, quote } from './chars.ts'
+import { EscapeReader } from './escape.ts'
+
+/**
+ * Reads one string, which may come in pieces. What it gives out is well-formed: half of a surrogate pair is held back
+ * until the other half is there, and becomes U+FFFD when it does not come.
+ */
+export class StringReader {
+  /** What was read before this piece of text. */
+  value = ''
+  /** What this piece of text added. */
+  delta = ''
+  isClosed = false
+  /** Set where the string breaks the grammar: reading stopped there. */
+  isBroken = false
+  /** Set when an escape that is none was taken as it was written. */
+  hasWrongEscape = false
+
+  private readonly isStrict: boolean
+  private readonly escaped: EscapeReader
+  /** Characters below this one may not stand in a string. */
+  private readonly floor: number
+  private end = quote
+  private high = ''
+
+  constructor(isStrict: boolean) {
+    this.isStrict = isStrict
+    this.floor = isStrict ? 32 : 0
+    this.escaped = new EscapeReader(isStrict)
+  }
+
+  open(end: number): void {
+    this.value = ''
+    this.delta = ''
+    this.isClosed = false
+    this.isBroken = false
+    this.hasWrongEscape = false
+    this.escaped.isOpen = false
+    this.end = end
+    this.high = ''
+  }
+
+  /** Reads on; returns the place behind the closing quote, of what breaks the grammar, or the end of the text. */
+  read(text: string, from: number): number {
+    let at = this.escaped.isOpen ? this.readEscape(text, from) : from
+    while (at < text.length && !this.isBroken) {
+      const stop = this.readPlain(text, at)
+      if (stop === text.length) return stop
+      const code = text.charCodeAt(stop)
+      if (code === this.end) return this.close(stop + 1)
+      if (code !== backslash) return this.fail(stop)
+      this.escaped.open()
+      at = this.readEscape(text, stop + 1)
+    }
+    return at
+  }
+
+  /** Adds what is new to the value and returns it. */
+  takeDelta(): string {
+    const { delta } = this
+    this.delta = ''
+    this.value = this.value === '' ? delta : this.value + delta
+    return delta
+  }
+
+  private readPlain(text: string, from: number): number {
+    const { floor, end } = this
+    let at = from
+    let bits = 0
+    for (; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code === end || code === backslash || code < floor) break
+      bits |= code
+    }
+    if (at > from) this.append(text.slice(from, at), bits >= firstSurrogate)
+    return at
+  }
+
+  private readEscape(text: string, from: number): number {
+    const { escaped } = this
+    let at = from
+    while (at < text.length && escaped.isOpen) {
+      if (escaped.take(text.charAt(at))) at++
+    }
+    if (escaped.isOpen) return at
+    if (escaped.isWrong && this.isStrict) return this.fail(at)
+    if (escaped.isWrong) this.hasWrongEscape = true
+    if (escaped.text !== '') this.append(escaped.text, escaped.text.charCodeAt(0) >= firstSurrogate)
+    return at
+  }
+
+  private append(piece: string, mayBeIll: boolean): void {
+    const whole = mayBeIll || this.high !== '' ? this.wellFormed(piece) : piece
+    this.delta = this.delta === '' ? whole : this.delta + whole
+  }
+
+  private wellFormed(piece: string): string {
+    const text = this.high + piece
+    const last = text.charCodeAt(text.length - 1)
+    const isHigh = last >= firstSurrogate && last < firstLowSurrogate
+    this.high = isHigh ? text.slice(-1) : ''
+    return (isHigh ? text.slice(0, -1) : text).toWellFormed()
+  }
+
+  private close(at: number): number {
+    if (this.high !== '') this.delta += replacement
+    this.isClosed = true
+    return at
+  }
+
+  private fail(at: number): number {
+    this.isBroken = true
+    return at
+  }
+}
+
+const firstSurrogate = 0xd800
+const firstLowSurrogate = 0xdc00
+const replacement = '\ufffd'
