@@ -1,4 +1,5 @@
 import type { AgentCore } from './agent/agent.ts'
+import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
 import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
@@ -6,12 +7,15 @@ import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.
 import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
+import { ownEntry } from './delegation/background/row-tool.ts'
+import { backgroundAgents } from './delegation/background/tools.ts'
+import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
-import { isSubagentEntry, type SubagentSource, subagentSources } from './delegation/subagent.ts'
+import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { FileDomain } from './files/domain.ts'
-import { type Budget, childLimits, limitsOf, moneyOf } from './grant/budget.ts'
+import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
@@ -21,6 +25,7 @@ import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
 import { defaultModel } from './model/named/default-model.ts'
 import type { Ledger } from './store/ledger.ts'
+import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
 import { RESET_TOOLS, resetToolsTool } from './tool/reset-tools.ts'
@@ -36,6 +41,7 @@ export interface ExecutorParts {
   readonly logger: Logger
   readonly model: Model | null
   readonly budget: Budget | undefined
+  readonly attempts: Attempts | undefined
   readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
@@ -52,6 +58,8 @@ interface Stack {
   /** Of the registry, when it was made. */
   readonly version: number
   readonly layers: readonly Layer[]
+  /** Of the conversation it was made for. */
+  readonly profile: string | undefined
 }
 
 type Place = Pick<NodeRun, 'turn' | 'conversation'>
@@ -62,6 +70,7 @@ export class Executors implements Home {
   readonly feeds: Feeds
   readonly logger: Logger
   readonly budget: Budget | undefined
+  readonly attempts: Attempts | undefined
   readonly profiles: Profiles
   readonly runtime: object
   readonly files: FileDomain | null
@@ -84,6 +93,7 @@ export class Executors implements Home {
     this.feeds = parts.feeds
     this.logger = parts.logger
     this.budget = parts.budget
+    this.attempts = parts.attempts
     this.profiles = parts.profiles
     this.runtime = parts.runtime
     this.files = parts.files
@@ -161,7 +171,7 @@ export class Executors implements Home {
     const above = readCeiling(ceiling).map(({ budget }) => budget)
     const host = parentTurnId === null ? undefined : this.ledger.store.turn(parentTurnId)
     const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
-    return { limits, money: moneyOf([...own, ...above]) }
+    return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
   }
 
   groupsOf(conversation: Conversation): Groups | undefined {
@@ -202,6 +212,10 @@ export class Executors implements Home {
     this.parts.registry.leave(runId)
   }
 
+  agentFor(conversation: Conversation): AgentCore | undefined {
+    return this.parts.registry.of(conversation.id, conversation)
+  }
+
   waitFor(runId: Id): Promise<Outcome> {
     return this.parts.ends.wait(runId)
   }
@@ -230,25 +244,17 @@ export class Executors implements Home {
   }
 
   hooksAbove(run: NodeRun): HooksAbove | null {
-    if (!this.hasHooksForChildren) return null
-    const deciding: HooksAbove['deciding'][number][] = []
-    const watching: HooksAbove['watching'][number][] = []
-    let place: Place = run
-    let isInherited = true
-    for (let host = this.hostOf(place); host !== undefined; host = this.hostOf(host)) {
-      const agent = this.parts.registry.of(host.turn.id, host.conversation)
-      isInherited &&= agent !== undefined && this.inheritsHooks(agent, place.turn.id)
-      const { beforeTool, onChildTool } = agent?.hooks ?? {}
-      if (isInherited && beforeTool !== undefined) deciding.push(beforeTool)
-      if (onChildTool !== undefined) watching.push(onChildTool)
-      place = host
-    }
-    return deciding.length + watching.length === 0 ? null : { deciding, watching }
+    return this.hasHooksForChildren ? hooksAbove(this.hostsOf(run)) : null
   }
 
-  private inheritsHooks(host: AgentCore, childRunId: Id): boolean {
-    const entry = this.toolkitOf(host).find(this.ledger.store.link(childRunId)?.toolName ?? '')
-    return entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
+  private *hostsOf(place: Place): Generator<HostAbove> {
+    let below = place
+    for (let host = this.hostOf(below); host !== undefined; host = this.hostOf(below)) {
+      const agent = this.parts.registry.of(host.turn.id, host.conversation)
+      const toolName = this.ledger.store.link(below.turn.id)?.toolName ?? ''
+      yield { agent, entry: agent === undefined ? undefined : this.toolkitOf(agent).find(toolName) }
+      below = host
+    }
   }
 
   /**
@@ -260,11 +266,14 @@ export class Executors implements Home {
     const { version } = this.parts.registry
     const key = ceiling.length === 0 ? agent : ceiling
     const last = this.stacks.get(key)
-    if (last !== undefined && last.agent === agent && last.version === version) return last.layers
+    const profile = profileOf(place.conversation, this.profiles)
+    const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
+    if (isSame) return last.layers
     const frozen = readCeiling(ceiling)
     const own = useLayer(agent.name, agent.grant)
-    const layers = [...this.parts.runtimeLayer, ...frozen, ...this.liveLayers(frozen, place), own]
-    this.stacks.set(key, { agent, version, layers })
+    const stored = profile === undefined ? [] : [storedProfileLayer(profile, this.profiles)]
+    const layers = [...this.parts.runtimeLayer, ...frozen, ...this.liveLayers(frozen, place), ...stored, own]
+    this.stacks.set(key, { agent, version, layers, profile })
     return layers
   }
 
@@ -325,6 +334,7 @@ export class Executors implements Home {
       if (isProvided) found.set(`${below.name}/${below.hash}`, below)
       else this.collect(below, found)
     }
+    for (const below of backgroundAgents(agent.tools)) this.collect(below, found)
   }
 
   private sourcesOf(agent: AgentCore): readonly SubagentSource[] {
@@ -339,7 +349,7 @@ export class Executors implements Home {
     const known = this.toolkits.get(agent)
     if (known !== undefined) return known
     const entries = new Map<string, ToolEntry>()
-    for (const [name, tool] of agent.tools) entries.set(name, toolEntry(name, tool, groupsWith(agent, name)))
+    for (const [name, tool] of agent.tools) entries.set(name, ownEntry(name, tool, groupsWith(agent, name)))
     for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())
     entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
     if (agent.groups.size > 0 && agent.meta !== 'none') {

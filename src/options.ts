@@ -8,9 +8,10 @@ import { type Budget, checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
 import type { Profiles } from './grant/profile.ts'
 import type { Id } from './graph/rows.ts'
-import { CANCEL_GRACE_MS } from './graph/cancel.ts'
+import { CANCEL_GRACE_MS } from './graph/stop-runs.ts'
 import { type ModelLike, toModel } from './model/to-model.ts'
 import type { Store } from './store/store.ts'
+import { type Attempts, checkAttempts } from './tool/attempts.ts'
 import type { Logger } from './tool/tool.ts'
 
 export interface RuntimeOptions {
@@ -28,6 +29,8 @@ export interface RuntimeOptions {
   readonly profiles?: Profiles
   /** Limits over every run; each run has the smaller of this and its agent's. */
   readonly budget?: Budget
+  /** How delegations are tried, where neither the call, the host's settings nor the agent says it. */
+  readonly delegation?: Attempts
   /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
   readonly logger?: Logger
@@ -61,6 +64,18 @@ export interface ApprovalWord {
   readonly edit?: Json
 }
 
+/** An answer to a question that an agent has asked. */
+export interface AnswerWord {
+  readonly text: string
+  /** Who says so: recorded. Default `user`. */
+  readonly by?: string
+}
+
+export interface SpawnAgentOptions {
+  /** Inside a tool: how the host hears of an end that the code did not wait for. Default `auto`. */
+  readonly wake?: 'auto' | 'passive'
+}
+
 export interface StartOptions extends RunOptions {
   /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
   readonly conversationId?: Id
@@ -84,6 +99,7 @@ const OPTION_KEYS = [
   'grant',
   'profiles',
   'budget',
+  'delegation',
   'files',
   'logger',
   'tracer',
@@ -108,6 +124,7 @@ export function checkOptions(options: RuntimeOptions): void {
   checkHandle(options.longTermMemory, 'longTermMemory')
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+  if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
   if (options.files !== undefined && typeof options.files?.bind !== 'function') {
     refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
   }
@@ -130,4 +147,12 @@ export function checkIsAgent(agent: unknown, where: string): void {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', message)
+}
+
+/** A library does not print; what went wrong inside it must still be seen. */
+export const warningLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (message) => process.emitWarning(message, { type: 'LegateWarning' }),
 }

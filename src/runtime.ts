@@ -1,51 +1,52 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
-import { inputContent, type ReadInput, readInput } from './agent/input.ts'
+import { inputContent, type ReadInput, readGiven, saidBefore } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
-import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
 import { BlockWriter } from './conversation/blocks.ts'
 import { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
 import { follow } from './conversation/follow.ts'
+import { untilIdle } from './conversation/idle.ts'
 import { KeepAlive } from './conversation/keep-alive.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
-import { type UsageShare, usageOf } from './conversation/usage.ts'
+import type { Spawned } from './delegation/background/handle.ts'
+import { spawnAgent } from './delegation/background/spawn-agent.ts'
+import { SessionCopies } from './delegation/session-copies.ts'
 import type { Engine } from './engine/engine.ts'
-import { isDead } from './engine/lease.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors, SPEAKERS } from './executors.ts'
-import { limitsOf, moneyOf } from './grant/budget.ts'
+import { limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { type Explanation, explain } from './grant/explain.ts'
-import { runtimeLayers } from './grant/grant.ts'
+import { type Grant, runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
-import { planApproval } from './graph/approve.ts'
-import { planCancel } from './graph/cancel.ts'
 import { withKinds } from './graph/kinds.ts'
 import type { Outcome } from './graph/outcome.ts'
+import { newTree } from './graph/release.ts'
 import type { Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
 import { toModel } from './model/to-model.ts'
 import {
-  type ApprovalWord,
   checkIsAgent,
   checkOptions,
   ENGINE_DEFAULTS,
   type RuntimeOptions,
+  type SpawnAgentOptions,
   type StartOptions,
+  warningLogger,
 } from './options.ts'
-import { checkInside, checkOwner, readAnswer, wrongInput } from './start-checks.ts'
+import { noRun, RowActs } from './row-acts.ts'
+import { callerLayer, checkInside, checkOwner, equipped, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
 import { currentCall } from './tool/current.ts'
-import type { Logger } from './tool/tool.ts'
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
@@ -53,21 +54,24 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
 }
 
 /** Joins store, engine, models and agents. Starts nothing by itself: `run` and `resume` do. */
-export class Runtime {
+export class Runtime extends RowActs {
   readonly store: Store
   private readonly options: RuntimeOptions
-  private readonly clock: Clock
+  protected readonly clock: Clock
   private readonly registry: AgentRegistry = new AgentRegistry()
   private readonly executors: Executors
-  private readonly ledger: Ledger
+  protected readonly ledger: Ledger
   private readonly engine: Engine
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
   private readonly keepAlive: KeepAlive = new KeepAlive()
   private readonly blocks: BlockWriter
+  private readonly copies: SessionCopies
   /** What a run is bound by in whichever process goes on with it. */
   private readonly ceiling: readonly Json[]
   private readonly report: (error: unknown) => void
+  /** Runs that are not in the rows yet. */
+  private readonly recording: Set<Promise<unknown>> = new Set()
   private isStarted = false
   /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
   protected last: unknown
@@ -75,6 +79,7 @@ export class Runtime {
   private closing: Promise<void> | undefined
 
   constructor(options: RuntimeOptions) {
+    super()
     this.options = options
     this.store = options.store ?? memoryStore()
     this.clock = options.clock ?? systemClock
@@ -86,6 +91,7 @@ export class Runtime {
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store, this.keepAlive)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
+    this.copies = new SessionCopies({ reader: this.store, registry: this.registry, report })
     this.ledger = new Ledger({
       store: this.store,
       clock: this.clock,
@@ -95,6 +101,7 @@ export class Runtime {
         committed: (commit, draft) => {
           this.feeds.committed(commit)
           this.ends.committed(commit)
+          this.copies.committed(commit)
           for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.id)
           this.engine.committed(draft)
         },
@@ -120,6 +127,7 @@ export class Runtime {
       logger,
       model: toModel(options.model) ?? null,
       budget: options.budget,
+      attempts: options.delegation,
       profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
       runtimeLayer,
       runtime: this,
@@ -135,22 +143,25 @@ export class Runtime {
     const current = currentCall()
     if (current?.runtime === this) {
       checkInside(options)
-      return this.handle<Out>({ ...current.start(agent, input), abortSignal: options.abortSignal, isOwn: true })
+      const child = current.start(equipped(agent, options), input, options)
+      return this.handle<Out>({ ...child, abortSignal: options.abortSignal, isOwn: true })
     }
     checkIsAgent(agent, 'run(agent, input)')
-    this.executors.register(agent)
-    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 4)
-    const { conversationId = fresh, abortSignal, owner = null, title = null } = options
+    const runner = equipped(agent, options)
+    this.executors.register(runner)
+    const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
+    const { conversationId = fresh, abortSignal, owner = null, title = null, grant } = options
     const isKnown = options.conversationId !== undefined
     const started =
-      attempt(() => this.say(agent, input, { runId, conversationId, isKnown, nodeIds, owner, title })) ?? undefined
+      attempt(() => this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant })) ??
+      undefined
     return this.handle<Out>({ runId, conversationId, started, abortSignal, isOwn: true })
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown>(runId: Id): Run<Out> {
     const turn = this.store.turn(runId)
-    if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+    if (turn === undefined) throw noRun(runId)
     this.watch()
     return this.handle<Out>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
   }
@@ -171,45 +182,29 @@ export class Runtime {
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 
-  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
-  async cancel(runId: Id, reason?: string): Promise<void> {
-    const turn = this.store.turn(runId)
-    if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
-    await this.ledger.commit({
-      kind: 'cancel',
-      rootId: turn.rootId,
-      plan: (draft) => planCancel(draft, runId, { cause: 'cancelled', reason: reason ?? null }),
-    })
+  /**
+   * Starts an agent that works beside the code that starts it, and gives a handle to wait for it, talk to it and stop it.
+   * Inside a tool it is a child of the running call, which may end before it.
+   */
+  async spawn<In, Out>(agent: Agent<In, Out>, input: In, options: SpawnAgentOptions = {}): Promise<Spawned<Out>> {
+    const starter = {
+      runtime: this,
+      store: this.store,
+      clock: this.clock,
+      start: (said: unknown, conversationId?: Id) =>
+        this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
+      wait: (runId: Id) => this.ends.wait(runId),
+      cancel: (runId: Id, reason: string | undefined) => this.cancel(runId, reason),
+    }
+    return spawnAgent<Out>(starter, agent as AnyAgent, { input, wake: options.wake ?? 'auto' })
   }
 
-  /** What a run has used so far, with the share of each run it started. */
-  usage(runId: Id): UsageShare {
-    const share = usageOf(this.store, runId)
-    if (share === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
-    return share
-  }
-
-  /** What people are asked, in this store's runs of all depths, whoever runs them. */
-  async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
-    return approvalsOf(this.store, query)
-  }
-
-  /** A person's word on what awaits approval. Once: a second word is refused. */
-  async answer(nodeId: Id, answer: ApprovalWord): Promise<void> {
-    const node = this.store.node(nodeId)
-    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
-    const given = readAnswer(answer)
-    await this.ledger.commit({
-      kind: 'answer',
-      rootId: node.rootId,
-      plan: (draft) => planApproval(draft, nodeId, given),
-    })
-  }
-
-  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
-  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
-    const now = this.clock.now()
-    return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
+  /** Resolves when nothing is open any more, also in the background: in the whole store, or in the tree of one run. */
+  async idle(runId?: Id): Promise<void> {
+    await Promise.allSettled(this.recording)
+    const turn = runId === undefined ? undefined : this.store.turn(runId)
+    if (runId !== undefined && turn === undefined) throw noRun(runId)
+    await untilIdle(this.store, this.ends, turn?.rootId)
   }
 
   /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
@@ -229,7 +224,7 @@ export class Runtime {
 
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
-    const read = readInput(agent.name, agent.input, input)
+    const read = readGiven(agent, input)
     const isReady = this.isStarted && this.executors.hasModel(agent)
     if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
     return this.record(agent, read, options)
@@ -254,24 +249,26 @@ export class Runtime {
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
     const { value } = input
+    const briefing = saidBefore(input)
     const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
     if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
     const conversation = {
       id: conversationId,
       agent: { name: agent.name, hash: agent.hash },
-      ceiling: this.ceiling,
+      ceiling: options.grant === undefined ? this.ceiling : [...this.ceiling, callerLayer(options.grant)],
       owner,
       title,
     }
     const request = {
       turnId: runId,
-      nodeIds: options.nodeIds,
+      nodeIds: briefing === null ? options.nodeIds.slice(1) : options.nodeIds,
       input: value,
-      content: inputContent(agent.input, value),
-      briefing: null,
+      content: input.said?.content ?? inputContent(agent.input, value),
+      briefing,
       limits: limitsOf([agent.budget, this.options.budget]),
       money: moneyOf([agent.budget, this.options.budget]),
+      tree: newTree(treeLimitOf([agent.budget, this.options.budget])),
       deadline: null,
       mayStart: true,
     }
@@ -307,7 +304,21 @@ export class Runtime {
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
     this.last = run
+    if (started !== undefined) this.keepRecording(started)
     return run
+  }
+
+  /** Resolves when the run is in the rows; rejects when it could not be put there. */
+  private async recorded(run: Run): Promise<Run> {
+    await Promise.allSettled(this.recording)
+    if (this.store.turn(run.id) === undefined) await run.result
+    return run
+  }
+
+  private keepRecording(started: Promise<unknown>): void {
+    this.recording.add(started)
+    const done = () => this.recording.delete(started)
+    started.then(done, done)
   }
 
   private cancelOnAbort(run: Run, signal: AbortSignal): void {
@@ -329,6 +340,7 @@ export class Runtime {
     this.blocks.stop()
     try {
       await this.engine.stop()
+      await this.copies.settled()
     } finally {
       this.ends.close()
       this.feeds.close()
@@ -369,6 +381,7 @@ function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
 interface SayOptions {
   readonly owner: string | null
   readonly title: string | null
+  readonly grant: Grant | undefined
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]
@@ -384,12 +397,4 @@ interface HandleOptions {
   readonly outcome?: Promise<Outcome>
   readonly abortSignal?: AbortSignal | undefined
   readonly isOwn: boolean
-}
-
-/** A library does not print; what went wrong inside it must still be seen. */
-const warningLogger: Logger = {
-  debug: () => undefined,
-  info: () => undefined,
-  warn: () => undefined,
-  error: (message) => process.emitWarning(message, { type: 'LegateWarning' }),
 }

@@ -8,6 +8,7 @@ import type { Content } from '../graph/content.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import type { ModelLike } from '../model/to-model.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
+import type { Attempts } from '../tool/attempts.ts'
 import type { Group } from '../tool/groups.ts'
 import type { Hooks } from '../tool/hooks.ts'
 import type { Tool } from '../tool/tool.ts'
@@ -39,6 +40,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly grant?: Grant
   readonly budget?: Budget
   readonly hooks?: Hooks
+  /** How a delegation to it is tried, where the host does not say it. */
+  readonly delegation?: Attempts
   /** What it is told of its host's context when it is a subagent, unless the host says otherwise. */
   readonly briefing?: Briefing
   /** Its results name the tools it used: `response_metadata.tool_trace`. */
@@ -51,7 +54,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
 export type SubagentValue = AnyAgent | (() => AnyAgent) | SubagentConfig
 export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly AnyAgent[]
 
-export interface SubagentConfig {
+export interface SubagentConfig extends Attempts {
   readonly agent: AnyAgent | (() => AnyAgent)
   /** Instead of the agent's own description. */
   readonly description?: string
@@ -78,6 +81,12 @@ export interface SubagentConfig {
   readonly presets?: { readonly [field: string]: Json }
   /** A named layer over it: `minimal`, `memory_only`, `skills_only`, `full`, or one of createRuntime({ profiles }). */
   readonly profile?: string
+  /** How many of its delegations may run at the same time in one conversation of the host; the others wait their turn. */
+  readonly concurrency?: number
+  /** Subagents with the same key share that number. Default: the name of the tool. */
+  readonly concurrencyKey?: string
+  /** A call that waits for its child longer than this goes on without it: the same child goes on in the background. */
+  readonly promoteAfterMs?: number
   /** What happens to the child when the run that started it is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'
   /** Of a conversation with it: where copies are kept and read back from, how long it may lie idle, how many there may be. */
@@ -139,6 +148,7 @@ export interface AgentCore {
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
   readonly hooks: Hooks | undefined
+  readonly delegation: Attempts | undefined
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
   readonly contextTurns: number
@@ -148,12 +158,24 @@ export interface AgentCore {
 
 export interface RunOptions {
   readonly abortSignal?: AbortSignal
+  /** Binds this run and all below it, whatever else they are granted. */
+  readonly grant?: Omit<Grant, 'delegate'>
+  /** Instead of the agent's own tools, in this process: one that goes on with the run later has the agent's own. */
+  readonly tools?: Tools
+}
+
+/** What an agent may be asked directly, whatever its input is: a text, or messages of which the last is a user's. */
+export type DirectInput = string | { readonly messages: readonly DirectMessage[] }
+
+export interface DirectMessage {
+  readonly role: 'system' | 'user' | 'assistant'
+  readonly content: Content
 }
 
 export interface Agent<In = unknown, Out = unknown> extends AgentCore {
   /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
-  generate(input: In, options?: RunOptions): Promise<CompletedOutcome<Out>>
-  stream(input: In, options?: RunOptions): Run<Out>
+  generate(input: In | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
+  stream(input: In | DirectInput, options?: RunOptions): Run<Out>
 }
 
 export type AnyAgent = Agent<never, unknown>

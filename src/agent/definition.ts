@@ -5,9 +5,10 @@ import { checkGrant } from '../grant/grant.ts'
 import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
+import { checkAttempts } from '../tool/attempts.ts'
 import type { Hooks } from '../tool/hooks.ts'
 import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts'
-import { hashOf } from './agent-hash.ts'
+import { withHash } from './agent-hash.ts'
 import { readBriefing } from './briefing.ts'
 import { readKit } from './read-kit.ts'
 
@@ -27,6 +28,7 @@ const KEYS = [
   'grant',
   'budget',
   'hooks',
+  'delegation',
   'briefing',
   'toolTrace',
   'contextTurns',
@@ -39,6 +41,7 @@ export function defineAgent(definition: Definition): AgentCore {
   const where = `agent "${name}"`
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
+  if (definition.delegation !== undefined) checkAttempts(definition.delegation, `${where}, delegation`)
   checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   if (definition.toolTrace !== undefined && typeof definition.toolTrace !== 'boolean') {
@@ -57,22 +60,11 @@ export function defineAgent(definition: Definition): AgentCore {
     grant: definition.grant,
     budget: definition.budget,
     hooks: definition.hooks,
+    delegation: definition.delegation,
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
   })
-}
-
-/** The hash is worked out when it is first asked for. */
-export function withHash(core: Omit<AgentCore, 'hash'>): AgentCore {
-  let hash: string | undefined
-  return {
-    ...core,
-    get hash() {
-      hash ??= hashOf(core)
-      return hash
-    },
-  }
 }
 
 function checkKeys(definition: Definition): void {

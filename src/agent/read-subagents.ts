@@ -4,7 +4,8 @@ import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import { toModel } from '../model/to-model.ts'
 import { readSessionSettings } from '../store/session-store.ts'
-import { type AnyAgent, checkAgentName, isAgent, type SubagentConfig, type Subagents } from './agent.ts'
+import { ATTEMPT_KEYS, checkAttemptNumbers } from '../tool/attempts.ts'
+import { type AnyAgent, checkAgentName, isAgent, type SubagentConfig, type Subagents, type Tools } from './agent.ts'
 import { readBriefing } from './briefing.ts'
 import { readForward } from './read-forward.ts'
 import { checkToolName, readTools } from './read-tools.ts'
@@ -48,6 +49,10 @@ const KEYS = [
   'profile',
   'hooks',
   'onParentClose',
+  'promoteAfterMs',
+  'concurrency',
+  'concurrencyKey',
+  ...ATTEMPT_KEYS,
   'session',
   'forwardEvents',
   'streamOptions',
@@ -63,6 +68,7 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${KEYS.join(', ')}.`)
   checkSettings(config, where)
   if (isAgent(agent)) checkAgent(agent, where)
+  if (isAgent(agent) && config.tools !== undefined) checkClash(agent, config.tools, where)
   return config as SubagentConfig
 }
 
@@ -75,11 +81,21 @@ export function checkAgent({ input, name }: AnyAgent, where: string): void {
   }
 }
 
+function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void {
+  const taken = Object.keys(tools).find((name) => subagents.has(name))
+  if (taken === undefined) return
+  const message = `${where}.tools: "${taken}" is a tool and a subagent. Rename one of them.`
+  throw new SubAgentUnavailable('subagent_unavailable', message)
+}
+
 function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   readBriefing(config.briefing, where)
   checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)
   checkChoice(config.hooks, ['private', 'inherit'], `${where}.hooks`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
+  checkPromotion(config.promoteAfterMs, where)
+  checkAttemptNumbers(config, where)
+  checkConcurrency(config, where)
   for (const key of ['description', 'toolName', 'group', 'profile'] as const) checkText(config[key], `${where}.${key}`)
   readSessionSettings(config.session, `${where}.session`)
   readForward(config, where)
@@ -91,6 +107,15 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   if (config.model !== undefined && toModel(config.model) === undefined) {
     refuse(`${where}.model is none: give "provider/model", a model of the AI SDK, or an object with stream().`)
   }
+}
+
+function checkConcurrency({ concurrency, concurrencyKey }: Partial<SubagentConfig>, where: string): void {
+  checkText(concurrencyKey, `${where}.concurrencyKey`)
+  if (concurrency === undefined && concurrencyKey !== undefined) {
+    refuse(`${where}.concurrencyKey says who shares a number: say the number too, as concurrency.`)
+  }
+  if (concurrency === undefined || (Number.isSafeInteger(concurrency) && concurrency >= 1)) return
+  refuse(`${where}.concurrency must be a whole number of at least 1, not ${JSON.stringify(concurrency)}.`)
 }
 
 /** It binds all below the subagent in the same way: there is nothing of its own to pass on. */
@@ -131,4 +156,9 @@ function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)
+}
+
+function checkPromotion(afterMs: unknown, where: string): void {
+  if (afterMs === undefined || (typeof afterMs === 'number' && Number.isFinite(afterMs) && afterMs > 0)) return
+  refuse(`${where}.promoteAfterMs is how long a call waits for its child, in milliseconds: a number above 0.`)
 }

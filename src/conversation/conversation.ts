@@ -1,13 +1,18 @@
 import { NotFoundError } from '../base/error.ts'
+import { type Profiles, profileLayer } from '../grant/profile.ts'
+import type { Content } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { DurableEvent } from '../graph/event.ts'
 import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.ts'
+import { type Observed, planObserve } from '../graph/observe.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { closeSession, type OpenSession, openSessions } from '../graph/session.ts'
+import { type ConversationSettings, planSettings } from '../graph/settings.ts'
 import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
+import { positiveNumber } from './bounds.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -15,13 +20,15 @@ import {
   type TranscriptPage,
   type TurnPageQuery,
 } from './conversation-pages.ts'
+import { readObserved } from './observed.ts'
 
 /** What a turn that is put in by hand may use. */
-export type Bounds = Pick<MutationScope, 'limits' | 'money'>
+export type Bounds = Pick<MutationScope, 'limits' | 'money' | 'treeLimit'>
 
 /** What a process knows of a conversation's agent. */
 export interface ConversationHome {
   boundsOf(row: Conversation): Bounds
+  readonly profiles: Profiles
   /** The groups of its toolkit; undefined where this process has no code for the agent. */
   groupsOf(row: Conversation): Groups | undefined
 }
@@ -42,6 +49,16 @@ export class ConversationHandle {
 
   get row(): Conversation | undefined {
     return this.ledger.store.conversation(this.id)
+  }
+
+  /** Changes what its agent may use at most, and how many rounds its model is shown, from its next node on. */
+  async configure({ policyProfile, contextTurns }: ConversationSettings): Promise<void> {
+    const { row } = this
+    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (policyProfile !== undefined) profileLayer(policyProfile, this.home.profiles)
+    const turns = contextTurns === undefined ? undefined : positiveNumber(contextTurns, 'contextTurns')
+    const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns: turns })
+    await this.ledger.commit({ kind: 'note', rootId: row.rootId, plan })
   }
 
   /** What people see of the latest rounds, oldest first. */
@@ -94,6 +111,22 @@ export class ConversationHandle {
 
   deactivate(...names: readonly string[]): Promise<{ readonly [group: string]: boolean }> {
     return this.switch(names, false)
+  }
+
+  /**
+   * Adds a message without starting a turn: nobody answers it, and the model of the next turn sees it. Gives its node's
+   * id. While a turn runs, it comes after that one.
+   */
+  async observe(message: Content | Observed): Promise<Id> {
+    const { row } = this
+    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    const observed = readObserved(message)
+    const { limits } = this.home.boundsOf(row)
+    return this.ledger.commit({
+      kind: 'mutate',
+      rootId: row.rootId,
+      plan: (draft) => planObserve(draft, this.id, { message: observed, limits }),
+    })
   }
 
   /** The conversations with subagents that this one has started and can go on with, the newest last. */

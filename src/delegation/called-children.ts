@@ -1,6 +1,6 @@
 import { type AnyAgent, isAgent } from '../agent/agent.ts'
 import type { NodeRun } from '../agent/node-run.ts'
-import { DefinitionError, LegateError } from '../base/error.ts'
+import { DefinitionError, DeniedError, LegateError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
@@ -8,11 +8,21 @@ import { splitRule } from '../grant/rule.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
+import { nextTryOf } from '../graph/retry-child.ts'
+import type { Id } from '../graph/rows.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
-import { asCurrentCall, type CurrentCall, type StartedChild } from '../tool/current.ts'
+import { type Attempts, checkAttempts } from '../tool/attempts.ts'
+import {
+  asCurrentCall,
+  type ChildOptions,
+  type CurrentCall,
+  type SpawnedChild,
+  type SpawnOptions,
+  type StartedChild,
+} from '../tool/current.ts'
 import { permit } from '../tool/permit.ts'
 import type { Delegate, ToolContext } from '../tool/tool.ts'
-import { type SpawnResult, spawn } from './spawn.ts'
+import { type Offer, type SpawnResult, spawn } from './spawn.ts'
 
 /** The children a node's code starts while it runs, in the order it starts them: on a rerun the same order finds them. */
 export class CalledChildren implements CurrentCall {
@@ -31,13 +41,31 @@ export class CalledChildren implements CurrentCall {
     return asCurrentCall(this, () => code(this.context()))
   }
 
-  start(agent: object, input: unknown): StartedChild {
+  start(agent: object, input: unknown, { grant, attempts }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
+    if (attempts !== undefined) checkAttempts(attempts, 'delegate(agent, input, options)')
     const ids = childIds(this.run.node.id, this.started++)
-    const started = this.begin(agent, input, ids)
+    const offer = { ...this.offerOf(agent), grant, attempts }
+    const started = this.begin(offer, input, ids)
     const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned)))
     outcome.catch(() => undefined)
     return { runId: ids.turn, conversationId: ids.conversation, started, outcome }
+  }
+
+  async spawn(agent: object, input: unknown, { wake, sessionId }: SpawnOptions): Promise<SpawnedChild> {
+    if (!isAgent(agent)) throw new DefinitionError('definition', 'spawn(agent, input): make the agent with agent().')
+    const ids = childIds(this.run.node.id, this.started++)
+    const background = { wake, sessionId, briefing: null, title: null, metadata: null, result: null, wait: null }
+    const offer = sessionId === null ? this.offerOf(agent) : { ...this.offerOf(agent), input: null }
+    const spawned = await spawn(this.run, { offer, input, mode: 'background', ids, background })
+    if ('lost' in spawned) throw this.lost()
+    if ('ask' in spawned) throw new DeniedError('denied', cannotAsk(spawned.ask))
+    if ('refused' in spawned) {
+      const { status, error } = spawned.refused
+      throw new DeniedError('denied', `"${agent.name}" was not started (${status}): ${error?.message ?? ''}`)
+    }
+    const { id, childConversationId } = spawned.link
+    return { runId: id, conversationId: childConversationId, take: (runId) => this.run.work.lend(this.taken(runId)) }
   }
 
   end(): void {
@@ -51,7 +79,8 @@ export class CalledChildren implements CurrentCall {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
       progress: (message, data = null) => this.progress(message, data),
-      delegate: ((agent: object, input: unknown) => this.start(agent, input).outcome) as Delegate,
+      delegate: ((agent: object, input: unknown, attempts?: Attempts) =>
+        this.start(agent, input, { attempts }).outcome) as Delegate,
       logger: home.logger,
       owner: conversation.owner,
       path: conversation.path,
@@ -77,13 +106,18 @@ export class CalledChildren implements CurrentCall {
   }
 
   private progress(message: string, data: Json): void {
-    const { node, conversation, home } = this.run
+    const { node, conversation, home, work } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
     this.live.emit({ type: 'progress', message, data }, home.ledger.clock.now())
+    work.stirred()
   }
 
-  private async begin(agent: AnyAgent, input: unknown, ids: ChildIds): Promise<SpawnResult> {
-    const offer = {
+  private async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+    return spawn(this.run, { offer, input, mode: 'called', ids })
+  }
+
+  private offerOf(agent: AnyAgent): Offer {
+    return {
       name: this.run.node.input.call?.name ?? this.run.node.kind,
       contract: 'typed',
       input: agent.input,
@@ -95,18 +129,28 @@ export class CalledChildren implements CurrentCall {
       onParentClose: 'cancel',
       agent,
       take: () => agent,
-    } as const
-    return spawn(this.run, { offer, input, mode: 'called', ids })
+    }
   }
 
   private async finish(spawned: SpawnResult): Promise<Outcome> {
-    const { work, home, node } = this.run
-    if ('lost' in spawned) throw work.stopCause === null ? tooLate() : work.signal.reason
+    if ('lost' in spawned) throw this.lost()
     if ('ask' in spawned) return withWords(refusedOutcome('denied', cannotAsk(spawned.ask)), {})
     if ('refused' in spawned) return withWords(spawned.refused, {})
-    const { id } = spawned.link
-    const outcome = await home.waitFor(id)
-    await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, id) })
+    return this.taken(spawned.link.id)
+  }
+
+  private lost(): unknown {
+    const { work } = this.run
+    return work.stopCause === null ? tooLate() : work.signal.reason
+  }
+
+  /** The outcome of a child, which is this call's from then on. */
+  private async taken(runId: Id): Promise<Outcome> {
+    const { home, node } = this.run
+    const outcome = await home.waitFor(runId)
+    const next = nextTryOf(home.ledger.store, runId)
+    if (next !== undefined) return this.taken(next)
+    await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, runId) })
     return outcome
   }
 }

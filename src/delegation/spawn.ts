@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
-import { type ReadInput, readDirect, readInput } from '../agent/input.ts'
+import { Direct, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { messageOf } from '../base/error.ts'
@@ -8,13 +8,18 @@ import type { CheckedSchema, Issue } from '../base/schema.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
-import type { TurnBriefing } from '../graph/open-turn.ts'
+import type { Forward } from '../graph/forward.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Link } from '../graph/rows.ts'
-import { type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
+import type { Id, Link } from '../graph/rows.ts'
+import type { SessionPlan } from '../graph/session.ts'
+import type { SessionDocument } from '../graph/session-document.ts'
+import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../graph/spawn.ts'
+import type { SessionSettings } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
 import { type Briefed, brief } from './briefing.ts'
 import { type Frame, type FrameOffer, frameOf } from './frame.ts'
+import { readMessage } from './message-input.ts'
+import { loadSession } from './session-load.ts'
 
 /** How a host offers one of its subagents. */
 export interface Offer extends FrameOffer {
@@ -25,6 +30,14 @@ export interface Offer extends FrameOffer {
   /** Its delegations go on in one conversation, instead of a fresh one each. */
   readonly isShared: boolean
   readonly onParentClose: Link['onParentClose']
+  /** How many of them, and of those that share its key, may run at the same time. */
+  readonly keyed?: Link['keyed']
+  /** A call that waits longer goes on without its child, which goes on in the background. */
+  readonly promoteAfterMs?: number | undefined
+  /** For conversations that its host goes on with. */
+  readonly session?: SessionSettings
+  /** What readers of its host see of it; left out or null: all. */
+  readonly forward?: Forward | null
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
   /** The agent for one delegation. Throws when there is none to be had. */
@@ -36,6 +49,15 @@ export interface Delegation {
   readonly input: unknown
   readonly mode: Link['mode']
   readonly ids: ChildIds
+  /** For mode `background`. */
+  readonly background?: BackgroundDelegation
+}
+
+export interface BackgroundDelegation extends BackgroundSpawn {
+  readonly wake: 'auto' | 'passive'
+  readonly briefing: string | null
+  /** A child of this host to go on with. */
+  readonly sessionId: Id | null
 }
 
 export type SpawnResult =
@@ -53,9 +75,9 @@ export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promi
   return after(readAsked(delegation), (read) => begin(run, delegation, read))
 }
 
-function readAsked({ offer, input, mode }: Delegation): ReadInput | Promise<ReadInput> {
-  if (offer.contract === 'message') return readMessage(input)
-  return mode === 'called' ? readDirect(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
+function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput> {
+  if (offer.contract === 'message') return readMessage(offer.name, input)
+  return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
 }
 
 type Asked = Extract<ReadInput, { ok: true }>
@@ -77,7 +99,9 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResu
   const { safety, workspace } = frame
   return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
-    return commitSpawn(run, taken, requestOf(run, delegation, { read, briefed, frame }))
+    return after(loadSession(run, offer.session?.store, askedSession(offer, read)), (document) =>
+      commitSpawn(run, taken, requestOf(run, delegation, { read, briefed, frame, document })),
+    )
   })
 }
 
@@ -109,26 +133,27 @@ function takeAgent(offer: Offer): AnyAgent | string {
   }
 }
 
-function readMessage(input: unknown): ReadInput {
-  const { message, session_id: session } = (input ?? {}) as Record<string, unknown>
-  if (typeof message !== 'string' || message.trim() === '')
-    return { ok: false, error: 'Message is required', issues: [] }
-  if (session !== undefined && session !== null && typeof session !== 'string') {
-    return { ok: false, error: 'session_id must be a string', issues: [] }
-  }
-  return { ok: true, value: session ? { message, session_id: session } : { message } }
+/** The session that a host's model names. */
+function askedSession({ contract }: Offer, { value }: Asked): Id | undefined {
+  return contract === 'message' ? (value as { session_id?: string }).session_id : undefined
+}
+
+function sessionPlan({ contract, session = {} }: Offer, document: SessionDocument | null): SessionPlan | undefined {
+  if (contract !== 'message') return undefined
+  return { ttlMs: session.ttlMs ?? null, max: session.max ?? null, document }
 }
 
 interface Prepared {
+  readonly document: SessionDocument | null
   readonly read: Asked
   readonly briefed: Briefed
   readonly frame: Frame
 }
 
 function requestOf(
-  { agent: host, work }: NodeRun,
-  { offer, mode, ids }: Delegation,
-  { read, briefed, frame: { agent, ceiling, limits, money } }: Prepared,
+  { agent: host, work, toolkit }: NodeRun,
+  { offer, mode, ids, background }: Delegation,
+  { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Prepared,
 ): SpawnRequest {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
@@ -142,18 +167,24 @@ function requestOf(
     toolName: offer.name,
     input,
     content: asked?.message ?? read.said?.content ?? (typeof input === 'string' ? input : JSON.stringify(input)),
-    briefing: briefed.told ?? saidBefore(read),
+    briefing: briefed.told ?? saidBefore(read) ?? background?.briefing ?? null,
     delegationContext: briefed.context,
     ceiling,
     limits,
     money,
     onParentClose: offer.onParentClose,
-    sessionId: asked?.session_id ?? null,
+    treeLimit,
+    keyed: offer.keyed ?? null,
+    retry,
+    sessionId: asked?.session_id ?? background?.sessionId ?? null,
     isShared: offer.isShared,
+    wake: background?.wake ?? (toolkit.find(TOOL_TO_ANSWER) === undefined ? null : 'auto'),
+    promoteAfterMs: offer.promoteAfterMs ?? null,
+    background: background ?? null,
+    session: sessionPlan(offer, document),
+    forward: offer.forward ?? null,
   }
 }
 
-/** Messages that were given with the last one. */
-function saidBefore({ said }: Asked): TurnBriefing | null {
-  return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
-}
+/** A host with this tool can answer a child that asks. */
+const TOOL_TO_ANSWER = 'subagent_send'

@@ -5,6 +5,7 @@ import { checkAgent } from '../agent/read-subagents.ts'
 import { variant } from '../agent/variant.ts'
 import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
+import type { KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { type Presets, withoutPresets } from './presets.ts'
@@ -107,6 +108,9 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
     presets: config.presets,
     inheritsHooks: config.hooks === 'inherit',
     onParentClose: config.onParentClose ?? 'cancel',
+    promoteAfterMs: config.promoteAfterMs,
+    attempts: config,
+    keyed: keyOf(name, config),
     session: readSessionSettings(config.session, `subagents.${name}.session`),
     forward: readForward(config, `subagents.${name}`),
     agent,
@@ -116,6 +120,10 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
 
 const SNAPSHOT = readBriefing('snapshot', '') ?? { mode: 'snapshot', tokens: 1 }
 const NO_BRIEFING = { mode: 'none', tokens: 0 } as const
+
+function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentConfig): KeyLimit | null {
+  return concurrency === undefined ? null : { key: concurrencyKey, limit: concurrency }
+}
 
 function constant(agent: AnyAgent): () => AnyAgent {
   return () => agent

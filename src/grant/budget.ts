@@ -10,6 +10,8 @@ export interface Budget {
   readonly children?: number
   /** Subagents of one run at the same time; more wait their turn. */
   readonly concurrency?: number
+  /** Subagents of one run and all below it at the same time; more wait their turn. */
+  readonly treeConcurrency?: number
   /** How deep delegation may go below the root. */
   readonly depth?: number
   readonly wallMs?: number
@@ -30,7 +32,7 @@ export const DEFAULT_LIMITS: TurnLimits = Object.freeze({
   wallMs: HOUR_MS,
 })
 
-const BUDGET_KEYS = [...Object.keys(DEFAULT_LIMITS), 'tokens', 'usd'] as (keyof Budget)[]
+const BUDGET_KEYS = [...Object.keys(DEFAULT_LIMITS), 'treeConcurrency', 'tokens', 'usd'] as (keyof Budget)[]
 
 export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
@@ -65,6 +67,11 @@ export function moneyOf(budgets: readonly (Budget | undefined)[]): Spend['limit'
   const tokens = least(budgets, 'tokens') ?? null
   const usd = least(budgets, 'usd') ?? null
   return tokens === null && usd === null ? null : { tokens, usd }
+}
+
+/** How many subagents a run and all below it may have at the same time: the smallest number said; null when none is. */
+export function treeLimitOf(budgets: readonly (Budget | undefined)[]): number | null {
+  return least(budgets, 'treeConcurrency') ?? null
 }
 
 /** Both at once: each number as small as either names it. */

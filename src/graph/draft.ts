@@ -127,7 +127,8 @@ export class Draft {
 
   linkAt(hostTurnId: Id, ordinal: number): Link | undefined {
     const link = this.stored.linkAt(hostTurnId, ordinal)
-    return link === undefined ? undefined : (this.links.get(link.id) ?? link)
+    if (link !== undefined) return this.links.get(link.id) ?? link
+    return this.links.rows.find((own) => own.hostTurnId === hostTurnId && own.ordinal === ordinal)
   }
 
   /** The first queued turn of a lane that this draft leaves queued. */

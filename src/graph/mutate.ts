@@ -8,6 +8,7 @@ import { endNode } from './end-node.ts'
 import { previewOf } from './kinds.ts'
 import { newTurn } from './open-turn.ts'
 import { pauseClocks } from './pause.ts'
+import { newTree } from './release.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
 import { settle } from './settle.ts'
 import { newSpend } from './spend.ts'
@@ -33,6 +34,8 @@ export interface MutationScope {
   readonly limits: TurnLimits
   /** What a new turn may spend; left out or null: no limit. */
   readonly money?: Spend['limit'] | null
+  /** How many delegations a new turn and all below it may have at the same time; left out or null: no limit. */
+  readonly treeLimit?: number | null
 }
 
 /**
@@ -218,6 +221,7 @@ function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {
       input: null,
       deadline: null,
       spend: scope.money ? newSpend(scope.money) : null,
+      tree: newTree(scope.treeLimit ?? null),
     }),
     state: 'running',
     deadline: draft.now + scope.limits.wallMs,

@@ -2,7 +2,7 @@ import type { Json } from '../base/json.ts'
 import { type Content, NO_USAGE, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
-import type { Account, Conversation, Id, Node, Spend, Turn, TurnLimits } from './rows.ts'
+import type { Account, Conversation, Id, Node, Spend, TreePlaces, Turn, TurnLimits } from './rows.ts'
 import { newSpend } from './spend.ts'
 import { startTurn } from './start-turn.ts'
 
@@ -17,10 +17,16 @@ export interface TurnRequest {
   readonly limits: TurnLimits
   /** What it may spend; null for no limit here and above. */
   readonly money: Spend['limit'] | null
+  /** How many delegations it and all below it may have at the same time; left out: no limit. */
+  readonly tree?: TreePlaces | null
   /** A moment the turn may not outlive, whatever its own limits say. */
   readonly deadline: number | null
   /** False keeps it queued although its lane is idle. */
   readonly mayStart: boolean
+  /** Nothing of it runs before this moment. */
+  readonly wakeAt?: number
+  /** The run on whose budget it goes on. */
+  readonly wokenBy?: Id
 }
 
 /** A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make. */
@@ -42,6 +48,8 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
     input: request.input,
     deadline: request.deadline,
     spend: request.money === null ? null : newSpend(request.money),
+    tree: request.tree ?? null,
+    wokenBy: request.wokenBy ?? null,
   })
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
@@ -53,7 +61,8 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
   return draft.turn(turn.id)
 }
 
-export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'>
+export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
+  Partial<Pick<Turn, 'wokenBy' | 'tree'>>
 
 /** A turn that has not started and holds nothing yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
@@ -72,8 +81,10 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     deadline: given.deadline,
     paused: null,
     spend: given.spend,
+    tree: given.tree ?? null,
     cancel: null,
     outcome: null,
+    wokenBy: given.wokenBy ?? null,
     nodeCount: 0,
     entryNodeId: given.entryNodeId,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),
@@ -99,8 +110,8 @@ function isSummary(briefing: TurnRequest['briefing']): briefing is Extract<TurnB
 
 function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
   const ids = request.nodeIds
-  const { briefing } = request
-  const before = briefing === null ? undefined : addBriefing(draft, turn, { id: ids[0] ?? turn.id, briefing })
+  const { briefing, wakeAt = null } = request
+  const before = briefing === null ? undefined : addBriefing(draft, turn, { id: ids[0] ?? turn.id, briefing, wakeAt })
   const userId = ids[ids.length - 2] ?? turn.id
   const user = addMessage(draft, turn, { id: userId, kind: 'user_message', content: request.content })
   const answer = draft.addNode(turn, {
@@ -109,6 +120,7 @@ function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
     purpose: 'answer',
     effect: 'idempotent',
     blockers: 1,
+    wakeAt,
   })
   if (before?.kind === 'developer_message') draft.addEdge(before, user, 'sequence')
   else if (before !== undefined) draft.addEdge(before, answer, 'dependency')
@@ -118,11 +130,12 @@ function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
 
 interface SeedBriefing {
   readonly id: Id
+  readonly wakeAt: number | null
   readonly briefing: string | TurnBriefing
 }
 
 /** Told at once, or made by the turn's first call: without it the agent is not asked. */
-function addBriefing(draft: Draft, turn: Turn, { id, briefing }: SeedBriefing): Node {
+function addBriefing(draft: Draft, turn: Turn, { id, briefing, wakeAt }: SeedBriefing): Node {
   if (isSummary(briefing)) {
     const { summarize, tokens } = briefing
     const input = { content: summarize, value: { tokens } }
@@ -132,6 +145,7 @@ function addBriefing(draft: Draft, turn: Turn, { id, briefing }: SeedBriefing): 
       purpose: 'brief',
       effect: 'idempotent',
       blockers: 1,
+      wakeAt,
       input,
     })
   }
@@ -146,7 +160,7 @@ interface SeedMessage {
   readonly messages?: readonly Json[]
 }
 
-function addMessage(draft: Draft, turn: Turn, { id, kind, content, messages }: SeedMessage): Node {
+export function addMessage(draft: Draft, turn: Turn, { id, kind, content, messages }: SeedMessage): Node {
   return draft.addNode(turn, {
     id,
     kind,
@@ -158,7 +172,7 @@ function addMessage(draft: Draft, turn: Turn, { id, kind, content, messages }: S
   })
 }
 
-function tellMessage(draft: Draft, turn: Turn, node: Node): void {
+export function tellMessage(draft: Draft, turn: Turn, node: Node): void {
   draft.event(turn, node.id, {
     type: 'message',
     role: node.kind === 'user_message' ? 'user' : 'developer',

@@ -33,8 +33,26 @@ export interface Conversation {
   readonly groups: { readonly [group: string]: boolean } | null
   /** The running turn of the lane; null when the lane is idle. */
   readonly activeTurnId: Id | null
+  /** Delegations in the background that go on, or whose end nobody has been told of yet. */
+  readonly background: readonly Id[]
+  /** Its delegations that are limited by a key, over all its turns; null when there are none. */
+  readonly places: readonly KeyPlaces[] | null
   readonly turnCount: number
   readonly createdAt: number
+}
+
+/** How many delegations that share a key may run at the same time. */
+export interface KeyLimit {
+  readonly key: string
+  readonly limit: number
+}
+
+export interface KeyPlaces {
+  readonly key: string
+  /** Those that may run now. */
+  readonly live: number
+  /** Those that wait: first come, first served. */
+  readonly waiting: readonly Id[]
 }
 
 export type TurnState = 'queued' | 'running' | 'ended'
@@ -52,7 +70,7 @@ export interface Account {
   readonly children: number
   /** Children that may run now; at most `limits.concurrency`. */
   readonly live: number
-  /** The ordinal of the next delegation to let run: first come, first served. */
+  /** The ordinal of the next delegation without a key to let run: first come, first served. */
   readonly nextRelease: number
   readonly usage: Usage
   /** Nodes that ended `uncertain`. */
@@ -83,6 +101,16 @@ export interface Spend {
   readonly held: Money
 }
 
+/** The delegations of a run and of all below it. */
+export interface TreePlaces {
+  /** How many may run at the same time; null where only a run above has a limit. */
+  readonly limit: number | null
+  /** Those that may run now; not counted without a limit. */
+  readonly live: number
+  /** The runs whose next delegation waits for room here: first come, first served. */
+  readonly waiting: readonly Id[]
+}
+
 export interface Turn {
   readonly id: Id
   readonly version: number
@@ -101,8 +129,12 @@ export interface Turn {
   readonly paused: { readonly asks: number; readonly leftMs: number | null } | null
   /** What it may spend and has; null when neither it nor a run above it has a limit of that kind. */
   readonly spend: Spend | null
+  /** Null when neither it nor a run above it limits the delegations of its tree. */
+  readonly tree: TreePlaces | null
   readonly cancel: CancelRequest | null
   readonly outcome: OutcomeRecord | null
+  /** The run on whose budget it goes on: it tells of what has ended in the background. Null for one with an input of its own. */
+  readonly wokenBy: Id | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
   /** The node that starts when the turn does. */
@@ -239,19 +271,27 @@ export interface Link {
   readonly childConversationId: Id
   /** Position among the delegations of the host's run: first come, first served. */
   readonly ordinal: number
-  readonly contract: 'typed' | 'message'
+  readonly contract: 'typed' | 'message' | 'background'
   readonly agentName: string
   readonly hostName: string
   readonly toolName: string
   readonly depth: number
-  /** parked: the task waits as a row. called: code inside the running task awaits it. */
-  readonly mode: 'parked' | 'called'
+  /** parked: the task waits as a row. called: code inside the running task awaits it. background: nobody need wait. */
+  readonly mode: 'parked' | 'called' | 'background'
+  /** How its end in the background is told: by a turn of the host's, or only by this row. Null: the host has no tools for it. */
+  readonly wake: 'auto' | 'passive' | null
   readonly onParentClose: 'cancel' | 'abandon'
-  /** May its turn run, as far as the host's concurrency goes? */
+  /** May its turn run, as far as the limits of its run, its key and its tree go? */
   readonly released: boolean
+  readonly keyed: KeyLimit | null
+  /** Which try of the call it is, from 1. */
+  readonly attempt: number
+  /** How often it is tried again, and after how long the first time; null for never. */
+  readonly retry: { readonly most: number; readonly delayMs: number } | null
   readonly delegationContext: Json
   readonly outcome: OutcomeRecord | null
-  readonly deliveredTo: Id | null
+  /** The node that has the outcome: written once. `undeliverable` when the run it was for had been cancelled. */
+  readonly deliveredTo: Id | 'undeliverable' | null
 }
 
 export interface Body {

@@ -4,10 +4,14 @@ import { addUsage } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
+import { endedInBackground } from './ended-in-background.ts'
 import { foldInto } from './fold-into.ts'
 import type { OutcomeRecord } from './outcome.ts'
-import type { Id, Link, Node, Turn } from './rows.ts'
-import { startTurn } from './start-turn.ts'
+import { leavePlace } from './release.ts'
+import { retryChild } from './retry-child.ts'
+import type { Link, Node, Turn } from './rows.ts'
+import { startIfIdle } from './start-turn.ts'
+import { growNews, wake } from './wake.ts'
 
 /**
  * Ends every turn of the draft that is over: outcome, link, the host's task, the next queued turn, up to the root.
@@ -17,7 +21,9 @@ export function settle(draft: Draft): void {
   for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue
-    if (!isOver(draft, turn)) {
+    const isQuiet = draft.openNodes(turn.id).length === 0
+    if (isQuiet && growNews(draft, turn)) continue
+    if (!isQuiet || draft.openLinks(turn.id).some((link) => isHeldBy(turn, link))) {
       draft.watchTurn(turn)
       continue
     }
@@ -27,26 +33,10 @@ export function settle(draft: Draft): void {
   }
 }
 
-/** Starts what may now run of a host's queued delegations, in the order they were asked for. */
-function releaseChildren(draft: Draft, hostTurnId: Id): void {
-  const host = draft.turn(hostTurnId)
-  if (host.cancel !== null) return
-  let { live, nextRelease } = host.account
-  while (live < host.limits.concurrency && nextRelease < host.account.children) {
-    const link = draft.linkAt(hostTurnId, nextRelease)
-    nextRelease++
-    if (link === undefined || link.outcome !== null) continue
-    live++
-    draft.changeLink(link, { released: true })
-    startIfIdle(draft, draft.turn(link.id))
-  }
-  if (nextRelease === host.account.nextRelease) return
-  draft.changeTurn(draft.turn(hostTurnId), { account: changedAccount(host.account, { live, nextRelease }) })
-}
-
-function isOver(draft: Draft, turn: Turn): boolean {
-  if (draft.openNodes(turn.id).length > 0) return false
-  return !draft.openLinks(turn.id).some((link) => link.onParentClose === 'cancel')
+/** A root does not wait for what goes on in the background, unless it has to stop; a child's answer comes after it. */
+function isHeldBy(turn: Turn, { mode, onParentClose, wake, depth }: Link): boolean {
+  if (onParentClose !== 'cancel') return false
+  return mode !== 'background' || turn.cancel !== null || (depth > 1 && wake === 'auto')
 }
 
 /** A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop. */
@@ -76,11 +66,11 @@ function mayEndTurn(draft: Draft, leaf: Node): boolean {
 }
 
 function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
-  const outcome = conclude(turn, nodes, draft.now)
+  const conversation = draft.conversation(turn.conversationId)
+  const outcome = withOpen(draft, turn, conclude(turn, nodes, draft.now))
   draft.turnEnded = true
   draft.changeTurn(turn, { state: 'ended', outcome, endedAt: draft.now })
   draft.event(turn, null, { type: 'run-end', outcome })
-  const conversation = draft.conversation(turn.conversationId)
   if (conversation.activeTurnId === turn.id) draft.changeConversation(conversation, { activeTurnId: null })
   if (conversation.type === 'sub_agent') {
     const link = draft.findLink(turn.id)
@@ -88,6 +78,15 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   }
   const next = draft.queuedTurn(turn.laneId)
   if (next !== undefined) startIfIdle(draft, next)
+  const after = draft.conversation(turn.conversationId)
+  if (after.background.length > 0 && after.type === 'user') wake(draft, after)
+}
+
+/** What it started in the background and leaves open. */
+function withOpen(draft: Draft, turn: Turn, outcome: OutcomeRecord): OutcomeRecord {
+  if (turn.account.children === 0) return outcome
+  const open = draft.openLinks(turn.id).filter(({ mode }) => mode === 'background')
+  return open.length === 0 ? outcome : { ...outcome, open: open.map(({ id }) => id) }
 }
 
 /** The nodes that say how a turn ended, its leaf last. One that finished as the newest says it alone. */
@@ -98,15 +97,6 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   const nodes = draft.nodesOf(turn.id)
   const leaf = nodes.findLast((node) => draft.edgesFrom(node.id).every(({ type }) => type === 'branch'))
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
-}
-
-function startIfIdle(draft: Draft, turn: Turn): void {
-  if (turn.state !== 'queued') return
-  const conversation = draft.conversation(turn.conversationId)
-  if (conversation.activeTurnId !== null) return
-  const link = conversation.type === 'sub_agent' ? draft.findLink(turn.id) : undefined
-  if (link !== undefined && !link.released) return
-  startTurn(draft, turn)
 }
 
 function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
@@ -128,9 +118,23 @@ function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
       uncertain: outcome.uncertain.length === 0 ? account.uncertain : [...account.uncertain, ...outcome.uncertain],
     }),
   })
-  releaseChildren(draft, host.id)
+  if (host.state === 'ended') countLate(draft, host, outcome)
+  leavePlace(draft, settled)
+  if (settled.retry !== null && retryChild(draft, settled) !== undefined) return
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)
   if (settled.mode === 'parked') answerTask(draft, settled)
+  if (settled.mode === 'background') endedInBackground(draft, settled)
+}
+
+/** What a run that had ended left running counts for all above it: its own end did not have it. */
+function countLate(draft: Draft, host: Turn, outcome: OutcomeRecord): void {
+  for (let ended = host; ended.state === 'ended'; ) {
+    const above = draft.findLink(ended.id)
+    if (above === undefined) return
+    ended = draft.turn(above.hostTurnId)
+    const { account } = ended
+    draft.changeTurn(ended, { account: changedAccount(account, { usage: addUsage(account.usage, outcome.usage) }) })
+  }
 }
 
 /** The waiting task gets the child's end as its result; one that was stopped keeps it as partial work. */

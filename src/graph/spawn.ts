@@ -1,15 +1,20 @@
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
+import { deliver } from './background.ts'
 import { type Claim, heldNode } from './claim.ts'
 import type { Content } from './content.ts'
-import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
+import { enlist } from './enlist.ts'
 import { foldInto } from './fold-into.ts'
+import { type Forward, forwardOf, sameForward, withForward } from './forward.ts'
 import { openTurn, type TurnBriefing } from './open-turn.ts'
-import type { AgentRef, Conversation, Id, Link, Node, Spend, Turn, TurnLimits } from './rows.ts'
+import { treeBelow } from './release.ts'
+import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
 import { newConversation, stacked } from './say.ts'
+import { beginSession, isOwnDocument, type SessionPlan, sessionFault, sessionInTheWay } from './session.ts'
 import { settle } from './settle.ts'
+import { parkJoin } from './wait.ts'
 
 export interface SpawnRequest {
   readonly claim: Claim
@@ -28,10 +33,34 @@ export interface SpawnRequest {
   readonly limits: TurnLimits
   readonly money: Spend['limit'] | null
   readonly onParentClose: Link['onParentClose']
+  /** How many delegations the child and all below it may have at the same time; left out: no limit of its own. */
+  readonly treeLimit?: number | null
+  readonly keyed?: Link['keyed']
+  readonly retry?: Link['retry']
   /** A child conversation to go on with; null for a new one. */
   readonly sessionId: Id | null
   /** One child conversation for all delegations of this tool in the host's conversation. */
   readonly isShared: boolean
+  /** How the host hears of the child's end if it does not wait: see Link. */
+  readonly wake: Link['wake']
+  /** When a call that waits for its child goes on without it; null for never. */
+  readonly promoteAfterMs: number | null
+  /** For mode `background`. */
+  readonly background: BackgroundSpawn | null
+  /** Of a conversation that its host can go on with; left out: of none. */
+  readonly session?: SessionPlan | undefined
+  /** What readers of its host see of it; left out: all. */
+  readonly forward?: Forward | null
+}
+
+export interface BackgroundSpawn {
+  /** Of a new conversation, instead of what is said of every child. */
+  readonly metadata: Conversation['metadata'] | null
+  readonly title: string | null
+  /** What the task ends with at once; null when its code goes on, or when it waits. */
+  readonly result: NodeOutput | null
+  /** The task waits for the child, at most so long. */
+  readonly wait: { readonly timeoutMs: number | null } | null
 }
 
 export type Spawned =
@@ -51,7 +80,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   if (known !== undefined && !isSame(draft, known, request)) {
     return { refused: 'changed', reason: 'this call asked for something else before it was interrupted' }
   }
-  if (known !== undefined) return { link: attach(draft, task, known) }
+  if (known !== undefined) return { link: attach(draft, task, { link: known, request }) }
   const host = draft.turn(task.turnId)
   const refused = refusal(draft, host, request)
   if (refused !== undefined) return refused
@@ -68,10 +97,11 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
     limits: request.limits,
     deadline: host.deadline,
     money: request.money,
+    tree: treeBelow(host, request.treeLimit ?? null),
     mayStart: link.released,
   })
-  park(draft, task, link)
-  return { link }
+  leaveTask(draft, task, { link, request })
+  return { link: draft.link(link.id) }
 }
 
 export interface ChildIds {
@@ -88,7 +118,7 @@ export function childIds(taskId: Id, ordinal: number): ChildIds {
 /** Code inside a task has the child's outcome now. */
 export function planDeliver(draft: Draft, linkId: Id): void {
   const link = draft.link(linkId)
-  if (link.deliveredTo === null) draft.changeLink(link, { deliveredTo: link.taskId })
+  if (link.deliveredTo === null) deliver(draft, link, link.taskId)
 }
 
 function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | undefined {
@@ -98,7 +128,7 @@ function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | und
   if (depth > limits.depth) {
     return {
       refused: 'depth',
-      reason: `delegation is ${depth} deep and the limit is ${limits.depth}. Do this work yourself`,
+      reason: `${depth > 1 ? 'Subagents cannot create other subagents: ' : ''}delegation is ${depth} deep and the limit is ${limits.depth}. Do this work yourself`,
     }
   }
   if (account.children >= limits.children) {
@@ -107,10 +137,8 @@ function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | und
       reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
     }
   }
-  if (request.sessionId !== null && !isOwnSession(draft, host, request)) {
-    return { refused: 'session', reason: `there is no session ${request.sessionId}. Leave session_id out to start one` }
-  }
-  return undefined
+  const reason = sessionRefusal(draft, host, request)
+  return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
 /** The conversation that this tool's earlier delegations made here, if its agent is still the same. */
@@ -134,9 +162,30 @@ function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: 
 }
 
 /** I9: a session of another host, agent or nobody are all the same answer. */
-function isOwnSession(draft: Draft, host: Turn, request: SpawnRequest): boolean {
-  const session = draft.findConversation(request.sessionId ?? '')
-  return session?.parentConversationId === host.conversationId && session.agent.name === request.agent.name
+function sessionRefusal(draft: Draft, host: Turn, request: SpawnRequest): string | undefined {
+  const { sessionId, session } = request
+  if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
+  const known = draft.findConversation(sessionId)
+  const isOwn = known === undefined ? isDocumented(draft, host, request) : isOwnSession(known, host, request)
+  if (!isOwn) return `there is no session ${sessionId}. Leave session_id out to start one`
+  const fault = session === undefined ? undefined : sessionFault(draft, known, session)
+  return fault === undefined ? undefined : `${fault}. Leave session_id out to start another`
+}
+
+function isOwnSession(session: Conversation, host: Turn, { agent }: SpawnRequest): boolean {
+  return session.parentConversationId === host.conversationId && session.agent.name === agent.name
+}
+
+function isDocumented(draft: Draft, host: Turn, { agent, hostName, session }: SpawnRequest): boolean {
+  const document = session?.document ?? null
+  if (document === null) return false
+  return isOwnDocument(draft, draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
+}
+
+function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {
+  if (session === undefined) return undefined
+  const way = sessionInTheWay(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
+  return typeof way === 'string' ? way : undefined
 }
 
 /** A repeated delegation must be the one it was: its child may not answer another question. */
@@ -153,11 +202,12 @@ interface Making {
 }
 
 function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
-  if (request.sessionId !== null) return continued(draft, draft.conversation(request.sessionId), request)
+  const known = request.sessionId === null ? undefined : draft.findConversation(request.sessionId)
+  if (known !== undefined) return continued(draft, known, request)
   const parent = draft.conversation(host.conversationId)
   const child = newConversation(
     {
-      id: ids.conversation,
+      id: request.sessionId ?? ids.conversation,
       type: 'sub_agent',
       depth: parent.depth + 1,
       agent: request.agent,
@@ -167,89 +217,103 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
       parentTaskId: task.id,
       owner: parent.owner,
       ceiling: request.ceiling,
-      metadata: {
-        subagent: {
-          name: request.agent.name,
-          parent_conversation_id: parent.id,
-          parent_graph_id: parent.id,
-          spawned_from_node_id: task.id,
+      title: request.background?.title ?? null,
+      metadata: withForward(
+        request.background?.metadata ?? {
+          subagent: {
+            name: request.agent.name,
+            parent_conversation_id: parent.id,
+            parent_graph_id: parent.id,
+            spawned_from_node_id: task.id,
+          },
         },
-      },
+        request.forward ?? null,
+      ),
     },
     parent.rootId,
     draft.now,
   )
   draft.addConversation(child)
-  return child
+  if (request.session === undefined) return child
+  const { toolName, session, limits } = request
+  beginSession(draft, child, { tool: toolName, plan: session, nextTurnId: ids.turn, limits })
+  return draft.conversation(child.id)
 }
 
 /** A session is bound by all that bound it before, and by how it is asked for now. */
 function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
   const ceiling = stacked(session.ceiling, request.ceiling)
-  return ceiling === session.ceiling ? session : draft.changeConversation(session, { ceiling })
+  const forwarded = sameForward(forwardOf(session), request.forward ?? null)
+  if (ceiling === session.ceiling && forwarded) return session
+  const metadata = forwarded ? session.metadata : withForward(session.metadata, request.forward ?? null)
+  return draft.changeConversation(session, { ceiling, metadata })
 }
 
 function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
-  const { account, limits } = host
-  const released = account.live < limits.concurrency && account.nextRelease === account.children
-  const childConversationId = request.sessionId ?? ids.conversation
-  const link: Link = {
+  return enlist(draft, host, {
     id: ids.turn,
-    version: 1,
     rootId: host.rootId,
     taskId: task.id,
     hostTurnId: host.id,
     hostConversationId: host.conversationId,
-    childConversationId,
-    ordinal: account.children,
+    childConversationId: request.sessionId ?? ids.conversation,
     contract: request.contract,
     agentName: request.agent.name,
     hostName: request.hostName,
     toolName: request.toolName,
     depth: draft.conversation(host.conversationId).depth + 1,
     mode: request.mode,
+    wake: request.wake,
     onParentClose: request.onParentClose,
-    released,
+    keyed: request.keyed ?? null,
+    attempt: 1,
+    retry: request.retry ?? null,
     delegationContext: request.delegationContext,
-    outcome: null,
-    deliveredTo: null,
-  }
-  draft.addLink(link)
-  draft.changeTurn(host, {
-    account: changedAccount(account, {
-      children: account.children + 1,
-      live: released ? account.live + 1 : account.live,
-      nextRelease: released ? account.nextRelease + 1 : account.nextRelease,
-    }),
   })
-  draft.event(host, task.id, {
-    type: 'delegation-start',
-    agent: link.agentName,
-    tool: link.toolName,
-    childConversationId,
-    childRunId: link.id,
-  })
-  return link
+}
+
+interface Made {
+  readonly link: Link
+  readonly request: SpawnRequest
+}
+
+/** What becomes of the task whose delegation this is. */
+function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
+  if (link.mode === 'parked') return park(draft, task, { link, request })
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const { result = null, wait = null } = request.background ?? {}
+  const named =
+    result === null && wait === null
+      ? task
+      : draft.changeNode(task, { metadata: { ...task.metadata, subagent: child } })
+  if (wait !== null) {
+    const until = wait.timeoutMs === null ? null : draft.now + wait.timeoutMs
+    parkJoin(draft, named, { refs: [link.id], join: 'settled', until, losers: 'leave' })
+  } else if (result !== null) endNode(draft, named, { state: 'finished', output: { ...result, subagent: child } })
+  settle(draft)
 }
 
 /** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
-function park(draft: Draft, task: Node, link: Link): void {
-  if (link.mode !== 'parked') return
+function park(draft: Draft, task: Node, { link, request }: Made): void {
+  const { promoteAfterMs } = request
+  const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
+  if (until !== null) draft.due(until)
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   draft.changeNode(task, {
     state: 'waiting',
     engineId: null,
-    wait: { on: 'children', refs: [link.id], join: 'all', until: null },
+    wait: { on: 'children', refs: [link.id], join: 'all', until },
+    wakeAt: until,
     metadata: task.metadata['approvedBy'] === undefined ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
 }
 
 /** The task was run again after a crash and its child is already there. */
-function attach(draft: Draft, task: Node, link: Link): Link {
+function attach(draft: Draft, task: Node, { link, request }: Made): Link {
   if (link.mode !== 'parked') return link
   if (link.outcome === null) {
-    park(draft, task, link)
+    park(draft, task, { link, request })
     return link
   }
   endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })

@@ -51,8 +51,9 @@ export function pushNode(values: SqlValue[], row: Node): void {
   const wake = state === 'pending' ? row.wakeAt : null
   const isAsked = state === 'awaiting_approval'
   const claimed = row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
-  const due = isReady ? row.createdAt : isAsked ? (row.wakeAt ?? 0) : null
-  values.push(0, isReady ? 'r' : isAsked ? 'a' : claimed, due, wake, packNode(row))
+  const isTimed = state === 'waiting' && row.wakeAt !== null
+  const due = isReady ? row.createdAt : isAsked || isTimed ? (row.wakeAt ?? 0) : null
+  values.push(0, isReady ? 'r' : isAsked ? 'a' : isTimed ? 'w' : claimed, due, wake, packNode(row))
 }
 
 export function pushLink(values: SqlValue[], row: Link): void {
@@ -176,6 +177,8 @@ function packConversation(row: Conversation): string {
     ceiling: row.ceiling.length === 0 ? undefined : row.ceiling,
     groups: unless(row.groups, null),
     activeTurnId: unless(row.activeTurnId, null),
+    places: unless(row.places, null),
+    background: row.background.length === 0 ? undefined : row.background,
     turnCount: row.turnCount,
     createdAt: row.createdAt,
   })
@@ -197,8 +200,10 @@ function packTurn(row: Turn): string {
     deadline: unless(row.deadline, null),
     paused: unless(row.paused, null),
     spend: unless(row.spend, null),
+    tree: unless(row.tree, null),
     cancel: unless(row.cancel, null),
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
+    wokenBy: unless(row.wokenBy, null),
     nodeCount: row.nodeCount,
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,
@@ -255,8 +260,12 @@ function packLink(row: Link): string {
     toolName: row.toolName,
     depth: row.depth,
     mode: unless(row.mode, 'parked'),
+    wake: unless(row.wake, null),
     onParentClose: unless(row.onParentClose, 'cancel'),
     released: unless(row.released, true),
+    keyed: unless(row.keyed, null),
+    attempt: unless(row.attempt, 1),
+    retry: unless(row.retry, null),
     delegationContext: unless(row.delegationContext, null),
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId }),
     deliveredTo: unless(row.deliveredTo, null),
@@ -291,6 +300,8 @@ const CONVERSATION: Conversation = {
   ceiling: NONE,
   groups: null,
   activeTurnId: null,
+  places: null,
+  background: NONE,
   turnCount: 0,
   createdAt: 0,
 }
@@ -309,8 +320,10 @@ const TURN: Turn = {
   deadline: null,
   paused: null,
   spend: null,
+  tree: null,
   cancel: null,
   outcome: null,
+  wokenBy: null,
   nodeCount: 0,
   entryNodeId: '',
   afterSeq: 0,
@@ -368,8 +381,12 @@ const LINK: Link = {
   toolName: '',
   depth: 1,
   mode: 'parked',
+  wake: null,
   onParentClose: 'cancel',
   released: true,
+  keyed: null,
+  attempt: 1,
+  retry: null,
   delegationContext: null,
   outcome: null,
   deliveredTo: null,

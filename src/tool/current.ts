@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Grant } from '../grant/grant.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
+import type { Attempts } from './attempts.ts'
 import type { ToolContext } from './tool.ts'
 
 export interface StartedChild {
@@ -11,11 +13,31 @@ export interface StartedChild {
   readonly outcome: Promise<Outcome>
 }
 
+export interface SpawnOptions {
+  readonly wake: 'auto' | 'passive'
+  readonly sessionId: Id | null
+}
+
+export interface SpawnedChild {
+  readonly runId: Id
+  readonly conversationId: Id
+  /** Waits for a run of the child's: the call lends its worker meanwhile, and has the outcome then. */
+  take(runId: Id): Promise<Outcome>
+}
+
+/** What a child is given beside its input. */
+export interface ChildOptions {
+  readonly grant?: Omit<Grant, 'delegate'> | undefined
+  readonly attempts?: Attempts | undefined
+}
+
 /** The call that runs now: agents started inside it are its children. */
 export interface CurrentCall {
   /** The runtime that runs it. */
   readonly runtime: object
-  start(agent: object, input: unknown): StartedChild
+  start(agent: object, input: unknown, options?: ChildOptions): StartedChild
+  /** The same in the background: the call may end before its child. With a session, one more turn of that child. */
+  spawn(agent: object, input: unknown, options: SpawnOptions): Promise<SpawnedChild>
   /** Runs code as this call. */
   inside<T>(code: (context: ToolContext) => T): T
 }

@@ -4,6 +4,7 @@ import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '.
 import type { Files } from '../files/files.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Effect, Id } from '../graph/rows.ts'
+import type { Attempts } from './attempts.ts'
 
 /** What a tool's code gets beside its input. */
 export interface ToolContext {
@@ -31,6 +32,7 @@ export interface ToolContext {
 export type Delegate = <In, Out>(
   agent: { generate(input: In): Promise<{ readonly output: Out }> },
   input: In,
+  options?: Attempts,
 ) => Promise<Omit<Outcome, 'output'> & { readonly output: Out | null }>
 
 export interface Logger {

@@ -1,0 +1,58 @@
+import { DefinitionError } from '../base/error.ts'
+import type { Link } from '../graph/rows.ts'
+
+/** How a delegation is tried. */
+export interface Attempts {
+  /** How long one try may take; budgets may say less. */
+  readonly timeoutMs?: number | undefined
+  /** How often it is tried again when it ended in a way that may pass, with nothing uncertain in it. Default 0. */
+  readonly retries?: number | undefined
+  /** How long after the first failure it is tried again: twice as long each time, at most 30 s. Default 1 s. */
+  readonly retryDelayMs?: number | undefined
+}
+
+const RETRY_DELAY_MS = 1_000
+
+export interface AttemptLimits {
+  readonly timeoutMs: number | null
+  readonly retry: Link['retry']
+}
+
+/** Each number as the first says it that says anything of it: the call, the host's settings, the agent, the runtime. */
+export function attemptLimits(layers: readonly (Attempts | undefined)[]): AttemptLimits {
+  const most = first(layers, 'retries') ?? 0
+  const delayMs = first(layers, 'retryDelayMs') ?? RETRY_DELAY_MS
+  return { timeoutMs: first(layers, 'timeoutMs') ?? null, retry: most === 0 ? null : { most, delayMs } }
+}
+
+const LEAST: Readonly<Record<keyof Attempts, number>> = { timeoutMs: 1, retries: 0, retryDelayMs: 0 }
+export const ATTEMPT_KEYS = Object.keys(LEAST) as (keyof Attempts)[]
+
+/** Refuses an object that has anything else in it. */
+export function checkAttempts(attempts: unknown, where: string): void {
+  if (typeof attempts !== 'object' || attempts === null) refuse(`${where} is { ${ATTEMPT_KEYS.join(', ')} }.`)
+  const unknown = Object.keys(attempts).find((key) => !Object.hasOwn(LEAST, key))
+  if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${ATTEMPT_KEYS.join(', ')}.`)
+  checkAttemptNumbers(attempts, where)
+}
+
+/** Checks them where they stand among other settings. */
+export function checkAttemptNumbers(attempts: Attempts, where: string): void {
+  for (const key of ATTEMPT_KEYS) {
+    const value = attempts[key]
+    if (value === undefined || (Number.isSafeInteger(value) && value >= LEAST[key])) continue
+    refuse(`${where}.${key} must be a whole number of at least ${LEAST[key]}, not ${JSON.stringify(value)}.`)
+  }
+}
+
+function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): number | undefined {
+  for (const layer of layers) {
+    const said = layer?.[key]
+    if (said !== undefined) return said
+  }
+  return undefined
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}
