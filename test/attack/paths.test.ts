@@ -10,80 +10,17 @@ import {
   renameSync,
   statSync,
   symlinkSync,
-  writeFileSync,
 } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import fc from 'fast-check'
-import { DefinitionError, DeniedError, diskFiles, type Files, LegateError, memoryFiles, NotFoundError } from 'legate'
+import { DeniedError, type Files, LegateError, memoryFiles, NotFoundError } from 'legate'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { DiskBackend, resolveAreas } from '../../src/files/disk.ts'
-import { FileDomain } from '../../src/files/domain.ts'
 import { HAS_PROC } from '../../src/files/held-directory.ts'
 import { isFull } from '../crash/support/full.ts'
-import { makeFolder } from '../files/support/domains.ts'
-
-const CANARY = 'canary: nobody may read or change this'
-/** Whatever grants allow: only the domain stands between a name and the disk. */
-const GRANT = { use: ['file.*:**'] }
-
-interface World {
-  readonly folder: string
-  readonly workspace: string
-  /** Beside the workspace, with a canary in each file. */
-  readonly outside: string
-  readonly files: Files
-}
+import { CANARY, checkOutside, GRANT, makeWorld, tryAll } from './support/disk-world.ts'
 
 const ways = HAS_PROC ? ([true, false] as const) : ([false] as const)
-
-function makeWorld(hasProc: boolean = HAS_PROC): World {
-  const folder = makeFolder()
-  const workspace = path.join(folder, 'workspace')
-  const outside = path.join(folder, 'outside')
-  mkdirSync(path.join(outside, 'deep'), { recursive: true })
-  for (const name of ['secret', 'deep/secret', 'a', 'deep/a']) writeFileSync(path.join(outside, name), CANARY)
-  const areas = resolveAreas({ workspace })
-  return { folder, workspace, outside, files: new FileDomain(new DiskBackend(areas, hasProc), {}).open(GRANT) }
-}
-
-/** Every operation with one name. Gives what was read, as text; a failure must be one of ours. */
-async function tryAll(files: Files, name: string): Promise<string> {
-  const calls = [
-    () => files.stat(name),
-    async () => Buffer.from(await files.readBytes(name, { length: 10_000 })).toString(),
-    () => files.list(name),
-    () => files.write(name, 'written'),
-    () => files.edit(name, [{ oldText: 'written', newText: 'edited' }]),
-    () => files.write(`${name}/below`, 'written'),
-    () => files.readText(`${name}/secret`),
-    () => files.delete(name),
-  ]
-  const seen: unknown[] = []
-  for (const call of calls) {
-    try {
-      seen.push(await call())
-    } catch (error) {
-      if (!LegateError.isInstance(error) || error.code === 'tool') throw error
-    }
-  }
-  return JSON.stringify(seen)
-}
-
-/** Everything outside is as it was. */
-function checkOutside({ folder, outside }: World): void {
-  expect(readdirSync(folder).sort()).toEqual(['outside', 'workspace'])
-  expect(readdirSync(outside, { recursive: true, encoding: 'utf8' }).sort()).toEqual([
-    'a',
-    'deep',
-    path.join('deep', 'a'),
-    path.join('deep', 'secret'),
-    'secret',
-  ])
-  for (const name of ['secret', 'deep/secret', 'a', 'deep/a']) {
-    expect(readFileSync(path.join(outside, name), 'utf8')).toBe(CANARY)
-  }
-}
 
 const TABLE = (outside: string): readonly string[] => {
   const dots = [
@@ -390,94 +327,6 @@ describe.each(ways)('what lies in a workspace, held by /proc: %s', (hasProc) => 
 
     expect(error).toBeInstanceOf(DeniedError)
     expect(JSON.stringify([error, String(error)])).not.toContain(folder)
-  })
-})
-
-describe('incidents', () => {
-  test('CVE-2025-53110: a directory beside the workspace whose name begins with the workspace’s', async () => {
-    const world = makeWorld()
-    mkdirSync(`${world.workspace}-private`)
-    writeFileSync(`${world.workspace}-private/secret`, CANARY)
-
-    for (const name of ['/workspace-private/secret', '/workspace/../workspace-private/secret', '/workspace-private']) {
-      expect(await tryAll(world.files, name)).toBe('[]')
-    }
-    expect(readFileSync(`${world.workspace}-private/secret`, 'utf8')).toBe(CANARY)
-  })
-
-  test('CVE-2025-53109, CVE-2026-39861: a link made inside the workspace by something else', async () => {
-    const world = makeWorld()
-    symlinkSync(path.join(world.outside, 'secret'), path.join(world.workspace, 'notes.txt'))
-
-    await expect(world.files.readText('/workspace/notes.txt')).rejects.toThrow(/it is a symbolic link/)
-    await expect(world.files.write('/workspace/notes.txt', 'x')).rejects.toThrow(/it is a symbolic link/)
-    checkOutside(world)
-  })
-
-  test('CVE-2026-25724: a deny rule is not passed by another way to the same file', async () => {
-    const world = makeWorld()
-    writeFileSync(path.join(world.workspace, 'keys'), CANARY)
-    symlinkSync('keys', path.join(world.workspace, 'other'))
-    symlinkSync('.', path.join(world.workspace, 'here'))
-    const files = diskFiles({ workspace: world.workspace }).open({ ...GRANT, deny: ['file.*:/workspace/keys'] })
-
-    for (const name of ['keys', 'other', 'here/keys', './keys', 'x/../keys', 'keys/', '/keys', 'KEYS']) {
-      const read = await files.readText(`/workspace/${name}`).catch((error: unknown) => error)
-      expect(read).toBeInstanceOf(LegateError)
-    }
-    expect((await files.list('/workspace')).entries).toEqual([])
-  })
-
-  test('CVE-2026-46406: half-written files have no name that can be guessed', async () => {
-    const world = makeWorld()
-    const seen = new Set<string>()
-    const watching = setInterval(() => {
-      for (const name of readdirSync(world.workspace)) seen.add(name)
-    }, 0)
-    for (let count = 0; count < 20; count++) await world.files.write('/workspace/a', 'x'.repeat(1_000_000))
-    clearInterval(watching)
-
-    const halves = [...seen].filter((name) => name !== 'a')
-    for (const name of halves) expect(name).toMatch(/^\.legate\.[0-9a-f]{16}\.tmp$/)
-    expect((await world.files.list('/workspace')).entries.map((entry) => entry.path)).toEqual(['/workspace/a'])
-  })
-
-  test('CVE-2026-35615: a name is judged as it stands, never after it was made shorter', async () => {
-    const world = makeWorld()
-    mkdirSync(path.join(world.workspace, 'a'))
-
-    for (const name of [
-      '/workspace/a/../../outside/secret',
-      '/workspace/a/..',
-      '/workspace/a/../b',
-      '/..//workspace/b',
-    ]) {
-      expect(await tryAll(world.files, name)).toBe('[]')
-    }
-    checkOutside(world)
-  })
-
-  test('CVE-2026-28482: an id as a file name', async () => {
-    const world = makeWorld()
-
-    await expect(world.files.write(`/workspace/sessions/${'../../outside/secret'}`, 'x')).rejects.toThrow(
-      /^Invalid logical path/,
-    )
-    checkOutside(world)
-  })
-
-  test('CVE-2025-59532: areas come from the app only, and none lies in another', () => {
-    const { folder, workspace } = makeWorld()
-    const areas = (options: Parameters<typeof diskFiles>[0]) => () => diskFiles(options)
-
-    expect(areas({ workspace, internal: path.join(workspace, '.internal') })).toThrow(DefinitionError)
-    expect(areas({ workspace, internal: workspace })).toThrow(/are in one another/)
-    expect(areas({ workspace: path.join(folder, 'x', '..', 'workspace', 'y'), userinput: workspace })).toThrow(
-      /in one another/,
-    )
-    expect(areas({ userinput: path.join(folder, 'absent') })).toThrow(/is no directory that can be used/)
-    expect(areas({ workspace: path.join(folder, 'outside', 'secret') })).toThrow(DefinitionError)
-    expect(areas({})).toThrow(/name at least one directory/)
   })
 })
 
