@@ -56,6 +56,24 @@ describe('a narrow coordinator with a capable worker', () => {
   })
 })
 
+test('an application that allows nothing has nothing done, at any depth, whatever agents say', async () => {
+  ran.length = 0
+  const everything = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+  const wide = { use: everything, delegate: everything }
+  const { agent: worker, model } = workerWith(wide)
+  const runtime = openRuntime({ grant: { use: [] } })
+
+  await runtime.run(hostWith(worker, { grant: wide }), 'go').result
+  expect(model.requests).toEqual([])
+
+  await runtime.run(worker, 'go').result
+  expect(ran).toEqual([])
+  expect(toolNamesIn(model.requests[0])).toEqual([])
+  for (const request of ['tool:read', 'agent:worker', 'file.read:/workspace/a', 'exec:git', 'net:example.com']) {
+    expect(runtime.explain(worker, request)).toMatchObject({ verdict: 'deny', by: 'the runtime' })
+  }
+})
+
 describe('cybros A73: a profile', () => {
   test.each([
     ['full', ['read', 'write', 'memory_search']],

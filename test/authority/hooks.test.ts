@@ -136,6 +136,30 @@ describe('a hook before a tool', () => {
   })
 })
 
+test('presets win over what a hook gives, as over what a model says', async () => {
+  const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x', repo: 'secrets' } }] }, 'done'])
+  const properties = { message: { type: 'string' }, repo: { type: 'string' } }
+  const expert = agent({
+    name: 'expert',
+    instructions: '',
+    model: scriptedModel(() => 'ok'),
+    input: { type: 'object', properties, required: ['message', 'repo'] } as never,
+  })
+  const host = agent({
+    name: 'host',
+    instructions: '',
+    model,
+    subagents: { ask: { agent: expert as AnyAgent, presets: { repo: 'legate' } } },
+    hooks: { beforeTool: () => ({ input: { message: 'hooked', repo: 'other' } }) },
+  })
+  const runtime = openRuntime()
+  const run = runtime.run(host, 'go')
+  await run.result
+
+  const [link] = runtime.store.linksOf(run.id)
+  expect(runtime.store.turn(link?.id ?? '')?.input).toEqual({ message: 'hooked', repo: 'legate' })
+})
+
 test.each<[unknown, RegExp]>([
   [{ before: () => undefined }, /there is no hook "before". There are beforeTool/],
   [{ beforeTool: 1 }, /hooks.beforeTool must be a function/],

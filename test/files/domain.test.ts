@@ -1,5 +1,7 @@
 import { ConflictError, DeniedError, type Files, InputError, LegateError, NotFoundError } from 'legate'
 import { describe, expect, test } from 'vitest'
+import type { FileBackend } from '../../src/files/backend.ts'
+import { FileDomain } from '../../src/files/domain.ts'
 import { domains, EVERYTHING } from './support/domains.ts'
 
 const ALL = { use: ['file.*:/workspace/**'] }
@@ -394,3 +396,48 @@ async function failure(call: Promise<unknown>): Promise<LegateError> {
   if (LegateError.isInstance(error)) return error
   throw new Error(`It did not fail as it should: ${String(error)}`)
 }
+
+test('an operation on one path asks for that path only: no tree is walked', async () => {
+  const asked: string[] = []
+  const bytes = Buffer.from('text')
+  const backend: FileBackend = {
+    areas: ['workspace'],
+    list: async ({ text }) => {
+      asked.push(`list ${text}`)
+      return []
+    },
+    stat: async ({ text }) => {
+      asked.push(`stat ${text}`)
+      return { path: text, type: 'file', size: 4, modifiedAt: 0 }
+    },
+    read: async ({ text }) => {
+      asked.push(`read ${text}`)
+      return { bytes, size: 4 }
+    },
+    write: async ({ text }) => {
+      asked.push(`write ${text}`)
+    },
+    delete: async ({ text }) => {
+      asked.push(`delete ${text}`)
+    },
+  }
+  const files = new FileDomain(backend, {}).open(ALL)
+  const path = '/workspace/a/b'
+
+  await files.stat(path)
+  await files.readText(path)
+  await files.readBytes(path)
+  await files.match(path, /t/g)
+  await files.write(path, 'x')
+  await files.edit(path, [{ oldText: 'text', newText: 'x' }])
+  await files.delete(path)
+  await files.list('/workspace/a')
+  files.allowedDirectories()
+  files.describe()
+
+  expect(asked).toEqual(
+    ['stat', 'read', 'read', 'read', 'write', 'read', 'write', 'delete']
+      .map((operation) => `${operation} ${path}`)
+      .concat('list /workspace/a'),
+  )
+})
