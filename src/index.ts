@@ -47,10 +47,21 @@ export { type DiskFilesOptions, diskFiles } from './files/disk.ts'
 export type { FileDomain } from './files/domain.ts'
 export type { Edit } from './files/edit.ts'
 export type { FileChange, Files, Listing } from './files/files.ts'
+export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
 export { type MemoryFilesOptions, memoryFiles } from './files/memory.ts'
 export type { Budget } from './grant/budget.ts'
 export type { Explanation } from './grant/explain.ts'
 export type { Grant } from './grant/grant.ts'
+export { askTools } from './delegation/background/ask.ts'
+export {
+  type ChildPoll,
+  type Joined,
+  type JoinOptions,
+  joinSpawned,
+  type Spawned,
+} from './delegation/background/handle.ts'
+export type { BackgroundOptions } from './delegation/background/options.ts'
+export { backgroundSubagents } from './delegation/background/tools.ts'
 export type { Profiles } from './grant/profile.ts'
 export type { Block, Content, ToolCall, Usage } from './graph/content.ts'
 export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent, type RunEvent } from './graph/event.ts'
@@ -61,7 +72,7 @@ export { fromAiSdk } from './model/ai-sdk/from-ai-sdk.ts'
 export type { FinishReason, Message, Model, ModelRequest, ModelSettings, Part, ToolSchema } from './model/model.ts'
 export { costOf, type ModelInfo, modelInfo } from './model/named/prices.ts'
 export type { ModelLike } from './model/to-model.ts'
-export type { ApprovalWord, RuntimeOptions, StartOptions } from './options.ts'
+export type { AnswerWord, ApprovalWord, RuntimeOptions, SpawnAgentOptions, StartOptions } from './options.ts'
 export { createRuntime, type Runtime } from './runtime.ts'
 export { agent } from './standalone.ts'
 export { memoryStore } from './store/memory.ts'

@@ -4,8 +4,9 @@ import { ConflictError, DefinitionError, InputError, NotFoundError } from './bas
 import { toJson } from './base/json.ts'
 import type { ApprovalAnswer } from './graph/approve.ts'
 import type { Conversation, Id } from './graph/rows.ts'
-import type { ApprovalWord, StartOptions } from './options.ts'
+import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 
+import type { Reply } from './graph/question.ts'
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
 export function checkOwner(
   conversation: Conversation | undefined,
@@ -44,3 +45,11 @@ export function readAnswer({ allow, by = 'user', reason, always, edit }: Approva
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
   return { ...given, edit: json.value }
 }
+/** A person's answer to a question: words, and who said them. */
+export function readReply({ text, by = 'user' }: AnswerWord): Reply {
+  if (typeof text !== 'string' || text.trim() === '') {
+    throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
+  }
+  return { text, by }
+}
+

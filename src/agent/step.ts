@@ -24,6 +24,7 @@ import type { AgentCore } from './agent.ts'
 import { type Judged, judge } from './answer.ts'
 import { briefRequest } from './brief.ts'
 import { AskFirst, CallFailed, call } from './call.ts'
+import { contextTurnsOf } from './conversation-settings.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { messagesOf, saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
@@ -89,7 +90,7 @@ function act(run: NodeRun, answer: Answer): void | Promise<void> {
 function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
-  const context = contextOf(home.ledger.store, node, agent.contextTurns)
+  const context = contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
   const messages = messagesOf(instructionsOf(agent), context)
   tellSessions(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
@@ -106,7 +107,7 @@ function requestOf(run: NodeRun): ModelRequest {
 
 /** Where older turns are cut off, the ids of sessions are with them: then the model is told which it holds. */
 function tellSessions(messages: Message[], { turn, agent, conversation, home: { ledger } }: NodeRun): void {
-  if (turn.ordinal < agent.contextTurns) return
+  if (turn.ordinal < contextTurnsOf(conversation, agent)) return
   const text = sessionsText(ledger.store, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
 }

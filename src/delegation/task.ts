@@ -10,9 +10,11 @@ import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { inactiveText } from '../tool/groups.ts'
 import { type Hooks, hookedCall, showCall } from '../tool/hooks.ts'
-import { invoke } from '../tool/invoke.ts'
+import { type Asked, invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
+import { operationOf } from './background/row-tool.ts'
+import { runRowTool } from './background/run-row-tool.ts'
 import { CalledChildren } from './called-children.ts'
 import { withPresets } from './presets.ts'
 import { refuse, type SpawnResult, spawn } from './spawn.ts'
@@ -51,7 +53,7 @@ function runCall(run: NodeRun): void | Promise<void> {
     return commitEnd(run, errorEnd(inactiveText(entry.name, entry.memberOf)))
   }
   if (isStuck(run, entry)) return commitEnd(run, refusedRepeat())
-  if (entry !== undefined && isSubagentEntry(entry)) return delegateTask(run, entry)
+  if (entry?.tool === null && isSubagentEntry(entry)) return delegateTask(run, entry)
   return runTool(run, entry)
 }
 
@@ -68,9 +70,17 @@ function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): b
 }
 
 async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void> {
+  const operation = operationOf(entry)
+  if (entry !== undefined && operation !== undefined) {
+    return finish(run, await runRowTool(run, entry, operation))
+  }
   const children = new CalledChildren(run)
   const end = await invoke(run, entry, children)
   children.end()
+  return finish(run, end)
+}
+
+async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
   if (end === undefined) return
   await ('ask' in end ? commitAsk(run, end.ask) : commitEnd(run, end))
 }

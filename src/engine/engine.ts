@@ -17,6 +17,8 @@ export interface Work {
   onStop: (() => void) | null
   /** Says that something came: from here on, it is stalled when nothing more comes for too long. */
   heard(): void
+  /** Says that it is at work: it may be silent for as long as it likes after that. */
+  stirred(): void
   /** Gives the worker to others while code inside the node awaits something (a child): waiting holds no worker. */
   lend<T>(wait: Promise<T>): Promise<T>
 }

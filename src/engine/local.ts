@@ -3,6 +3,7 @@ import { freshId } from '../base/id.ts'
 import type { Draft } from '../graph/draft.ts'
 import { planRecover } from '../graph/recover.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { planStalled } from '../graph/stalled.ts'
 import type { Ledger, ReservedClaims } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
 import { Lease } from './lease.ts'
@@ -225,6 +226,7 @@ export class LocalEngine implements Engine, Lender {
     for (const [nodeId, work] of this.running) {
       const cause = this.stopCauseOf(nodeId, work, now)
       if (cause !== null) work.stop(cause)
+      else this.tellQuiet(work, now)
       // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.forsake(nodeId)
     }
@@ -236,6 +238,17 @@ export class LocalEngine implements Engine, Lender {
     const node = this.ledger.store.node(nodeId)
     if (node === undefined || node.epoch !== work.claim.epoch) return 'lost'
     return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
+  }
+
+  /** What has been silent for too long is said to be, once, and that it goes on when it does. */
+  private tellQuiet(work: RunningNode, now: number): void {
+    const since = work.quietSince(now)
+    if ((since !== null) === work.isToldQuiet) return
+    const rootId = this.ledger.store.node(work.claim.nodeId)?.rootId
+    if (rootId === undefined) return
+    work.isToldQuiet = since !== null
+    const plan = (draft: Draft) => planStalled(draft, work.claim, since)
+    Promise.resolve(this.ledger.commit({ kind: 'note', rootId, plan })).catch(this.options.report)
   }
 
   private armNext(): void {

@@ -26,6 +26,11 @@ export class RunningNode implements Work {
   private timeLimit: number
   private silentAt = Number.POSITIVE_INFINITY
   private wasHeard = false
+  private wasStirred = false
+  /** When it was last seen to do anything, as far as anybody looked; 0 before the first look. */
+  private stirredAt = 0
+  /** Others were told that it is silent. */
+  isToldQuiet = false
   stopCause: StopCause | null = null
   onStop: (() => void) | null = null
   private controller: AbortController | undefined
@@ -48,12 +53,23 @@ export class RunningNode implements Work {
   /** Asked now and then: what came since then is what counts, not when it came. */
   isStalled(now: number): boolean {
     if (this.wasHeard) this.silentAt = now + this.lender.stalledMs
+    if (this.wasHeard || this.wasStirred || this.awaited > 0 || this.stirredAt === 0) this.stirredAt = now
     this.wasHeard = false
+    this.wasStirred = false
     return this.silentAt <= now
+  }
+
+  /** Since when nothing has happened in it, if that is too long. Ask `isStalled` before. */
+  quietSince(now: number): number | null {
+    return this.stirredAt + this.lender.stalledMs <= now ? this.stirredAt : null
   }
 
   heard(): void {
     this.wasHeard = true
+  }
+
+  stirred(): void {
+    this.wasStirred = true
   }
 
   get signal(): AbortSignal {

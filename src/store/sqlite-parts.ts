@@ -84,6 +84,7 @@ export function packOutcome(outcome: OutcomeRecord, place: OutcomePlace): Packed
     retryable: unless(outcome.retryable, false),
     advice: unless(outcome.advice, null),
     uncertain: uncertain.length === 0 ? undefined : uncertain,
+    open: outcome.open.length === 0 ? undefined : outcome.open,
   } as PackedOutcome
 }
 
@@ -103,5 +104,6 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
     retryable: packed.retryable ?? false,
     advice: packed.advice ?? null,
     uncertain: packed.uncertain ?? [],
+    open: packed.open ?? [],
   }
 }

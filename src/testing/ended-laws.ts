@@ -28,6 +28,11 @@ function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
     if (endedAt === null) wrong.push(`L3 ${kind} ${id} is ${state}`)
   }
   for (const { id, outcome } of links.values()) if (outcome === null) wrong.push(`L3 link ${id} has no outcome`)
+  for (const { id, mode, wake, deliveredTo } of links.values()) {
+    if (mode !== 'background') continue
+    const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
+    if (!isTold && (wake === 'auto' || deliveredTo !== null)) wrong.push(`A75 nobody was told of the end of ${id}`)
+  }
   for (const { nodeId } of blocks) wrong.push(`L3 a block of live events of ${nodeId} was left`)
   return wrong
 }
@@ -93,7 +98,10 @@ function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
 /** What is uncertain is told once, and named in the outcome of its run and of every run above it. */
 function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
   const own = [...nodes.values()].filter(({ turnId, state }) => turnId === turn.id && state === 'uncertain')
-  const children = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
+  const all = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
+  // What ended after its host is not in its host's outcome.
+  const late = new Set(turn.outcome?.open ?? [])
+  const children = all.filter(({ id }) => !late.has(id))
   const expected = [...own.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
   const reported = [...(turn.outcome?.uncertain ?? [])].sort()
   const told = eventsOf(events, 'uncertain').filter(({ turnId }) => turnId === turn.id)

@@ -1,5 +1,5 @@
 import { expansionIds } from '../graph/expand.ts'
-import type { Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { Conversation, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import type { TreeRows } from './tree-rows.ts'
 
@@ -10,6 +10,7 @@ export function brokenGraph(tree: TreeRows): string[] {
     ...[...tree.links.values()].flatMap((link) => brokenLink(tree, link)),
     ...[...tree.turns.values()].flatMap((turn) => brokenTurn(tree, turn)),
     ...twins(tree),
+    ...[...tree.conversations.values()].flatMap((conversation) => wrongBackground(tree, conversation)),
     ...homeless(tree),
     ...leftBlocks(tree),
   ]
@@ -91,14 +92,32 @@ function brokenTurn(tree: TreeRows, turn: Turn): string[] {
 /** A64: a delegation has exactly one child. */
 function twins(tree: TreeRows): string[] {
   const children = new Map<Id, number>()
+  const behind = new Set<Id>()
   for (const { taskId, mode } of tree.links.values()) {
     if (mode === 'parked') children.set(taskId, (children.get(taskId) ?? 0) + 1)
+    if (mode === 'background') behind.add(taskId)
   }
-  const parents = [...tree.nodes.values()].filter(({ wait, output }) => wait?.on === 'children' || output.subagent)
+  const isJoin = ({ metadata }: Node) => metadata['waits'] !== undefined
+  const parents = [...tree.nodes.values()].filter((node) => {
+    return (node.wait?.on === 'children' && !isJoin(node)) || node.output.subagent
+  })
   return [
     ...[...children].filter(([, count]) => count > 1).map(([id, count]) => `A64 task ${id} has ${count} children`),
-    ...parents.filter(({ id }) => !children.has(id)).map(({ id }) => `A64 task ${id} has no child`),
+    ...parents.filter(({ id }) => !children.has(id) && !behind.has(id)).map(({ id }) => `A64 task ${id} has no child`),
   ]
+}
+
+/** A75: what goes on in the background, or is still to be told, is kept by its host; what was told is not. */
+function wrongBackground(tree: TreeRows, { id, background }: Conversation): string[] {
+  const wrong: string[] = []
+  for (const link of tree.links.values()) {
+    if (link.hostConversationId !== id || link.mode !== 'background') continue
+    const isKept = background.includes(link.id)
+    const isDue = link.deliveredTo === null && (link.outcome === null || link.wake === 'auto')
+    if (isKept !== isDue) wrong.push(`A75 link ${link.id} is ${isKept ? '' : 'not '}kept by its host`)
+  }
+  const unknown = background.filter((one) => tree.links.get(one)?.hostConversationId !== id)
+  return [...wrong, ...unknown.map((one) => `A75 conversation ${id} keeps ${one}, which is not its own`)]
 }
 
 /** A child conversation knows who made it, and that task has a link to it. */

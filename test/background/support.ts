@@ -3,8 +3,8 @@ import {
   type BackgroundOptions,
   backgroundSubagents,
   type Json,
+  type ModelRequest,
   type Node,
-  type Runtime,
   type Store,
 } from 'legate'
 import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
@@ -14,59 +14,70 @@ export interface Call {
   readonly input: Json
 }
 
-/** What the last tool results of a request say, as data where they are. */
-export function resultsIn(messages: readonly { readonly role: string; readonly content?: unknown }[]): string[] {
-  return messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content))
+export type Data = { readonly [key: string]: Json }
+
+/** What the tools said in a request, in order. */
+export function resultsIn({ messages }: Pick<ModelRequest, 'messages'>): string[] {
+  return messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
 }
 
-export function spawnCall(name = 'worker', prompt = 'do it', more: { readonly [key: string]: Json } = {}): Call {
+/** What the user, or whoever speaks as one, said last. */
+export function lastSaid({ messages }: Pick<ModelRequest, 'messages'>): string {
+  return String(messages.findLast(({ role }) => role === 'user')?.content)
+}
+
+export function call(name: string, input: Json = {}): ScriptedAnswer {
+  return { calls: [{ name, input }] }
+}
+
+export function spawnCall(name = 'worker', prompt = 'do it', more: Data = {}): Call {
   return { name: 'subagent_spawn', input: { name, prompt, ...more } }
 }
 
-/** Plays its turns one after the other within each round, and then says `done`. Turns see the results so far. */
-export function playing(...turns: readonly ((results: string[]) => ScriptedAnswer | string)[]): Script {
-  return ({ messages }) => {
-    const asked = messages.findLastIndex(({ role }) => role === 'user')
-    const said = messages.slice(asked).filter(({ role }) => role === 'assistant').length
-    const turn = asked >= 0 && isFirstRound(messages) ? turns[said] : undefined
-    return turn === undefined ? 'done' : turn(resultsIn(messages))
-  }
-}
+export type Move = (results: string[]) => ScriptedAnswer | string
 
-function isFirstRound(messages: readonly { readonly role: string }[]): boolean {
-  return messages.filter(({ role }) => role === 'user').length === 1
+/** Makes its moves one after the other in its first round; whatever is said to it later, it answers with `heard`. */
+export function playing(...moves: readonly Move[]): Script {
+  return (request) => {
+    const { messages } = request
+    if (messages.filter(({ role }) => role === 'user').length > 1) return 'heard'
+    const said = messages.filter(({ role }) => role === 'assistant').length
+    return moves[said]?.(resultsIn(request)) ?? 'done'
+  }
 }
 
 export function hostOf(script: Script, options: BackgroundOptions = {}) {
   const model = scriptedModel(script)
-  return {
-    model,
-    host: agent({
-      name: 'host',
-      instructions: 'Host.',
-      model,
-      tools: { ...backgroundSubagents(options) },
-    }),
-  }
+  const tools = { ...backgroundSubagents(options) }
+  return { model, host: agent({ name: 'host', instructions: 'Host.', model, tools }) }
 }
 
-export function workerOf(script: Script, name = 'worker') {
+export function workerOf(script: Script = () => 'worked', name = 'worker') {
   return agent({ name, instructions: 'Work.', model: scriptedModel(script) })
 }
 
-export function idIn(result: string | undefined): string {
-  return (JSON.parse(result ?? '{}') as { child_conversation_id?: string }).child_conversation_id ?? ''
+export function data(result: string | undefined): Data {
+  return JSON.parse(result ?? 'null') as Data
 }
 
-export function parsed(result: string | undefined): { readonly [key: string]: Json } {
-  return JSON.parse(result ?? 'null') as { readonly [key: string]: Json }
+export function idIn(result: string | undefined): string {
+  return String(data(result)['child_conversation_id'])
 }
 
 export function tasksIn(store: Store, runId: string): Node[] {
   return store.nodesOf(runId).filter(({ kind }) => kind === 'task')
 }
 
-/** Waits until nothing in the store is open. */
-export async function quiet(runtime: Runtime): Promise<void> {
-  await runtime.idle()
+/** What each call of a run gave, as data. */
+export function gaveIn(store: Store, runId: string): Data[] {
+  return tasksIn(store, runId).map(({ output }) => data(String(output.content)))
+}
+
+/** A promise and what settles it. */
+export function gate(): { readonly opened: Promise<void>; open(): void } {
+  const resolvers: (() => void)[] = []
+  const opened = new Promise<void>((resolve) => {
+    resolvers.push(resolve)
+  })
+  return { opened, open: () => resolvers[0]?.() }
 }

@@ -163,6 +163,9 @@ export function spawnRequest(claim: Claim, given: Partial<SpawnRequest> = {}): S
     onParentClose: 'cancel',
     sessionId: null,
     isShared: false,
+    wake: null,
+    promoteAfterMs: null,
+    background: null,
     ...given,
   }
 }

@@ -1,0 +1,54 @@
+import type { NodeRun } from '../../agent/node-run.ts'
+import { planQuestion } from '../../graph/question.ts'
+import type { Tool } from '../../tool/tool.ts'
+import { rowTool } from './row-tool.ts'
+
+const MOST_CHARS = 8_000
+
+/**
+ * Tools with which an agent asks and waits for the answer as a row: `ask_host` asks whoever delegated to it, or a person
+ * where no host can be asked; `ask_person` asks a person. `runtime.questions()` lists what people are asked.
+ */
+export function askTools(): { readonly ask_host: Tool; readonly ask_person: Tool } {
+  return {
+    ask_host: askTool('ask_host', 'host', HOST),
+    ask_person: askTool('ask_person', 'person', PERSON),
+  }
+}
+
+const HOST =
+  'Asks whoever gave you this task a question and waits for the answer. Only for what you cannot find out yourself.'
+const PERSON = 'Asks a person a question and waits for the answer. Only for what you cannot find out yourself.'
+
+function askTool(name: string, to: 'host' | 'person', description: string): Tool {
+  return rowTool({
+    name,
+    description,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        question: { type: 'string', description: 'The question, with all that must be known to answer it' },
+      },
+      required: ['question'],
+      additionalProperties: false,
+    },
+    startsChild: false,
+    operation: async ({ home, node, work }: NodeRun, { question }) => {
+      const text = typeof question === 'string' ? question.trim() : ''
+      if (text === '') return refusal(name, 'question_is_required', 'question is required')
+      if (text.length > MOST_CHARS) {
+        return refusal(name, 'question_is_too_long', `question must have at most ${MOST_CHARS} characters`)
+      }
+      await home.ledger.commit({
+        kind: 'ask',
+        rootId: node.rootId,
+        plan: (draft) => planQuestion(draft, work.claim, { text, to }),
+      })
+      return 'done'
+    },
+  })
+}
+
+function refusal(tool: string, code: string, message: string) {
+  return { code: `${tool}.${code}`, message, details: {} }
+}

@@ -1,0 +1,71 @@
+import type { Clock } from './base/clock.ts'
+import { NotFoundError } from './base/error.ts'
+import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
+import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
+import { type UsageShare, usageOf } from './conversation/usage.ts'
+import { isDead } from './engine/lease.ts'
+import { planApproval } from './graph/approve.ts'
+import { planCancel } from './graph/cancel.ts'
+import { planReply } from './graph/question.ts'
+import type { Id } from './graph/rows.ts'
+import type { AnswerWord, ApprovalWord } from './options.ts'
+import { readAnswer, readReply } from './start-checks.ts'
+import type { Ledger } from './store/ledger.ts'
+import type { Store } from './store/store.ts'
+
+/** What needs rows only: any process that has the store may do it, whoever runs the agents. */
+export abstract class RowActs {
+  abstract readonly store: Store
+  protected abstract readonly ledger: Ledger
+  protected abstract readonly clock: Clock
+
+  /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
+  async cancel(runId: Id, reason?: string): Promise<void> {
+    const turn = this.store.turn(runId)
+    if (turn === undefined) throw noRun(runId)
+    await this.ledger.commit({
+      kind: 'cancel',
+      rootId: turn.rootId,
+      plan: (draft) => planCancel(draft, runId, { cause: 'cancelled', reason: reason ?? null }),
+    })
+  }
+
+  /** What a run has used so far, with the share of each run it started. */
+  usage(runId: Id): UsageShare {
+    const share = usageOf(this.store, runId)
+    if (share === undefined) throw noRun(runId)
+    return share
+  }
+
+  /** What people are asked, in this store's runs of all depths, whoever runs them. */
+  async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
+    return approvalsOf(this.store, query)
+  }
+
+  /** What people are asked by agents, whoever runs them: `answer(nodeId, { text })` answers one. */
+  async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
+    return questionsOf(this.store, query)
+  }
+
+  /** A person's word on what awaits approval, or answer to a question. Once: a second word is refused. */
+  async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
+    const node = this.store.node(nodeId)
+    if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+    const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
+    await this.ledger.commit({
+      kind: 'answer',
+      rootId: node.rootId,
+      plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
+    })
+  }
+
+  /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */
+  processes(): readonly { readonly id: Id; readonly pid: number; readonly isAlive: boolean }[] {
+    const now = this.clock.now()
+    return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
+  }
+}
+
+export function noRun(runId: Id): NotFoundError {
+  return new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+}
