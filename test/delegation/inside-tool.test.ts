@@ -353,7 +353,9 @@ describe('code inside a tool', () => {
     const outcome = await openRuntime({ budget: { depth: 2 } }).run(nest(0), 'go' as never).result
 
     expect(seen).toEqual(['2: unavailable', '1: completed', '0: completed'])
-    expect(outcome.text).toBe('delegation is 3 deep and the limit is 2. Do this work yourself.')
+    expect(outcome.text).toBe(
+      'Subagents cannot create other subagents: delegation is 3 deep and the limit is 2. Do this work yourself.',
+    )
   })
 
   test('outside of any tool starts a run of its own', async () => {

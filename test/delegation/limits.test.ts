@@ -27,13 +27,13 @@ function tower(levels: number, budget: Budget = {}, offered: string[] = []): Any
   return below as AnyAgent
 }
 
-describe('agentscope 8.8/110: the limit of depth', () => {
+describe('agentscope 8.8/110, aster-goose 85: the limit of depth', () => {
   test('is 3 below the root unless a budget says otherwise, and is refused in words', async () => {
     const outcome = await openRuntime().run(tower(5), 'go' as never).result
 
     expect(outcome).toMatchObject({ status: 'completed' })
     expect(outcome.text).toBe(
-      '0<1<2<3<Delegation skipped: subagent unavailable. delegation is 4 deep and the limit is 3. Do this work yourself.',
+      '0<1<2<3<Delegation skipped: subagent unavailable. Subagents cannot create other subagents: delegation is 4 deep and the limit is 3. Do this work yourself.',
     )
   })
 
@@ -41,7 +41,7 @@ describe('agentscope 8.8/110: the limit of depth', () => {
     [0, '0<Delegation skipped: subagent unavailable. delegation is 1 deep and the limit is 0. Do this work yourself.'],
     [
       1,
-      '0<1<Delegation skipped: subagent unavailable. delegation is 2 deep and the limit is 1. Do this work yourself.',
+      '0<1<Delegation skipped: subagent unavailable. Subagents cannot create other subagents: delegation is 2 deep and the limit is 1. Do this work yourself.',
     ],
     [5, '0<1<2<3<4<5<undefined'],
   ])('may be set to %i', async (depth, text) => {
