@@ -14,7 +14,7 @@ function missingIn(value: unknown, pattern: PathPattern, path: Path): string[] {
   const [segment, ...rest] = pattern
   if (segment === undefined) return []
   const found = keysIn(value, segment)
-  if (found === undefined) return [dotPath([...path, nameOf(segment)])]
+  if (found === undefined) return [spell(path, segment)]
   return found.flatMap((key) => missingIn(Reflect.get(Object(value), key), rest, [...path, key]))
 }
 
@@ -30,7 +30,8 @@ function keysIn(value: unknown, segment: PathSegment): (string | number)[] | und
   return segment.key !== undefined && Object.hasOwn(value, segment.key) ? [segment.key] : undefined
 }
 
-function nameOf({ key, index }: PathSegment): string | number {
-  if (typeof index === 'number') return index
-  return index === '*' ? '*' : (key ?? '*')
+function spell(path: Path, { key, index }: PathSegment): string {
+  if (index === '*') return `${dotPath(path)}[*]`
+  const name = index ?? key
+  return name === undefined ? `${dotPath(path)}.*` : dotPath([...path, name])
 }
