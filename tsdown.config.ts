@@ -6,6 +6,7 @@ export default defineConfig({
     'src/index.ts',
     'src/testing/index.ts',
     'src/grant/index.ts',
+    'src/recipe/index.ts',
     'src/output/index.ts',
     'src/extension/prompt/index.ts',
     'src/store/memory.ts',

@@ -26,6 +26,7 @@ export default defineConfig({
       source('legate', 'src/index.ts'),
       source('legate/testing', 'src/testing/index.ts'),
       source('legate/grant', 'src/grant/index.ts'),
+      source('legate/recipe', 'src/recipe/index.ts'),
       source('legate/output', 'src/output/index.ts'),
       source('legate/prompt', 'src/extension/prompt/index.ts'),
       source('legate/store/memory', 'src/store/memory.ts'),

@@ -32,6 +32,7 @@ const doors = [
   'src/grant/index.ts',
   'src/output/index.ts',
   'src/extension/prompt/index.ts',
+  'src/recipe/index.ts',
   'src/store/memory.ts',
   'src/store/json.ts',
   'src/store/sqlite.ts',

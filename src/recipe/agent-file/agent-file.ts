@@ -48,7 +48,7 @@ export interface AgentFile {
   /** A layer over what host and runtime allow: it narrows and never loosens. Null: none. */
   readonly grant: Grant | null
   readonly budget: Budget | null
-  readonly briefing: 'none' | 'snapshot' | null
+  readonly briefing: 'none' | 'snapshot' | 'summary' | 'fork' | null
   readonly input: JsonSchema | null
   readonly output: JsonSchema | null
   readonly retry: RetryConfig | null

@@ -1,4 +1,6 @@
 import { EVERYTHING, type Grant } from '../../grant/grant.ts'
+import { matchName, matchPath } from '../../grant/match.ts'
+import { splitRule } from '../../grant/rule.ts'
 
 type Domain = 'tool' | 'agent' | 'exec' | 'net' | 'file.list' | 'file.read' | 'file.write' | 'file.delete'
 
@@ -49,3 +51,11 @@ export class Narrowing {
 }
 
 const FILES = ['file.list:**', 'file.read:**', 'file.write:**', 'file.delete:**']
+
+/** Does `rule` match everything that `other` does? */
+export function covers(rule: string, other: string): boolean {
+  const [a, b] = [splitRule(rule), splitRule(other)]
+  const isFile = b.domain.startsWith('file.')
+  if (a.domain !== b.domain && !(isFile && a.domain === 'file.*')) return false
+  return isFile ? matchPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
+}

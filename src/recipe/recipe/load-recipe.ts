@@ -1,10 +1,11 @@
 import path from 'node:path'
 import { isLegateError, messageOf } from '../../base/error.ts'
 import { readSchema } from '../../base/schema.ts'
+import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
 import { type AskParameter, bindValues, missingParameters } from './bind-values.ts'
-import { checkParameters, inputSchemaOf } from './read-parameters.ts'
-import { readRecipe } from './read-recipe.ts'
+import { checkParameters, inputSchemaOf, readParameters } from './read-parameters.ts'
+import { readRecipe, recipeTree } from './read-recipe.ts'
 import type { Recipe, RecipeDescription } from './recipe.ts'
 import { openRecipe, type RecipeSource } from './recipe-source.ts'
 import { checkSubRecipes } from './sub-recipes.ts'
@@ -76,12 +77,19 @@ async function readChecked(given: string, mode: RecipeOptions['mode'] = 'strict'
   const file = path.resolve(given)
   const report = new Report(file, mode === 'lenient')
   const source = await openRecipe(file, report)
-  const raw = readRecipe(source.tree, file, report)
+  const raw = readUnrendered(source, report)
   checkParameters(raw.parameters, source.uses, report)
   checkHidden(raw, report)
   await checkResponse(raw, report)
   report.check()
   return { source, raw, report }
+}
+
+/** Where the values decide which keys there are, only the parameters can be judged before there are values. */
+function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Report): Recipe {
+  if (!isStructural) return readRecipe(tree, file, report)
+  const raw = readRecipe(tree, file, new Report(file, true))
+  return { ...raw, parameters: readParameters(new Fields(recipeTree(tree), report), report) }
 }
 
 /** The schema must be one: a model would be asked for the impossible. */

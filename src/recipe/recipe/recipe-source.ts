@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
-import { holdValues } from '../template/hold.ts'
+import { type Holding, holdSources, holdValues, Releaser } from '../template/hold.ts'
 import { readIncludes } from '../template/includes.ts'
 import { type Protected, protect } from '../template/protect.ts'
 import { segmentsOf, tagName } from '../template/tags.ts'
@@ -20,6 +20,8 @@ export interface RecipeSource {
   /** With its templates in it. */
   readonly tree: Tree
   readonly uses: Uses
+  /** Tags stand around keys: which there are depends on the values. */
+  readonly isStructural: boolean
   /** The tree with these values in the place of the templates. Values are data: they change no key and no list. */
   render(values: Values): Promise<Tree>
 }
@@ -63,7 +65,7 @@ interface LeafTemplate extends Protected {
 function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
   if (!parsed.ok) throw refuse(parsed.finding, file)
   const { tree } = parsed
-  return { file, tree, uses: { used: new Map(), mentioned: new Set() }, render: async () => tree }
+  return { file, tree, isStructural: false, uses: { used: new Map(), mentioned: new Set() }, render: async () => tree }
 }
 
 function leafTemplates(tree: Tree): LeafTemplate[] {
@@ -120,6 +122,7 @@ function fieldSource(draft: Draft, leaves: readonly LeafTemplate[]): RecipeSourc
   return {
     file,
     tree: withLeaves(parsed.tree, new Map(leaves.map(({ leaf }) => [leaf, { ...leaf, isTemplated: true }]))),
+    isStructural: false,
     uses,
     render: (values) => renderFields({ ...draft, tree: parsed.tree }, leaves, values),
   }
@@ -167,33 +170,43 @@ async function textSource(draft: Draft, whole: Protected): Promise<RecipeSource>
   const included = [...draft.templates].map(([name, template]) => {
     return [name, protect(template, { isExpression }).template] as const
   })
-  const held = {
-    main: heldOf(whole.template, file),
-    templates: included.map(([name, template]) => [name, heldOf(template, file)] as const),
-  }
-  const all = [
-    { template: whole.template, firstLine: 1 },
-    ...included.map(([, template]) => ({ template, firstLine: null })),
-  ]
-  const look = async (values: Values, undefinedBehavior: 'strict' | 'chainable') => {
-    return renderWhole({ ...held, values, undefinedBehavior }, file)
-  }
+  const held = (hold: (template: string) => Holding) => ({
+    main: heldOf(hold(whole.template), file),
+    templates: included.map(([name, template]) => [name, heldOf(hold(template), file)] as const),
+  })
+  const valued = held(holdValues)
+  const undefinedBehavior = report.isLenient ? 'chainable' : 'strict'
+  const own = { template: whole.template, firstLine: 1 }
   return {
     file,
-    tree: await look({ [RECIPE_DIR]: path.dirname(file) }, 'chainable'),
-    uses: usesOf(all, text),
-    render: (values) => look(values, report.isLenient ? 'chainable' : 'strict'),
+    tree: await firstLook(held, file),
+    isStructural: true,
+    uses: usesOf([own, ...included.map(([, template]) => ({ template, firstLine: null }))], text),
+    render: (values) => renderWhole({ ...valued, values, undefinedBehavior }, file),
   }
 }
 
-interface WholeJob {
+/** The file as it is when no name has a value: to see its parameters. Expressions are left as they are written. */
+function firstLook(held: (hold: (template: string) => Holding) => Texts, file: string): Promise<Tree> {
+  const sources: string[] = []
+  const mark = '0'
+  const texts = held((template) => holdSources(template, mark, sources))
+  const values = { [RECIPE_DIR]: path.dirname(file) }
+  return renderWhole({ ...texts, values, undefinedBehavior: 'chainable' }, file, new Releaser(sources, mark))
+}
+
+interface Texts {
   readonly main: string
   readonly templates: readonly (readonly [string, string])[]
+}
+
+interface WholeJob extends Texts {
   readonly values: Values
   readonly undefinedBehavior: 'strict' | 'chainable'
 }
 
-async function renderWhole({ main, templates, values, undefinedBehavior }: WholeJob, file: string): Promise<Tree> {
+async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promise<Tree> {
+  const { main, templates, values, undefinedBehavior } = job
   const answer = await render({
     texts: [main],
     templates: Object.fromEntries(templates),
@@ -202,25 +215,27 @@ async function renderWhole({ main, templates, values, undefinedBehavior }: Whole
   })
   if (!answer.ok) throw templateError(answer.trouble, placeOf(answer.trouble, undefined, file))
   const parsed = await parseYaml(answer.texts[0] ?? '')
-  if (!parsed.ok) {
-    const { line, ...finding } = parsed.finding
-    const where = line == null ? '' : `, line ${line} of the rendered text`
-    throw refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
-  }
-  const { releaser } = answer
+  if (!parsed.ok) throw afterRendering(parsed.finding, file)
+  const releaser = known ?? answer.releaser
   checkKeys(parsed.tree, (key) => releaser.has(key), file)
   const leaves = [...new Set(textsOf(parsed.tree))].filter(({ text }) => releaser.has(text))
   const released = leaves.map((leaf): [Leaf, Leaf] => {
     const text = releaser.release(leaf.text)
-    if (text === undefined)
-      throw templateError({ message: 'too much text', index: 0, template: null, line: null }, { file, line: null })
+    if (text === undefined) throw templateError(TOO_MUCH, { file })
     return [leaf, renderedLeaf(leaf, text)]
   })
   return withLeaves(parsed.tree, new Map(released))
 }
 
-function heldOf(template: string, file: string): string {
-  const holding = holdValues(template)
+const TOO_MUCH: TemplateTrouble = { message: 'too much text', index: 0, template: null, line: null }
+
+/** Its lines are those of the rendered text, which nobody has seen. */
+function afterRendering({ line, ...finding }: Finding, file: string): Error {
+  const where = line == null ? '' : `, line ${line} of the rendered text`
+  return refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
+}
+
+function heldOf(holding: Holding, file: string): string {
   if (holding.ok) return holding.template
   throw refuse({ code: 'template', message: holding.message, line: holding.line }, file)
 }

@@ -10,6 +10,15 @@ export type Holding =
  * only, so no value can change its structure. A macro, `super()` and a block write the author's words themselves.
  */
 export function holdValues(template: string): Holding {
+  return replaceValues(template, holding)
+}
+
+/** The same without any value: what is held is the source of each expression, `{{ ... }}` and all. */
+export function holdSources(template: string, mark: string, held: string[]): Holding {
+  return replaceValues(template, (source) => `\ue0f0${mark}:${held.push(source) - 1}\ue0f1`)
+}
+
+function replaceValues(template: string, replace: (source: string, segment: Segment) => string): Holding {
   const macros = macrosIn(template)
   let captures = 0
   let held = ''
@@ -18,7 +27,7 @@ export function holdValues(template: string): Holding {
     captures += captureChange(segment)
     const isWritten = segment.kind === 'variable' && captures === 0 && !isAuthors(segment, macros)
     const source = template.slice(segment.start, segment.end)
-    held += isWritten ? holding(source, segment) : source
+    held += isWritten ? replace(source, segment) : source
   }
   return { ok: true, template: held }
 }

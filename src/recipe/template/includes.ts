@@ -8,26 +8,23 @@ import { tokensOf } from './tokens.ts'
 const MOST_FILES = 100
 const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import', 'from'])
 
-export function hasIncludes(text: string): boolean {
-  return segmentsOf(text).some((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
-}
-
 /**
  * Every file that the template pulls in, and those pull in, by the names written there. Names are taken from the folder
- * of the recipe and lead nowhere else, whatever links there are. A file that is not there is left to the engine.
+ * of the recipe and lead nowhere else, whatever links there are.
  */
 export async function readIncludes(text: string, file: string): Promise<ReadonlyMap<string, string>> {
   const folder = path.dirname(file)
   const found = new Map<string, string>()
   const open = namesIn(text).map((name) => ({ ...name, from: file }))
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { name, line, from } = next
+    const { name, line, from, isOptional } = next
     if (found.has(name)) continue
     if (found.size >= MOST_FILES) {
       throw refuse({ code: 'include', message: `more than ${MOST_FILES} files are included`, line }, from)
     }
     checkName(name, line, from)
     const included = await readIncluded(name, { folder, from, line })
+    if (included === undefined && !isOptional) throw notFound(name, line, from)
     if (included === undefined) continue
     found.set(name, included)
     for (const inner of namesIn(included)) open.push({ ...inner, from: path.join(folder, name) })
@@ -35,10 +32,25 @@ export async function readIncludes(text: string, file: string): Promise<Readonly
   return found
 }
 
-function namesIn(text: string): { readonly name: string; readonly line: number }[] {
+interface Named {
+  readonly name: string
+  readonly line: number
+  /** One of several names, or one that may be missing. */
+  readonly isOptional: boolean
+}
+
+function notFound(name: string, line: number, file: string): Error {
+  const hint = 'Name a file in the folder of the recipe, in quotes.'
+  return refuse({ code: 'include', message: `template not found: there is no file "${name}"`, line, hint }, file)
+}
+
+function namesIn(text: string): Named[] {
   return segmentsOf(text)
     .filter((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
-    .flatMap((segment) => stringsIn(segment).map((name) => ({ name, line: lineOf(text, segment.start) })))
+    .flatMap((segment) => {
+      const isOptional = /\bignore\s+missing\b/.test(segment.inner) || segment.inner.includes('[')
+      return stringsIn(segment).map((name) => ({ name, line: lineOf(text, segment.start), isOptional }))
+    })
 }
 
 function stringsIn({ inner }: Segment): string[] {

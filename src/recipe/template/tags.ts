@@ -31,12 +31,12 @@ export function segmentAt(text: string, start: number): Segment | undefined {
   const mark = text[start + 1]
   if (mark === '#') {
     const end = text.indexOf('#}', start + 2)
-    return end === -1 ? undefined : made('comment', text, start, end + 2)
+    return end === -1 ? undefined : made('comment', text, { start, end: end + 2 })
   }
   if (mark !== '{' && mark !== '%') return undefined
   const end = closing(text, start + 2, mark === '{' ? '}}' : '%}')
   if (end === -1) return undefined
-  const segment = made(mark === '{' ? 'variable' : 'tag', text, start, end)
+  const segment = made(mark === '{' ? 'variable' : 'tag', text, { start, end })
   return segment.kind === 'tag' && segment.inner === 'raw' ? rawBlock(text, segment) : segment
 }
 
@@ -51,7 +51,7 @@ export function lineOf(text: string, offset: number): number {
   return line
 }
 
-function made(kind: Segment['kind'], text: string, start: number, end: number): Segment {
+function made(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
   const inner = text
     .slice(start + 2, end - 2)
     .replace(/^[-+]/, '')

@@ -1,4 +1,4 @@
-import { type BigIntStats, constants } from 'node:fs'
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { type FileHandle, open, readlink, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../base/error.ts'
@@ -34,6 +34,20 @@ export async function readText(file: string, options: ReadOptions = {}): Promise
     return fail(error, file)
   } finally {
     await handle.close()
+  }
+}
+
+/** The same at once, for many small files: no thread is asked for each. */
+export function readTextNow(file: string): string {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(file, FLAGS)
+    checkStats(fstatSync(descriptor, { bigint: true }), MOST_BYTES, file)
+    return decode(readFileSync(descriptor), file)
+  } catch (error) {
+    return fail(error, file)
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
   }
 }
 

@@ -1,0 +1,118 @@
+import path from 'node:path'
+import type { Json } from '../../base/json.ts'
+import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.ts'
+import { writeYaml } from '../text/write-yaml.ts'
+
+/** The text of a recipe file that reads as this recipe. Paths are written as seen from the folder it will lie in. */
+export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {
+  const { settings, response, retry } = recipe
+  return writeYaml({
+    version: recipe.version,
+    title: recipe.title,
+    description: recipe.description,
+    instructions: recipe.instructions ?? undefined,
+    prompt: recipe.prompt ?? undefined,
+    activities: filled(recipe.activities),
+    author: recipe.author === null ? undefined : said(recipe.author),
+    parameters: filled(recipe.parameters.map(parameterFields)),
+    extensions: recipe.extensions?.map(extensionFields),
+    settings: filledMap({
+      goose_provider: settings.provider,
+      goose_model: settings.model,
+      temperature: settings.temperature,
+      max_turns: settings.maxTurns,
+    }),
+    response: response === null ? undefined : { json_schema: response.jsonSchema as Json },
+    sub_recipes: filled(recipe.subRecipes.map((sub) => subRecipeFields(sub, folder))),
+    retry:
+      retry === null
+        ? undefined
+        : said({
+            max_retries: retry.maxRetries,
+            checks: retry.checks.map(({ type, command }) => ({ type, command })),
+            on_failure: retry.onFailure,
+            timeout_seconds: retry.timeoutSeconds,
+            on_failure_timeout_seconds: retry.onFailureTimeoutSeconds,
+          }),
+  })
+}
+
+/** The name of a file for a title: `My Recipe!` becomes `my-recipe`; `taken` are names that are there already. */
+export function recipeFileName(title: string, taken: ReadonlySet<string> = new Set()): string {
+  const kept = title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} -]/gu, '')
+    .trim()
+  const base = kept.split(/\s+/).join('-') || 'untitled-recipe'
+  let name = base
+  for (let number = 1; taken.has(`${name}.yaml`); number++) name = `${base}-${number}`
+  return `${name}.yaml`
+}
+
+type Fields = { [key: string]: Json }
+
+function parameterFields({
+  key,
+  inputType,
+  requirement,
+  description,
+  default: fallback,
+  options,
+}: RecipeParameter): Fields {
+  return said({
+    key,
+    input_type: inputType,
+    requirement,
+    description,
+    default: fallback,
+    options: options.length === 0 ? null : [...options],
+  })
+}
+
+function subRecipeFields(sub: Recipe['subRecipes'][number], folder: string | undefined): Fields {
+  const relative = folder === undefined ? sub.path : path.relative(folder, sub.path)
+  const place = path.isAbsolute(relative) || relative.startsWith('.') ? relative : `./${relative}`
+  return said({
+    name: sub.name,
+    path: place,
+    values: Object.keys(sub.values).length === 0 ? null : { ...sub.values },
+    locked_values: sub.locked === false ? null : (sub.locked as Json),
+    sequential_when_repeated: sub.sequentialWhenRepeated || null,
+    description: sub.description,
+  })
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+  availableTools: 'available_tools',
+  envKeys: 'env_keys',
+  timeoutSeconds: 'timeout',
+  displayName: 'display_name',
+}
+
+/** What says nothing is left out; a server that is only named is a builtin there. */
+export function extensionFields(extension: ExtensionConfig): Fields {
+  const { type, name, ...rest } = extension
+  const fields = Object.entries(rest as object as { [key: string]: Json }).filter(([key, value]) => {
+    if (key === 'args' || key === 'tools') return true
+    if (value === null || value === '' || value === false) return false
+    return typeof value !== 'object' || Object.keys(value).length > 0
+  })
+  return {
+    type: type === 'named' ? 'builtin' : type,
+    name,
+    ...Object.fromEntries(fields.map(([key, value]) => [NAMES[key] ?? key, value])),
+  }
+}
+
+function said(fields: { readonly [key: string]: Json | null }): Fields {
+  return Object.fromEntries(Object.entries(fields).filter((entry): entry is [string, Json] => entry[1] !== null))
+}
+
+function filled(list: readonly Json[]): Json | undefined {
+  return list.length === 0 ? undefined : [...list]
+}
+
+function filledMap(fields: { readonly [key: string]: Json | null }): Json | undefined {
+  const kept = said(fields)
+  return Object.keys(kept).length === 0 ? undefined : kept
+}

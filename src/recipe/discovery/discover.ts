@@ -1,0 +1,136 @@
+import { setImmediate } from 'node:timers/promises'
+import type { AgentFile, Dialect } from '../agent-file/agent-file.ts'
+import { parseAgentFile } from '../agent-file/load-agent-file.ts'
+import { recipeName } from '../load-definition.ts'
+import { recipeTree } from '../recipe/read-recipe.ts'
+import { openRecipe } from '../recipe/recipe-source.ts'
+import { Fields } from '../text/fields.ts'
+import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { parseYaml } from '../text/parse-yaml.ts'
+import { readTextNow } from '../text/read-text.ts'
+import { isAbsent } from '../text/tree.ts'
+import { filesBelow } from './files-below.ts'
+import { type DiscoveryOptions, definitionPlaces, type Place } from './places.ts'
+
+/** A recipe or agent that was found, and whether another of its name is nearer. */
+export interface Definition {
+  readonly name: string
+  readonly kind: 'recipe' | 'agent'
+  readonly dialect: Dialect
+  readonly file: string
+  readonly scope: 'project' | 'home'
+  readonly description: string
+  /** The file that is taken instead; null when this one is. */
+  readonly shadowedBy: string | null
+  readonly notices: readonly Notice[]
+}
+
+export interface Discovered {
+  /** In the order in which they are looked at: the first of a name is taken. */
+  readonly definitions: readonly Definition[]
+  /** What could not be read, or has one name twice in one folder. */
+  readonly notices: readonly Notice[]
+}
+
+/** Every definition there is for a project, read anew each time. Nothing is run. A broken file harms no other. */
+export async function discover(options: DiscoveryOptions = {}): Promise<Discovered> {
+  const definitions: Definition[] = []
+  const notices: Notice[] = []
+  const first = new Map<string, { readonly file: string; readonly folder: string }>()
+  const files = definitionPlaces(options).flatMap((place) => filesIn(place).map((file) => ({ file, place })))
+  for (const [at, { file, place }] of files.entries()) {
+    if (at % 100 === 99) await setImmediate()
+    const found = await readFound(file, place, notices)
+    if (found === undefined) continue
+    const nearer = first.get(found.name)
+    if (nearer?.folder === place.folder) notices.push(twice(found, nearer.file))
+    if (nearer === undefined) first.set(found.name, { file, folder: place.folder })
+    definitions.push(nearer === undefined ? found : { ...found, shadowedBy: nearer.file })
+  }
+  return { definitions, notices }
+}
+
+/** The definition of this name. Throws a RecipeError that names what is near to it, or both files that have it. */
+export function findDefinition(name: string, { definitions, notices }: Discovered): Definition {
+  const found = definitions.find((one) => one.name === name && one.shadowedBy === null)
+  const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
+  if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
+  if (found !== undefined) return found
+  const near = nearNames(name, [...new Set(definitions.map((one) => one.name))])
+  const rest = near.length === 0 ? 'Use load() to see available sources.' : `Did you mean: ${near.join(', ')}?`
+  throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
+}
+
+/** The definitions that a message names with an @; what is no name stays text. */
+export function mentionedIn(text: string, definitions: readonly Definition[]): readonly Definition[] {
+  const words = new Set(
+    Array.from(text.matchAll(/(?<![\w@])@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)/gu), ([, word = '']) => word),
+  )
+  const named = (name: string) => [...words].some((word) => word === name || word.replace(/[./-]+$/, '') === name)
+  return definitions.filter(({ name, shadowedBy }) => shadowedBy === null && named(name))
+}
+
+function nearNames(name: string, names: readonly string[]): string[] {
+  const asked = name.toLowerCase()
+  return names
+    .filter((one) => asked.includes(one.toLowerCase()) || one.toLowerCase().includes(asked))
+    .sort()
+    .slice(0, 3)
+}
+
+/** Where a recipe has one name in two forms, the order is the one that people are told: .yaml, .yml, .json. */
+function filesIn({ folder, kind, isShared }: Place): string[] {
+  if (kind === 'recipe') {
+    const files = filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name), isDeep: !isShared })
+    return files.sort((a, b) => form(a) - form(b))
+  }
+  return filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:md|toml)$/i.test(name), isDeep: true })
+}
+
+function form(file: string): number {
+  return /\.yaml$/i.test(file) ? 0 : /\.yml$/i.test(file) ? 1 : 2
+}
+
+async function readFound(file: string, place: Place, notices: Notice[]): Promise<Definition | undefined> {
+  try {
+    const text = readTextNow(file)
+    const found = place.kind === 'agent' ? await agentIn(text, file) : await recipeIn(text, file, place)
+    return found === undefined ? undefined : { ...found, file, scope: place.scope, kind: place.kind, shadowedBy: null }
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    if (notice === undefined) throw error
+    if (!place.isShared) notices.push(notice)
+    return undefined
+  }
+}
+
+type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
+
+async function agentIn(text: string, file: string): Promise<Found | undefined> {
+  const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
+  if (agent === undefined) return undefined
+  return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
+}
+
+/** What a list needs of a recipe; whether it is right in every part is for whoever loads it. */
+async function recipeIn(text: string, file: string, { isShared }: Place): Promise<Found | undefined> {
+  if (isShared && !(/\btitle\b/.test(text) && /\b(?:instructions|prompt)\b/.test(text))) return undefined
+  const report = new Report(file, true)
+  const parsed = await parseYaml(text)
+  const tree = parsed.ok ? parsed.tree : (await openRecipe(file, report)).tree
+  const fields = new Fields(recipeTree(tree), report)
+  if (isShared && (isAbsent(fields.get('title')) || fields.get('title')?.kind !== 'leaf')) return undefined
+  const description = fields.requiredText('description')
+  fields.requiredText('title')
+  if (!isShared) report.check()
+  return { name: recipeName(file), description, dialect: 'recipe', notices: [] }
+}
+
+function twice({ name, file }: Definition, other: string): Notice {
+  const message = `"${name}" is the name of two definitions in one folder; the other is ${other}`
+  const hint = 'Rename one of them.'
+  if (recipeName(other) === name && recipeName(file) === name) {
+    return { level: 'warning', code: 'shadowed', message, file, line: null, hint }
+  }
+  return { level: 'error', code: 'ambiguous', message, file, line: 1, hint }
+}

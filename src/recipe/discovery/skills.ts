@@ -1,0 +1,126 @@
+import { realpathSync } from 'node:fs'
+import path from 'node:path'
+import { readFrontMatter } from '../agent-file/front-matter.ts'
+import { Fields } from '../text/fields.ts'
+import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { readText, readTextNow } from '../text/read-text.ts'
+import { filesBelow } from './files-below.ts'
+import { type DiscoveryOptions, skillPlaces } from './places.ts'
+
+/** Instructions that can be loaded when they are needed, with files beside them. */
+export interface Skill {
+  readonly name: string
+  readonly description: string
+  readonly instructions: string
+  readonly file: string
+  /** Files beside it, by their path in its folder. */
+  readonly files: readonly string[]
+  /** Names of what it takes, in order. */
+  readonly arguments: readonly string[]
+}
+
+export interface DiscoveredSkills {
+  readonly skills: readonly Skill[]
+  readonly notices: readonly Notice[]
+}
+
+/** Every skill there is for a project; the nearer of a name is taken. */
+export async function discoverSkills(options: DiscoveryOptions = {}): Promise<DiscoveredSkills> {
+  const skills = new Map<string, Skill>()
+  const notices: Notice[] = []
+  for (const place of skillPlaces(options)) {
+    const files = filesBelow(place, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
+    for (const file of files) {
+      const skill = await readSkill(file, notices)
+      if (skill !== undefined && !skills.has(skill.name)) skills.set(skill.name, skill)
+    }
+  }
+  return { skills: [...skills.values()], notices }
+}
+
+/** A file beside a skill, asked for as `name/path`. It must be in the folder of the skill, links followed. */
+export async function readSkillFile(skill: Skill, relative: string): Promise<string> {
+  const folder = path.dirname(skill.file)
+  try {
+    return await readText(path.join(folder, relative), { inside: folder })
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    if (notice?.code !== 'include') throw error
+    throw refuse(
+      { code: 'include', message: `${skill.name}/${relative} resolves outside the skill directory` },
+      skill.file,
+    )
+  }
+}
+
+/** The instructions with what was given to the skill: `$ARGUMENTS`, `$ARGUMENTS[0]`, `$1`, `$name`; else it is added. */
+export function skillInstructions({ instructions, arguments: names }: Skill, given: string): string {
+  const words = wordsOf(given)
+  let isUsed = false
+  const text = instructions.replace(
+    /\$ARGUMENTS\[(\d{1,3})\]|\$(ARGUMENTS)\b|\$(\d{1,3})\b|\$([A-Za-z_]\w*)/g,
+    (...found) => {
+      const [whole, index, all, position, name] = found as (string | undefined)[]
+      const at = name === undefined ? Number(index ?? Number(position) - 1) : names.indexOf(name)
+      if (all === undefined && name !== undefined && at === -1) return whole ?? ''
+      isUsed = true
+      return all === undefined ? (words[at] ?? '') : given
+    },
+  )
+  return isUsed || given.trim() === '' ? text : `${text}\n\nARGUMENTS: ${given}`
+}
+
+async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
+  try {
+    const report = new Report(file, true)
+    const parts = await readFrontMatter(readTextNow(file), file, report)
+    const fields = new Fields(parts?.fields, report)
+    const name = parts === undefined ? null : fields.text('name')
+    if (parts === undefined || name === null) return undefined
+    if (/[/\\]/.test(name)) {
+      const finding = {
+        code: 'invalid_value',
+        message: `the skill "${name}" has a slash in its name`,
+        line: fields.lineOf('name'),
+      } as const
+      throw refuse({ ...finding, hint: 'Names have letters, digits and dashes.' }, file)
+    }
+    notices.push(...report.notices)
+    return {
+      name,
+      description: fields.text('description') ?? '',
+      instructions: parts.body,
+      file,
+      files: filesOf(path.dirname(file)),
+      arguments: argumentNames(fields),
+    }
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    if (notice === undefined) throw error
+    notices.push(notice)
+    return undefined
+  }
+}
+
+function argumentNames(fields: Fields): readonly string[] {
+  if (fields.get('arguments')?.kind === 'list') return fields.texts('arguments') ?? []
+  return (fields.text('arguments') ?? '').split(/[\s,]+/).filter((name) => name !== '')
+}
+
+/** What lies in the folder of a skill, without the skills below it and without what links lead out of it. */
+function filesOf(folder: string): string[] {
+  const root = realpathSync(folder)
+  const isInside = (file: string) => realpathSync(file).startsWith(`${root}${path.sep}`)
+  const others = filesBelow(folder, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
+    .map((file) => path.dirname(file))
+    .filter((other) => other !== folder)
+  return filesBelow(folder, { isWanted: () => true, isDeep: true })
+    .filter((file) => !others.some((other) => file.startsWith(`${other}${path.sep}`)))
+    .filter((file) => path.basename(file) !== 'SKILL.md' && isInside(file))
+    .map((file) => path.relative(folder, file).split(path.sep).join('/'))
+}
+
+/** Words, of which those in quotes may hold spaces. */
+function wordsOf(given: string): string[] {
+  return Array.from(given.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g), ([, a, b, c]) => a ?? b ?? c ?? '')
+}

@@ -1,0 +1,39 @@
+export {
+  type AgentFile,
+  DIALECTS,
+  type Dialect,
+  type ToolChoice,
+} from './agent-file/agent-file.ts'
+export { type AgentFileOptions, loadAgentFile } from './agent-file/load-agent-file.ts'
+export { modelOf } from './agent-file/model-name.ts'
+export { type Converted, convert } from './convert/convert.ts'
+export { recipeFileName, writeRecipe } from './convert/write-recipe.ts'
+export { type Definition, type Discovered, discover, findDefinition, mentionedIn } from './discovery/discover.ts'
+export type { DiscoveryOptions } from './discovery/places.ts'
+export {
+  type DiscoveredSkills,
+  discoverSkills,
+  readSkillFile,
+  type Skill,
+  skillInstructions,
+} from './discovery/skills.ts'
+export { loadDefinition, readDefinition } from './load-definition.ts'
+export type { AskParameter } from './recipe/bind-values.ts'
+export {
+  describeRecipe,
+  type LoadedRecipe,
+  loadRecipe,
+  type RecipeOptions,
+  readRecipeFile,
+} from './recipe/load-recipe.ts'
+export type {
+  ExtensionConfig,
+  Recipe,
+  RecipeDescription,
+  RecipeParameter,
+  RecipeSettings,
+  RetryConfig,
+  SubRecipe,
+} from './recipe/recipe.ts'
+export { type NeededSecret, secretsOf, subRecipeValues } from './recipe/sub-recipes.ts'
+export { type Notice, type NoticeCode, noticesOf, noticeText } from './text/notice.ts'

@@ -1,0 +1,60 @@
+import path from 'node:path'
+import type { AgentFile } from './agent-file/agent-file.ts'
+import { loadAgentFile } from './agent-file/load-agent-file.ts'
+import { type LoadedRecipe, loadRecipe, type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
+import { readTextNow } from './text/read-text.ts'
+
+/** Reads a recipe or an agent file of any dialect. Throws a RecipeError with file, line and hint. */
+export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
+  if (!isRecipeFile(file)) return loadAgentFile(file, options.mode === undefined ? {} : { mode: options.mode })
+  return recipeAgent(await loadRecipe(file, options))
+}
+
+/** The same, with the templates of a recipe still in it. */
+export async function readDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<AgentFile> {
+  return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
+}
+
+/** By its ending; a file with another one is a recipe unless it begins as an agent file does. */
+export function isRecipeFile(file: string): boolean {
+  if (/\.(?:ya?ml|json)$/i.test(file)) return true
+  return /\.(?:md|markdown|toml)$/i.test(file) ? false : !/^\ufeff?---\s*\n/.test(readTextNow(path.resolve(file)))
+}
+
+export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
+  const { settings } = recipe
+  const file = recipe.file ?? ''
+  return {
+    dialect: 'recipe',
+    file,
+    name: recipeName(file),
+    title: recipe.title,
+    description: recipe.description,
+    instructions: recipe.instructions ?? '',
+    prompt: recipe.prompt,
+    model: settings.model,
+    provider: settings.provider,
+    settings: settings.temperature === null ? {} : { temperature: settings.temperature },
+    tools: { allow: null, deny: [] },
+    agents: null,
+    extensions: recipe.extensions,
+    skills: [],
+    grant: null,
+    budget: settings.maxTurns === null ? null : { turns: settings.maxTurns },
+    briefing: null,
+    input: null,
+    output: recipe.response?.jsonSchema ?? null,
+    retry: recipe.retry,
+    parameters: recipe.parameters,
+    subRecipes: recipe.subRecipes,
+    isBackground: false,
+    isHidden: false,
+    properties: {},
+    notices,
+  }
+}
+
+/** A recipe is called by the name of its file. */
+export function recipeName(file: string): string {
+  return path.basename(file).replace(/\.(?:ya?ml|json)$/i, '')
+}
