@@ -21,7 +21,7 @@ import { ANY, kindOf, LIST, OBJECT, STRING } from './kinds.ts'
 import type { ParserLimits } from './limits.ts'
 import { Notes } from './notes.ts'
 import { losesDigits } from './number.ts'
-import { noShape, Shape } from './shape.ts'
+import { Shape } from './shape.ts'
 import { StringReader } from './string-reader.ts'
 import { TextCache } from './text-cache.ts'
 
@@ -252,32 +252,16 @@ export class DocumentReader {
     const { frame } = this
     this.state = beforeColon
     if (frame === null) return
-    const known = frame.expected < 0 ? undefined : frame.shape.at(frame.expected)
-    this.isRepeat = frame.isRepeat
-    if (known !== name) return this.nameOtherKey(frame, name)
-    this.key = known
-    frame.expected++
-  }
-
-  private nameOtherKey(frame: Frame, name: string): void {
-    this.key = name
-    const found = frame.expected < 0 ? -1 : frame.shape.find(name, frame.expected)
-    if (found >= 0) {
-      frame.expected = found + 1
-      return
-    }
-    const isDouble = frame.record !== null && Object.hasOwn(frame.record, name)
-    const isLearnt = !isDouble && frame.shape.learn(name, frame.expected)
-    frame.expected = isLearnt ? frame.expected + 1 : -1
-    if (!isDouble) return
-    this.isRepeat = true
-    this.note('stands more than once in its object; the last one counts')
+    this.key = frame.nameKey(name)
+    this.isRepeat = frame.isRepeat || frame.isDouble
+    if (frame.isDouble) this.note('stands more than once in its object; the last one counts')
   }
 
   private openFrame(kind: number): void {
     const { maxDepth } = this.options.limits
     const { frame: parent } = this
-    const frame = new Frame(parent, this.key, kind === LIST, this.isRepeat, shapeBelow(parent))
+    const shape = parent === null ? new Shape() : parent.shapeBelow()
+    const frame = new Frame(parent, this.key, kind === LIST, this.isRepeat, shape)
     if (frame.depth > maxDepth) return this.stop('limit', `The JSON is nested more than ${maxDepth} levels deep.`)
     this.consider(kind)
     if (parent === null) this.root = frame.value
@@ -388,10 +372,4 @@ function endOfBare(text: string, from: number): number {
 
 function isKeyPart(code: number): boolean {
   return isBare(code) || (code > 127 && !isAnySpace(code))
-}
-
-function shapeBelow(parent: Frame | null): Shape {
-  if (parent === null) return new Shape()
-  if (parent.list !== null) return parent.shape.below(0)
-  return parent.expected > 0 ? parent.shape.below(parent.expected - 1) : noShape
 }

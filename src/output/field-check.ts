@@ -12,8 +12,12 @@ export class FieldCheck {
   private readonly checks = new Map<string, Promise<CheckedSchema | undefined>>()
   private readonly ready = new Map<string, CheckedSchema | undefined>()
 
+  private readonly whole: unknown
+
   constructor(schema: JsonSchema) {
     this.schema = schema
+    const { $id: _, ...whole } = schema
+    this.whole = moved(whole)
   }
 
   /** At once where a field of the same place was checked before. The issues have their path from the root. */
@@ -39,10 +43,8 @@ export class FieldCheck {
 
   /** Undefined for a part that cannot be used alone. */
   private async prepare(location: Location): Promise<CheckedSchema | undefined> {
-    const { $id: _, ...schema } = this.schema
     try {
-      const part = { $defs: { whole: { ...schema, $id: wholeId } }, allOf: [spelled(location)] }
-      const check = readSchema(part, 'a field of the output')
+      const check = readSchema({ $defs: { whole: this.whole }, allOf: [spelled(location)] }, 'a field of the output')
       await check.prepare()
       return check
     } catch {
@@ -51,12 +53,24 @@ export class FieldCheck {
   }
 }
 
-const wholeId = 'legate:whole'
+const wholeAt = '#/$defs/whole'
 
 function spelled(location: Location): JsonSchema {
   if ('all' in location) return { allOf: location.all.map(spelled) }
   if ('any' in location) return { anyOf: location.any.map(spelled) }
-  return { $ref: `${wholeId}#${location.at.split('/').map(encodeURIComponent).join('/')}` }
+  return { $ref: wholeAt + location.at.split('/').map(encodeURIComponent).join('/') }
+}
+
+/** A copy that may stand inside of another schema: what refers to its root refers to its new place. */
+function moved(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(moved)
+  if (typeof part !== 'object' || part === null) return part
+  return Object.fromEntries(
+    Object.entries(part).map(([word, inner]) => {
+      const isRef = word === '$ref' && typeof inner === 'string' && inner.startsWith('#')
+      return [word, isRef ? wholeAt + inner.slice(1) : moved(inner)]
+    }),
+  )
 }
 
 function run(

@@ -1,4 +1,4 @@
-import type { Shape } from './shape.ts'
+import { noShape, type Shape } from './shape.ts'
 
 /** An object or a list that is being read, and its place: `key` in `parent`. */
 export class Frame {
@@ -11,11 +11,13 @@ export class Frame {
   readonly record: Record<string, unknown> | null
   /** True inside what stands under a key that its object had before. */
   readonly isRepeat: boolean
-  readonly shape: Shape
+  private readonly shape: Shape
   /** How many values are complete. */
   size = 0
+  /** The last key was there before. */
+  isDouble = false
   /** Where in the shape the next key is expected; -1 where the shape does not fit. */
-  expected = 0
+  private expected = 0
 
   constructor(parent: Frame | null, key: string | number, isList: boolean, isRepeat: boolean, shape: Shape) {
     this.parent = parent
@@ -31,6 +33,21 @@ export class Frame {
     return this.list ?? this.record
   }
 
+  /** The next key. Of equal texts it is the one that is known already. */
+  nameKey(name: string): string {
+    const known = this.expected < 0 ? undefined : this.shape.at(this.expected)
+    this.isDouble = false
+    if (known !== name) return this.nameOtherKey(name)
+    this.expected++
+    return known
+  }
+
+  /** The shape of what stands under the key or index in hand. */
+  shapeBelow(): Shape {
+    if (this.list !== null) return this.shape.below(0)
+    return this.expected > 0 ? this.shape.below(this.expected - 1) : noShape
+  }
+
   /** The value of what closed. A short list is replaced by one that takes no more room than it needs. */
   close(): unknown {
     const { list, parent } = this
@@ -43,6 +60,18 @@ export class Frame {
   put(key: string | number, value: unknown): void {
     if (this.list !== null) this.list[this.size] = value
     else if (this.record !== null) setOwn(this.record, key, value)
+  }
+
+  /** Keys that follow the shape are all different; others have to be looked up. */
+  private nameOtherKey(name: string): string {
+    const found = this.expected < 0 ? -1 : this.shape.find(name, this.expected)
+    if (found >= 0) {
+      this.expected = found + 1
+      return name
+    }
+    this.isDouble = this.record !== null && Object.hasOwn(this.record, name)
+    this.expected = !this.isDouble && this.shape.learn(name, this.expected) ? this.expected + 1 : -1
+    return name
   }
 }
 
