@@ -2,11 +2,12 @@ import { deriveIds } from '../base/id.ts'
 import { refusedOutcome } from './conclude.ts'
 import { textOf } from './content.ts'
 import type { Draft, NewNode } from './draft.ts'
+import { expansionIds } from './expand.ts'
 import { previewOf } from './kinds.ts'
 import { newTurn } from './open-turn.ts'
 import { isStatus, type OutcomeRecord } from './outcome.ts'
 import type { Conversation, Id, Node, Turn, TurnLimits } from './rows.ts'
-import type { SessionDocument, SessionMessage, SessionTurn } from './session-document.ts'
+import type { SessionCall, SessionDocument, SessionMessage, SessionTurn } from './session-document.ts'
 
 export interface PastTurns {
   readonly document: SessionDocument
@@ -47,27 +48,40 @@ function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeI
   }
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
-  const calls = new Map<string, Node['input']['call']>()
+  const open: OpenCall[] = []
   let before: Node | undefined
   let answer: Node | undefined
   told.messages.forEach((message, at) => {
-    if (message.role === 'assistant') for (const call of message.calls ?? []) calls.set(call.id, call)
-    const node = draft.addNode(turn, pastNode(draft, message, { id: nodeIds[at] ?? id, endedAt, calls }))
+    const call = message.role === 'tool' ? open.shift() : undefined
+    const id = call?.taskId ?? nodeIds[at] ?? turn.id
+    const node = draft.addNode(turn, pastNode(draft, message, { id, endedAt, call }))
     if (before !== undefined) draft.addEdge(before, node, 'sequence')
     before = node
-    if (message.role === 'assistant') answer = node
+    if (message.role !== 'assistant') return
+    answer = node
+    open.push(...openCalls(node.id, message.calls ?? []))
   })
   draft.changeTurn(turn, { outcome: pastOutcome(told, turn, answer?.id ?? null) })
+}
+
+/** A call, and the task that is its own: its results come in the order of the calls. */
+interface OpenCall {
+  readonly call: SessionCall
+  readonly taskId: Id
+}
+
+function openCalls(messageId: Id, calls: readonly SessionCall[]): OpenCall[] {
+  const ids = expansionIds(messageId, calls.length)
+  return calls.map((call, at) => ({ call, taskId: ids[at] ?? messageId }))
 }
 
 interface PastNode {
   readonly id: Id
   readonly endedAt: number
-  /** Calls that were made so far, by their id. */
-  readonly calls: ReadonlyMap<string, Node['input']['call']>
+  readonly call: OpenCall | undefined
 }
 
-function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, calls }: PastNode): NewNode {
+function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, call: open }: PastNode): NewNode {
   const { content } = message
   const kind = KINDS[message.role]
   const preview = previewOf(textOf(content), kind, draft.kinds)
@@ -78,7 +92,7 @@ function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, calls }:
       return { ...made, purpose: 'answer', effect: 'idempotent', output }
     }
     case 'tool': {
-      const call = calls.get(message.call_id) ?? { id: message.call_id, name: message.name, input: null }
+      const call = open?.call ?? { id: message.call_id, name: message.name, input: null }
       return { ...made, effect: 'pure', input: { call }, output: { content, isError: message.is_error } }
     }
     default:

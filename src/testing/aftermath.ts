@@ -1,8 +1,10 @@
+import { statSync } from 'node:fs'
 import { sqliteStore } from '../store/sqlite.ts'
 import { type Connection, connect } from '../store/sqlite-driver.ts'
 import { wrongEffects } from './effect-laws.ts'
 import { unsettled } from './ended-laws.ts'
 import { brokenGraph } from './graph-laws.ts'
+import { leftInFolder, withJsonRows } from './json-laws.ts'
 import { brokenChains, lostEvents, readCommits, unevenSequences } from './log-laws.ts'
 import type { CountedEffect } from './outside-counter.ts'
 import { brokenExits, leftBehind, leftLocks } from './process-laws.ts'
@@ -12,6 +14,7 @@ import type { WorkerExit } from './worker-process.ts'
 
 /** What is left of a crash test to judge by. */
 export interface Evidence {
+  /** The file of a SQLite store, or the folder of a JSON store. */
   readonly database: string
   /** What the workers acknowledged, and which points they passed. */
   readonly lines: readonly WorkerLine[]
@@ -35,11 +38,12 @@ export interface Aftermath {
 /** When all runs have ended and all workers are gone: everything that is promised of a crash (L1 to L9), or an error. */
 export function aftermath(evidence: Evidence): Aftermath {
   const left = leftBehind(evidence.database)
-  return withRows(evidence.database, (trees, db) => {
+  return withRows(evidence.database, ({ trees, wrongFiles, leftOpen }) => {
     const wrong = [
       ...left,
-      ...leftLocks(db),
-      ...brokenRows(evidence, trees, db),
+      ...leftOpen(),
+      ...wrongFiles(),
+      ...brokenRows(evidence, trees),
       ...trees.flatMap(unsettled),
       ...(evidence.effects === null ? [] : wrongEffects(evidence.effects, trees)),
       ...brokenExits(evidence.exits),
@@ -51,25 +55,37 @@ export function aftermath(evidence: Evidence): Aftermath {
 
 /** What must be true at any moment, however many workers were just killed: L1, L2, L7 and the shape of the graph. */
 export function checkStanding(evidence: Pick<Evidence, 'database' | 'lines'>): void {
-  withRows(evidence.database, (trees, db) => requireNothing(brokenRows(evidence, trees, db), evidence))
+  withRows(evidence.database, ({ trees, wrongFiles }) =>
+    requireNothing([...wrongFiles(), ...brokenRows(evidence, trees)], evidence),
+  )
 }
 
-function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows[], db: Connection): string[] {
-  return [
-    ...damage(db),
-    ...lostEvents(lines, trees),
-    ...unevenSequences(lines, trees),
-    ...brokenChains(readCommits(db)),
-    ...trees.flatMap(brokenGraph),
-    ...unreached(trees, db),
-  ]
+function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows[]): string[] {
+  return [...lostEvents(lines, trees), ...unevenSequences(lines, trees), ...trees.flatMap(brokenGraph)]
 }
 
-function withRows<T>(database: string, use: (trees: readonly TreeRows[], db: Connection) => T): T {
+/** What is stored, whatever it is stored in. */
+interface Found {
+  readonly trees: readonly TreeRows[]
+  /** What is wrong with the files themselves. */
+  readonly wrongFiles: () => string[]
+  /** Locks and claims of workers that are gone. */
+  readonly leftOpen: () => string[]
+}
+
+function withRows<T>(database: string, use: (found: Found) => T): T {
+  if (!statSync(database).isDirectory()) return withSqliteRows(database, use)
+  const left = leftInFolder(database)
+  return withJsonRows(database, (trees, wrongFiles) => use({ trees, wrongFiles, leftOpen: () => left }))
+}
+
+function withSqliteRows<T>(database: string, use: (found: Found) => T): T {
   const store = sqliteStore(database)
   const db = connect(database)
   try {
-    return use(readTrees(store), db)
+    const trees = readTrees(store)
+    const wrongFiles = () => [...damage(db), ...brokenChains(readCommits(db)), ...unreached(trees, db)]
+    return use({ trees, wrongFiles, leftOpen: () => leftLocks(db) })
   } finally {
     db.close()
     store.close().catch(() => undefined)

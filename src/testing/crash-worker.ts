@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { parseOwnJson } from '../base/json.ts'
 import type { RuntimeOptions } from '../options.ts'
 import { createRuntime, type Runtime } from '../runtime.ts'
+import { jsonStore } from '../store/json.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 import type { Store } from '../store/store.ts'
 import { type Failpoints, failpoints, type KillPoint, withFailpoints } from './failpoints.ts'
@@ -29,20 +30,29 @@ export interface WorkerOrders {
   readonly role: string
   readonly counter: string | null
   readonly killAt: KillPoint | null
+  readonly store: CrashStore
 }
 
-/** The name of the database in a case's folder. */
-export const DATABASE = 'rows.db'
+/** The store that workers run on. */
+export type CrashStore = 'sqlite' | 'json'
+
+/** The name of the database, or of the folder with the rows, in a case's folder. */
+export const ROWS: Readonly<Record<CrashStore, string>> = { sqlite: 'rows.db', json: 'rows' }
 
 /** Runs a program as one of the processes of a crash test. */
 export async function crashWorker({ options, drive }: CrashProgram): Promise<void> {
-  const inner = sqliteStore(join(orders().folder, DATABASE))
-  const store = withFailpoints(withAcknowledgements(inner), points())
+  const store = withFailpoints(withAcknowledgements(openRows()), points())
   const runtime = createRuntime({ ...options, store })
   tellTest('ready')
   await runtime.resume()
   await drive({ runtime, store })
   await runtime.close()
+}
+
+function openRows(): Store {
+  const { folder, store } = orders()
+  const path = join(folder, ROWS[store])
+  return store === 'sqlite' ? sqliteStore(path) : jsonStore({ folder: path, compactBytes: 20_000 })
 }
 
 /** What the test gave this worker to know. */

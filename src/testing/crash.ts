@@ -1,10 +1,10 @@
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../base/error.ts'
 import { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
-import { DATABASE, type WorkerOrders } from './crash-worker.ts'
+import { type CrashStore, ROWS, type WorkerOrders } from './crash-worker.ts'
 import type { KillPoint } from './failpoints.ts'
 import type { OutsideCounter } from './outside-counter.ts'
 import { LOG, readLines } from './worker-log.ts'
@@ -25,6 +25,8 @@ export interface CrashOptions {
   /** What the outside counter counted is checked too (L5). */
   readonly counter?: OutsideCounter
   readonly role?: string
+  /** What the workers keep their rows in. Default: `sqlite`. One worker at a time may have a `json` store open. */
+  readonly store?: CrashStore
   readonly nodeOptions?: readonly string[]
   /** How long one worker may live. Default 30 s. */
   readonly timeoutMs?: number
@@ -56,7 +58,7 @@ export class CrashCase {
   }
 
   get database(): string {
-    return join(this.folder, DATABASE)
+    return join(this.folder, ROWS[this.options.store ?? 'sqlite'])
   }
 
   start(given: { readonly killAt?: KillPoint; readonly role?: string } = {}): WorkerProcess {
@@ -68,6 +70,7 @@ export class CrashCase {
       role: given.role ?? this.options.role ?? '',
       counter: counter?.address ?? null,
       killAt: given.killAt ?? null,
+      store: this.options.store ?? 'sqlite',
     }
     const argument = JSON.stringify(orders)
     const worker = new WorkerProcess({ program, argument, log: this.log, nodeOptions, timeoutMs })
@@ -97,7 +100,7 @@ export class CrashCase {
     const copy = mkdtempSync(join(tmpdir(), 'legate-crash-copy-'))
     try {
       cpSync(this.folder, copy, { recursive: true })
-      checkStanding({ database: join(copy, DATABASE), lines: readLines(this.log) })
+      checkStanding({ database: join(copy, basename(this.database)), lines: readLines(this.log) })
     } catch (error) {
       throw this.failure(messageOf(error))
     } finally {
