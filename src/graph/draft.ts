@@ -232,6 +232,10 @@ export class Draft {
     this.changeTurn(row, {})
   }
 
+  watchConversation(row: Conversation): void {
+    this.changeConversation(row, {})
+  }
+
   watchNode(row: Node): void {
     this.changeNode(row, {})
   }

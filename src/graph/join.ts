@@ -31,7 +31,10 @@ export function joinStatus(join: Wait['join'], outcomes: readonly (string | null
 
 /** Ends the waits of the host's running turn that this delegation decides. Rows only. */
 export function answerWaits(draft: Draft, link: Link): void {
-  const { activeTurnId } = draft.conversation(link.hostConversationId)
+  const host = draft.conversation(link.hostConversationId)
+  // A wait that begins at this moment, or a turn that ends, must see it: all three change this row.
+  draft.watchConversation(host)
+  const { activeTurnId } = host
   if (activeTurnId === null) return
   for (const node of draft.openNodes(activeTurnId)) {
     if (isJoin(node) && node.wait?.refs.includes(link.id)) answerIfOver(draft, node)

@@ -23,6 +23,7 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers }
     return
   }
   draft.watchTurn(turn)
+  draft.watchConversation(draft.conversation(node.conversationId))
   const parked = draft.changeNode(node, {
     state: 'waiting',
     engineId: null,
