@@ -1,0 +1,60 @@
+import { DefinitionError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { Prompt } from '../prompt.ts'
+
+/** A method that prompt files may call under `.alias`. What is not offered cannot be called. */
+export interface PromptAlias<P extends Prompt = Prompt> {
+  /** The names of its parameters, in the order of `.args`. */
+  readonly params: readonly string[]
+  /** Gets the arguments in that order, undefined where one is left out. */
+  readonly call: (prompt: P, args: readonly (Json | undefined)[]) => P
+}
+
+export type PromptAliases<P extends Prompt = Prompt> = { readonly [name: string]: PromptAlias<P> }
+
+/** What every prompt offers: its own helpers, and nothing that reaches further than the prompt. */
+export function builtInAliases<P extends Prompt>(): PromptAliases<P> {
+  return {
+    ...Object.fromEntries(
+      SLOT_HELPERS.map((slot) => [slot, helper<P>((prompt, value, how) => prompt.set(slot, value, how))]),
+    ),
+    rule: helper((prompt, value, how) => prompt.rule(value, how)),
+    role: helper((prompt, value, how) => prompt.role(value, how)),
+    user_info: helper((prompt, value, how) => prompt.userInfo(value, how)),
+    set_chat_history: helper((prompt, value, how) => prompt.chatHistory(value, how)),
+    add_chat_history: helper((prompt, value, how) => prompt.addChatHistory(value, how)),
+    set_action_results: helper((prompt, value, how) => prompt.actionResults(value, how)),
+    add_action_results: helper((prompt, value, how) => prompt.addActionResults(value, how)),
+    set_agent_prompt: setter<P>(true),
+    set_request_prompt: setter<P>(false),
+  }
+}
+
+const SLOT_HELPERS = [
+  ...['system', 'developer', 'info', 'tools', 'instruct', 'examples', 'input', 'attachment'],
+  ...['output', 'output_format', 'options'],
+]
+
+interface How {
+  readonly always: boolean
+}
+
+function helper<P extends Prompt>(apply: (prompt: P, value: Json, how: How) => P): PromptAlias<P> {
+  return {
+    params: ['prompt', 'always'],
+    call: (prompt, [value = null, always = false]) => {
+      if (typeof always !== 'boolean') throw new DefinitionError('definition', '"always" is true or false.')
+      return apply(prompt, value, { always })
+    },
+  }
+}
+
+function setter<P extends Prompt>(always: boolean): PromptAlias<P> {
+  return {
+    params: ['key', 'value'],
+    call: (prompt, [key, value = null]) => {
+      if (typeof key !== 'string') throw new DefinitionError('definition', '"key" is the name of a slot.')
+      return prompt.set(key, value, { always })
+    },
+  }
+}

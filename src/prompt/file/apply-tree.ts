@@ -1,0 +1,88 @@
+import { messageOf } from '../../base/error.ts'
+import type { Prompt } from '../prompt.ts'
+import type { PromptWarning } from '../render/options.ts'
+import { nearest } from '../shape/nearest.ts'
+import { ShapeError } from '../shape/read-shape.ts'
+import { fillKey, type ReadMappings } from '../slots/placeholder.ts'
+import { isSlot, SLOTS } from '../slots/slot.ts'
+import type { PromptAlias } from './alias.ts'
+import { aliasArguments, aliasNamed } from './call-alias.ts'
+import { Wrong } from './file-error.ts'
+import { fillTree } from './fill-tree.ts'
+import { dataOf, type Entry, type Place, placeOf, type Tree } from './tree.ts'
+
+export interface ApplyOptions<P extends Prompt> {
+  readonly mappings: ReadMappings
+  readonly aliases: ReadonlyMap<string, PromptAlias<P>>
+  readonly warn: (warning: PromptWarning, at: Place) => void
+}
+
+/**
+ * Says what a prompt file says, from its top to its end. What a key means is decided by how it is written: a mapping
+ * can give a slot its name, but cannot make a call of it. Throws Wrong, or what an error's `cause` holds.
+ */
+export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: ApplyOptions<P>): P {
+  if (tree.kind !== 'map') throw new Wrong('a prompt file is a mapping, such as "input: Hello"', tree.at)
+  return tree.entries.reduce((made, entry) => applyEntry(made, entry, options), prompt)
+}
+
+function applyEntry<P extends Prompt>(prompt: P, entry: Entry, options: ApplyOptions<P>): P {
+  const { key, at, value } = entry
+  if (key === '.agent') return applyLayer(prompt, value, { ...options, always: true })
+  if (key === '.request') return applyLayer(prompt, value, { ...options, always: false })
+  if (key === '.alias') return applyAliases(prompt, value, options)
+  if (key.startsWith('.')) {
+    const meant = nearest(key.slice(1), ['agent', 'request', 'alias'])
+    const hint = meant === undefined ? 'There are .agent, .request and .alias.' : `Did you mean .${meant}?`
+    throw new Wrong(`there is no ${JSON.stringify(key)}`, at, hint)
+  }
+  if (!key.startsWith('$') || key.startsWith('${')) return saySlot(prompt, entry, { ...options, always: false })
+  if (key === '$') throw new Wrong('a slot needs a name behind the $', at)
+  return saySlot(prompt, { ...entry, key: key.slice(1) }, { ...options, always: true })
+}
+
+interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
+  readonly always: boolean
+}
+
+/** What is no mapping is what the agent is, or what this request asks. */
+function applyLayer<P extends Prompt>(prompt: P, tree: Tree, options: LayerOptions<P>): P {
+  if (tree.kind === 'map') return tree.entries.reduce((made, entry) => saySlot(made, entry, options), prompt)
+  return saySlot(prompt, { key: options.always ? 'system' : 'input', at: tree.at, value: tree }, options)
+}
+
+function saySlot<P extends Prompt>(prompt: P, entry: Entry, options: LayerOptions<P>): P {
+  const { mappings, always, warn } = options
+  const slot = fillKey(entry.key, mappings)
+  const tree = fillTree(entry.value, mappings)
+  const meant = isSlot(slot) ? undefined : nearest(slot, SLOTS)
+  if (meant !== undefined) {
+    const message = `${JSON.stringify(slot)} is a key of your own. If you meant ${meant}, correct it.`
+    warn({ code: 'near_slot', subject: slot, message }, entry.at)
+  }
+  try {
+    return prompt.set(slot, dataOf(tree), { always })
+  } catch (error) {
+    if (error instanceof ShapeError) throw placed(error.problem, placeOf(tree, error.path), error)
+    throw placed(messageOf(error), entry.at, error)
+  }
+}
+
+function applyAliases<P extends Prompt>(prompt: P, tree: Tree, { mappings, aliases }: ApplyOptions<P>): P {
+  if (tree.kind !== 'map') throw new Wrong('.alias is a mapping of methods to arguments', tree.at)
+  return tree.entries.reduce((made, entry) => {
+    const alias = aliasNamed(aliases, entry)
+    const args = aliasArguments(alias, fillTree(entry.value, mappings))
+    try {
+      return alias.call(made, args)
+    } catch (error) {
+      throw placed(messageOf(error), entry.at, error)
+    }
+  }, prompt)
+}
+
+function placed(problem: string, at: Place, cause: unknown): Wrong {
+  const wrong = new Wrong(problem, at)
+  wrong.cause = cause
+  return wrong
+}

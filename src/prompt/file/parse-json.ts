@@ -1,0 +1,174 @@
+import { parseJson } from '../../base/json.ts'
+import { Wrong } from './file-error.ts'
+import type { Entry, Place, Tree } from './tree.ts'
+
+/**
+ * Reads JSON with the place of every value. Comments, commas at the end, single quotes and bare keys are fine; a key
+ * twice is not. Throws Wrong.
+ */
+export function parseJsonTree(text: string): Tree {
+  const reader = new JsonReader(text)
+  const tree = reader.value(0)
+  reader.end()
+  return tree
+}
+
+const DEEPEST = 60
+const SPACE = /\s+/y
+const LINE_COMMENT = /\/\/[^\n]*/y
+const BARE = /[\p{L}_$][\p{L}\p{N}_$]*/uy
+const NUMBER = /[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y
+const WORDS: ReadonlyMap<string, boolean | null> = new Map([
+  ['true', true],
+  ['false', false],
+  ['null', null],
+])
+
+class JsonReader {
+  private readonly text: string
+  private offset = 0
+  /** Where lines begin, as far as was asked for. */
+  private line = 1
+  private lineStart = 0
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  value(depth: number): Tree {
+    this.skip()
+    const at = this.place()
+    if (depth >= DEEPEST) throw new Wrong(`nested more than ${DEEPEST} levels deep`, at)
+    if (this.take('{')) return { kind: 'map', entries: this.entries(depth), at }
+    if (this.take('[')) return { kind: 'list', items: this.items(depth), at }
+    return { kind: 'leaf', value: this.scalar(), at }
+  }
+
+  end(): void {
+    this.skip()
+    if (this.offset < this.text.length) throw this.wrong('there is something behind the end')
+  }
+
+  private entries(depth: number): Entry[] {
+    const entries = new Map<string, Entry>()
+    while (!this.closes('}')) {
+      const at = this.place()
+      const key = this.key()
+      if (entries.has(key)) throw new Wrong(`the key ${JSON.stringify(key)} is there twice`, at, 'Remove one of them.')
+      this.skip()
+      if (!this.take(':')) throw this.wrong('a colon is missing behind the key')
+      entries.set(key, { key, at, value: this.value(depth + 1) })
+      this.comma('}')
+    }
+    return [...entries.values()]
+  }
+
+  private items(depth: number): Tree[] {
+    const items: Tree[] = []
+    while (!this.closes(']')) {
+      items.push(this.value(depth + 1))
+      this.comma(']')
+    }
+    return items
+  }
+
+  private closes(end: string): boolean {
+    this.skip()
+    if (this.offset >= this.text.length) throw this.wrong(`the text ends before ${end}`)
+    return this.take(end)
+  }
+
+  private comma(end: string): void {
+    this.skip()
+    if (this.take(',') || this.text[this.offset] === end) return
+    throw this.wrong(`a comma or ${end} is missing`)
+  }
+
+  private key(): string {
+    return this.quoted() ?? this.match(BARE) ?? this.fail('a key is missing')
+  }
+
+  private scalar(): string | number | boolean | null {
+    const text = this.quoted()
+    if (text !== undefined) return text
+    const number = this.match(NUMBER)
+    if (number !== undefined) return this.finite(Number(number))
+    const start = this.offset
+    const word = WORDS.get(this.match(BARE) ?? '')
+    if (word !== undefined) return word
+    this.offset = start
+    throw this.wrong('a value is missing')
+  }
+
+  private finite(value: number): number {
+    return Number.isFinite(value) ? value : this.fail('the number is too large to keep')
+  }
+
+  private quoted(): string | undefined {
+    const quote = this.text[this.offset]
+    if (quote !== '"' && quote !== "'") return undefined
+    let end = this.offset + 1
+    while (end < this.text.length && this.text[end] !== quote) end += this.text[end] === '\\' ? 2 : 1
+    if (end >= this.text.length) throw this.wrong('the text is not closed')
+    const parsed = parseJson(strict(this.text.slice(this.offset + 1, end)))
+    this.offset = end + 1
+    return parsed.ok && typeof parsed.value === 'string' ? parsed.value : this.fail('the text has an unknown escape')
+  }
+
+  private match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.offset
+    const [found] = pattern.exec(this.text) ?? []
+    if (found === undefined) return undefined
+    this.offset += found.length
+    return found
+  }
+
+  private skip(): void {
+    while (this.match(SPACE) ?? this.match(LINE_COMMENT) ?? this.comment()) {
+      // All of it means nothing.
+    }
+  }
+
+  private comment(): string | undefined {
+    if (!this.text.startsWith('/*', this.offset)) return undefined
+    const end = this.text.indexOf('*/', this.offset + 2)
+    if (end === -1) throw this.wrong('the comment is not closed')
+    this.offset = end + 2
+    return '/*'
+  }
+
+  private take(char: string): boolean {
+    if (this.text[this.offset] !== char) return false
+    this.offset++
+    return true
+  }
+
+  /** Places are asked for in order, so every line is counted once. */
+  private place(): Place {
+    for (let next = this.text.indexOf('\n', this.lineStart); next !== -1 && next < this.offset; ) {
+      this.line++
+      this.lineStart = next + 1
+      next = this.text.indexOf('\n', this.lineStart)
+    }
+    return { line: this.line, column: this.offset - this.lineStart + 1 }
+  }
+
+  private wrong(problem: string): Wrong {
+    return new Wrong(`not valid JSON: ${problem}`, this.place())
+  }
+
+  private fail(problem: string): never {
+    throw this.wrong(problem)
+  }
+}
+
+/** The same text in double quotes, as strict JSON writes it. */
+function strict(inside: string): string {
+  const escaped = inside.replace(/\\[\s\S]|"|\p{Cc}/gu, (piece) => {
+    if (piece === "\\'") return "'"
+    if (piece === '\\\n') return ''
+    if (piece.length > 1) return piece
+    return JSON.stringify(piece).slice(1, -1)
+  })
+  return `"${escaped}"`
+}

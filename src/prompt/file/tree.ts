@@ -1,0 +1,67 @@
+import type { Json } from '../../base/json.ts'
+import type { Path } from '../../base/path.ts'
+
+/** Where something stands in a file, counted from 1. */
+export interface Place {
+  readonly line: number
+  readonly column: number
+}
+
+/** What a file says, with where it says it. */
+export type Tree = Leaf | ListTree | MapTree
+
+export interface Leaf {
+  readonly kind: 'leaf'
+  readonly value: string | number | boolean | null
+  readonly at: Place
+}
+
+export interface ListTree {
+  readonly kind: 'list'
+  readonly items: readonly Tree[]
+  readonly at: Place
+}
+
+export interface MapTree {
+  readonly kind: 'map'
+  readonly entries: readonly Entry[]
+  readonly at: Place
+}
+
+export interface Entry {
+  readonly key: string
+  /** Of the key. */
+  readonly at: Place
+  readonly value: Tree
+}
+
+export const START: Place = { line: 1, column: 1 }
+
+/** The data alone. */
+export function dataOf(tree: Tree): Json {
+  if (tree.kind === 'leaf') return tree.value
+  if (tree.kind === 'list') return tree.items.map(dataOf)
+  return Object.fromEntries(tree.entries.map(({ key, value }) => [key, dataOf(value)]))
+}
+
+/** Plain data as if it all stood at one place. */
+export function treeAt(value: Json, at: Place): Tree {
+  if (typeof value !== 'object' || value === null) return { kind: 'leaf', value, at }
+  if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => treeAt(item, at)), at }
+  const entries = Object.entries(value).map(([key, item]) => ({ key, at, value: treeAt(item, at) }))
+  return { kind: 'map', entries, at }
+}
+
+export function entryOf(tree: Tree, key: string | number): Entry | undefined {
+  if (tree.kind === 'map') return tree.entries.find((entry) => entry.key === key)
+  const item = tree.kind === 'list' && typeof key === 'number' ? tree.items[key] : undefined
+  return item === undefined ? undefined : { key: String(key), at: item.at, value: item }
+}
+
+/** Where the value at this path is written, or the nearest one around it. */
+export function placeOf(tree: Tree, path: Path): Place {
+  const [key, ...others] = path
+  const entry = key === undefined ? undefined : entryOf(tree, key)
+  if (entry === undefined) return tree.at
+  return others.length === 0 ? entry.at : placeOf(entry.value, others)
+}

@@ -1,0 +1,76 @@
+import type { Json } from '../../base/json.ts'
+import { shapeText } from '../shape/shape-text.ts'
+import { inLine } from '../slots/plain-value.ts'
+import { isEmpty, isRecord, isSlot, type JsonRecord, type Layer } from '../slots/slot.ts'
+import type { Rendering } from './options.ts'
+import type { Output } from './output.ts'
+import { yamlText } from './yaml-text.ts'
+
+/** One part of a prompt under a title. */
+export interface Block {
+  readonly title: string
+  readonly text: string
+}
+
+/** A block for the slot, or none where it is empty. */
+export function slotBlock(view: Layer, slot: string, title: string): Block[] {
+  const value = view.get(slot) as Json | undefined
+  return value === undefined || isEmpty(value) ? [] : [{ title, text: blockText(slot, value) }]
+}
+
+export interface MainParts {
+  readonly output: Output
+  readonly rendering: Rendering
+  /** False where they are given to the model as tools. */
+  readonly withTools: boolean
+}
+
+/** What is asked of the model, in the order it reads it. */
+export function mainBlocks(view: Layer, { output, rendering: { titles }, withTools }: MainParts): Block[] {
+  const extras = [...view.keys()].filter((key) => !isSlot(key))
+  const { requirement } = output
+  return [
+    ...(withTools ? slotBlock(view, 'tools', titles.tools) : []),
+    ...slotBlock(view, 'action_results', titles.action_results),
+    ...slotBlock(view, 'info', titles.info),
+    ...extras.flatMap((key) => slotBlock(view, key, key.replace(/\s+/g, ' '))),
+    ...slotBlock(view, 'instruct', titles.instruct),
+    ...slotBlock(view, 'examples', titles.examples),
+    ...slotBlock(view, 'input', titles.input),
+    ...(requirement.length === 0 ? [] : [{ title: titles.output_requirement, text: requirement.join('\n') }]),
+  ]
+}
+
+function blockText(slot: string, value: Json): string {
+  if (slot === 'info') return infoText(value)
+  return slot === 'tools' ? toolsText(value) : dataText(value)
+}
+
+/** Texts as they are, numbers and the like as JSON, all else as YAML. */
+export function dataText(value: Json): string {
+  return typeof value === 'object' && value !== null ? yamlText(value) : inLine(value)
+}
+
+function infoText(value: Json): string {
+  if (Array.isArray(value)) return value.map((item) => point(inLine(item))).join('\n')
+  if (!isRecord(value)) return inLine(value)
+  return Object.entries(value)
+    .map(([key, item]) => point(`${key}: ${inLine(item)}`))
+    .join('\n')
+}
+
+/** Further lines of a point are moved in, so that they stay in it. */
+function point(text: string): string {
+  return `- ${text.replaceAll('\n', '\n  ')}`
+}
+
+function toolsText(value: Json): string {
+  const tools = Array.isArray(value) ? value : [value]
+  return tools.map((tool) => `[\n${fieldsText(tool as JsonRecord)}\n]`).join('\n')
+}
+
+function fieldsText(tool: JsonRecord): string {
+  return Object.entries(tool)
+    .map(([key, value]) => `${key}: ${key === 'kwargs' || key === 'returns' ? shapeText(value) : inLine(value)}`)
+    .join('\n')
+}

@@ -1,0 +1,94 @@
+import type { Json } from '../../base/json.ts'
+import { type CheckedSchema, readSchema } from '../../base/schema.ts'
+import { isDescribed } from '../shape/read-shape.ts'
+import { shapeSchema } from '../shape/shape-schema.ts'
+import { shapeText } from '../shape/shape-text.ts'
+import { typeSchema } from '../shape/type-text.ts'
+import { isEmpty, isRecord, type Layer, SchemaOutput } from '../slots/slot.ts'
+
+/** What a prompt asks of the answer. */
+export interface Output {
+  /** `json`, `markdown`, `text`, or what the prompt says. */
+  readonly format: string
+  /** What the block about the answer says; empty where there is nothing to say. */
+  readonly requirement: readonly string[]
+  /** What checks the answer, where it is JSON of a known shape. */
+  readonly checked: CheckedSchema | null
+}
+
+/** An output format that was said wins; else a shape means JSON, and everything else Markdown. */
+export function outputOf(view: Layer): Output {
+  const asked = askedOf(view)
+  const said = view.get('output_format')
+  const format = typeof said === 'string' ? said : asked.schema === null ? 'markdown' : 'json'
+  const isShown = typeof said === 'string' || asked.lines.length > 0
+  const heading = isShown ? headingOf(format) : []
+  return {
+    format,
+    requirement: [...heading, ...(format === 'json' ? asked.jsonLines : asked.lines)],
+    checked: format === 'json' && asked.schema !== null ? asked.schema() : null,
+  }
+}
+
+interface Asked {
+  readonly schema: (() => CheckedSchema) | null
+  readonly lines: readonly string[]
+  readonly jsonLines: readonly string[]
+}
+
+const NOTHING: Asked = { schema: null, lines: [], jsonLines: [] }
+
+function askedOf(view: Layer): Asked {
+  const output = view.get('output')
+  if (output instanceof SchemaOutput) return schemaAsked(output.checked)
+  if (output === undefined || isEmpty(output)) return NOTHING
+  if (isEmbedded(output)) return schemaAsked(readSchema(output.$schema, 'output of a prompt', 'output'))
+  if (isText(output)) return instruction(textOf(output))
+  const text = shapeText(output)
+  return {
+    schema: () => readSchema(shapeSchema(output), 'output of a prompt', 'output'),
+    lines: [text],
+    jsonLines: ['Data Structure:', text],
+  }
+}
+
+function schemaAsked(checked: CheckedSchema): Asked {
+  const text = JSON.stringify(checked.jsonSchema, null, 2)
+  return { schema: () => checked, lines: [text], jsonLines: ['JSON Schema:', text] }
+}
+
+function instruction(text: string): Asked {
+  const lines = text === '' ? [] : [text]
+  return { schema: null, lines, jsonLines: lines }
+}
+
+function isEmbedded(output: Json): output is { $schema: { [key: string]: Json } } {
+  return isRecord(output) && isRecord(output['$schema'])
+}
+
+/** Words that are no type are an instruction, and a text that is asked for is not JSON. */
+function isText(output: Json): boolean {
+  const type = typeOf(output)
+  if (type === undefined) return false
+  const schema = typeSchema(type)
+  return schema === undefined ? typeof output === 'string' : schema['type'] === 'string'
+}
+
+function typeOf(output: Json): string | undefined {
+  if (typeof output === 'string') return output
+  const type = isRecord(output) && isDescribed(output) ? output['$type'] : undefined
+  return typeof type === 'string' ? type : undefined
+}
+
+/** The type itself says no more than that the answer is a text. */
+function textOf(output: Json): string {
+  if (isRecord(output)) return String(output['$desc'] ?? '')
+  const text = String(output)
+  return typeSchema(text) === undefined ? text : ''
+}
+
+function headingOf(format: string): string[] {
+  if (format === 'json') return ['Data Format: JSON']
+  if (format === 'markdown') return ['Data Format: markdown text']
+  return format === 'text' ? [] : [`Data Format: ${format}`]
+}

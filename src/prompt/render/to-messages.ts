@@ -1,0 +1,134 @@
+import type { Json } from '../../base/json.ts'
+import type { Part } from '../slots/message.ts'
+import { inLine } from '../slots/plain-value.ts'
+import { isEmpty, itemsIn, type Layer } from '../slots/slot.ts'
+import { type Block, dataText, mainBlocks } from './blocks.ts'
+import { checkAsksSomething, emptyPrompt } from './empty.ts'
+import { joinBlocks } from './join-blocks.ts'
+import { type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
+import { outputOf } from './output.ts'
+import { partsOf } from './to-text.ts'
+
+export interface MessagesOptions extends RenderOptions {
+  /** Contents as parts of any type; else texts, and other parts are left out. Unsaid: where there is an attachment. */
+  readonly rich?: boolean
+  /** User and assistant take turns, as many providers want it. Default true. */
+  readonly strictOrder?: boolean
+  /** False: the tools are given to the model as tools, and not told in the text. Default true. */
+  readonly toolsInText?: boolean
+}
+
+/** Further fields of a message of the history are kept. */
+export interface PromptMessage {
+  readonly role: string
+  readonly content: string | readonly Part[]
+  readonly [field: string]: Json | readonly Part[]
+}
+
+/** The prompt as messages: system, developer, the history, and what is asked now. Throws EmptyPromptError. */
+export function toMessages(view: Layer, options: MessagesOptions = {}): PromptMessage[] {
+  checkAsksSomething(view)
+  const rendering = renderingOf(options)
+  const attachment = itemsIn<Part>(view, 'attachment')
+  const isRich = options.rich ?? attachment.length > 0
+  const form = isRich ? richForm : plainForm
+  const asked = mainMessages(view, { rendering, attachment, form, withTools: options.toolsInText !== false })
+  if (asked.length === 0) throw emptyPrompt('no part of it can be shown as text')
+  return [
+    ...standing(view, 'system', rendering),
+    ...standing(view, 'developer', rendering),
+    ...history(view, { rendering, form, isStrict: options.strictOrder !== false }),
+    ...asked,
+  ]
+}
+
+interface Said {
+  readonly role: string
+  readonly content: Json
+  readonly [field: string]: Json
+}
+
+interface Raw {
+  readonly role: string
+  readonly parts: readonly Part[]
+  readonly others: { readonly [field: string]: Json }
+}
+
+/** How a content is written: as it is, or as text. Undefined where nothing of it is left. */
+type Form = (parts: readonly Part[], rendering: Rendering) => string | readonly Part[] | undefined
+
+const richForm: Form = (parts) => (parts.length === 0 ? undefined : parts)
+
+const plainForm: Form = (parts, { warn }) => {
+  const texts: string[] = []
+  for (const part of parts) {
+    if (part.type === 'text') texts.push(String(part['text']))
+    else warn(skippedPart(part.type, 'these messages are plain texts'))
+  }
+  return texts.length === 0 ? undefined : texts.join('\n\n')
+}
+
+function standing(view: Layer, slot: 'system' | 'developer', { roleOf }: Rendering): PromptMessage[] {
+  const value = view.get(slot) as Json | undefined
+  return value === undefined || isEmpty(value) ? [] : [{ role: roleOf(slot), content: dataText(value) }]
+}
+
+interface HistoryParts {
+  readonly rendering: Rendering
+  readonly form: Form
+  readonly isStrict: boolean
+}
+
+function history(view: Layer, { rendering, form, isStrict }: HistoryParts): PromptMessage[] {
+  const said = itemsIn<Said>(view, 'chat_history').map(({ role, content, ...others }): Raw => {
+    return { role: rendering.roleOf(role), parts: partsOf(content), others }
+  })
+  const ordered = isStrict ? inTurns(said, rendering) : said
+  return ordered.flatMap(({ role, parts, others }) => {
+    const content = form(parts, rendering)
+    return content === undefined ? [] : [{ ...others, role, content }]
+  })
+}
+
+/** Neighbours of one role become one message, the first is the user's and the last the assistant's. */
+function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
+  const turns: Raw[] = []
+  for (const message of said) {
+    const last = turns.at(-1)
+    if (last?.role !== message.role) turns.push(message)
+    else turns[turns.length - 1] = { ...last, parts: [...last.parts, ...message.parts] }
+  }
+  const [user, assistant] = [roleOf('user'), roleOf('assistant')]
+  const filler = (role: string, text: string): Raw => ({ role, parts: [{ type: 'text', text }], others: {} })
+  if (turns.length === 0) return turns
+  if (turns[0]?.role !== user) turns.unshift(filler(user, `[${titles.chat_history}]`))
+  if (turns.at(-1)?.role !== assistant) turns.push(filler(assistant, '[User continue input]'))
+  return turns
+}
+
+interface MainMessageParts {
+  readonly rendering: Rendering
+  readonly attachment: readonly Part[]
+  readonly form: Form
+  readonly withTools: boolean
+}
+
+function mainMessages(view: Layer, parts: MainMessageParts): PromptMessage[] {
+  const { rendering, attachment, form, withTools } = parts
+  const role = rendering.roleOf('user')
+  const blocks = mainBlocks(view, { output: outputOf(view), rendering, withTools })
+  const say = (content: string | readonly Part[] | undefined) => (content === undefined ? [] : [{ role, content }])
+  const text = mainText(view, blocks, rendering)
+  if (attachment.length === 0) return say(text)
+  const asked: readonly Part[] = text === undefined ? [] : [{ type: 'text', text }]
+  if (form === richForm) return say([...asked, ...attachment])
+  return [...attachment.flatMap((part) => say(form([part], rendering))), ...say(text)]
+}
+
+/** An input alone is said as it is. */
+function mainText(view: Layer, blocks: readonly Block[], { titles }: Rendering): string | undefined {
+  const input = view.get('input') as Json | undefined
+  if (blocks.length === 0) return undefined
+  if (blocks.length > 1 || input === undefined || isEmpty(input)) return joinBlocks(blocks, titles.output)
+  return inLine(input)
+}

@@ -1,0 +1,87 @@
+import type { Json } from '../../base/json.ts'
+import { isRecord, type JsonRecord } from '../slots/slot.ts'
+
+/** Data as YAML in block style, keys in their order, without a line break at its end. Reads back as the same data. */
+export function yamlText(value: Json): string {
+  return isNested(value) ? nestedLines(value, '').join('\n') : scalarText(value, '  ')
+}
+
+/** The same of entries, in the order they have: an object would put keys that look like numbers first. */
+export function yamlEntries(entries: readonly (readonly [string, Json])[], indent: string): string {
+  return entries.flatMap(([key, item]) => entryLines(key, item, indent)).join('\n')
+}
+
+type Nested = readonly Json[] | JsonRecord
+
+/** Lists and objects with something in them take lines of their own. */
+function isNested(value: Json): value is Json[] | JsonRecord {
+  if (Array.isArray(value)) return value.length > 0
+  return isRecord(value) && Object.keys(value).length > 0
+}
+
+function nestedLines(value: Nested, indent: string): string[] {
+  if (isList(value)) return value.flatMap((item) => itemLines(item, indent))
+  return Object.entries(value).flatMap(([key, item]) => entryLines(key, item, indent))
+}
+
+function isList(value: Nested): value is readonly Json[] {
+  return Array.isArray(value)
+}
+
+/** What lies in an item begins on the line of its dash. */
+function itemLines(item: Json, indent: string): string[] {
+  if (!isNested(item)) return [`${indent}- ${scalarText(item, `${indent}  `)}`]
+  const [first = '', ...others] = nestedLines(item, `${indent}  `)
+  return [`${indent}- ${first.slice(indent.length + 2)}`, ...others]
+}
+
+function entryLines(key: string, item: Json, indent: string): string[] {
+  const name = keyText(key)
+  // A key that is longer must be marked as one; the value then follows its own mark.
+  const start = name.length > longestKey ? [`${indent}? ${name}`, `${indent}:`] : [`${indent}${name}:`]
+  const last = start.pop() ?? ''
+  if (!isNested(item)) return [...start, `${last} ${scalarText(item, `${indent}  `)}`]
+  return [...start, last, ...nestedLines(item, `${indent}  `)]
+}
+
+const longestKey = 1_000
+
+function keyText(key: string): string {
+  return isPlain(key) ? key : quoted(key)
+}
+
+function scalarText(value: Json, indent: string): string {
+  if (typeof value !== 'string') return JSON.stringify(value)
+  if (isPlain(value)) return value
+  return isBlock(value) ? blockText(value, indent) : quoted(value)
+}
+
+/** A text that can be nothing but that text: no number, no word of YAML, no sign of it. */
+function isPlain(text: string): boolean {
+  return plain.test(text) && text.length < longestKey && !reserved.test(text)
+}
+
+const plain = /^[\p{L}_/][\p{L}\p{N}_\-+/.,()'"!? ]*(?<! )$/u
+const reserved = /^(?:true|false|null|yes|no|on|off|y|n)$/i
+
+/** Several lines that a block shows as they are. */
+function isBlock(text: string): boolean {
+  return text.includes('\n') && /^[^\s]/.test(text) && !/[^\P{C}\n]|[\u2028\u2029]|[ \t](?:\n|$)|\n\n$/u.test(text)
+}
+
+function blockText(text: string, indent: string): string {
+  const isOpen = text.endsWith('\n')
+  const lines = (isOpen ? text.slice(0, -1) : text).split('\n')
+  return [isOpen ? '|' : '|-', ...lines.map((line) => (line === '' ? '' : `${indent}${line}`))].join('\n')
+}
+
+/** JSON is YAML, with every sign escaped that an editor might not show. */
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(/[^\P{C}\n]|[\u2028\u2029]/gu, escaped)
+}
+
+function escaped(char: string): string {
+  return Array.from({ length: char.length }, (_, index) => {
+    return `\\u${char.charCodeAt(index).toString(16).padStart(4, '0')}`
+  }).join('')
+}

@@ -1,0 +1,53 @@
+import { InputError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { inLine } from './plain-value.ts'
+import { isRecord, type JsonRecord } from './slot.ts'
+
+/** A piece of a message: `{ type: 'text', text }`, or `{ type: T, ... }` of any other kind. */
+export type Part = { readonly type: string; readonly [field: string]: Json }
+
+/** A list of messages, whatever it was given as. Messages that are equal stay: people repeat themselves. */
+export function readHistory(value: Json): Json {
+  if (value === null) return []
+  const items = Array.isArray(value) ? value : [value]
+  return items.map(readMessage)
+}
+
+/** A list of parts, whatever it was given as. */
+export function readAttachment(value: Json): Json {
+  if (value === null) return []
+  const items = Array.isArray(value) ? value : [value]
+  return items.map(readPart)
+}
+
+function readMessage(item: Json): Json {
+  if (!isRecord(item)) return { role: 'user', content: inLine(item) }
+  const { role = 'user', content, ...others } = item
+  if (typeof role !== 'string' || role.trim() === '') {
+    throw new InputError('invalid_input', `prompt, chat_history: a role is a text, not ${JSON.stringify(role)}.`)
+  }
+  if (content === undefined) {
+    throw new InputError('invalid_input', 'prompt, chat_history: a message has a role and content.')
+  }
+  return { role, content: readContent(content), ...others }
+}
+
+function readContent(content: Json): Json {
+  if (content === null) return ''
+  if (Array.isArray(content)) return content.map(readPart)
+  return isPart(content) ? [readPart(content)] : inLine(content)
+}
+
+/** The field named after the type is there, if only as null, unless the part says otherwise what it holds. */
+function readPart(item: Json): Json {
+  if (!isPart(item)) return { type: 'text', text: inLine(item) }
+  const { type } = item
+  if (typeof type !== 'string') return { type: 'text', text: inLine(item) }
+  if (type === 'text') return { ...item, text: inLine(item['text'] ?? '') }
+  const isWhole = Object.hasOwn(item, type) || Object.hasOwn(item, 'data') || Object.hasOwn(item, 'value')
+  return isWhole ? item : Object.fromEntries([...Object.entries(item), [type, null]])
+}
+
+function isPart(item: Json): item is JsonRecord {
+  return isRecord(item) && typeof item['type'] === 'string'
+}

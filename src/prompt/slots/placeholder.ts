@@ -1,0 +1,61 @@
+import { DefinitionError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { inLine, plainValue } from './plain-value.ts'
+import type { JsonRecord } from './slot.ts'
+
+/** What stands for `${name}`. */
+export type Mappings = { readonly [name: string]: unknown }
+
+export type ReadMappings = ReadonlyMap<string, Json>
+
+export const NO_MAPPINGS: ReadMappings = new Map()
+
+export function readMappings(mappings: Mappings | undefined): ReadMappings {
+  if (mappings === undefined) return NO_MAPPINGS
+  const plain = plainValue(mappings, 'mappings')
+  if (typeof plain !== 'object' || plain === null || Array.isArray(plain)) {
+    throw new DefinitionError('definition', 'prompt, mappings: give an object, as in { name: value }.')
+  }
+  return new Map(Object.entries(plain))
+}
+
+/**
+ * Puts mappings in for the placeholders of all keys and texts, once: what was put in is not looked at again. A text
+ * that is one placeholder becomes its value, of whatever type; a name that is not mapped stays as it is written.
+ */
+export function fillPlaceholders(value: Json, mappings: ReadMappings): Json {
+  if (mappings.size === 0) return value
+  if (typeof value === 'string') return fillText(value, mappings)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => fillPlaceholders(item, mappings))
+  return fillRecord(value, mappings)
+}
+
+export function fillText(text: string, mappings: ReadMappings): Json {
+  const whole = wholePlaceholder.exec(text.trim())
+  const value = whole === null ? undefined : mappings.get((whole[1] ?? '').trim())
+  return value === undefined ? fillKey(text, mappings) : value
+}
+
+export function fillKey(key: string, mappings: ReadMappings): string {
+  if (mappings.size === 0) return key
+  return key.replace(placeholder, (written: string, name: string) => {
+    const value = mappings.get(name.trim())
+    return value === undefined ? written : inLine(value)
+  })
+}
+
+const placeholder = /\$\{([^{}]*)\}/g
+const wholePlaceholder = /^\$\{([^{}]*)\}$/
+
+function fillRecord(record: JsonRecord, mappings: ReadMappings): Json {
+  const filled = new Map<string, Json>()
+  for (const [key, value] of Object.entries(record)) {
+    const name = fillKey(key, mappings)
+    if (filled.has(name)) {
+      throw new DefinitionError('definition', `prompt: with these mappings two keys become ${JSON.stringify(name)}.`)
+    }
+    filled.set(name, fillPlaceholders(value, mappings))
+  }
+  return Object.fromEntries(filled)
+}

@@ -1,0 +1,77 @@
+import { DefinitionError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { readSchema, type Schema } from '../../base/schema.ts'
+import { readRootShape, readShape, ShapeError } from '../shape/read-shape.ts'
+import { cleanText } from './clean-text.ts'
+import { readAttachment, readHistory } from './message.ts'
+import { fillPlaceholders, type ReadMappings } from './placeholder.ts'
+import { frozen, plainValue } from './plain-value.ts'
+import { isRecord, SchemaOutput, type SlotValue } from './slot.ts'
+
+/** What a slot keeps of what it is given: a copy of its own in the one form of that slot. */
+export function readSlot(slot: string, value: unknown, mappings: ReadMappings): SlotValue {
+  if (slot === 'output' && isStandardSchema(value)) {
+    return new SchemaOutput(readSchema(value as Schema, 'output of a prompt', 'output'))
+  }
+  return readPlainSlot(slot, fillPlaceholders(plainValue(value, slot), mappings))
+}
+
+/** The same of plain data whose placeholders are filled. Throws a DefinitionError, or a ShapeError with the place. */
+export function readPlainSlot(slot: string, value: Json): Json {
+  return frozen(formOf(slot, typeof value === 'string' ? cleanText(value) : value))
+}
+
+function formOf(slot: string, value: Json): Json {
+  if (value === null) return null
+  switch (slot) {
+    case 'chat_history':
+      return readHistory(value)
+    case 'attachment':
+      return readAttachment(value)
+    case 'tools':
+      return readTools(value)
+    case 'output':
+      return readRootShape(value)
+    case 'output_format':
+      if (typeof value === 'string' && value !== '') return value
+      return refuse('output_format is a text, such as "json", "markdown" or "text".')
+    case 'options':
+      if (isRecord(value)) return value
+      return refuse('options are an object, as in { temperature: 0 }.')
+    default:
+      return value
+  }
+}
+
+function readTools(value: Json): Json {
+  const tools = Array.isArray(value) ? value : [value]
+  return tools.map((tool, index) => {
+    if (!isRecord(tool)) return refuse(`tools[${index}] is no object. A tool is { name, desc, kwargs, returns }.`)
+    const { name, desc = '', kwargs = {}, returns, ...others } = tool
+    const [unknown] = Object.keys(others)
+    if (unknown !== undefined)
+      refuse(`tools[${index}] has no ${JSON.stringify(unknown)}: a tool is { name, desc, kwargs, returns }.`)
+    if (typeof name !== 'string' || name.trim() === '') refuse(`tools[${index}] needs a name.`)
+    if (typeof desc !== 'string') refuse(`tools[${index}].desc is a text.`)
+    const read = { name, desc, kwargs: shapeIn(kwargs, ['tools', index, 'kwargs']) }
+    return returns === undefined ? read : { ...read, returns: shapeIn(returns, ['tools', index, 'returns']) }
+  })
+}
+
+function shapeIn(shape: Json, [slot, index, key]: [string, number, string]): Json {
+  try {
+    return readShape(shape)
+  } catch (error) {
+    if (!(error instanceof ShapeError)) throw error
+    throw new ShapeError([index, key, ...error.path], error.problem, slot)
+  }
+}
+
+function isStandardSchema(value: unknown): boolean {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
+  return '~standard' in value
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `prompt: ${message}`)
+}
