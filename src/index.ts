@@ -1,10 +1,11 @@
-export { type AiSdkTool, asAiSdkTool } from './agent/ai-sdk-tool.ts'
 export {
   type Agent,
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
   type AnyAgent,
+  type DirectInput,
+  type DirectMessage,
   type GroupedTools,
   isAgent,
   type RunOptions,
@@ -14,6 +15,16 @@ export {
   type ToolGroup,
   type Tools,
 } from './agent/agent.ts'
+export { type AiSdkTool, asAiSdkTool } from './agent/ai-sdk-tool.ts'
+export type {
+  Briefing,
+  BriefingFunction,
+  BriefingMode,
+  DelegationContext,
+  HostContext,
+  RecentEvent,
+} from './agent/briefing.ts'
+export type { EventType, StreamOptions } from './agent/read-forward.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
   ConflictError,
@@ -36,22 +47,11 @@ export type { Json } from './base/json.ts'
 export type { InferInput, InferOutput, JsonSchema, Schema, StandardSchema } from './base/schema.ts'
 export type { ApprovalsQuery, PendingApproval } from './conversation/approvals.ts'
 export type { ConversationHandle } from './conversation/conversation.ts'
+export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
 export type { CompletedOutcome, Run, RunOutcome } from './conversation/run.ts'
 export type { UiMessageChunk } from './conversation/ui-chunk.ts'
 export { toUIMessageStream } from './conversation/ui-message-stream.ts'
 export type { UsageShare } from './conversation/usage.ts'
-export type { KindContext, KindDefinition } from './delegation/kind.ts'
-export type { FilePolicy } from './files/access.ts'
-export type { FileInfo } from './files/backend.ts'
-export { type DiskFilesOptions, diskFiles } from './files/disk.ts'
-export type { FileDomain } from './files/domain.ts'
-export type { Edit } from './files/edit.ts'
-export type { FileChange, Files, Listing } from './files/files.ts'
-export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
-export { type MemoryFilesOptions, memoryFiles } from './files/memory.ts'
-export type { Budget } from './grant/budget.ts'
-export type { Explanation } from './grant/explain.ts'
-export type { Grant } from './grant/grant.ts'
 export { askTools } from './delegation/background/ask.ts'
 export {
   type ChildPoll,
@@ -62,11 +62,32 @@ export {
 } from './delegation/background/handle.ts'
 export type { BackgroundOptions } from './delegation/background/options.ts'
 export { backgroundSubagents } from './delegation/background/tools.ts'
+export type { KindContext, KindDefinition } from './delegation/kind.ts'
+export {
+  type MadeSubagentTool,
+  type MakeSubagentOptions,
+  makeSubagentTool,
+  type SubagentHost,
+  type SubagentSpec,
+} from './delegation/make-subagent-tool.ts'
+export type { FilePolicy } from './files/access.ts'
+export type { FileInfo } from './files/backend.ts'
+export { type DiskFilesOptions, diskFiles } from './files/disk.ts'
+export type { FileDomain } from './files/domain.ts'
+export type { Edit } from './files/edit.ts'
+export type { FileChange, Files, Listing } from './files/files.ts'
+export { type MemoryFilesOptions, memoryFiles } from './files/memory.ts'
+export { type GeneralTask, type GeneralWorkerOptions, generalWorker } from './general-worker.ts'
+export type { Budget } from './grant/budget.ts'
+export type { Explanation } from './grant/explain.ts'
+export type { Grant } from './grant/grant.ts'
 export type { Profiles } from './grant/profile.ts'
 export type { Block, Content, ToolCall, Usage } from './graph/content.ts'
 export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent, type RunEvent } from './graph/event.ts'
 export { type Outcome, STATUSES, type Status } from './graph/outcome.ts'
 export type { Conversation, Effect, Id, Link, Node, NodeState, Turn } from './graph/rows.ts'
+export type { OpenSession } from './graph/session.ts'
+export type { SessionDocument } from './graph/session-document.ts'
 export type { AiSdkModel } from './model/ai-sdk/ai-sdk-model.ts'
 export { fromAiSdk } from './model/ai-sdk/from-ai-sdk.ts'
 export type { FinishReason, Message, Model, ModelRequest, ModelSettings, Part, ToolSchema } from './model/model.ts'
@@ -76,8 +97,9 @@ export type { AnswerWord, ApprovalWord, RuntimeOptions, SpawnAgentOptions, Start
 export { createRuntime, type Runtime } from './runtime.ts'
 export { agent } from './standalone.ts'
 export { memoryStore } from './store/memory.ts'
+export type { SessionSettings, SessionStore } from './store/session-store.ts'
 export type { Store } from './store/store.ts'
 export { fileTools } from './tool/file-tools.ts'
-export type { BeforeTool, HookedCall, Hooks } from './tool/hooks.ts'
+export type { BeforeTool, ChildCall, HookedCall, Hooks } from './tool/hooks.ts'
 export { type ProcessOptions, type ProcessResult, runProcess } from './tool/run-process.ts'
 export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'

@@ -3,10 +3,12 @@ import {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
+  type DirectInput,
   markAgent,
   type RunOptions,
 } from './agent/agent.ts'
 import { defineAgent } from './agent/definition.ts'
+import { Direct } from './agent/input.ts'
 import { RunError } from './base/error.ts'
 import type { Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'
@@ -19,15 +21,17 @@ export function agent<
   const Out extends Schema | undefined = undefined,
 >(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>> {
   const core = defineAgent(definition)
+  const start = (input: AgentInput<In> | DirectInput, options?: RunOptions) =>
+    runtimeHere().run(made, new Direct(input) as AgentInput<In>, options)
   const made: Agent<AgentInput<In>, AgentOutput<Out>> = Object.defineProperties(
     {
-      generate: (input: AgentInput<In>, options?: RunOptions) => {
-        const outcome = completed(runtimeHere().run(made, input, options))
+      generate: (input: AgentInput<In> | DirectInput, options?: RunOptions) => {
+        const outcome = completed(start(input, options))
         // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
         if (currentCall() !== undefined) outcome.catch(() => undefined)
         return outcome
       },
-      stream: (input: AgentInput<In>, options?: RunOptions) => runtimeHere().run(made, input, options),
+      stream: start,
     },
     Object.getOwnPropertyDescriptors(core),
   ) as Agent<AgentInput<In>, AgentOutput<Out>>

@@ -1,12 +1,15 @@
-import type { AgentCore } from './agent/agent.ts'
+import { type AgentCore, isAgent } from './agent/agent.ts'
 import type { ReadInput } from './agent/input.ts'
+import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
-import { toJson } from './base/json.ts'
+import { type Json, toJson } from './base/json.ts'
+import { freezeLayer } from './grant/ceiling.ts'
+import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
 import type { ApprovalAnswer } from './graph/approve.ts'
+import type { Reply } from './graph/question.ts'
 import type { Conversation, Id } from './graph/rows.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 
-import type { Reply } from './graph/question.ts'
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
 export function checkOwner(
   conversation: Conversation | undefined,
@@ -25,15 +28,42 @@ export function checkOwner(
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
-export function checkInside({ abortSignal, ...options }: StartOptions): void {
+export function checkInside({ abortSignal, grant, tools, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (key === undefined) return
-  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal can be given.`
+  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant and tools can be given.`
+  throw new DefinitionError('definition', message)
+}
+
+/** The agent with the tools this run is given, instead of its own. */
+export function equipped(agent: AgentCore, { tools, grant }: StartOptions): AgentCore {
+  if (grant !== undefined) checkCallerGrant(grant)
+  return tools === undefined || !isAgent(agent) ? agent : variant(agent, { tools })
+}
+
+/** What the caller of one run binds it by. */
+export function callerLayer(grant: Grant): Json {
+  return freezeLayer(useLayer('the caller', grant))
+}
+
+/** It binds all below the run in the same way: there is nothing of its own to pass on. */
+function checkCallerGrant(grant: Grant): void {
+  checkGrant(grant, 'run(agent, input, { grant })')
+  if (grant.delegate === undefined) return
+  const message = 'run(agent, input, { grant }): it has use, ask and deny and binds all below the run: no "delegate".'
   throw new DefinitionError('definition', message)
 }
 
 export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
+}
+
+/** A person's answer to a question: words, and who said them. */
+export function readReply({ text, by = 'user' }: AnswerWord): Reply {
+  if (typeof text !== 'string' || text.trim() === '') {
+    throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
+  }
+  return { text, by }
 }
 
 /** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
@@ -45,11 +75,3 @@ export function readAnswer({ allow, by = 'user', reason, always, edit }: Approva
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)
   return { ...given, edit: json.value }
 }
-/** A person's answer to a question: words, and who said them. */
-export function readReply({ text, by = 'user' }: AnswerWord): Reply {
-  if (typeof text !== 'string' || text.trim() === '') {
-    throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
-  }
-  return { text, by }
-}
-

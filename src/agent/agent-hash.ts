@@ -2,8 +2,20 @@ import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
 import type { AgentCore } from './agent.ts'
 
+/** The hash is worked out when it is first asked for. */
+export function withHash(core: Omit<AgentCore, 'hash'>): AgentCore {
+  let hash: string | undefined
+  return {
+    ...core,
+    get hash() {
+      hash ??= hashOf(core)
+      return hash
+    },
+  }
+}
+
 /** Changes when what the agent is told or may use changes; code inside its tools does not count. */
-export function hashOf(core: Omit<AgentCore, 'hash'>): string {
+function hashOf(core: Omit<AgentCore, 'hash'>): string {
   const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
     return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
   })

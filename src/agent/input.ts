@@ -2,6 +2,7 @@ import { after } from '../base/after.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
+import type { TurnBriefing } from '../graph/open-turn.ts'
 
 export type ReadInput =
   | { readonly ok: true; readonly value: Json; readonly said?: SaidInput }
@@ -25,14 +26,30 @@ export interface SaidInput {
   readonly before: readonly Json[]
 }
 
+/** An input that was given to the agent itself: it may be in words. */
+export class Direct {
+  readonly input: unknown
+
+  constructor(input: unknown) {
+    this.input = input
+  }
+}
+
+/** What an agent is asked, by whatever way it is started. */
+export function readGiven(agent: InputTaker, given: unknown): ReadInput | Promise<ReadInput> {
+  return given instanceof Direct ? readDirect(agent, given.input) : readInput(agent.name, agent.input, given)
+}
+
+interface InputTaker {
+  readonly name: string
+  readonly input: CheckedSchema | null
+}
+
 /**
  * What an agent may be asked directly: its input; or, whatever its input is, a text, or `{ messages }` of which the last
  * is a user's.
  */
-export function readDirect(
-  { name, input: schema }: { readonly name: string; readonly input: CheckedSchema | null },
-  input: unknown,
-): ReadInput | Promise<ReadInput> {
+function readDirect({ name, input: schema }: InputTaker, input: unknown): ReadInput | Promise<ReadInput> {
   return after(readInput(name, schema, input), (read) => (read.ok ? read : (asSaid(name, input) ?? read)))
 }
 
@@ -67,6 +84,11 @@ function isSayable(message: Json): boolean {
 function asMessage(message: Json): Json {
   const { role = '', content = '' } = message as { readonly role?: Json; readonly content?: Json }
   return role === 'assistant' ? { role, content, calls: [] } : { role, content }
+}
+
+/** Messages that were given with the last one, as what is told before it; null when there are none. */
+export function saidBefore({ said }: Extract<ReadInput, { ok: true }>): TurnBriefing | null {
+  return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
 }
 
 /** The input as the first message says it: JSON where the agent has a schema. */

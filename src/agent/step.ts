@@ -135,12 +135,19 @@ function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void>
     again: judged.end === 'again' ? judged.nudge : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
+    response: run.agent.toolTrace && run.node.purpose !== 'brief' ? { tool_trace: toolTrace(run) } : undefined,
   }
   return run.home.ledger.commit({
     kind: 'result',
     rootId: run.node.rootId,
     plan: (draft) => planAnswer(draft, run.work.claim, final),
   })
+}
+
+/** The tools whose results the answer builds on, in order. */
+function toolTrace({ home, turn }: NodeRun): string[] {
+  const tasks = home.ledger.store.nodesOf(turn.id).filter(({ kind, endedAt }) => kind === 'task' && endedAt !== null)
+  return tasks.map(({ input }) => input.call?.name ?? '')
 }
 
 function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {

@@ -1,7 +1,8 @@
+import { SubAgentUnavailable } from '../base/error.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { type AgentCore, type AnyAgent, markAgent, type Tools } from './agent.ts'
-import { withHash } from './definition.ts'
-import { readTools } from './read-tools.ts'
+import { withHash } from './agent-hash.ts'
+import { readKit } from './read-kit.ts'
 
 export interface Changes {
   readonly name?: string | undefined
@@ -17,7 +18,22 @@ export function variant(agent: AnyAgent, { name, model, tools }: Changes): AnyAg
     ...agent,
     name: name ?? agent.name,
     model: toModel(model) ?? agent.model,
-    tools: tools === undefined ? agent.tools : readTools(tools, `agent "${agent.name}"`),
+    ...(tools === undefined ? {} : kitOf(agent, tools)),
   }
   return markAgent(withHash(changed)) as AnyAgent
+}
+
+/** Its subagents stay; tools that are made of subagents join them. */
+function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'subagents' | 'groups'> {
+  const kit = readKit({ name: agent.name, tools }, `agent "${agent.name}"`)
+  const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => agent.subagents.has(name))
+  if (taken !== undefined) {
+    const message = `agent "${agent.name}": "${taken}" is a tool and a subagent. Rename one of them.`
+    throw new SubAgentUnavailable('subagent_unavailable', message)
+  }
+  return {
+    tools: kit.tools,
+    subagents: new Map([...agent.subagents, ...kit.subagents]),
+    groups: new Map([...kit.groups, ...agent.groups]),
+  }
 }

@@ -110,7 +110,7 @@ function fallBack(run: NodeRun, entry: SubagentEntry, spawned: SpawnResult): voi
     delegationContext: { input_payload: run.node.input.call?.input ?? null },
     childConversationId: '',
   }
-  const { content, metadata } = fold(facts, withWords(spawned.refused, {}))
+  const { content, metadata } = fold(facts, withWords(spawned.refused, {}), spawned)
   return commitEnd(run, { state: 'finished', output: { content, isError: true, metadata }, body: null })
 }
 

@@ -1,4 +1,5 @@
 import { deriveIds } from '../base/id.ts'
+import type { Json } from '../base/json.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from './content.ts'
 import { changedAccount } from './copy.ts'
@@ -94,6 +95,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     output: end.value === undefined ? output : { ...output, value: end.value },
     failure: end.failure,
     streamed: end.answer.streamed,
+    ...(end.response === undefined ? {} : { metadata: { ...ended.metadata, response: end.response } }),
   })
   settle(draft)
 }
@@ -104,6 +106,8 @@ export interface FinalAnswer {
   readonly again: string | null
   readonly value: NodeOutput['value']
   readonly failure: Node['failure']
+  /** What is told with it where it is the result of a delegation. */
+  readonly response?: Json | undefined
 }
 
 /** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */

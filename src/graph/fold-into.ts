@@ -8,7 +8,8 @@ import type { Link, Node, NodeOutput } from './rows.ts'
 export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
-  const { content, isError, metadata } = fold(link, withWords(outcome, said?.output ?? {}))
+  const notes = { response: said?.metadata['response'] }
+  const { content, isError, metadata } = fold(link, withWords(outcome, said?.output ?? {}), notes)
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)

@@ -15,20 +15,27 @@ export interface Folded {
   readonly metadata: { readonly [key: string]: Json }
 }
 
+/** What a delegation's result tells beside its outcome. */
+export interface FoldNotes {
+  /** What the child has to say of its answer. */
+  readonly response?: Json | undefined
+  /** What is wrong with the input, field by field. */
+  readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+}
+
 /** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
-export function fold(facts: FoldFacts, outcome: Outcome): Folded {
-  const metadata = {
+export function fold(facts: FoldFacts, outcome: Outcome, { response, issues = [] }: FoldNotes = {}): Folded {
+  const plain = {
     subagent: facts.agentName,
     supervisor: facts.hostName,
     delegation_context: facts.delegationContext,
-    outcome: summaryOf(outcome),
+    outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
   }
+  const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
   return {
     content: facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
     isError: outcome.status !== 'completed',
-    metadata: isUnavailable(outcome)
-      ? { ...metadata, unavailable: true, error: outcome.error?.message ?? outcome.status }
-      : metadata,
+    metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
   }
 }
 
@@ -43,7 +50,7 @@ function summaryOf({
   modelCalls,
   retryable,
   advice,
-}: Outcome): Json {
+}: Outcome): { readonly [key: string]: Json } {
   return {
     status,
     run_id: runId,
@@ -60,6 +67,16 @@ function summaryOf({
     retryable,
     advice,
   }
+}
+
+/** The answer of the message contract is a text: a value that it is made of is told beside it. */
+function withValue(outcome: Outcome): Json {
+  return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
+}
+
+function diagnosis({ error, status }: Outcome, issues: NonNullable<FoldNotes['issues']>): Json {
+  if (issues.length === 0) return error?.message ?? status
+  return issues.map(({ path, message }) => ({ loc: path.map(String), msg: message }))
 }
 
 function isUnavailable({ status }: Outcome): boolean {

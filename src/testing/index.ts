@@ -29,6 +29,7 @@ export {
   scriptedModel,
 } from './scripted-model.ts'
 export { storeConformance } from './store-conformance.ts'
+export { type ContractOptions, checkSubagentContract } from './subagent-contract.ts'
 export { readTrees, type TreeRows } from './tree-rows.ts'
 export type { WorkerLine } from './worker-log.ts'
 export type { WorkerExit, WorkerProcess } from './worker-process.ts'

@@ -15,6 +15,7 @@ import {
   type Content,
   costOf,
   createRuntime,
+  type DirectInput,
   fromAiSdk,
   type InferInput,
   type InferOutput,
@@ -148,7 +149,7 @@ describe('an agent infers', () => {
 
   test('the input and the output of a run, in every way to start one', () => {
     never(() => {
-      expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined }>()
+      expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined } | DirectInput>()
       expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<CompletedOutcome<{ at: number }>>()
       expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
       expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }>>()

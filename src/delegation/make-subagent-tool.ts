@@ -1,0 +1,92 @@
+import type { AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
+import { SUBAGENTS_GROUP } from '../agent/read-kit.ts'
+import { readConfig } from '../agent/read-subagents.ts'
+import { checkToolName } from '../agent/read-tools.ts'
+import { SubAgentUnavailable } from '../base/error.ts'
+import type { JsonSchema } from '../base/schema.ts'
+import type { ModelLike } from '../model/to-model.ts'
+import { delegatingTool } from '../tool/delegating.ts'
+import type { Tool } from '../tool/tool.ts'
+import type { Presets } from './presets.ts'
+import { subagentSource } from './subagent.ts'
+
+/** A subagent under a name of its own, with any setting of `subagents`. */
+export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory'> {
+  readonly name: string
+}
+
+/** The host, or as much of its definition as there is before it has this tool. */
+export interface SubagentHost {
+  readonly name: string
+  readonly model?: ModelLike | null
+  readonly tools?: Tools | ReadonlyMap<string, unknown>
+  readonly subagents?: Subagents | ReadonlyMap<string, unknown>
+}
+
+export interface MakeSubagentOptions {
+  readonly host: SubagentHost
+  /** Default: `<spec.name>_tool`. */
+  readonly toolName?: string
+  /** False: its delegations go on in one conversation per host conversation. */
+  readonly ephemeralMemory?: boolean
+}
+
+export interface MadeSubagentTool {
+  /** For `tools` of the host, or of a group of its toolkit: `tools: { [register.name]: tool }`. */
+  readonly tool: Tool
+  readonly register: {
+    readonly name: string
+    readonly description: string
+    /** What the host's model is shown: the fields of the agent's input, without those that are preset. */
+    readonly inputSchema: JsonSchema
+    readonly presets: Presets
+    /** Made, active, with the first such tool of a host that is in no other group. */
+    readonly group: string
+  }
+}
+
+/**
+ * Makes a tool of a typed agent by hand, to be put where its host wants it. It delegates like `subagents` do. What cannot
+ * work is refused with a SubAgentUnavailable that says why; nothing of the agent runs.
+ */
+export function makeSubagentTool(
+  agent: AnyAgent | (() => AnyAgent),
+  spec: SubagentSpec,
+  { host, toolName, ephemeralMemory = true }: MakeSubagentOptions,
+): MadeSubagentTool {
+  const name = toolName ?? `${spec?.name}_tool`
+  const where = `makeSubagentTool("${name}")`
+  const memory = ephemeralMemory ? 'fresh' : 'session'
+  const config = readConfig({ group: SUBAGENTS_GROUP, ...spec, agent, memory }, where)
+  checkToolName(name, where)
+  if (hasName(host.tools, name) || hasName(host.subagents, name)) {
+    refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
+  }
+  const entry = subagentSource(name, { config, memberOf: [] }).entry()
+  const { input, model } = entry.agent
+  if (input === null)
+    refuse(`"${entry.agent.name}" must set \`input\`: here a subagent is called with the fields of it.`)
+  if (model === null && !host.model) {
+    refuse(`Neither "${entry.agent.name}" nor its host "${host.name}" has a model: name one in either, or in the spec.`)
+  }
+  const { description, inputSchema } = entry.schema
+  return {
+    tool: delegatingTool(description, input, config),
+    register: {
+      name,
+      description,
+      inputSchema,
+      presets: config.presets ?? {},
+      group: config.group ?? SUBAGENTS_GROUP,
+    },
+  }
+}
+
+function hasName(names: object | undefined, name: string): boolean {
+  if (names === undefined) return false
+  return names instanceof Map ? names.has(name) : Object.hasOwn(names, name)
+}
+
+function refuse(message: string): never {
+  throw new SubAgentUnavailable('subagent_unavailable', message)
+}
