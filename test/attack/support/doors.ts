@@ -1,4 +1,15 @@
-import { type AnyAgent, agent, type Budget, type Grant, type Json, type Run, type Runtime, tool } from 'legate'
+import {
+  type AnyAgent,
+  agent,
+  type Budget,
+  type Grant,
+  type Json,
+  makeSubagentTool,
+  type Run,
+  type Runtime,
+  type SessionStore,
+  tool,
+} from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/options.ts'
 import { startProcess, until } from '../../support/process.ts'
@@ -39,11 +50,20 @@ export const doors: readonly Door[] = [
   offered('a typed subagent', 'typed', {}),
   offered('a message subagent, new session', 'message', {}),
   offered('a message subagent, session that goes on', 'message', { script: twice }),
+  offered('a message subagent, session read back from its document', 'message', {
+    script: readBack,
+    isDocumented: true,
+  }),
   offered('a function that gives the subagent', 'message', { isProvided: true }),
+  { name: 'a tool made of the subagent by hand', depth: 1, hasOffer: true, open: throughMadeTool },
   { name: 'a subagent of a subagent', depth: 2, hasOffer: true, open: throughMiddle },
   inside('context.delegate in a tool', (worker, { delegate }) => delegate(worker, 'probe' as never)),
   inside('runtime.run in a tool', (worker, { runtime }) => runtime.run(worker, 'probe' as never).result),
   inside('agent.generate in a tool', (worker) => worker.generate('probe' as never).catch(() => undefined)),
+  inside('agent.generate in a tool, with tools and a grant of its own', (worker) => {
+    const options = { tools: Object.fromEntries(worker.tools), grant: { use: EVERYTHING } }
+    return worker.generate('probe' as never, options).catch(() => undefined)
+  }),
   inside('agent.stream in a tool', (worker) => worker.stream('probe' as never).result),
   { name: 'a node kind of one’s own', depth: 1, hasOffer: false, open: throughKind },
   byHand('a task put in by hand', (mutation) => {
@@ -84,6 +104,29 @@ function twice({ smuggled }: Try): Script {
   }
 }
 
+const DOCUMENTED = '01a1df2c-12e2-76db-b845-ab3b000d22a2'
+
+/** What counts is said into a session of which only a document tells. */
+function readBack({ smuggled }: Try): Script {
+  return ({ messages }) =>
+    messages.at(-1)?.role === 'tool'
+      ? 'done'
+      : { calls: [{ name: 'ask', input: { ...smuggled, message: 'probe', session_id: DOCUMENTED } }] }
+}
+
+function documentOf(agentName: string): SessionStore {
+  const document = {
+    format: 'legate-session',
+    version: 1,
+    session_id: DOCUMENTED,
+    agent: agentName,
+    owner: null,
+    host: { agent: 'host', conversation_id: 'gone' },
+    turns: [],
+  }
+  return { save: () => undefined, load: () => document }
+}
+
 function hostOf({ bound }: Try, script: Script, rest: object): AnyAgent {
   const { grant, budget } = bound
   return agent({
@@ -105,15 +148,29 @@ function offerOf({ profile }: Bound, below: AnyAgent | (() => AnyAgent)) {
 interface Offering {
   readonly script?: (attempt: Try) => Script
   readonly isProvided?: boolean
+  readonly isDocumented?: boolean
 }
 
-function offered(name: string, contract: 'typed' | 'message', { script = once, isProvided = false }: Offering): Door {
+function offered(name: string, contract: 'typed' | 'message', offering: Offering): Door {
+  const { script = once, isProvided = false, isDocumented = false } = offering
   const open = (attempt: Try) => {
     const worker = attempt.worker.make(contract)
-    const subagents = offerOf(attempt.bound, isProvided ? () => worker : worker)
+    const { ask } = offerOf(attempt.bound, isProvided ? () => worker : worker)
+    const config = typeof ask === 'object' && 'agent' in ask ? ask : { agent: ask }
+    const subagents = { ask: isDocumented ? { ...config, session: documentOf(worker.name) } : ask }
     return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never))
   }
   return { name, depth: 1, hasOffer: true, open }
+}
+
+const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+
+function throughMadeTool(attempt: Try): Promise<void> {
+  const { profile } = attempt.bound
+  const spec = { name: 'worker', ...(profile === undefined ? {} : { profile }) }
+  const made = makeSubagentTool(attempt.worker.make('typed'), spec, { host: { name: 'host' } })
+  const host = hostOf(attempt, once(attempt), { tools: { ask: made.tool } })
+  return runIn(attempt, (runtime) => runtime.run(host, 'go' as never))
 }
 
 function throughMiddle(attempt: Try): Promise<void> {
