@@ -26,7 +26,7 @@ export function retryChild(draft: Draft, link: Link): Link | undefined {
 }
 
 /** The next try of a delegation that has ended; undefined when there is none. */
-export function nextTryOf(reader: Reader, linkId: Id): Id | undefined {
+export function nextTryOf(reader: Pick<Reader, 'link'>, linkId: Id): Id | undefined {
   const retry = reader.link(linkId)?.retry ?? null
   return retry === null ? undefined : reader.link(idsOf(linkId).turn)?.id
 }

@@ -1,6 +1,8 @@
 import { expansionIds } from '../graph/expand.ts'
+import { nextTryOf } from '../graph/retry-child.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
+import { wrongPlaces } from './place-laws.ts'
 import type { TreeRows } from './tree-rows.ts'
 
 /** What is true of a tree after every commit, and so whenever its processes were killed. */
@@ -10,6 +12,7 @@ export function brokenGraph(tree: TreeRows): string[] {
     ...[...tree.links.values()].flatMap((link) => brokenLink(tree, link)),
     ...[...tree.turns.values()].flatMap((turn) => brokenTurn(tree, turn)),
     ...twins(tree),
+    ...wrongPlaces(tree),
     ...[...tree.conversations.values()].flatMap((conversation) => wrongBackground(tree, conversation)),
     ...homeless(tree),
     ...leftBlocks(tree),
@@ -65,9 +68,16 @@ function brokenLink(tree: TreeRows, link: Link): string[] {
     say('its outcome is not that of its child')
   if (link.mode !== 'parked' || task === undefined) return wrong
   if (link.outcome === null && task.state === 'finished') say('its task has finished and its child has not')
-  if (link.outcome !== null && task.state === 'waiting') say('its task still waits for a child that has ended')
+  const isLast = !isTriedAgain(tree, link)
+  if (link.outcome !== null && task.state === 'waiting' && isLast)
+    say('its task still waits for a child that has ended')
   if (task.state === 'finished' && link.deliveredTo !== task.id) say('its outcome was not delivered')
   return wrong
+}
+
+/** Another child has taken the place of the one that failed. */
+function isTriedAgain({ links }: TreeRows, { id }: Link): boolean {
+  return nextTryOf({ link: (one) => links.get(one) }, id) !== undefined
 }
 
 function brokenTurn(tree: TreeRows, turn: Turn): string[] {
@@ -89,12 +99,13 @@ function brokenTurn(tree: TreeRows, turn: Turn): string[] {
   return wrong
 }
 
-/** A64: a delegation has exactly one child. */
+/** A64: a delegation has exactly one child, each time it is tried. */
 function twins(tree: TreeRows): string[] {
   const children = new Map<Id, number>()
   const behind = new Set<Id>()
-  for (const { taskId, mode } of tree.links.values()) {
-    if (mode === 'parked') children.set(taskId, (children.get(taskId) ?? 0) + 1)
+  for (const link of tree.links.values()) {
+    const { taskId, mode } = link
+    if (mode === 'parked' && !isTriedAgain(tree, link)) children.set(taskId, (children.get(taskId) ?? 0) + 1)
     if (mode === 'background') behind.add(taskId)
   }
   const isJoin = ({ metadata }: Node) => metadata['waits'] !== undefined

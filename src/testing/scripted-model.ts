@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.ts'
 import { ModelError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { type Block, NO_USAGE, type Usage } from '../graph/content.ts'
@@ -73,8 +74,11 @@ function* partsOf(answer: ScriptedAnswer, call: number): Generator<Part> {
 
 function delay(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, ms)
-    signal.addEventListener('abort', () => {
+    const timer = setTimeout(() => {
+      forget()
+      resolve()
+    }, ms)
+    const forget = onAbort(signal, () => {
       clearTimeout(timer)
       reject(signal.reason)
     })
