@@ -1,18 +1,22 @@
 import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
+import { isId } from '../base/id.ts'
 import { toJson } from '../base/json.ts'
 import { readSessionDocument } from '../graph/read-session-document.ts'
 import type { Id } from '../graph/rows.ts'
 import type { SessionDocument } from '../graph/session-document.ts'
 import type { SessionStore } from '../store/session-store.ts'
 
-/** What a session store knows of a conversation that is not in the rows; null when nothing can be used. Never throws. */
+/**
+ * What a session store knows of a conversation that is not in the rows; null when nothing can be used. Never throws. What
+ * a model says is no id of ours is not even looked for.
+ */
 export function loadSession(
   { home }: NodeRun,
   store: SessionStore | undefined,
   id: Id | undefined,
 ): SessionDocument | null | Promise<SessionDocument | null> {
-  if (store === undefined || id === undefined || home.ledger.store.conversation(id) !== undefined) return null
+  if (store === undefined || !isId(id) || home.ledger.store.conversation(id) !== undefined) return null
   const failed = (error: unknown) => {
     home.logger.warn(`A session could not be read back: ${messageOf(error)}`, { sessionId: id, error })
     return null

@@ -204,7 +204,8 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     ]) {
       const { ask, warnings } = world({ store })
       expect(await ask('one')).toMatch(/heard one$/)
-      expect(await ask('two', 'unknown')).toBe(refusal('unknown'))
+      const unknown = '01a1df2c-12e2-76db-b845-ab3b000d22a2'
+      expect(await ask('two', unknown)).toBe(refusal(unknown))
       expect(warnings.length).toBeGreaterThan(0)
     }
   })
