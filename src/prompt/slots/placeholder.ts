@@ -8,7 +8,7 @@ export type Mappings = { readonly [name: string]: unknown }
 
 export type ReadMappings = ReadonlyMap<string, Json>
 
-export const NO_MAPPINGS: ReadMappings = new Map()
+const NO_MAPPINGS: ReadMappings = new Map()
 
 export function readMappings(mappings: Mappings | undefined): ReadMappings {
   if (mappings === undefined) return NO_MAPPINGS

@@ -8,17 +8,16 @@ import { fillPlaceholders, type ReadMappings } from './placeholder.ts'
 import { frozen, plainValue } from './plain-value.ts'
 import { isRecord, SchemaOutput, type SlotValue } from './slot.ts'
 
-/** What a slot keeps of what it is given: a copy of its own in the one form of that slot. */
+/**
+ * What a slot keeps of what it is given: a copy of its own in the one form of that slot. Throws a DefinitionError; for a
+ * shape it is a ShapeError with the place.
+ */
 export function readSlot(slot: string, value: unknown, mappings: ReadMappings): SlotValue {
   if (slot === 'output' && isStandardSchema(value)) {
     return new SchemaOutput(readSchema(value as Schema, 'output of a prompt', 'output'))
   }
-  return readPlainSlot(slot, fillPlaceholders(plainValue(value, slot), mappings))
-}
-
-/** The same of plain data whose placeholders are filled. Throws a DefinitionError, or a ShapeError with the place. */
-export function readPlainSlot(slot: string, value: Json): Json {
-  return frozen(formOf(slot, typeof value === 'string' ? cleanText(value) : value))
+  const filled = fillPlaceholders(plainValue(value, slot), mappings)
+  return frozen(formOf(slot, typeof filled === 'string' ? cleanText(filled) : filled))
 }
 
 function formOf(slot: string, value: Json): Json {
