@@ -6,6 +6,7 @@ import { checkGrant, type Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Fields } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'
+import { own } from '../text/own.ts'
 import { jsonOf } from '../text/tree.ts'
 import type { AgentFile, Dialect } from './agent-file.ts'
 import { covers, Narrowing } from './narrowing.ts'
@@ -139,7 +140,7 @@ export class Draft {
   effort(key: string): void {
     const said = this.text(key)?.trim().toLowerCase()
     if (said === undefined) return
-    const level = EFFORTS[said]
+    const level = own(EFFORTS, said)
     if (level !== undefined) this.settings.reasoning = level
     else
       this.report.warning({
@@ -237,9 +238,15 @@ function together(own: Grant | null, narrowed: Grant | null): Grant | null {
   }
 }
 
-function common(a: readonly string[], b: readonly string[]): string[] {
+function common(first: readonly string[], second: readonly string[]): string[] {
+  const [a, b] = [first.flatMap(oneByOne), second.flatMap(oneByOne)]
   const within = (rules: readonly string[], others: readonly string[]) => {
     return rules.filter((rule) => others.some((other) => covers(other, rule)))
   }
   return [...new Set([...within(a, b), ...within(b, a)])]
+}
+
+function oneByOne(rule: string): string[] {
+  if (!rule.startsWith('file.*:')) return [rule]
+  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
 }

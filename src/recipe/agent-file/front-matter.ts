@@ -55,14 +55,16 @@ function asTexts(head: string): string {
     .split('\n')
     .map((line) => {
       const [, key, value] = /^([\w-]+):[ \t]+(\S.*?)\s*$/.exec(line) ?? []
-      if (key === undefined || value === undefined || !needsBlock(value)) return line
+      if (key === undefined || value === undefined || !needsBlock(key, value)) return line
       return `${key}: |-\n  ${value}`
     })
     .join('\n')
 }
 
-function needsBlock(value: string): boolean {
+function needsBlock(key: string, value: string): boolean {
   if (/^[|>]/.test(value)) return false
   if (/^(["']).*\1$/.test(value) || /^\[.*\]$/.test(value) || /^\{.*\}$/.test(value)) return false
-  return /: |:$| #/.test(value) || /^[@`*&!%"'[{]/.test(value)
+  // A list or a quote that does not end is a mistake, but for a text.
+  if (/^["'[{]/.test(value)) return key === 'description'
+  return /: |:$| #/.test(value) || /^[@`*&!%]/.test(value)
 }

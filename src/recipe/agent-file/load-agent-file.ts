@@ -43,7 +43,10 @@ export async function parseAgentFile(
   const draft = new Draft(fields, report, found)
   draft.agent.instructions = parts.body
   READERS[found](draft)
-  if (!isAgent(draft, found)) return undefined
+  if (!isAgent(draft, found)) {
+    report.check()
+    return undefined
+  }
   const agent = draft.finish()
   report.check()
   return agent

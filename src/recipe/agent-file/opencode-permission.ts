@@ -1,4 +1,5 @@
 import { matchName } from '../../grant/match.ts'
+import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 import type { Draft } from './draft.ts'
 import { commandPatterns, filePatterns, hostPatterns } from './patterns.ts'
@@ -77,7 +78,7 @@ function actionOf(tree: Tree, key: string, draft: Draft): Action | undefined {
 }
 
 function apply(key: string, said: readonly Said[], draft: Draft): void {
-  const domain = DOMAINS[key] ?? (key === 'skill' ? SKILL : toolDomain(key))
+  const domain = own(DOMAINS, key) ?? (key === 'skill' ? SKILL : toolDomain(key))
   const base = said.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = said[base]?.action ?? 'allow'
   const later = said.slice(base + 1)

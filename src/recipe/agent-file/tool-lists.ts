@@ -1,4 +1,5 @@
 import type { Report } from '../text/notice.ts'
+import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 import type { Narrowing } from './narrowing.ts'
 import { commandPatterns, filePatterns, hostPatterns } from './patterns.ts'
@@ -88,7 +89,7 @@ export function readToolWords(words: readonly string[], line: number | null, rep
     } else if (ELSEWHERE.has(key)) {
       const message = `the tool ${name} is not available here; it is left out`
       report.warning({ code: 'tool', message, line, hint: 'Give the host a tool for it, or an MCP server.' })
-    } else for (const tool of OURS[key] ?? [serverTool(name)]) tools.add(tool)
+    } else for (const tool of own(OURS, key) ?? [serverTool(name)]) tools.add(tool)
   }
   return { tools: [...tools], agents }
 }
@@ -136,7 +137,7 @@ export function serverTool(name: string): string {
 
 function domainOf(name: string): 'exec' | 'net' | 'file.read' | 'file.write' | undefined {
   const key = name.toLowerCase()
-  if (OURS[key]?.includes('shell') === true) return 'exec'
+  if (own(OURS, key)?.includes('shell') === true) return 'exec'
   if (key === 'webfetch' || key === 'web_fetch' || key === 'fetch') return 'net'
   if (key === 'read' || key === 'read_file' || key === 'glob' || key === 'grep') return 'file.read'
   return ['write', 'edit', 'multiedit', 'write_file', 'replace'].includes(key) ? 'file.write' : undefined

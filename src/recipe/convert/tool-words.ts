@@ -1,3 +1,5 @@
+import { own } from '../text/own.ts'
+
 /** The word of another program for each tool of ours. */
 const WORDS: Readonly<Record<'claude' | 'gemini' | 'copilot' | 'opencode', Readonly<Record<string, string>>>> = {
   claude: {
@@ -61,7 +63,7 @@ export type ToolDialect = keyof typeof WORDS
 
 /** Tools of ours by the words of a dialect, each once; a tool of a server as the dialect writes it. */
 export function wordsFor(tools: readonly string[], dialect: ToolDialect): string[] {
-  return [...new Set(tools.map((tool) => WORDS[dialect][tool] ?? serverWord(tool, dialect)))]
+  return [...new Set(tools.map((tool) => own(WORDS[dialect], tool) ?? serverWord(tool, dialect)))]
 }
 
 function serverWord(tool: string, dialect: ToolDialect): string {

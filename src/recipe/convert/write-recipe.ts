@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { Json } from '../../base/json.ts'
 import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.ts'
+import { own } from '../text/own.ts'
 import { writeYaml } from '../text/write-yaml.ts'
 
 /** The text of a recipe file that reads as this recipe. Paths are written as seen from the folder it will lie in. */
@@ -100,7 +101,7 @@ export function extensionFields(extension: ExtensionConfig): Fields {
   return {
     type: type === 'named' ? 'builtin' : type,
     name,
-    ...Object.fromEntries(fields.map(([key, value]) => [NAMES[key] ?? key, value])),
+    ...Object.fromEntries(fields.map(([key, value]) => [own(NAMES, key) ?? key, value])),
   }
 }
 

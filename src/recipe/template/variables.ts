@@ -1,3 +1,4 @@
+import { own } from '../text/own.ts'
 import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
@@ -44,7 +45,7 @@ class Search {
 
   private statement(name: string, segment: Segment): void {
     const tokens = tokensOf(segment.inner).slice(1)
-    const visit = this.statements[name]
+    const visit = own(this.statements, name)
     if (visit !== undefined) visit(tokens, segment)
     else if (CLOSERS.has(name)) this.close()
     else this.use(tokens, segment)

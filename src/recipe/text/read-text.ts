@@ -3,6 +3,7 @@ import { type FileHandle, open, readlink, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../base/error.ts'
 import { type NoticeCode, refuse } from './notice.ts'
+import { own } from './own.ts'
 
 /** A definition that is larger is refused: nobody wrote it by hand. */
 export const MOST_BYTES = 1_000_000
@@ -67,7 +68,7 @@ export function decode(bytes: Uint8Array, file: string): string {
 /** What the system says when a file cannot be read, in words. */
 export function fileTrouble(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
-  return (code === undefined ? undefined : TROUBLES[code]) ?? messageOf(error)
+  return (code === undefined ? undefined : own(TROUBLES, code)) ?? messageOf(error)
 }
 
 const TROUBLES: Readonly<Record<string, string>> = {
@@ -125,7 +126,7 @@ function checkStats(stats: BigIntStats, mostBytes: number, file: string): void {
 function fail(error: unknown, file: string): never {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
   if (code === undefined || code === 'recipe') throw error
-  const hint = HINTS[code]
+  const hint = own(HINTS, code)
   const finding = { code: 'unreadable', message: `cannot be read: ${fileTrouble(error)}` } as const
   throw refuse(hint === undefined ? finding : { ...finding, hint }, file)
 }
