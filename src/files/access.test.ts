@@ -102,6 +102,7 @@ describe('agentscope 8.5/70: the policy', () => {
     const asked = accessOf({ ...ALL, ask: ['file.*:**'] }, { isApproved: () => true })
 
     expect(refusals(denied, 'userinput')).toHaveLength(4)
+    expect(failureOf(() => denied.check('delete', at('/userinput/a'))).message).toContain('no rule of me allows')
     expect(refusals(asked, 'userinput')).toEqual([
       'write: /userinput/ is read only.',
       'delete: nothing in /userinput/ is deleted.',

@@ -47,6 +47,22 @@ describe('agentscope 8.5/73, 77: where an agent can do something', () => {
       { use: ['file.read:/workspace/a', 'file.read:/workspace/ab'] },
       ['/workspace/a: read', '/workspace/ab: read'],
     ],
+    [
+      'a rule of another domain names no place',
+      { use: ['file.read:/a/**', 'tool:/a/b', 'net:a'], ask: ['tool:/a/**'] },
+      ['/a/: read'],
+    ],
+    [
+      'nor where everything is allowed',
+      { use: ['file.read:**', 'tool:search'] },
+      ['**: read', '/userinput/: read', '/workspace/: read'],
+    ],
+    ['a star stands for something', { use: ['file.read:/a/*/c'], deny: ['file.read:/a//c'] }, ['/a/*/c: read']],
+    [
+      'below a directory that is denied itself',
+      { use: ['file.list:/workspace/**'], deny: ['file.list:/workspace'] },
+      ['/workspace/: ls, stat'],
+    ],
     ['what a person must allow', { use: [], ask: ['file.write:/workspace/**'] }, ['/workspace/: write']],
     ['a denied place is none', { use: ['file.read:/a/**'], deny: ['file.*:/a/b/**'] }, ['/a/: read']],
   ])('%s', (_name, grant, expected) => {

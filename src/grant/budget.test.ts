@@ -9,6 +9,7 @@ import {
   moneyOf,
   ROOT_WALL_MS,
   smallerBudget,
+  treeLimitOf,
 } from './budget.ts'
 
 describe('the limits of a run', () => {
@@ -99,6 +100,12 @@ describe('tokens and dollars', () => {
     expect(moneyOf(budgets)).toStrictEqual(money)
     expect(moneyOf(budgets.toReversed())).toStrictEqual(money)
   })
+})
+
+test('how many may run at once in a tree: the smallest number that is said, null when none is', () => {
+  expect(treeLimitOf([])).toBeNull()
+  expect(treeLimitOf([{ concurrency: 2 }, undefined])).toBeNull()
+  expect(treeLimitOf([{ treeConcurrency: 5 }, undefined, { treeConcurrency: 3 }, { turns: 1 }])).toBe(3)
 })
 
 describe('two budgets', () => {

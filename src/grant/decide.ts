@@ -24,7 +24,7 @@ export function decide(layers: readonly Layer[], domain: string, name: string): 
   if (last !== undefined && last.domain === domain) return last.decision
   const decision = strictest(layers, domain, name)
   if (known === undefined) decisions.set(layers, new Map([[name, { domain, decision }]]))
-  else keep(known, name, { domain, decision })
+  else keep(known, [name, { domain, decision }], MOST_DECISIONS)
   return decision
 }
 
@@ -37,9 +37,10 @@ interface Known {
   readonly decision: Decision
 }
 
-function keep(known: Map<string, Known>, name: string, decision: Known): void {
-  if (known.size >= MOST_DECISIONS) known.clear()
-  known.set(name, decision)
+/** What is known stays within bounds: rather than too much it is nothing. */
+function keep<T>(known: Map<string, T>, [name, value]: readonly [string, T], most: number): void {
+  if (known.size >= most) known.clear()
+  known.set(name, value)
 }
 
 function strictest(layers: readonly Layer[], domain: string, name: string): Decision {
@@ -100,7 +101,6 @@ function parsed(rule: string): Rule {
   const found = known.get(rule)
   if (found !== undefined) return found
   const made = splitRule(rule)
-  if (known.size >= MOST_KNOWN) known.clear()
-  known.set(rule, made)
+  keep(known, [rule, made], MOST_KNOWN)
   return made
 }

@@ -1,7 +1,7 @@
 // Runs the mutation tests and judges what survived: `node test/mutation/check.mjs [file,file]`.
 // A mutant that no test kills must be in survivors.json with the reason why none can. An entry there is found by file,
 // mutator, the text of its line, the place in it and what becomes of it, so lines may move. One that fits no survivor is
-// refused too.
+// told, and can go: a slow machine alone may have killed it.
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -46,11 +46,11 @@ function judge(mutants, known) {
   const stale = known.filter((entry) => !alive.some((mutant) => isAbout(entry, mutant)))
   const unsaid = known.filter(({ reason }) => typeof reason !== 'string' || reason.trim() === '')
   for (const mutant of unknown) console.error(`No test kills this mutant, and no reason is given:\n${show(mutant)}`)
-  for (const entry of stale) console.error(`survivors.json names what does not survive:\n${show(entry)}`)
+  for (const entry of stale) console.warn(`survivors.json names what did not survive:\n${show(entry)}`)
   for (const entry of unsaid) console.error(`survivors.json gives no reason for:\n${show(entry)}`)
   const excused = alive.length - unknown.length
   console.log(`mutation: ${mutants.length} mutants, ${mutants.length - alive.length} killed, ${excused} with a reason`)
-  return mutants.length > 0 && unknown.length + stale.length + unsaid.length === 0
+  return mutants.length > 0 && unknown.length + unsaid.length === 0
 }
 
 function isAbout(entry, mutant) {
