@@ -1,4 +1,4 @@
-import { agent, backgroundSubagents, type Runtime, type Store } from 'legate'
+import { agent, backgroundSubagents, type ModelRequest, type Runtime, type Store } from 'legate'
 import { type Script, type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { unsettled } from '../../src/testing/ended-laws.ts'
@@ -18,6 +18,7 @@ import {
   resultsIn,
   spawnCall,
   tasksIn,
+  until,
   workerOf,
 } from './support.ts'
 
@@ -337,21 +338,18 @@ describe('limits of what tells of ends', () => {
   })
 
   test('nested: a child is told of its own children in the same turn, and its host gets one answer', async () => {
-    const script: Script = (request) => {
-      const { path, messages } = request
-      const isTold = lastSaid(request).startsWith('[background]')
-      if (path.length === 1)
-        return resultsIn(request).length === 0
-          ? { calls: [spawnCall('child', 'c')] }
-          : isTold
-            ? `host: ${lastSaid(request)}`
-            : 'host done'
-      if (path.length === 2) {
-        if (isTold) return 'child knows'
-        return messages.some(({ role }) => role === 'tool') ? 'child waits' : { calls: [spawnCall('grand', 'g')] }
-      }
-      return 'grand done'
-    }
+    const isTold = (request: ModelRequest) => lastSaid(request).startsWith('[background]')
+    const levels: readonly Script[] = [
+      (request) => {
+        if (resultsIn(request).length === 0) return { calls: [spawnCall('child', 'c')] }
+        return isTold(request) ? `host: ${lastSaid(request)}` : 'host done'
+      },
+      (request) => {
+        if (isTold(request)) return 'child knows'
+        return resultsIn(request).length > 0 ? 'child waits' : { calls: [spawnCall('grand', 'g')] }
+      },
+    ]
+    const script: Script = (request, at) => levels[request.path.length - 1]?.(request, at) ?? 'grand done'
     const { host } = hostOf(script, { nested: true })
     const { runtime } = world.start({ agents: [host], engine: QUICK })
     const run = runtime.run(host, 'go')
@@ -391,12 +389,4 @@ function answerOf(store: Store, turnId: string | undefined): string {
 function expectSound(store: Store): void {
   const trees = readTrees(store)
   expect([...trees.flatMap(brokenGraph), ...trees.flatMap(unsettled)]).toEqual([])
-}
-
-async function until<T>(look: () => T | null | undefined): Promise<T> {
-  for (;;) {
-    const found = look()
-    if (found !== undefined && found !== null) return found
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
 }

@@ -57,7 +57,7 @@ export function workerOf(script: Script = () => 'worked', name = 'worker') {
 }
 
 export function data(result: string | undefined): Data {
-  return JSON.parse(result ?? 'null') as Data
+  return JSON.parse(result ?? '{}') as Data
 }
 
 export function idIn(result: string | undefined): string {
@@ -80,4 +80,13 @@ export function gate(): { readonly opened: Promise<void>; open(): void } {
     resolvers.push(resolve)
   })
   return { opened, open: () => resolvers[0]?.() }
+}
+
+/** Resolves with what `look` finds. */
+export async function until<T>(look: () => T | null | undefined): Promise<T> {
+  for (;;) {
+    const found = look()
+    if (found !== undefined && found !== null) return found
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
 }
