@@ -15,7 +15,7 @@ interface Asked {
 }
 
 /** A conversation of a host that asks its subagent what the test says, and gives the result's text. */
-function talkWith(runtime: Runtime, settings: Partial<SubagentConfig>, options: { contextTurns?: number } = {}) {
+function talkWith(runtime: Runtime, settings: Partial<SubagentConfig>, options: { contextTurns?: number; name?: string } = {}) {
   const model = scriptedModel((request) => {
     const last = request.messages.at(-1)
     if (last?.role === 'tool') return 'done'
@@ -140,7 +140,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
   test('I9: only the conversation that started it can close it; others are told as of an unknown one', async () => {
     const runtime = openRuntime()
     const mine = talkWith(runtime, {})
-    const others = talkWith(runtime, {})
+    const others = talkWith(runtime, {}, { name: 'other host' })
     const [a = ''] = (await mine.ask({ message: 'a' })).map(sessionIn)
     await others.ask({ message: 'b' })
     const talk = await others.conversation()
