@@ -4,6 +4,7 @@ import { existsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
+import { fieldParser } from '../dist/output/index.js'
 
 const MANY = 100_000
 
@@ -200,6 +201,19 @@ async function sqliteSession(host, dir) {
     bytes: () => sizeOf(join(dir, 'session.db')) + sizeOf(join(dir, 'session.db-wal')),
     messages: () => opened((legate) => messagesIn(rowsOf(legate.store, conversationId))),
   }
+}
+
+/** Every event is made; the value is looked at after each chunk. */
+export const parser = {
+  async run(chunks, seen) {
+    const fields = fieldParser()
+    for (const chunk of chunks) {
+      fields.push(chunk)
+      await seen(fields.value)
+    }
+    fields.end()
+    return fields.value
+  },
 }
 
 function rowsOf(store, conversationId) {

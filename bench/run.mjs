@@ -29,7 +29,7 @@ function main() {
   }
   const peers = options.peers.split(',')
   const bench = copyOf(source)
-  for (const peer of peers) install(bench, peer)
+  for (const peer of options.workloads.includes('w6') ? [...peers, 'json'] : peers) install(bench, peer)
   const out = path.join(bench, 'results', 'legate.json')
   const names = [...peers, 'legate', 'legate-sqlite'].join(',')
   run(bench, ['run.mjs', '--workloads', options.workloads, '--peers', names, '--rounds', options.rounds, '--out', out])

@@ -7,7 +7,7 @@ export const minus = 45
 export const dot = 46
 export const slash = 47
 export const zero = 48
-export const nine = 57
+const nine = 57
 export const colon = 58
 export const less = 60
 export const greater = 62
@@ -19,7 +19,7 @@ export const letterU = 117
 export const letterX = 120
 export const openBrace = 123
 export const closeBrace = 125
-export const newline = 10
+const newline = 10
 export const carriageReturn = 13
 export const byteOrderMark = 0xfeff
 

@@ -23,7 +23,7 @@ import { Notes } from './notes.ts'
 import { losesDigits } from './number.ts'
 import { Shape } from './shape.ts'
 import { StringReader } from './string-reader.ts'
-import { TextCache } from './text-cache.ts'
+import type { TextCache } from './text-cache.ts'
 
 export interface DocumentOptions {
   /** JSON to the letter, and nothing around it. */
@@ -49,7 +49,7 @@ export class DocumentReader {
   private readonly options: DocumentOptions
   private readonly string: StringReader
   private readonly comment = new CommentReader()
-  private readonly texts = new TextCache()
+  private readonly texts: TextCache
   private text = ''
   private at = 0
   private state = beforeValue
@@ -62,8 +62,10 @@ export class DocumentReader {
   private token = ''
   private values = 0
 
-  constructor(options: DocumentOptions) {
+  /** Texts of one document and of what was taken for one before may share a cache. */
+  constructor(options: DocumentOptions, texts: TextCache) {
     this.options = options
+    this.texts = texts
     this.string = new StringReader(options.isStrict)
     this.isCommitted = options.isStrict
   }

@@ -2,6 +2,7 @@ import { byteOrderMark, isAnySpace, isLineEnd, isSpace } from './chars.ts'
 import { DocumentFinder } from './document-finder.ts'
 import { type DocumentOptions, DocumentReader, type Problem } from './document-reader.ts'
 import type { FieldEvent } from './field-event.ts'
+import { TextCache } from './text-cache.ts'
 
 /**
  * `searching`: no document yet; `reading`: inside it; `complete`: it closed. At the end of the text also `truncated`: it
@@ -20,6 +21,7 @@ export class TextParser {
 
   private readonly options: DocumentOptions
   private readonly finder: DocumentFinder
+  private readonly texts = new TextCache()
   private reader: DocumentReader
   private phase: number
   private text = ''
@@ -37,7 +39,7 @@ export class TextParser {
   constructor(options: DocumentOptions) {
     this.options = options
     this.finder = new DocumentFinder(options.rule)
-    this.reader = new DocumentReader(options)
+    this.reader = new DocumentReader(options, this.texts)
     this.phase = options.isStrict ? reading : seeking
   }
 
@@ -80,7 +82,7 @@ export class TextParser {
     if (this.at === this.text.length) return
     this.start = this.offset + this.at
     this.kept = ''
-    this.reader = new DocumentReader(this.options)
+    this.reader = new DocumentReader(this.options, this.texts)
     this.phase = reading
   }
 

@@ -104,7 +104,7 @@ describe('agently 18.2: laws of the parser', () => {
     )
   })
 
-  test('a document comes out as JSON.parse gives it, strict or not, indented or not', () => {
+  test('11: a document comes out as JSON.parse gives it, keys like __proto__ too, strict or not', () => {
     check(
       fc.property(anyDocument, anyCut, fc.boolean(), fc.constantFrom(0, 2), (value, cut, strict, indent) => {
         const text = JSON.stringify(value, undefined, indent)
@@ -207,7 +207,7 @@ describe('agently 18.2: laws of the parser', () => {
     )
   })
 
-  test('strict mode takes what JSON.parse takes, and nothing else', () => {
+  test('10: strict mode takes what JSON.parse takes, and nothing else', () => {
     const spoilt = fc
       .tuple(anyDocument, fc.nat(), fc.constantFrom('', ',', '"', '}', '0', 'x', ' ', '\\', '-', '.', '\n'))
       .map(([value, at, sign]) => {
