@@ -52,6 +52,12 @@ extra: more
     expect(made.get('info')).toEqual({ a: 1, b: 2 })
   })
 
+  test('agently 19/102: a heading with nothing under it says nothing', async () => {
+    const made = await loadYamlPrompt('.agent:\n.request:\n.alias:\ninput: x\n', { promptKeyPath: '' })
+
+    expect([layer(made, 'agent'), layer(made, 'request')]).toEqual([{}, { input: 'x' }])
+  })
+
   test('agently 19/103: every way to describe an output gives the schema that code gives', async () => {
     const code = prompt().output({
       n: field('int', 'how many'),

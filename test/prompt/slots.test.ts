@@ -158,6 +158,7 @@ describe('what is said twice in one layer', () => {
     expect(() => prompt().tools('a')).toThrow(/tools\[0\] is no object/)
     expect(() => prompt().tools({ desc: 'x' })).toThrow(/tools\[0\] needs a name/)
     expect(() => prompt().tools({ name: 'a', parameters: {} })).toThrow(/tools\[0\] has no "parameters"/)
+    expect(() => prompt().tools({ name: 'a', kwargs: ['str'] })).toThrow(/tools\[0\]\.kwargs is an object of fields/)
     expect(() => prompt().tools({ name: 'a', kwargs: { q: 7 } })).toThrow(/tools\[0\]\.kwargs\.q: 7 is no type/)
   })
 
@@ -249,4 +250,27 @@ test('the type of an answer follows from the schema or the shape', () => {
   >()
   expectTypeOf({ ...request, path: [] }).toExtend<ModelRequest>()
   expect(request.outputSchema).toMatchObject({ type: 'object', required: ['n'] })
+})
+
+test('a subclass goes through every method: an agent’s request can have a start of its own', () => {
+  class Startable extends Prompt {
+    readonly agent: string
+
+    constructor(agent: string, layers?: Prompt['layers']) {
+      super(layers)
+      this.agent = agent
+    }
+
+    start(): string {
+      return `${this.agent}: ${this.toText({ roleLines: false })}`
+    }
+
+    protected override withLayers(layers: Prompt['layers']): this {
+      return new Startable(this.agent, layers) as this
+    }
+  }
+
+  expect(new Startable('clerk').input('x').rule('r').remove('system').remove('instruct').start()).toBe(
+    'clerk: [INPUT]:\nx\n\n[OUTPUT]:',
+  )
 })

@@ -26,8 +26,12 @@ export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: Appl
   return tree.entries.reduce((made, entry) => applyEntry(made, entry, options), prompt)
 }
 
+const HEADINGS = ['.agent', '.request', '.alias']
+
 function applyEntry<P extends Prompt>(prompt: P, entry: Entry, options: ApplyOptions<P>): P {
   const { key, at, value } = entry
+  // Nothing under a heading says nothing.
+  if (HEADINGS.includes(key) && value.kind === 'leaf' && value.value === null) return prompt
   if (key === '.agent') return applyLayer(prompt, value, { ...options, always: true })
   if (key === '.request') return applyLayer(prompt, value, { ...options, always: false })
   if (key === '.alias') return applyAliases(prompt, value, options)

@@ -66,6 +66,7 @@ async function parsed(text: string, format: 'yaml' | 'json'): Promise<Tree> {
 const byteOrderMark = 0xfeff
 
 function partOf(tree: Tree, path: string | readonly string[] = []): Tree {
+  if (path === '') return tree
   const keys = typeof path === 'string' ? path.split('.') : path
   return keys.reduce((part, key, index) => {
     const found = entryOf(part, part.kind === 'list' ? Number(key) : key)

@@ -12,17 +12,16 @@ export function joinBlocks(blocks: readonly Block[], last: string, roles: readon
 
 function guardOf(titles: readonly string[], roles: readonly string[]): (text: string) => string {
   const known = new Set([...titles.map((title) => `[${title}]`), ...roles].map(fold))
-  return (text) =>
-    text
-      .split('\n')
-      .map((line) => (known.has(fold(line)) ? line.replace(/\S/, '\\$&') : line))
-      .join('\n')
+  return (text) => text.replace(/^.+$/gm, (line) => (known.has(fold(line)) ? line.replace(/\S/, '\\$&') : line))
 }
 
 /** A line without what a reader overlooks: space around it, the colon at its end, capitals. */
 function fold(line: string): string {
   if (line.length > longestLine) return line
-  return line.trim().replace(/\s*:$/, '').toLowerCase()
+  return line
+    .trim()
+    .replace(/[\s:]+$/, '')
+    .toLowerCase()
 }
 
 const longestLine = 1_000

@@ -10,7 +10,7 @@ export type MediaBlock =
 
 /** Parts in our own form, and those of chat APIs with the same content; undefined for all others. */
 export function mediaBlock(part: Part): MediaBlock | undefined {
-  const { type, mediaType, data, value } = part
+  const { type, value } = part
   switch (type) {
     case 'text':
       return { type, text: String(part['text'] ?? '') }
@@ -20,9 +20,9 @@ export function mediaBlock(part: Part): MediaBlock | undefined {
     case 'audio':
     case 'video':
     case 'file':
-      return typeof data === 'string' && typeof mediaType === 'string' ? { type, mediaType, data } : undefined
+      return fileBlock(type, part)
     case 'image_url':
-      return imageBlock(part['image_url'])
+      return fileBlock('image', { ...part, data: urlOf(part['image_url']) })
     case 'input_audio':
       return audioBlock(part['input_audio'])
     default:
@@ -30,12 +30,20 @@ export function mediaBlock(part: Part): MediaBlock | undefined {
   }
 }
 
-function imageBlock(image: Json | undefined): MediaBlock | undefined {
-  const url = isRecord(image) ? image['url'] : image
-  if (typeof url !== 'string' || url === '') return undefined
-  const comma = url.indexOf(';base64,')
-  if (!url.startsWith('data:') || comma === -1) return { type: 'image', mediaType: 'image/*', data: url }
-  return { type: 'image', mediaType: url.slice('data:'.length, comma), data: url.slice(comma + ';base64,'.length) }
+/** The content is under `data`, or under the name of the type; a data URL also says what it is. */
+function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: Part): MediaBlock | undefined {
+  const data = part['data'] ?? part[type]
+  if (typeof data !== 'string' || data === '') return undefined
+  const said = part['mediaType']
+  const mark = data.startsWith('data:') ? data.indexOf(';base64,') : -1
+  if (mark !== -1)
+    return { type, mediaType: data.slice('data:'.length, mark), data: data.slice(mark + ';base64,'.length) }
+  if (typeof said === 'string') return { type, mediaType: said, data }
+  return type === 'image' ? { type, mediaType: 'image/*', data } : undefined
+}
+
+function urlOf(image: Json | undefined): Json {
+  return (isRecord(image) ? image['url'] : image) ?? null
 }
 
 function audioBlock(audio: Json | undefined): MediaBlock | undefined {

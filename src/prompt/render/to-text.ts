@@ -41,7 +41,7 @@ function historyBlock(view: Layer, { titles, roleOf, warn }: Rendering): Block[]
 
 /** A text of several lines cannot speak for another role. */
 function oneSpeaker(text: string): string {
-  return text.replace(/\n(?=[ \t]{0,20}\[[^\]\n]{1,60}\]:)/g, '\n\\')
+  return text.replace(/(?<=[\n\r\u2028\u2029])[ \t]{0,20}(?=\[[^\]\n]{1,60}\]:)/g, '$&\\')
 }
 
 /** The content of a message as parts. */

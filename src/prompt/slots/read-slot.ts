@@ -2,6 +2,7 @@ import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { readSchema, type Schema } from '../../base/schema.ts'
 import { readRootShape, readShape, ShapeError } from '../shape/read-shape.ts'
+import { shapeSchema } from '../shape/shape-schema.ts'
 import { cleanText } from './clean-text.ts'
 import { readAttachment, readHistory } from './message.ts'
 import { fillPlaceholders, type ReadMappings } from './placeholder.ts'
@@ -53,6 +54,8 @@ function readTools(value: Json): Json {
     if (typeof name !== 'string' || name.trim() === '') refuse(`tools[${index}] needs a name.`)
     if (typeof desc !== 'string') refuse(`tools[${index}].desc is a text.`)
     const read = { name, desc, kwargs: shapeIn(kwargs, ['tools', index, 'kwargs']) }
+    if ((shapeSchema(read.kwargs)['type'] ?? 'object') !== 'object')
+      refuse(`tools[${index}].kwargs is an object of fields.`)
     return returns === undefined ? read : { ...read, returns: shapeIn(returns, ['tools', index, 'returns']) }
   })
 }
