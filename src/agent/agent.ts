@@ -52,7 +52,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
 
 /** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
 export type SubagentValue = AnyAgent | (() => AnyAgent) | SubagentConfig
-export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly AnyAgent[]
+export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly SubagentValue[]
 
 export interface SubagentConfig extends Attempts {
   readonly agent: AnyAgent | (() => AnyAgent)

@@ -5,22 +5,31 @@ import { checkGrant } from '../grant/grant.ts'
 import { toModel } from '../model/to-model.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import { ATTEMPT_KEYS, checkAttemptNumbers } from '../tool/attempts.ts'
-import { type AnyAgent, checkAgentName, isAgent, type SubagentConfig, type Subagents, type Tools } from './agent.ts'
+import {
+  type AnyAgent,
+  checkAgentName,
+  isAgent,
+  type SubagentConfig,
+  type Subagents,
+  type SubagentValue,
+  type Tools,
+} from './agent.ts'
 import { readBriefing } from './briefing.ts'
+import { checkAgent, providedAgent, sparing } from './provided.ts'
 import { readForward } from './read-forward.ts'
 import { checkToolName, readTools } from './read-tools.ts'
-import { schemaFault } from './schema-fault.ts'
+import { firstSaid } from './said.ts'
 import { toolNameOf } from './tool-name.ts'
 
 /** Each subagent with the name of its tool, in one form. What cannot work is refused here, with the reason. */
 export function readSubagents(subagents: Subagents, where: string): NamedSubagent[] {
-  if (isList(subagents)) return subagents.map((agent) => readListed(agent, where))
+  if (isList(subagents)) return subagents.map((value) => readListed(value, where))
   if (typeof subagents !== 'object' || subagents === null) {
     refuse(`${where}: subagents are an object, { name: agent }, or a list of agents.`)
   }
   return Object.entries(subagents).map(([key, value]) => {
     const config = readConfig(value, `${where}, subagents.${key}`)
-    const name = config.toolName ?? key
+    const name = firstSaid(config.toolName) ?? key
     checkToolName(name, where)
     return { name, config, value }
   })
@@ -70,15 +79,6 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   if (isAgent(agent)) checkAgent(agent, where)
   if (isAgent(agent) && config.tools !== undefined) checkClash(agent, config.tools, where)
   return config as SubagentConfig
-}
-
-/** An agent that cannot be offered as a tool: its arguments could not be told to a model. */
-export function checkAgent({ input, name }: AnyAgent, where: string): void {
-  if (input === null) return
-  const fault = schemaFault(input)
-  if (fault !== undefined) {
-    throw new SubAgentUnavailable('subagent_unavailable', `${where}: the input of "${name}" ${fault}`)
-  }
 }
 
 function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void {
@@ -132,9 +132,18 @@ function checkPresets(presets: unknown, where: string): void {
   if (json?.ok !== true) refuse(`${where}.presets is an object of JSON values: fields of the input and what they are.`)
 }
 
-function readListed(agent: unknown, where: string): NamedSubagent {
-  if (!isAgent(agent)) refuse(`${where}: a subagent in the list is not an agent.`)
-  return { name: toolNameOf(agent.name), config: readConfig(agent, `${where}, subagents`), value: agent }
+/** Without a key the name of the tool is derived from the agent's. */
+function readListed(value: unknown, where: string): NamedSubagent {
+  const config = readConfig(value, `${where}, subagents`)
+  const said = firstSaid(config.toolName)
+  if (said !== undefined) {
+    checkToolName(said, where)
+    return { name: said, config, value }
+  }
+  if (config.name !== undefined) return { name: toolNameOf(config.name), config, value }
+  if (isAgent(config.agent)) return { name: toolNameOf(config.agent.name), config, value }
+  const agent = providedAgent(config.agent, 'in the list')
+  return { name: toolNameOf(agent.name), config: { ...config, agent: sparing(agent, config.agent) }, value }
 }
 
 function isSource(value: unknown): value is SubagentConfig['agent'] {
@@ -150,7 +159,7 @@ function checkChoice(value: unknown, choices: readonly string[], where: string):
   refuse(`${where} is ${choices.map((choice) => `"${choice}"`).join(' or ')}, not ${JSON.stringify(value)}.`)
 }
 
-function isList(subagents: Subagents): subagents is readonly AnyAgent[] {
+function isList(subagents: Subagents): subagents is readonly SubagentValue[] {
   return Array.isArray(subagents)
 }
 

@@ -1,9 +1,9 @@
 import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
 import { readBriefing } from '../agent/briefing.ts'
+import { providedAgent, sparing } from '../agent/provided.ts'
 import { readForward } from '../agent/read-forward.ts'
-import { checkAgent } from '../agent/read-subagents.ts'
+import { firstSaid, isSaid } from '../agent/said.ts'
 import { variant } from '../agent/variant.ts'
-import { messageOf, SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
 import type { KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
@@ -51,7 +51,7 @@ export function subagentSources(host: AgentCore): SubagentSource[] {
 export function subagentSource(name: string, { config, memberOf }: OwnSubagent): SubagentSource {
   const source = config.agent
   const given = isAgent(source) ? () => source : source
-  const take = () => variant(takeFrom(given, name), config)
+  const take = () => variant(providedAgent(given, name), config)
   const isProvided = !isAgent(source)
   // One that tells its name and what it is for is asked only when its input must be known.
   const isLate = isProvided && config.name !== undefined && isSaid(config.description)
@@ -127,42 +127,4 @@ function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentCon
 
 function constant(agent: AnyAgent): () => AnyAgent {
   return () => agent
-}
-
-/** What was given first is used for the first delegation. */
-function sparing(first: AnyAgent, take: () => AnyAgent): () => AnyAgent {
-  let spare: AnyAgent | undefined = first
-  return () => {
-    const taken = spare ?? take()
-    spare = undefined
-    return taken
-  }
-}
-
-function isSaid(text: string | undefined): boolean {
-  return text !== undefined && text.trim() !== ''
-}
-
-function firstSaid(...texts: readonly (string | undefined)[]): string | undefined {
-  return texts.find(isSaid)?.trim()
-}
-
-function takeFrom(provider: () => AnyAgent, name: string): AnyAgent {
-  const agent = callProvider(provider, name)
-  if (!isAgent(agent)) {
-    const message = `The subagent "${name}" is not an agent. Make it with agent().`
-    throw new SubAgentUnavailable('subagent_unavailable', message)
-  }
-  checkAgent(agent, `The subagent "${name}"`)
-  return agent
-}
-
-function callProvider(provider: () => AnyAgent, name: string): AnyAgent {
-  try {
-    return provider()
-  } catch (error) {
-    throw new SubAgentUnavailable('subagent_unavailable', `The provider of "${name}" failed: ${messageOf(error)}`, {
-      cause: error,
-    })
-  }
 }
