@@ -1,4 +1,4 @@
-import { agent, fileTools, type Grant, memoryFiles, type SubagentConfig, tool } from 'legate'
+import { agent, fileTools, type Grant, memoryFiles, memoryStore, type SubagentConfig, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -139,12 +139,12 @@ describe('agentscope 8.4/57 and 58: the model of a child', () => {
         return resultsIn(request).some(({ content }) => content === `by ${name}`) ? 'done' : { calls: [ask] }
       }, name)
     const [first, second] = [said('model/one'), said('model/two')]
-    const runtime = openRuntime()
-    const before = await runtime.run(agent({ name: 'host', instructions: '', model: first, subagents }), 'go').result
+    const store = { ...memoryStore(), close: async () => undefined }
+    const hostWith = (model: typeof first) => agent({ name: 'host', instructions: '', model, subagents })
+    const before = await openRuntime({ store }).run(hostWith(first), 'go').result
+    const { conversationId } = before
 
-    const after = await runtime.run(agent({ name: 'host', instructions: '', model: second, subagents }), 'go', {
-      conversationId: before.conversationId,
-    }).result
+    const after = await openRuntime({ store }).run(hostWith(second), 'go', { conversationId }).result
 
     expect([before.status, after.status]).toEqual(['completed', 'completed'])
     expect(first.requests.filter(({ path }) => path.length > 1)).toHaveLength(1)
