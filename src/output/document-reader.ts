@@ -88,7 +88,7 @@ export class DocumentReader {
     else if (this.state === beforeValue) this.consider(ANY)
   }
 
-  /** The document as far as it is read. Always the same objects and lists, which grow. */
+  /** The document as far as it is read: not a copy. */
   get value(): unknown {
     if (this.state !== inString || this.isClosed) return this.root
     if (this.frame === null) return this.string.value

@@ -67,7 +67,10 @@ export class FieldParser<Written = unknown, Read = Written> {
     return this.parser.state
   }
 
-  /** The document as far as it is read, before validation: one and the same object, which grows. Read, do not write. */
+  /**
+   * The document as far as it is read, before validation. It is not copied: it grows as text comes, and a list may be
+   * replaced by an equal one when it closes. Read, do not write.
+   */
   get value(): unknown {
     return this.parser.value
   }
@@ -80,6 +83,7 @@ export class FieldParser<Written = unknown, Read = Written> {
   /** Takes the next piece of text, however it is cut, and says what became known by it, in order. */
   push(text: string): readonly FieldEvent[] {
     if (this.isEnded) throw new InputError('invalid_input', 'push() came after end(); use a new parser for a new text.')
+    if (typeof text !== 'string') throw new InputError('invalid_input', 'push() takes text: decode bytes before.')
     return this.parser.push(text)
   }
 

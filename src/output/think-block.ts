@@ -9,10 +9,14 @@ export class ThinkBlock {
   private tag: string | undefined
   /** The name that closes the block. */
   private name = ''
+  private last = 0
 
   /** True for a character that belongs to a block: nothing in it counts. */
   take(code: number): boolean {
-    if (code === less) this.tag = ''
+    const { last } = this
+    this.last = code
+    // A tag in back quotes is spoken of, not used.
+    if (code === less && last !== backQuote) this.tag = ''
     else if (this.tag !== undefined) this.takeName(code, this.tag)
     return this.isInside
   }
@@ -41,3 +45,4 @@ export class ThinkBlock {
 
 const names = new Set(['think', 'thinking', 'thought', 'reasoning', 'reflection', 'scratchpad'])
 const longest = 12
+const backQuote = 96

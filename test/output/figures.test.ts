@@ -39,6 +39,7 @@ describe('agently 19/53: time in proportion to the length', () => {
     ['backslashes', `{"a":"${'\\'.repeat(many * 2)}`, {}],
     ['halves of characters', `{"a":"${'\ud83d'.repeat(many)}`, {}],
     ['quotes', '"'.repeat(many), { schema: { type: 'string' } }],
+    ['digits that are no number', `{"a":[${'9'.repeat(many)}z`, {}],
     ['digits', `{"a":${'9'.repeat(many)}}`, {}],
     ['lines that could be a number', '1 x\n'.repeat(many / 4), { schema: { type: 'number' } }],
     ['keys, all different', `{${Array.from({ length: many / 2 }, (_, at) => `"k${at}":${at}`).join(',')}}`, {}],

@@ -56,6 +56,7 @@ describe('structured streaming, for every split of the text', () => {
     ['{{{{{{'],
     ['[[[['],
     ['a < b, <b>bold</b>, <think '],
+    ['I never write `<think>` or `</think>`. '],
   ])('agently 19/44: %j before the document makes no event', (preamble) => {
     const text = '{"name":"x","age":1,"tags":[]}'
     const plain = readEveryWay(text, { schema: person })
@@ -379,6 +380,13 @@ describe('calls out of order', () => {
     expect(parser.end()).toEqual([])
 
     expect(() => parser.push('}')).toThrow('push() came after end()')
+  })
+
+  test('bytes are refused', () => {
+    const parser = fieldParser()
+
+    // @ts-expect-error only text can be pushed
+    expect(() => parser.push(new Uint8Array(1))).toThrow('push() takes text: decode bytes before.')
   })
 
   test('there is no result before the end', async () => {
