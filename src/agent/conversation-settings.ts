@@ -29,7 +29,7 @@ const NARROWEST = 'minimal'
 
 /** Its layer, in words that models of such conversations know. */
 export function storedProfileLayer(name: string, profiles: Profiles): Layer {
-  return { ...profileLayer(name, profiles), by: `tool_not_in_profile: the profile ${name}` }
+  return { ...profileLayer(name, profiles), by: `the profile ${name} (tool_not_in_profile)` }
 }
 
 /** How many rounds its model is shown. What is stored and is none is passed over, never an error. */

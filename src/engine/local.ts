@@ -225,8 +225,8 @@ export class LocalEngine implements Engine, Lender {
     const now = this.clock.now()
     for (const [nodeId, work] of this.running) {
       const cause = this.stopCauseOf(nodeId, work, now)
+      if (cause === null || cause === 'stalled') this.tellQuiet(work, now)
       if (cause !== null) work.stop(cause)
-      else this.tellQuiet(work, now)
       // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.forsake(nodeId)
     }

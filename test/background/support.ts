@@ -7,7 +7,7 @@ import {
   type Node,
   type Store,
 } from 'legate'
-import { type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
+import { type FakeClock, type Script, type ScriptedAnswer, scriptedModel } from 'legate/testing'
 
 export interface Call {
   readonly name: string
@@ -88,5 +88,15 @@ export async function until<T>(look: () => T | null | undefined): Promise<T> {
     const found = look()
     if (found !== undefined && found !== null) return found
     await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+/** The same while time goes by. */
+export async function untilTime<T>(clock: FakeClock, look: () => T | null | undefined): Promise<T> {
+  for (;;) {
+    const found = look()
+    if (found !== undefined && found !== null) return found
+    await clock.advance(50)
+    await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }

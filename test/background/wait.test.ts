@@ -18,6 +18,7 @@ import {
   spawnCall,
   tasksIn,
   until,
+  untilTime,
   workerOf,
 } from './support.ts'
 
@@ -343,13 +344,10 @@ describe('cybros A71: deadlines', () => {
     const run = first.runtime.run(host, 'go')
     await run.result
     await first.kill()
-    clock.advance(5_000)
+    await clock.advance(5_000)
     const second = world.start({ agents: [host], clock, engine: QUICK })
     await second.runtime.resume()
-    await until(() => {
-      clock.advance(50)
-      return world.store.linksOf(run.id)[0]?.outcome
-    })
+    await untilTime(clock, () => world.store.linksOf(run.id)[0]?.outcome)
 
     expect(world.store.linksOf(run.id)[0]?.outcome).toMatchObject({ status: 'timed_out' })
   })

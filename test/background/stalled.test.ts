@@ -1,0 +1,116 @@
+import { agent, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { useWorld } from '../support/agents.ts'
+import { eventsOfType } from '../support/rows.ts'
+import { memoryRows } from '../support/stores.ts'
+import { call, gate, gaveIn, hostOf, playing, resultsIn, spawnCall, until } from './support.ts'
+
+describe('cybros A85: a child without progress is reported to its host, with its last activity', () => {
+  const world = useWorld(memoryRows)
+  const engine = { sweepMs: 10, stalledMs: 60 }
+
+  test('once, in the events of its host and where it looks at its children; and not any more when it goes on', async () => {
+    const silent = gate()
+    const hang = tool({
+      description: 'Hangs.',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: async (_, { progress }) => {
+        await silent.opened
+        progress('awake again')
+        await new Promise((resolve) => setTimeout(resolve, 40))
+        return 'ok'
+      },
+    })
+    const worker = agent({
+      name: 'worker',
+      instructions: 'x',
+      tools: { hang },
+      model: scriptedModel((request) => (resultsIn(request).length === 0 ? call('hang') : 'worked')),
+    })
+    const { host } = hostOf(
+      playing(
+        () => ({ calls: [spawnCall()] }),
+        () => call('subagent_wait', { timeout_ms: 250 }),
+        () => {
+          silent.open()
+          return call('subagent_wait')
+        },
+      ),
+      { agent: worker },
+    )
+    const { runtime } = world.start({ agents: [host], engine })
+    const run = runtime.run(host, 'go')
+    await run.result
+    const [link] = world.store.linksOf(run.id)
+    const [, looked, ended] = gaveIn(world.store, run.id)
+
+    expect(looked).toMatchObject({ children: [{ stalled: true, last_activity: expect.stringMatching(/Z$/) }] })
+    expect(ended).toMatchObject({ children: [{ outcome: 'completed' }] })
+    expect(eventsOfType(world.store, run.conversationId, 'stalled')).toMatchObject([
+      { turnId: run.id, agent: 'worker', childRunId: link?.id, childConversationId: link?.childConversationId },
+    ])
+  })
+
+  test('one that streams is not', async () => {
+    const worker = agent({
+      name: 'worker',
+      instructions: 'x',
+      model: {
+        id: 'streaming/model',
+        async *stream() {
+          for (let at = 0; at < 15; at++) {
+            await new Promise((resolve) => setTimeout(resolve, 15))
+            yield { type: 'text-delta', text: `${at} ` } as const
+          }
+          yield { type: 'finish', reason: 'stop', usage: USAGE } as const
+        },
+      },
+    })
+    const { host } = hostOf(
+      playing(
+        () => ({ calls: [spawnCall()] }),
+        () => call('subagent_wait'),
+      ),
+      { agent: worker },
+    )
+    const { runtime } = world.start({ agents: [host], engine })
+    const run = runtime.run(host, 'go')
+    await run.result
+
+    expect(eventsOfType(world.store, run.conversationId, 'stalled')).toEqual([])
+  })
+
+  test('one that waits for its own child is not', async () => {
+    const deep = gate()
+    const inner = agent({
+      name: 'inner',
+      instructions: 'x',
+      model: scriptedModel(async () => {
+        await deep.opened
+        return 'ok'
+      }),
+    })
+    const outer = agent({
+      name: 'outer',
+      instructions: 'x',
+      model: scriptedModel(playing(() => call('call_inner', { message: 'x' }))),
+      subagents: [inner],
+    })
+    const { host } = hostOf(
+      playing(() => ({ calls: [spawnCall()] })),
+      { agent: outer },
+    )
+    const { runtime } = world.start({ agents: [host], engine })
+    const run = runtime.run(host, 'go')
+    await run.result
+    await until(() => eventsOfType(world.store, run.conversationId, 'stalled')[0])
+    deep.open()
+    await runtime.idle()
+
+    expect(eventsOfType(world.store, run.conversationId, 'stalled').map(({ agent: name }) => name)).toEqual(['inner'])
+  })
+})
+
+const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
