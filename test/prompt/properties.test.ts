@@ -145,7 +145,7 @@ describe('agently 19/108: any prompt that is exported and loaded again', () => {
           expect(outcome(() => again.toMessages())).toEqual(outcome(() => made.toMessages()))
         }
       }),
-      { numRuns: 120 },
+      { numRuns: 80 },
     )
   })
 
@@ -250,7 +250,7 @@ describe('hostile input', () => {
 
         expect(result instanceof Prompt || RecipeError.isInstance(result)).toBe(true)
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     )
   })
 })

@@ -55,7 +55,7 @@ test('reads back as the same data, whatever it is', () => {
     fc.property(data.map(wellFormed), (value) => {
       expect(parse(yamlText(value), { uniqueKeys: false, logLevel: 'silent' })).toEqual(value)
     }),
-    { numRuns: 300 },
+    { numRuns: 60 },
   )
 })
 
