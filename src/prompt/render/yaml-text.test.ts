@@ -33,7 +33,7 @@ list:
     b: {}`)
 })
 
-test('reads back as the same data, whatever it is', () => {
+test('reads back as the same data, whatever it is', { timeout: 30_000 }, () => {
   const word = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.string({
