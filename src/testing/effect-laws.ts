@@ -29,9 +29,13 @@ interface Bounds {
   readonly what: string
 }
 
+/** Tools that write rows and nothing outside. */
+const ROWS_ONLY = /^(?:subagent_|ask_host$|ask_person$)/
+
 /** Only what a tool does itself is its effect: a child is judged by its own calls. */
 function toolBounds(task: Node): Bounds | undefined {
   if (task.kind !== 'task' || task.input.call === undefined || task.input.delegates === true) return undefined
+  if (ROWS_ONLY.test(task.input.call.name)) return undefined
   const what = `the ${task.effect} ${task.input.call.name} ${task.id}, which is ${task.state},`
   const least = task.state === 'finished' && task.output.isError !== true ? 1 : 0
   if (task.effect !== 'effectful') return { what, least, most: 1 + task.recoveries }

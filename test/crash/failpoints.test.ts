@@ -11,7 +11,7 @@ const counter = await useCounter()
 const killedAt = new Set<string>()
 const totals = new Totals()
 
-describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries'])('%s', async (name) => {
+describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'background'])('%s', async (name) => {
   const program = await buildProgram(name)
   const run = async (kills: readonly KillPoint[]): Promise<Aftermath> => {
     const found = await crash({ program, counter }, kills)
@@ -60,12 +60,12 @@ test('every kind of commit was the last thing before a kill, and the first thing
   expect(FAILPOINTS.filter((point) => !killedAt.has(point))).toEqual([])
 })
 
-/** How every run of every tree ended. */
+/** How every run of every tree ended. How many turns it takes to tell of background children depends on when they end. */
 function endsOf({ trees }: Aftermath): string[] {
   const ends = trees.flatMap(({ turns, conversations }) =>
-    [...turns.values()].map(({ conversationId, outcome }) => {
+    [...turns.values()].flatMap(({ conversationId, outcome, wokenBy }) => {
       const path = conversations.get(conversationId)?.path.join('/')
-      return `${path} ${outcome?.status}`
+      return wokenBy === null ? [`${path} ${outcome?.status}`] : []
     }),
   )
   return ends.toSorted()
