@@ -27,7 +27,7 @@ export interface SessionPlan {
 const MOST_LISTED = 64
 
 /** The sessions a conversation has started and not closed, the newest last. */
-export function heldSessions({ metadata }: Conversation): readonly HeldSession[] {
+function heldSessions({ metadata }: Conversation): readonly HeldSession[] {
   const list = metadata[KEY]
   return Array.isArray(list) ? list.flatMap(readHeld) : []
 }
@@ -69,7 +69,7 @@ export function beginSession(draft: Draft, child: Conversation, { tool, plan, ne
 export function sessionFault(draft: Draft, session: Conversation | undefined, plan: SessionPlan): string | undefined {
   const { ttlMs, document } = plan
   const id = session?.id ?? document?.session_id ?? ''
-  if (session?.metadata['closed_at'] !== undefined) return `the session ${id} was closed`
+  if (session !== undefined && isClosed(session)) return `the session ${id} was closed`
   const usedAt = Date.parse(document?.updated_at ?? '')
   const idle = session === undefined ? draft.now - usedAt : idleMs(draft.stored, session, draft.now)
   return ttlMs !== null && idle > ttlMs ? `the session ${id} has expired` : undefined
@@ -104,9 +104,13 @@ export function sessionInTheWay(
   return `${max} sessions are open, the limit, and all are busy. Go on in one of them, or wait`
 }
 
+export function isClosed({ metadata }: Conversation): boolean {
+  return metadata['closed_at'] !== undefined
+}
+
 /** It can be read as before, and not gone on with. */
 export function closeSession(draft: Draft, session: Conversation): void {
-  if (session.metadata['closed_at'] !== undefined) return
+  if (isClosed(session)) return
   draft.changeConversation(session, { metadata: { ...session.metadata, closed_at: draft.now } })
   const host = session.parentConversationId === null ? undefined : draft.findConversation(session.parentConversationId)
   if (host === undefined) return
@@ -135,7 +139,7 @@ export interface OpenSession {
 export function openSessions(reader: Reader, host: Conversation, now: number): OpenSession[] {
   return heldSessions(host).flatMap((held) => {
     const session = reader.conversation(held.id)
-    if (session === undefined || session.metadata['closed_at'] !== undefined) return []
+    if (session === undefined || isClosed(session)) return []
     const idle = idleMs(reader, session, now)
     if (held.ttlMs !== null && idle > held.ttlMs) return []
     const usedAt = now - idle

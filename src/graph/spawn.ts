@@ -12,7 +12,7 @@ import { openTurn, type TurnBriefing } from './open-turn.ts'
 import { treeBelow } from './release.ts'
 import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
 import { newConversation, stacked } from './say.ts'
-import { beginSession, isOwnDocument, type SessionPlan, sessionFault, sessionInTheWay } from './session.ts'
+import { beginSession, isClosed, isOwnDocument, type SessionPlan, sessionFault, sessionInTheWay } from './session.ts'
 import { settle } from './settle.ts'
 import { parkJoin } from './wait.ts'
 
@@ -144,8 +144,9 @@ function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | und
 /** The conversation that this tool's earlier delegations made here, if its agent is still the same. */
 function withSession(draft: Draft, host: Turn, request: SpawnRequest): SpawnRequest {
   const known = sessionsOf(draft.conversation(host.conversationId))[request.toolName]
-  const agent = known === undefined ? undefined : draft.findConversation(known)?.agent.name
-  return known !== undefined && agent === request.agent.name ? { ...request, sessionId: known } : request
+  const session = known === undefined ? undefined : draft.findConversation(known)
+  if (session === undefined || session.agent.name !== request.agent.name || isClosed(session)) return request
+  return { ...request, sessionId: session.id }
 }
 
 function keepSession(draft: Draft, host: Turn, { toolName, id }: { toolName: string; id: Id }): void {

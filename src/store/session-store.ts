@@ -14,7 +14,7 @@ export interface SessionSettings {
   readonly store?: SessionStore
   /** A session that was idle for longer cannot be gone on with. Default: never. */
   readonly ttlMs?: number
-  /** How many may be open at once: for one more, the one that was idle longest is closed. Default: any number. */
+  /** How many may be open at once, 1 to 64: for one more, the one that was idle longest is closed. Default: any number. */
   readonly max?: number
 }
 
@@ -28,7 +28,9 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   const { store, ttlMs, max }: SessionSettings = given
   if (store !== undefined && !isStore(store)) refuse(`${where}.store needs save(session) and load(sessionId).`)
   if (ttlMs !== undefined && !(Number.isFinite(ttlMs) && ttlMs > 0)) refuse(`${where}.ttlMs must be a number above 0.`)
-  if (max !== undefined && !(Number.isInteger(max) && max > 0)) refuse(`${where}.max must be a whole number above 0.`)
+  if (max !== undefined && !(Number.isInteger(max) && max >= 1 && max <= 64)) {
+    refuse(`${where}.max must be a whole number from 1 to 64.`)
+  }
   return given
 }
 

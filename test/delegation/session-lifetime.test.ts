@@ -15,7 +15,11 @@ interface Asked {
 }
 
 /** A conversation of a host that asks its subagent what the test says, and gives the result's text. */
-function talkWith(runtime: Runtime, settings: Partial<SubagentConfig>, options: { contextTurns?: number; name?: string } = {}) {
+function talkWith(
+  runtime: Runtime,
+  settings: Partial<SubagentConfig>,
+  options: { contextTurns?: number; name?: string } = {},
+) {
   const model = scriptedModel((request) => {
     const last = request.messages.at(-1)
     if (last?.role === 'tool') return 'done'
@@ -160,6 +164,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
     ['an unknown key', { ttl: 1 }, 'has no "ttl"'],
     ['a ttl of 0', { ttlMs: 0 }, 'ttlMs must be'],
     ['half a session', { max: 1.5 }, 'max must be'],
+    ['more than are listed', { max: 65 }, 'max must be'],
     ['a store without load', { store: { save: () => undefined } }, 'needs save(session) and load(sessionId)'],
   ])('%s for `session` is refused when the host is defined', (_, session, words) => {
     const subagents = { ask: { agent: counter(), session: session as never } }

@@ -340,6 +340,20 @@ describe('a typed subagent with memory: session', () => {
     )
   })
 
+  test('starts anew when the one it had was closed', async () => {
+    const runtime = openRuntime()
+    const host = hostOf(shared().agent, ['a'])
+    const first = runtime.run(host, 'go')
+    await first.result
+    const [link] = runtime.store.linksOf(first.id)
+
+    await (await runtime.conversation(first.conversationId)).closeSession(link?.childConversationId ?? '')
+
+    const second = runtime.run(host, 'again', { conversationId: first.conversationId })
+    expect((await second.result).text).toMatch(/1 so far$/)
+    expect(runtime.store.linksOf(second.id)[0]?.childConversationId).not.toBe(link?.childConversationId)
+  })
+
   test('shows its host’s model the same schema', async () => {
     const { agent: below } = shared()
     const model = scriptedModel(() => 'nothing to ask')

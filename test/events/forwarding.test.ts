@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import {
   type AnyAgent,
   agent,
@@ -7,8 +10,9 @@ import {
   tool,
   toUIMessageStream,
 } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { eventsOf, gate, isDurable, only, openRuntime, resultIn } from '../support/reading.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
@@ -116,6 +120,20 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     expect(late).toEqual(events.filter(isDurable))
     const middle = late[4]?.seq ?? 0
     expect(await eventsOf(run.events({ after: middle }))).toEqual(late.filter(({ seq }) => seq > middle))
+  })
+
+  test('94: a filter is in the rows: a reader in another process, without the code, sees the same', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'legate-forward-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const file = path.join(folder, 'rows.db')
+    const { agent: host } = hostOf(expert(), { forwardEvents: ['tool-call'] })
+    const run = openRuntime({ store: sqliteStore(file) }).run(host, 'go')
+    await run.result
+
+    const other = await eventsOf(openRuntime({ store: sqliteStore(file) }).attach(run.id))
+
+    expect(other).toEqual(await eventsOf(run))
+    expect(typesOf(other.filter(isOfChild))).toEqual(['tool-call'])
   })
 
   test('94: cumulative: each delta says all that was streamed so far, thoughts and words apart', async () => {
