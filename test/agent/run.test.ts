@@ -131,7 +131,8 @@ describe('an input that is wrong', () => {
       await expect(run.result).rejects.toThrow(InputError)
       await expect(run.result).rejects.toThrow(/The input of "researcher" is wrong/)
       await expect(eventsOf(run)).rejects.toThrow(InputError)
-      await expect(researcher.generate(input as never)).rejects.toThrow(InputError)
+      // Asked directly, an agent takes a text whatever its input is.
+      if (typeof input !== 'string') await expect(researcher.generate(input as never)).rejects.toThrow(InputError)
       expect(runtime.store.roots({ limit: 10 })).toEqual([])
       expect(() => runtime.attach(run.id)).toThrow(NotFoundError)
       expect(model.requests).toHaveLength(0)

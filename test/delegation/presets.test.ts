@@ -33,7 +33,7 @@ describe('presets of a subagent', () => {
     expect(schema.required).not.toContain('repo')
   })
 
-  test('win over what the model says', async () => {
+  test('agentscope 8.4/60: win over what the model says', async () => {
     expect(await inputOf(host({ repo: 'legate' }, { topic: 'x', repo: 'secrets' }))).toMatchObject({ repo: 'legate' })
   })
 

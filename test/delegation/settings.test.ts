@@ -261,3 +261,42 @@ test.each([
 
   expect(() => hostOf({ agent: expert, [key]: value } as SubagentConfig)).toThrow(/agent "host"/)
 })
+
+describe('agentscope 8.1/17: what is offered is one thing', () => {
+  const expert = agent({ name: 'expert', instructions: '' })
+
+  test.each<[string, object]>([
+    ['no kind of thing', { subagents: { ask: { description: 'x' } } }],
+    ['a tool under subagents', { subagents: { ask: named('x') } }],
+    ['an agent under tools', { tools: { ask: expert } }],
+    ['a tool and a subagent of one name', { tools: { ask: named('x') }, subagents: { ask: expert } }],
+  ])('%s is refused', (_name, definition) => {
+    expect(() => agent({ name: 'host', instructions: '', ...definition })).toThrow(/ask/)
+  })
+})
+
+describe('agentscope 8.4/56: a limit that was set for a child holds, and its host is told which', () => {
+  const step = named('step')
+  const loops = () =>
+    scriptedModel(({ tools }, call) =>
+      tools.length === 0 ? 'So far.' : { text: `${call}`, calls: [{ name: 'step', input: { call } }] },
+    )
+  const hangs = () => scriptedModel(() => ({ text: 'never', delayMs: 60_000 }))
+
+  test.each<[string, SubagentConfig['budget'], () => ReturnType<typeof scriptedModel>, RegExp]>([
+    ['turns', { turns: 3 }, loops, /^\[max_turns\] The limit of 3 turns was reached\.\n\nSo far\.$/],
+    ['toolCalls', { toolCalls: 2 }, loops, /^\[over_budget\] The limit of 2 tool calls was reached\.\n\nSo far\.$/],
+    ['tokens', { tokens: 20 }, loops, /^\[over_budget\] The budget of expert, 20 tokens, is used up/],
+    ['wallMs', { wallMs: 60 }, hangs, /^\[timed_out\] The deadline passed/],
+  ])('%s', async (_name, budget = {}, model, words) => {
+    const expert = agent({ name: 'expert', instructions: '', model: model(), input: Topic, tools: { step } })
+
+    const { result, runtime, run, outcome } = await delegate({ agent: expert, budget })
+
+    expect(outcome.status).toBe('completed')
+    expect(result()).toMatch(words)
+    const metadata = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'task')?.output.metadata
+    expect(metadata).not.toHaveProperty('unavailable')
+    expect(metadata).toMatchObject({ outcome: { retryable: expect.any(Boolean), advice: expect.any(String) } })
+  })
+})
