@@ -10,20 +10,32 @@ export class ThinkBlock {
   /** The name that closes the block. */
   private name = ''
   private last = 0
+  /** The tag stands behind a back quote: with one on its other side it is spoken of, not used. */
+  private isQuoted = false
+  /** A quoted tag is over; the next character decides. */
+  private isWaiting = false
 
   /** True for a character that belongs to a block: nothing in it counts. */
   take(code: number): boolean {
-    const { last } = this
-    this.last = code
-    // A tag in back quotes is spoken of, not used.
-    if (code === less && last !== backQuote) this.tag = ''
+    if (this.isWaiting) {
+      this.isWaiting = false
+      this.isInside = code !== backQuote
+    }
+    if (code === less) this.openTag()
     else if (this.tag !== undefined) this.takeName(code, this.tag)
+    this.last = code
     return this.isInside
   }
 
   reset(): void {
     this.isInside = false
+    this.isWaiting = false
     this.tag = undefined
+  }
+
+  private openTag(): void {
+    this.tag = ''
+    this.isQuoted = this.last === backQuote
   }
 
   private takeName(code: number, tag: string): void {
@@ -35,11 +47,14 @@ export class ThinkBlock {
 
   private closeTag(tag: string): void {
     this.tag = undefined
-    if (this.isInside) this.isInside = tag !== `/${this.name}`
-    else if (names.has(tag)) {
-      this.isInside = true
-      this.name = tag
+    if (this.isInside) {
+      this.isInside = tag !== `/${this.name}`
+      return
     }
+    if (!names.has(tag)) return
+    this.name = tag
+    this.isInside = !this.isQuoted
+    this.isWaiting = this.isQuoted
   }
 }
 
