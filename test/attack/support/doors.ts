@@ -2,6 +2,7 @@ import {
   type AnyAgent,
   agent,
   type Budget,
+  backgroundSubagents,
   type Grant,
   type Json,
   makeSubagentTool,
@@ -58,6 +59,12 @@ export const doors: readonly Door[] = [
   { name: 'a tool made of the subagent by hand', depth: 1, hasOffer: true, open: throughMadeTool },
   { name: 'a subagent of a subagent', depth: 2, hasOffer: true, open: throughMiddle },
   inside('context.delegate in a tool', (worker, { delegate }) => delegate(worker, 'probe' as never)),
+  inBackground('subagent_run', { tool: 'subagent_run', script: runOnce }),
+  inBackground('subagent_send to a child in the background', { tool: 'subagent_spawn', script: sendOnce }),
+  inside('runtime.spawn in a tool', async (worker, { runtime }) => {
+    const spawned = await runtime.spawn(worker, 'probe' as never)
+    await spawned.result()
+  }),
   inside('runtime.run in a tool', (worker, { runtime }) => runtime.run(worker, 'probe' as never).result),
   inside('agent.generate in a tool', (worker) => worker.generate('probe' as never).catch(() => undefined)),
   inside('agent.generate in a tool, with tools and a grant of its own', (worker) => {
@@ -161,6 +168,46 @@ function offered(name: string, contract: 'typed' | 'message', offering: Offering
     return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never))
   }
   return { name, depth: 1, hasOffer: true, open }
+}
+
+/** Starts it with the tools of the background, under the name that the host's grants know. */
+function inBackground(
+  name: string,
+  { tool: first, script }: { tool: 'subagent_run' | 'subagent_spawn'; script: (attempt: Try) => Script },
+): Door {
+  const open = (attempt: Try) => {
+    const { profile } = attempt.bound
+    const worker = attempt.worker.make('message')
+    const profiles = profile === undefined ? {} : { profile, profiles: [profile] }
+    const made = backgroundSubagents({ agent: worker, ...profiles })
+    const tools = { ask: made[first], subagent_send: made.subagent_send, subagent_wait: made.subagent_wait }
+    const { grant } = attempt.bound
+    // Beside what is tried, the host may talk with its children.
+    const talking = grant?.use === undefined ? grant : { ...grant, use: [...grant.use, 'tool:subagent_*'] }
+    const rest = talking === undefined ? { tools } : { tools, grant: talking }
+    return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script(attempt), rest), 'go' as never))
+  }
+  return { name, depth: 1, hasOffer: true, open }
+}
+
+function runOnce({ smuggled }: Try): Script {
+  return ({ messages }) =>
+    messages.at(-1)?.role === 'tool'
+      ? 'done'
+      : { calls: [{ name: 'ask', input: { name: 'worker', prompt: 'probe', ...smuggled } }] }
+}
+
+/** A harmless word first; what counts is sent to the child that it made. */
+function sendOnce({ smuggled }: Try): Script {
+  return ({ messages }) => {
+    const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+    const id = /"child_conversation_id":"([^"]+)"/.exec(results[0] ?? '')?.[1]
+    if (results.length === 0) return { calls: [{ name: 'ask', input: { name: 'worker', prompt: 'hello' } }] }
+    if (results.length === 2) return { calls: [{ name: 'subagent_wait', input: {} }] }
+    if (results.length > 2 || id === undefined) return 'done'
+    const input = { child_conversation_id: id, message: 'probe', ...smuggled }
+    return { calls: [{ name: 'subagent_send', input }] }
+  }
 }
 
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
