@@ -60,6 +60,8 @@ interface Draft {
 
 interface LeafTemplate extends Protected {
   readonly leaf: Leaf
+  /** What the engine cannot read in it. */
+  readonly trouble: TemplateTrouble | undefined
 }
 
 function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
@@ -71,7 +73,10 @@ function withoutTemplates(parsed: ParsedYaml, file: string): RecipeSource {
 function leafTemplates(tree: Tree): LeafTemplate[] {
   return [...new Set(textsOf(tree))]
     .filter(({ text }) => /\{[{%#]/.test(text))
-    .map((leaf) => ({ leaf, ...protect(dedented(leaf), { isExpression }) }))
+    .map((leaf) => {
+      const own = protect(dedented(leaf), { isExpression })
+      return { leaf, ...own, trouble: syntaxTrouble(own.template) }
+    })
 }
 
 /** The block's own indentation is gone when its text is read, so `indent(4)` in a block of 4 has nothing to add. */
@@ -84,7 +89,7 @@ function dedented({ text, indent }: Leaf): string {
 
 /** Each template stands by itself: it ends what it begins, and uses no name that another text defines. */
 function areSound(templates: readonly LeafTemplate[]): boolean {
-  if (templates.some(({ template }) => syntaxTrouble(template) !== undefined)) return false
+  if (templates.some(({ trouble }) => trouble !== undefined)) return false
   const defined = templates.map(({ template }) => (template.includes('{%') ? definedNames(template) : NO_NAMES))
   if (defined.every(({ size }) => size === 0)) return true
   return templates.every(({ template }, at) =>
@@ -110,11 +115,8 @@ function tagCount(text: string): number {
 function fieldSource(draft: Draft, leaves: readonly LeafTemplate[]): RecipeSource {
   const { file, parsed, report, text, templates } = draft
   if (!parsed.ok) throw refuse(parsed.finding, file)
-  const broken = leaves.flatMap(({ template, leaf }) => {
-    const trouble = syntaxTrouble(template)
-    return trouble === undefined ? [] : [{ trouble, leaf }]
-  })[0]
-  if (broken !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
+  const broken = leaves.find(({ trouble }) => trouble !== undefined)
+  if (broken?.trouble !== undefined) throw templateError(broken.trouble, placeIn(broken.leaf, broken.trouble, file))
   for (const { literals, leaf } of leaves) tellLiterals(literals, leaf.textLine - 1, report)
   const included = [...templates.values()].map((template) => protect(template, { isExpression }).template)
   const own = leaves.map(({ template, leaf }) => ({ template, firstLine: leaf.textLine }))
@@ -302,7 +304,10 @@ function templateError(trouble: TemplateTrouble, { file, line = null }: { file: 
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^undefined value/, 'Define the name under "parameters", or write {{ name | default("") }}.'],
   [/^template not found/, 'Name a file in the folder of the recipe, in quotes.'],
-  [/fuel|did not end|too much text|recursion/, 'Its loops or macros go on too long: make them smaller.'],
+  [
+    /fuel|did not end|too much text|recursion|could not render include|engine failed/,
+    'Its loops or macros go on too long: make them smaller.',
+  ],
   [/^syntax error/, 'To keep braces as text, put {% raw %} and {% endraw %} around them.'],
   [/^unknown (?:filter|test|function|method)/, 'Use the words of Jinja templates.'],
 ]

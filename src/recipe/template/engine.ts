@@ -2,8 +2,11 @@ import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import { type Job, type Rendered, renderBatch } from './batch.ts'
+import { boundMemory } from './bound-memory.ts'
 import { Releaser } from './hold.ts'
+import { repetitionLine } from './repetition.ts'
 import { isRisky } from './risk.ts'
+import { segmentsOf } from './tags.ts'
 
 /** How long a thread may render, and how long it may take to start on a busy machine. */
 const RENDER_MS = 400
@@ -31,6 +34,10 @@ export type RenderAnswer =
 /** Renders texts in bounded time: a template that could take long gets a thread that is ended when it does. */
 export async function render(request: RenderRequest): Promise<RenderAnswer> {
   const templates = [...request.texts, ...Object.values(request.templates)]
+  const index = request.texts.findIndex((text) => repetitionLine(text) !== undefined)
+  if (templates.some((text) => repetitionLine(text) !== undefined)) {
+    return { ok: false, trouble: { message: 'too much text', index: Math.max(0, index), template: null, line: null } }
+  }
   const isLong = templates.some(isRisky)
   const mark = String(randomInt(2 ** 47))
   const job: Job = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
@@ -52,21 +59,34 @@ export function isExpression(inner: string): boolean {
 
 /** The first thing that the engine cannot read in a template; undefined when it can read all. Nothing is run. */
 export function syntaxTrouble(template: string): TemplateTrouble | undefined {
-  const environment = new (engine().Environment)()
+  const repeated = repetitionLine(template)
+  if (repeated !== undefined) return { message: 'too much text', index: 0, template: null, line: repeated }
+  if (isPlain(template)) return undefined
   try {
-    environment.addTemplate('t', template)
+    checker ??= new (engine().Environment)()
+    checker.addTemplate('t', template)
     return undefined
   } catch (error) {
     if (error instanceof Error && error.name === 'RuntimeError') forgetEngine()
     return readTrouble({ message: String(error instanceof Error ? error.message : error), index: 0 })
-  } finally {
-    letGo(environment)
   }
 }
+
+/** Nothing but text and names: the engine can read that, without being asked. */
+function isPlain(template: string): boolean {
+  return segmentsOf(template).every(({ kind, inner }) => {
+    if (kind === 'text') return !/\{[{%#]/.test(inner)
+    return kind === 'comment' || (kind === 'variable' && /^[A-Za-z_]\w*$/.test(inner))
+  })
+}
+
+/** Reads templates and renders none; kept, for there are many to read. */
+let checker: InstanceType<Engine['Environment']> | undefined
 
 const expressions = new Map<string, boolean>()
 
 function parses(template: string): boolean {
+  if (repetitionLine(template) !== undefined) return true
   return syntaxTrouble(template) === undefined
 }
 
@@ -83,15 +103,8 @@ function engine(): Engine {
 /** After a panic it is not to be used again; the next use loads it anew. */
 function forgetEngine(): void {
   loaded = undefined
+  checker = undefined
   delete require.cache[require.resolve('minijinja-js')]
-}
-
-function letGo(environment: InstanceType<Engine['Environment']>): void {
-  try {
-    environment.free()
-  } catch {
-    forgetEngine()
-  }
 }
 
 function renderHere(job: Job): Rendered {
@@ -103,8 +116,14 @@ function renderHere(job: Job): Rendered {
   }
 }
 
+/** 128 MB: a template that wants more is broken off by the engine itself. */
+const PAGES = 2_048
+
 const THREAD = `
 const { parentPort, workerData } = require('node:worker_threads')
+const boundMemory = ${boundMemory.toString()}
+const { Module } = WebAssembly
+WebAssembly.Module = function (bytes) { return new Module(boundMemory(new Uint8Array(bytes), ${PAGES})) }
 const engine = require(workerData.engine)
 const renderBatch = ${renderBatch.toString()}
 parentPort.postMessage('ready')

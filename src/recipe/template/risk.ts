@@ -15,7 +15,7 @@ export function isRisky(template: string): boolean {
 const HARMLESS_TAGS: ReadonlySet<string> = new Set(['if', 'elif', 'else', 'endif'])
 /** What gives at most about as much as it gets. */
 const HARMLESS_FILTERS: ReadonlySet<string> = new Set(
-  'upper lower title capitalize trim default d length count first last string int float bool indent escape e safe'.split(
+  'upper lower title capitalize trim default d length count first last string int float bool indent escape e safe legate_hold'.split(
     ' ',
   ),
 )

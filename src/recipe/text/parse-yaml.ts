@@ -1,4 +1,4 @@
-import type { Alias, Document, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
+import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 import { messageOf } from '../../base/error.ts'
 import type { Finding } from './notice.ts'
 import { type Entry, type Leaf, leafOf, type Tree } from './tree.ts'
@@ -7,21 +7,22 @@ export type ParsedYaml = { readonly ok: true; readonly tree: Tree } | { readonly
 
 /** How many values lie in one another at most, and how many there are when every alias is written out. */
 const DEEPEST = 100
-const MOST_VALUES = 100_000
+const MOST_VALUES = 20_000
+/** Words of YAML: a key with its value has seven. */
+const MOST_WORDS = 50_000
 
 /**
  * Reads YAML 1.2 (and JSON, which is YAML) in bounded time and never throws. Merge keys are not applied, there is one
  * document, no key is there twice, and a `{{ name }}` that was not quoted is the text that it looks like.
  */
 export async function parseYaml(text: string): Promise<ParsedYaml> {
-  const yaml = await import('yaml')
+  yamlModule ??= await import('yaml')
+  const yaml = yamlModule
   const source = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
   const lines = new yaml.LineCounter()
   const lineAt = (offset: number): number => Math.max(1, lines.linePos(offset).line)
   try {
-    const tokens = [...new yaml.Parser(lines.addNewLine).parse(source)]
-    const deep = deepest(tokens)
-    if (deep !== undefined) throw new Wrong(`nested more than ${DEEPEST} levels deep`, lineAt(deep))
+    const tokens = tokensOf(source, yaml, lines)
     const options = {
       uniqueKeys: false,
       prettyErrors: false,
@@ -38,6 +39,9 @@ export async function parseYaml(text: string): Promise<ParsedYaml> {
     return { ok: false, finding: hint === undefined ? finding : { ...finding, hint } }
   }
 }
+
+/** Loaded with the first file, and asked for with every one. */
+let yamlModule: typeof import('yaml') | undefined
 
 class Wrong extends Error {
   readonly line: number
@@ -91,28 +95,21 @@ function yamlError(
 
 const QUOTE = 'A text with a colon and a space in it must be in quotes, or in a block after "|".'
 
-/** Looks at every nested token without recursion: 1 MB of brackets must not end the program. */
-function deepest(tokens: readonly object[]): number | undefined {
-  const open: Nested[] = tokens.map((token) => ({ token, depth: 0 }))
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const inner = insideOf(next)
-    if (inner.length > 0 && next.depth > DEEPEST) return (next.token as { offset?: number }).offset ?? 0
-    open.push(...inner)
+/** The parser is stopped while it reads: 1 MB of brackets would take it half a minute. */
+function tokensOf(source: string, yaml: typeof import('yaml'), lines: LineCounter): CST.Token[] {
+  const tokens: CST.Token[] = []
+  const parser = new yaml.Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  let words = 0
+  const line = () => lines.linePos(parser.offset).line
+  for (const word of new yaml.Lexer().lex(source)) {
+    for (const token of parser.next(word)) tokens.push(token)
+    if (parser.stack.length > DEEPEST) throw new Wrong(`nested more than ${DEEPEST} levels deep`, line())
+    if (++words > MOST_WORDS)
+      throw new Wrong('it has too many values', line(), 'Move what is long into files of its own.')
   }
-  return undefined
-}
-
-interface Nested {
-  readonly token: unknown
-  readonly depth: number
-}
-
-function insideOf({ token, depth }: Nested): Nested[] {
-  if (typeof token !== 'object' || token === null) return []
-  const { items, value, key } = token as Record<'items' | 'value' | 'key', unknown>
-  const inner = Array.isArray(items) ? items.map((item: unknown) => ({ token: item, depth: depth + 1 })) : []
-  for (const one of [value, key]) if (typeof one === 'object' && one !== null) inner.push({ token: one, depth })
-  return inner
+  tokens.push(...parser.end())
+  return tokens
 }
 
 function read(node: unknown, walk: Walk): Sized {

@@ -6,7 +6,7 @@ import { type NoticeCode, refuse } from './notice.ts'
 import { own } from './own.ts'
 
 /** A definition that is larger is refused: nobody wrote it by hand. */
-export const MOST_BYTES = 1_000_000
+export const MOST_BYTES = 500_000
 
 export interface ReadOptions {
   readonly mostBytes?: number
