@@ -59,7 +59,10 @@ export function asAiSdkTool<In, Out>(
     description: agent.description.trim() || `Call ${agent.name} to complete tasks`,
     inputSchema: schemaOf(agent),
     execute: async (given, { abortSignal }) => {
-      const input = contractOf(agent).read(given) as In
+      const contract = contractOf(agent)
+      const wrong = await contract.check(given)
+      if (wrong !== undefined) return `The input of "${agent.name}" is wrong. ${wrong}`
+      const input = contract.read(given) as In
       const options = abortSignal === undefined ? {} : { abortSignal }
       try {
         const run = runtime === undefined ? undefined : runtime.run(agent, input, options)

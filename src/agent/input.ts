@@ -50,7 +50,15 @@ interface InputTaker {
  * is a user's.
  */
 function readDirect({ name, input: schema }: InputTaker, input: unknown): ReadInput | Promise<ReadInput> {
-  return after(readInput(name, schema, input), (read) => (read.ok ? read : (asSaid(name, input) ?? read)))
+  return after(readInput(name, schema, input), (read) => {
+    if (read.ok || !mayBeSaid(schema)) return read
+    return asSaid(name, input) ?? read
+  })
+}
+
+/** An input that is itself a text is checked like any other: there is nothing to be said beside it. */
+function mayBeSaid(schema: CheckedSchema | null): boolean {
+  return schema === null || schema.jsonSchema['type'] === 'object'
 }
 
 function asSaid(name: string, input: unknown): ReadInput | undefined {

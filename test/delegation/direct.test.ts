@@ -92,6 +92,15 @@ describe('agentscope 8.2/35: an agent used directly', () => {
     expect(model.requests).toEqual([])
   })
 
+  test('an input that is itself a text is checked like any other', async () => {
+    const model = scriptedModel(() => 'ok')
+    const namer = agent({ name: 'namer', instructions: '', model, input: z.string().min(3) })
+
+    await expect(namer.generate('x')).rejects.toThrow(/The input of "namer" is wrong/)
+    await expect(namer.generate({ messages: [{ role: 'user', content: 'hello' }] })).rejects.toThrow(/is wrong/)
+    expect((await namer.generate('long enough')).text).toBe('ok')
+  })
+
   test('runtime.run stays strict: it takes the input and nothing else', async () => {
     const { expert } = expertWith()
 
