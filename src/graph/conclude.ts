@@ -24,7 +24,7 @@ const NONE_OPEN: readonly string[] = []
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
   const leaf = blamed(nodes)
   const status = statusOf(turn, leaf)
-  const speaker = status === 'completed' ? leaf : lastSpeaker(nodes)
+  const speaker = status === 'completed' ? leaf : (lastSpeaker(nodes) ?? lastFound(status, nodes))
   return {
     status,
     runId: turn.id,
@@ -108,4 +108,13 @@ function lastSpeaker(nodes: readonly Node[]): Node | undefined {
     if (textOf(node.output.content) !== '') return node
   }
   return undefined
+}
+
+/** A run that was stopped before it said anything has what its last call has given: what a child of it had said, too. */
+function lastFound(status: Status, nodes: readonly Node[]): Node | undefined {
+  if (status !== 'cancelled' && status !== 'timed_out') return undefined
+  return nodes.findLast(({ kind, state, output, input }) => {
+    if (kind !== 'task' || output.content === undefined || textOf(output.content) === '') return false
+    return input.delegates === true || (state === 'finished' && output.isError !== true)
+  })
 }

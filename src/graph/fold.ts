@@ -93,7 +93,7 @@ function typedContent(outcome: Outcome): Content {
     case 'timed_out':
       return join(`[${outcome.status}] ${why}`, outcome.text)
     case 'cancelled':
-      return join(INTERRUPTED, outcome.text)
+      return outcome.text.startsWith(INTERRUPTED) ? outcome.text : join(INTERRUPTED, outcome.text)
     case 'invalid_output':
       return `Subagent produced invalid reply payload. ${why}`
     case 'invalid_input':
