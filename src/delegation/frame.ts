@@ -5,6 +5,7 @@ import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
 import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
 import { delegateLayer, type Grant, useLayer } from '../grant/grant.ts'
+import { profileLayer } from '../grant/profile.ts'
 import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
@@ -56,8 +57,9 @@ export function frameOf(
   const budgets = [...readCeiling(above), passedOn].map((layer) => layer.budget)
   const own = [agent.budget, offer.budget, budget]
   const narrowed = offer.grant === undefined ? [] : [useLayer(`${host.name}, ${offer.name}`, offer.grant)]
+  const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
-  const profile = offer.profile === undefined ? [] : [storedProfileLayer(offer.profile, profiles)]
+  const profile = offer.profile === undefined ? [] : [layerOf(offer.profile, profiles)]
   const ceiling = [...above, ...[passedOn, ...stored, ...narrowed, ...profile].map(freezeLayer)]
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])
   const frame: Frame = {
