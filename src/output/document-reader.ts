@@ -328,7 +328,10 @@ export class DocumentReader {
   }
 
   private tell(kind: FieldKind, value: unknown, delta: string | undefined): void {
-    this.events.push(new FieldEvent(kind, this.frame, this.key, this.isRepeat, value, delta))
+    const event = new FieldEvent(kind, this.frame, this.key, this.isRepeat, value, delta)
+    // A list that is begun with its first item takes less room than one that grows from nothing.
+    if (this.events.length === 0) this.events = [event]
+    else this.events.push(event)
   }
 
   private note(message: string): void {
