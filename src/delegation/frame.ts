@@ -15,6 +15,8 @@ export interface FrameOffer {
   readonly grant: Omit<Grant, 'delegate'> | undefined
   readonly budget: Budget | undefined
   readonly profile: string | undefined
+  /** Children of the background contract read of profiles in its own words. */
+  readonly contract?: Link['contract']
   /** What the call and its host say of how it is tried. */
   readonly attempts?: Attempts | undefined
 }

@@ -84,7 +84,7 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
 
 /** What it started in the background and leaves open. */
 function withOpen(draft: Draft, turn: Turn, outcome: OutcomeRecord): OutcomeRecord {
-  if (turn.account.children === 0) return outcome
+  if (draft.conversation(turn.conversationId).background.length === 0) return outcome
   const open = draft.openLinks(turn.id).filter(({ mode }) => mode === 'background')
   return open.length === 0 ? outcome : { ...outcome, open: open.map(({ id }) => id) }
 }
