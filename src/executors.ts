@@ -48,6 +48,7 @@ export interface ExecutorParts {
   readonly files: FileDomain | null
   readonly tracer: object | null
   readonly longTermMemory: object | null
+  readonly causeOf: Home['causeOf']
 }
 
 /** Kinds that are a model call. */
@@ -76,6 +77,7 @@ export class Executors implements Home {
   readonly files: FileDomain | null
   readonly tracer: object | null
   readonly longTermMemory: object | null
+  readonly causeOf: Home['causeOf']
   lastCall: unknown
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
@@ -99,6 +101,7 @@ export class Executors implements Home {
     this.files = parts.files
     this.tracer = parts.tracer
     this.longTermMemory = parts.longTermMemory
+    this.causeOf = parts.causeOf
   }
 
   /** Runs one claimed node to its end and commits it. */
@@ -377,7 +380,7 @@ export class Executors implements Home {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
     if (StoreError.isInstance(error)) throw error
     this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
-    const failure = { code: DeniedError.isInstance(error) ? 'denied' : 'internal', message: messageOf(error) }
+    const failure = { code: DeniedError.isInstance(error) ? 'denied' : 'internal', message: this.causeOf(error) }
     await this.parts.ledger.commit({
       kind: 'result',
       rootId: node.rootId,

@@ -1,6 +1,7 @@
 import { type AnyAgent, isAgent, type RunOptions } from './agent/agent.ts'
+import type { Home } from './agent/node-run.ts'
 import type { Clock } from './base/clock.ts'
-import { DefinitionError } from './base/error.ts'
+import { DefinitionError, messageOf } from './base/error.ts'
 import type { Json } from './base/json.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import type { FileDomain } from './files/domain.ts'
@@ -37,6 +38,8 @@ export interface RuntimeOptions {
   /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
   readonly tracer?: object
   readonly longTermMemory?: object
+  /** What may be told of why something failed: applied to each cause before it is recorded and read by models. */
+  readonly redact?: (cause: string) => string
   readonly engine?: {
     /** Nodes that run at the same time in this process. Default 256. */
     readonly workers?: number
@@ -104,6 +107,7 @@ const OPTION_KEYS = [
   'logger',
   'tracer',
   'longTermMemory',
+  'redact',
   'engine',
   'clock',
 ]
@@ -120,13 +124,20 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.model !== undefined && toModel(options.model) === undefined) {
     refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
   }
-  checkHandle(options.tracer, 'tracer')
-  checkHandle(options.longTermMemory, 'longTermMemory')
+  checkHandles(options)
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
   if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
-  if (options.files !== undefined && typeof options.files?.bind !== 'function') {
+}
+
+function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions): void {
+  if (files !== undefined && typeof files?.bind !== 'function') {
     refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
+  }
+  checkHandle(tracer, 'tracer')
+  checkHandle(longTermMemory, 'longTermMemory')
+  if (redact !== undefined && typeof redact !== 'function') {
+    refuse('createRuntime({ redact }) must be a function of a text that gives what may be told of it.')
   }
 }
 
@@ -148,6 +159,26 @@ export function checkIsAgent(agent: unknown, where: string): void {
 function refuse(message: string): never {
   throw new DefinitionError('definition', message)
 }
+
+/** What every node of a runtime is handed as it is. */
+export function handlesOf({ tracer, longTermMemory, redact }: RuntimeOptions): Handles {
+  const causeOf = redact === undefined ? messageOf : (error: unknown) => told(error, redact)
+  return { tracer: tracer ?? null, longTermMemory: longTermMemory ?? null, causeOf }
+}
+
+type Handles = Pick<Home, 'tracer' | 'longTermMemory' | 'causeOf'>
+
+/** A policy that fails tells nothing. */
+function told(error: unknown, redact: (cause: string) => string): string {
+  try {
+    const text: unknown = redact(messageOf(error))
+    return typeof text === 'string' ? text : UNTOLD
+  } catch {
+    return UNTOLD
+  }
+}
+
+const UNTOLD = 'The cause is not told.'
 
 /** A library does not print; what went wrong inside it must still be seen. */
 export const warningLogger: Logger = {

@@ -36,6 +36,7 @@ import {
   checkIsAgent,
   checkOptions,
   ENGINE_DEFAULTS,
+  handlesOf,
   type RuntimeOptions,
   type SpawnAgentOptions,
   type StartOptions,
@@ -132,8 +133,7 @@ export class Runtime extends RowActs {
       runtimeLayer,
       runtime: this,
       files: options.files ?? null,
-      tracer: options.tracer ?? null,
-      longTermMemory: options.longTermMemory ?? null,
+      ...handlesOf(options),
     })
     for (const agent of options.agents ?? []) this.executors.register(agent)
   }

@@ -50,6 +50,8 @@ export interface Home {
   /** The application's own, handed to every tool as they are. */
   readonly tracer: object | null
   readonly longTermMemory: object | null
+  /** What may be told of a failure. */
+  readonly causeOf: (error: unknown) => string
   /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */

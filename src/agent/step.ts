@@ -1,5 +1,5 @@
 import { after } from '../base/after.ts'
-import { DeniedError, messageOf } from '../base/error.ts'
+import { DeniedError } from '../base/error.ts'
 import { planAsk } from '../graph/approve.ts'
 import { NO_USAGE, plainCall } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
@@ -175,7 +175,7 @@ function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedT
   return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
 }
 
-async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFailed): Promise<void> {
+async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: CallFailed): Promise<void> {
   if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
   const { claim } = work
   const { cause } = failed
@@ -184,8 +184,9 @@ async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFaile
   }
   const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
   const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
-  const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error: messageOf(failed.cause) }
-  const end = failedEnd(failed, work.stopCause === 'cancel')
+  const error = causeOf(cause)
+  const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
+  const end = failedEnd(failed, error, work.stopCause === 'cancel')
   await ledger.commit({
     kind: delay === undefined ? 'result' : 'retry',
     rootId: node.rootId,
@@ -197,12 +198,12 @@ async function fail({ work, node, home: { ledger } }: NodeRun, failed: CallFaile
   })
 }
 
-function failedEnd({ partial, cause }: CallFailed, isStopped: boolean): NodeEnd {
+function failedEnd({ partial, cause }: CallFailed, message: string, isStopped: boolean): NodeEnd {
   const said = partial.content.length > 0 ? { output: { content: partial.content } } : {}
   const streamed = partial.streamed ?? null
   if (isStopped) {
     return { ...said, streamed, state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } }
   }
   const code = DeniedError.isInstance(cause) ? 'denied' : 'model'
-  return { ...said, streamed, state: 'errored', failure: { code, message: messageOf(cause) } }
+  return { ...said, streamed, state: 'errored', failure: { code, message } }
 }

@@ -1,7 +1,6 @@
 import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/briefing.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
-import { messageOf } from '../base/error.ts'
 import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
@@ -77,7 +76,7 @@ async function ownBriefing(
       told: { content: snapshotText(run.agent.name, context, tokens) },
     }
   } catch (error) {
-    return { failed: `The briefing could not be made: ${messageOf(error)}` }
+    return { failed: `The briefing could not be made: ${run.home.causeOf(error)}` }
   }
 }
 

@@ -1,5 +1,4 @@
 import type { NodeRun } from '../agent/node-run.ts'
-import { messageOf } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
 import { interruptedEnd, type NodeEnd } from '../graph/end-node.ts'
 import type { KindFlags } from '../graph/kinds.ts'
@@ -49,8 +48,8 @@ async function tryKind(
     const content = typeof json.value === 'string' ? json.value : json.text
     return { state: 'finished', output: { value: json.value, content } }
   } catch (error) {
-    if (work.stopCause !== null) return interruptedEnd(node, messageOf(error))
-    return errored('kind', messageOf(error))
+    if (work.stopCause !== null) return interruptedEnd(node, home.causeOf(error))
+    return errored('kind', home.causeOf(error))
   }
 }
 

@@ -3,7 +3,6 @@ import type { BriefingPlan } from '../agent/briefing.ts'
 import { Direct, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
-import { messageOf } from '../base/error.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
@@ -87,7 +86,7 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResu
   const { offer } = delegation
   const { name } = offer.agent
   if (!read.ok) return refuse('invalid_input', name, read)
-  const taken = takeAgent(offer)
+  const taken = takeAgent(offer, home)
   if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
   const permission = permit(run, { domain: 'agent', name: taken.name }, node.input.call?.input ?? null)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
@@ -125,11 +124,11 @@ export function refuse(
   return { refused: refusedOutcome(status, error), agentName, issues }
 }
 
-function takeAgent(offer: Offer): AnyAgent | string {
+function takeAgent(offer: Offer, { causeOf }: NodeRun['home']): AnyAgent | string {
   try {
     return offer.take()
   } catch (error) {
-    return messageOf(error)
+    return causeOf(error)
   }
 }
 

@@ -1,4 +1,3 @@
-import { messageOf } from '../base/error.ts'
 import { toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
@@ -15,6 +14,8 @@ import type { ToolEntry, Toolkit } from './toolkit.ts'
 export interface Invocation extends Asker {
   readonly toolkit: Toolkit
   readonly work: Work
+  /** Says what may be told of a failure. */
+  readonly home: { readonly causeOf: (error: unknown) => string }
 }
 
 /** A person must be asked first: nothing has run. */
@@ -73,7 +74,7 @@ function notBegun({ work }: Invocation): ToolEnd | undefined {
   return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
 }
 
-function failedEnd(error: unknown, { node, work }: Invocation): ToolEnd | undefined {
+function failedEnd(error: unknown, { node, work, home }: Invocation): ToolEnd | undefined {
   switch (work.stopCause) {
     case 'lost':
     case 'shutdown':
@@ -83,7 +84,7 @@ function failedEnd(error: unknown, { node, work }: Invocation): ToolEnd | undefi
     case 'timeout':
       return timedOut(node)
     default:
-      return errorEnd(`Error: ${messageOf(error)}`)
+      return errorEnd(`Error: ${home.causeOf(error)}`)
   }
 }
 
