@@ -1,54 +1,59 @@
 // Cancelling a run ends its whole tree: what waits is stopped at once, what runs gets its abort signal and may keep what
-// it has. The outcome says so; nothing is thrown.
+// it has, programs are ended with all they have started. A child its host would not miss goes on. Nothing is thrown.
 
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, createRuntime, tool } from 'legate'
+import { agent, createRuntime, runProcess, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 
-let stopped = false
-
-const wait = tool({
-  description: 'Waits for a very long time.',
+const build = tool({
+  description: 'Builds for a very long time.',
   inputSchema: { type: 'object' },
-  effect: 'pure',
+  effect: 'idempotent',
   execute: async (_, { signal, progress }) => {
-    signal.addEventListener('abort', () => {
-      stopped = true
-    })
-    progress('waiting') // for whoever watches the run, never for the model
-    await sleep(60_000, undefined, { signal })
+    progress('building') // for whoever watches the run, never for the model
+    return (await runProcess('sh', ['-c', 'sleep 60 & sleep 60'], { signal })).exitCode
   },
 })
 
-const sleeper = agent({
-  name: 'sleeper',
-  description: 'Takes its time.',
-  instructions: 'You wait.',
-  tools: { wait },
+const builder = agent({
+  name: 'builder',
+  instructions: 'You build.',
+  tools: { build },
   // A real model goes here.
-  model: scriptedModel([{ text: 'One moment.', calls: [{ name: 'wait', input: {} }] }]),
+  model: scriptedModel([{ text: 'One moment.', calls: [{ name: 'build', input: {} }] }]),
 })
 
+const archivist = agent({
+  name: 'archivist',
+  instructions: 'You file what you are given.',
+  model: scriptedModel([{ text: 'Filed all the same.', delayMs: 300 }]),
+})
+
+const calls = ['build', 'file'].map((name) => ({ name, input: { message: 'Version 2' } }))
 const host = agent({
   name: 'host',
-  instructions: 'You ask the sleeper.',
-  model: scriptedModel([{ calls: [{ name: 'call_sleeper', input: { message: 'Anything new?' } }] }]),
-  subagents: [sleeper], // without a key the tool is named call_<agent>
+  instructions: 'You have things built and filed.',
+  model: scriptedModel([{ calls }]),
+  subagents: { build: builder, file: { agent: archivist, onParentClose: 'abandon' } },
 })
 
 const runtime = createRuntime()
 const controller = new AbortController()
-const run = runtime.run(host, 'Ask the sleeper.', { abortSignal: controller.signal })
+const run = runtime.run(host, 'Build and file it.', { abortSignal: controller.signal })
 for await (const event of run) {
   if (event.type === 'progress') controller.abort('nobody waits any more')
-  if (event.type === 'run-end') console.log(`${event.path.join(' > ')}: ${event.outcome.status}`)
+  if (event.type === 'run-end')
+    console.log(`${event.path.join(' > ')}: ${event.outcome.status}, "${event.outcome.error?.message}"`)
 }
+const { status, text, durationMs } = await run.result
+console.log(text)
 
-const { status, error, durationMs } = await run.result
+const abandoned = runtime.store.linksOf(run.id).find(({ agentName }) => agentName === 'archivist')
+const filed = await runtime.attach(abandoned?.id ?? '').result
+console.log(`archivist: ${filed.status}, ${filed.text}`)
 await runtime.close()
 
-console.log(`${status}: ${error?.message}`)
 assert.equal(status, 'cancelled')
-assert.ok(stopped)
+assert.match(text, /One moment/)
+assert.equal(filed.status, 'completed')
 assert.ok(durationMs < 5_000)

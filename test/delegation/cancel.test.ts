@@ -1,6 +1,9 @@
-import { type AnyAgent, agent, type Part, type Run, type Runtime, tool } from 'legate'
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { type AnyAgent, agent, type Part, type Run, type Runtime, runProcess, type SubagentConfig, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { eventsOf, gate, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
 
@@ -122,6 +125,98 @@ describe('agentscope 8.8/103 and 104: cancelling a host', () => {
   })
 })
 
+describe('agentscope 8.8/104: what a cancelled child had', () => {
+  test('is what its last call gave, when it has said nothing', async () => {
+    const entered = gate()
+    const look = tool({
+      description: 'Look',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => 'A finding.',
+    })
+    const fail = tool({
+      description: 'Fail',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => Promise.reject(new Error('no')),
+    })
+    const wait = tool({
+      description: 'Wait',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => {
+        entered.open()
+        return new Promise(() => undefined)
+      },
+    })
+    const model = scriptedModel([
+      { calls: ['look', 'fail'].map((name) => ({ name, input: {} })) },
+      { calls: [{ name: 'wait', input: {} }] },
+    ])
+    const leaf = agent({ name: 'leaf', instructions: '', input: Input, model, tools: { look, fail, wait } })
+    const runtime = openRuntime()
+    const run = runtime.run(
+      agent({ name: 'host', instructions: '', model: scriptedModel([ask]), subagents: { ask: leaf } }),
+      'go',
+    )
+    await entered.opened
+
+    await run.cancel()
+
+    const said = `${INTERRUPTED}\n\nA finding.`
+    expect(await run.result).toMatchObject({ status: 'cancelled', text: said })
+    expect(taskOf(runtime, run).output.content).toBe(said)
+  })
+
+  test('comes up through levels that have said nothing, with one word of the interruption', async () => {
+    const { model, spoken } = speaker()
+    let below: AnyAgent = agent({ name: 'leaf', instructions: '', model, input: Input })
+    for (const level of [2, 1, 0]) {
+      below = agent({
+        name: `level${level}`,
+        instructions: '',
+        model: scriptedModel([ask]),
+        subagents: { ask: below },
+        ...(level === 0 ? {} : { input: Input }),
+      }) as AnyAgent
+    }
+    const run = openRuntime().run(below, 'go' as never)
+    await spoken
+
+    await run.cancel()
+
+    expect((await run.result).text).toBe(`${INTERRUPTED}\n\nSo far: one finding.`)
+  })
+})
+
+describe('cybros A70: programs', () => {
+  test('that tools of a child run are ended with it, with all they have started', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'legate-cancel-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const shell = tool({
+      description: 'Shell',
+      inputSchema: { type: 'object' },
+      execute: async (_input, { signal }) => {
+        const script = 'trap "" TERM; sh -c "echo > ready; sleep 30; echo > late" & sleep 30; echo > late'
+        return (await runProcess('sh', ['-c', script], { signal, cwd: folder, killAfterMs: 50 })).exitCode
+      },
+    })
+    const model = scriptedModel([{ calls: [{ name: 'shell', input: {} }] }])
+    const leaf = agent({ name: 'leaf', instructions: '', input: Input, model, tools: { shell } })
+    const run = openRuntime().run(below(2, leaf), 'go' as never)
+    while (!readdirSync(folder).includes('ready')) await new Promise((resolve) => setTimeout(resolve, 5))
+    const began = performance.now()
+
+    await run.cancel()
+    const outcome = await run.result
+
+    expect(outcome).toMatchObject({ status: 'cancelled', uncertain: [expect.any(String)] })
+    expect(performance.now() - began).toBeLessThan(1_000)
+    // They have ended with the call, not some time later.
+    expect(processesIn(folder)).toEqual([])
+  })
+})
+
 test('cancelling one child leaves its siblings and its host alone', async () => {
   const { model: slow, spoken } = speaker()
   const held = agent({ name: 'held', instructions: '', model: slow, input: Input })
@@ -138,30 +233,63 @@ test('cancelling one child leaves its siblings and its host alone', async () => 
   expect(await run.result).toMatchObject({ status: 'completed', text: 'done', children: 2 })
 })
 
-test('a child that is given up on with its host goes on when the host says so', async () => {
-  const [entered, open] = [gate(), gate()]
-  const model = scriptedModel(async () => {
-    entered.open()
-    await open.opened
-    return 'finished after all'
-  })
-  const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
-  const host = agent({
-    name: 'host',
-    instructions: '',
-    model: scriptedModel([ask]),
-    subagents: { ask: { agent: leaf, onParentClose: 'abandon' } },
-  })
-  const runtime = openRuntime()
-  const run = runtime.run(host, 'go')
-  await entered.opened
-  const [link] = runtime.store.linksOf(run.id)
+describe('cybros A70: a child that is given up on with its host', () => {
+  test.each([1, 2])('goes on when its host says so, %i levels down, and stays listed', async (levels) => {
+    const [entered, open] = [gate(), gate()]
+    const model = scriptedModel(async () => {
+      entered.open()
+      await open.opened
+      return { text: 'finished after all', usage: { inputTokens: 3, outputTokens: 2 } }
+    })
+    const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+    const hostOf = (name: string, subagent: AnyAgent | SubagentConfig, isChild: boolean) =>
+      agent({
+        name,
+        instructions: '',
+        model: scriptedModel([ask]),
+        subagents: { ask: subagent },
+        ...(isChild && { input: Input }),
+      }) as AnyAgent
+    const near = hostOf('near', { agent: leaf, onParentClose: 'abandon' }, levels === 2)
+    const runtime = openRuntime()
+    const run = runtime.run(levels === 1 ? near : hostOf('far', near, false), 'go' as never)
+    await entered.opened
+    const host = levels === 1 ? run.id : (runtime.store.linksOf(run.id)[0]?.id ?? '')
+    const listed = () => runtime.store.linksOf(host)[0]
 
-  await run.cancel()
-  expect(await run.result).toMatchObject({ status: 'cancelled' })
-  open.open()
+    await run.cancel()
+    expect(await run.result).toMatchObject({ status: 'cancelled' })
+    expect(runtime.store.turn(host)).toMatchObject({ state: 'ended', outcome: { status: 'cancelled' } })
+    expect(listed()).toMatchObject({ outcome: null, released: true })
+    open.open()
 
-  expect(await runtime.attach(link?.id ?? '').result).toMatchObject({ status: 'completed', text: 'finished after all' })
+    const left = await runtime.attach(listed()?.id ?? '').result
+    expect(left).toMatchObject({ status: 'completed', text: 'finished after all' })
+    expect(listed()).toMatchObject({ outcome: { status: 'completed' } })
+    expect(runtime.store.turn(host)?.account.usage).toMatchObject({ inputTokens: 3, outputTokens: 2 })
+  })
+
+  test('can itself be cancelled, and is not started again by a second cancel of its host', async () => {
+    const { model, spoken } = speaker()
+    const leaf = agent({ name: 'leaf', instructions: '', model, input: Input })
+    const subagents = { ask: { agent: leaf, onParentClose: 'abandon' } } as const
+    const runtime = openRuntime()
+    const run = runtime.run(agent({ name: 'host', instructions: '', model: scriptedModel([ask]), subagents }), 'go')
+    await spoken
+    await run.cancel()
+    await run.result
+    const [link] = runtime.store.linksOf(run.id)
+    await run.cancel()
+    expect(runtime.store.turn(link?.id ?? '')?.cancel).toBeNull()
+
+    await runtime.cancel(link?.id ?? '', 'you too')
+
+    expect(await runtime.attach(link?.id ?? '').result).toMatchObject({
+      status: 'cancelled',
+      text: 'So far: one finding.',
+      error: { message: 'you too' },
+    })
+  })
 })
 
 test('a tool that is stopped with its run has the children it called stopped too, and starts no more', async () => {
@@ -197,4 +325,15 @@ test('a tool that is stopped with its run has the children it called stopped too
 /** The run and all runs below it, hosts first. */
 function runsBelow(runtime: Runtime, run: Pick<Run, 'id'>): { readonly id: string }[] {
   return [{ id: run.id }, ...runtime.store.linksOf(run.id).flatMap(({ id }) => runsBelow(runtime, { id }))]
+}
+
+/** The processes that work in a folder. */
+function processesIn(folder: string): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`) === folder
+    } catch {
+      return false
+    }
+  })
 }
