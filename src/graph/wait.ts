@@ -1,21 +1,14 @@
-import { type Claim, heldNode } from './claim.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { answerIfOver, type WaitFacts } from './join.ts'
 import type { Node, Wait } from './rows.ts'
-import { settle } from './settle.ts'
 
 export interface JoinRequest extends Pick<Wait, 'refs' | 'join' | 'until'>, WaitFacts {}
 
-/** A task waits for children in the background as a row, at no cost; at once it has its result if nothing is open. */
-export function planJoin(draft: Draft, claim: Claim, request: JoinRequest): void {
-  const node = heldNode(draft, claim)
-  if (node === undefined) return
-  parkJoin(draft, node, request)
-  settle(draft)
-}
-
-/** `settle` must follow. */
+/**
+ * A task waits for children in the background as a row, at no cost; it has its result at once if nothing is open. `settle`
+ * must follow.
+ */
 export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers }: JoinRequest): void {
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
