@@ -10,7 +10,7 @@ import type { Conversation, Id, Link, Node, Turn } from './rows.ts'
 import { newConversation } from './say.ts'
 
 /** No longer than this between two tries. */
-export const MAX_RETRY_DELAY_MS = 30_000
+const MAX_RETRY_DELAY_MS = 30_000
 
 /**
  * One more try of a delegation whose child has ended, in a way that may pass: another child, asked the same. It needs rows

@@ -24,6 +24,30 @@ const place = placeIn('root-a')
 
 export const readLaws: readonly Law[] = [
   [
+    'who may run and who waits comes back as it was put, also after the store was opened anew',
+    async (store) => {
+      const waiting = ['link-1', 'link-2']
+      const conversation = conversationRow('root-a', { places: [{ key: '__proto__', live: 2, waiting }] })
+      const turn = turnRow(place, { tree: { limit: 3, live: 1, waiting: [place.turnId] } })
+      const plain = linkRow(place, 'link-0')
+      const limited = linkRow(place, 'link-1', {
+        ordinal: 1,
+        released: false,
+        keyed: { key: '__proto__', limit: 2 },
+        attempt: 2,
+        retry: { most: 3, delayMs: 0 },
+      })
+      await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], links: [plain, limited] }))
+
+      for (const reading of ['at once', 'anew']) {
+        if (reading === 'anew') store.reopen()
+        assert.deepEqual(store.conversation('root-a'), conversation)
+        assert.deepEqual(store.turn(turn.id), turn)
+        assert.deepEqual(store.linksOf(turn.id), [plain, limited])
+      }
+    },
+  ],
+  [
     'rows come back as they were put',
     async (store) => {
       const commit = fullCommit()

@@ -202,6 +202,31 @@ describe.each(stores)('the number of a subagent on %s', (_, create) => {
     expectNoPlaces(world.store, second)
   })
 
+  test('counts one that went on in the background, too', async () => {
+    const { runtime } = world.start()
+    const [open, started] = [makeGate(), [] as number[]]
+    const worker = agent({
+      name: 'worker',
+      instructions: '',
+      input: Input,
+      model: scriptedModel(async (request) => {
+        started.push(numberIn(request))
+        if (numberIn(request) === 1) await open.opened
+        return 'ok'
+      }),
+    })
+    const model = scriptedModel([{ calls: calls('it', 1) }, { calls: calls('it', 2) }, 'done'])
+    const subagents = { it: { agent: worker, concurrency: 1, promoteAfterMs: 30 } }
+    const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents }), 'go')
+    await until('the second that waits', () => world.store.linksOf(run.id)[1]?.released === false)
+    expect(world.store.linksOf(run.id)[0]).toMatchObject({ mode: 'background', outcome: null })
+    expect(started).toEqual([1])
+    open.open()
+
+    await run.result
+    expect(started).toEqual([1, 2])
+  })
+
   test('is kept by rows: another process goes on where the first was killed', async () => {
     const open = makeGate()
     const began: number[] = []
