@@ -120,6 +120,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'secretsOf',
     'skillInstructions',
     'subRecipeValues',
+    'validateDefinition',
     'writeRecipe',
   ],
   'store/memory': ['memoryStore'],

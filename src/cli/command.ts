@@ -11,7 +11,7 @@ export interface Command {
   /** How many positional arguments it takes. */
   readonly takes: readonly [least: number, most: number]
   /** What a positional argument is: completed by the shell. */
-  readonly completes?: 'id' | 'command' | readonly string[]
+  readonly completes?: 'id' | 'command' | 'file' | readonly string[]
   load(): Promise<RunCommand>
 }
 
@@ -64,6 +64,6 @@ export const STORE: Option = {
 
 /** All options of a command, those that every command has included. */
 export function optionsOf(command: Command): readonly Option[] {
-  const usesStore = !['demo', 'completion', 'help'].includes(command.name)
+  const usesStore = !['demo', 'validate', 'doctor', 'convert', 'completion', 'help'].includes(command.name)
   return [...command.options, ...(usesStore ? [STORE] : []), { name: 'help', short: 'h', text: 'this text' }]
 }

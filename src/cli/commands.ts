@@ -148,6 +148,48 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/resume.ts')).resume,
   },
   {
+    name: 'validate',
+    usage: 'FILE... [--lenient] [--json]',
+    summary: 'what is wrong with recipes and agent files, line by line',
+    about: [
+      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose.',
+    ],
+    options: [{ name: 'lenient', text: 'warn where a recipe would be refused and could still be used' }, JSON_LINES],
+    examples: [
+      ['legate validate recipe.yaml', 'errors with file, line and what to do; exit code 1 if any'],
+      ['legate validate .claude/agents/*.md', 'all agents of a project'],
+    ],
+    takes: [1, Number.MAX_SAFE_INTEGER],
+    completes: 'file',
+    load: async () => (await import('./commands/validate.ts')).validate,
+  },
+  {
+    name: 'doctor',
+    usage: '[--all] [--json]',
+    summary: 'every recipe and agent file found here, and what is made of it',
+    about: [
+      'Looks in this folder and in your home folder, the nearer first. Nothing is run. Exit code 1 if a file is broken.',
+    ],
+    options: [{ name: 'all', short: 'a', text: 'also what was only ignored or kept' }, JSON_LINES],
+    examples: [['legate doctor', 'what is found, from where, what shadows what, what is wrong']],
+    takes: [0, 0],
+    load: async () => (await import('./commands/doctor.ts')).doctor,
+  },
+  {
+    name: 'convert',
+    usage: 'FILE --to DIALECT',
+    summary: 'a recipe or agent file in the words of another program',
+    about: [
+      'DIALECT is recipe, legate, claude, opencode, gemini, codex, copilot, cursor or goose. What cannot be said there is ' +
+        'told on stderr.',
+    ],
+    options: [{ name: 'to', value: 'DIALECT', text: 'whose words' }],
+    examples: [['legate convert .claude/agents/reviewer.md --to codex > reviewer.toml', 'the same agent for Codex']],
+    takes: [1, 1],
+    completes: 'file',
+    load: async () => (await import('./commands/convert.ts')).convert,
+  },
+  {
     name: 'completion',
     usage: 'bash|zsh|fish',
     summary: 'a script that completes commands, options and ids',

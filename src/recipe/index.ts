@@ -37,3 +37,4 @@ export type {
 } from './recipe/recipe.ts'
 export { type NeededSecret, secretsOf, subRecipeValues } from './recipe/sub-recipes.ts'
 export { type Notice, type NoticeCode, noticesOf, noticeText } from './text/notice.ts'
+export { type Validated, validateDefinition } from './validate-definition.ts'

@@ -235,6 +235,7 @@ describe('writing a recipe', () => {
           locked: ['a'],
           sequentialWhenRepeated: true,
           description: null,
+          line: null,
         },
       ],
     }

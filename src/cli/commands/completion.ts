@@ -53,6 +53,7 @@ complete -F _legate legate
 
 function bashWords(command: Command, commands: readonly Command[]): string {
   const words = wordsOf(command, commands)
+  if (words === 'files') return '$(compgen -f -- "$current")'
   return words === 'ids' ? '$(_legate_ids)' : words.join(' ')
 }
 
@@ -60,6 +61,7 @@ function zsh(commands: readonly Command[]): string {
   const described = commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary.replaceAll(':', '\\:')}`)}`)
   const cases = commands.map((command) => {
     const words = wordsOf(command, commands)
+    if (words === 'files') return `    ${command.name}) compadd -- ${flagsOf(command)}; _files ;;`
     const list = words === 'ids' ? `\${(f)"$(_legate_ids)"}` : words.join(' ')
     return `    ${command.name}) compadd -- ${flagsOf(command)} ${list} ;;`
   })
@@ -94,14 +96,15 @@ function fish(commands: readonly Command[]): string {
   const lines = commands.flatMap((command) => {
     const used = `-n "__fish_seen_subcommand_from ${command.name}"`
     const words = wordsOf(command, commands)
-    const list = words === 'ids' ? '"(__legate_ids)"' : quoted(words.join(' '))
+    const list = words === 'ids' ? '"(__legate_ids)"' : quoted(typeof words === 'string' ? '' : words.join(' '))
     return [
       `complete -c legate -f -n "__fish_use_subcommand" -a ${command.name} -d ${quoted(command.summary)}`,
       ...optionsOf(command).map(({ name, short, value, text }) => {
         const flag = `${short === undefined ? '' : `-s ${short} `}-l ${name}${value === undefined ? '' : ' -r -F'}`
         return `complete -c legate -f ${used} ${flag} -d ${quoted(text)}`
       }),
-      ...(words.length === 0 ? [] : [`complete -c legate -f ${used} -a ${list}`]),
+      ...(words.length === 0 || words === 'files' ? [] : [`complete -c legate -f ${used} -a ${list}`]),
+      ...(words === 'files' ? [`complete -c legate ${used} -F`] : []),
     ]
   })
   return `# legate completion fish > ~/.config/fish/completions/legate.fish
@@ -132,8 +135,9 @@ function flagsOf(command: Command): string {
     .join(' ')
 }
 
-function wordsOf({ completes = [] }: Command, commands: readonly Command[]): 'ids' | readonly string[] {
+function wordsOf({ completes = [] }: Command, commands: readonly Command[]): 'ids' | 'files' | readonly string[] {
   if (completes === 'id') return 'ids'
+  if (completes === 'file') return 'files'
   return completes === 'command' ? namesOf(commands) : completes
 }
 

@@ -216,10 +216,10 @@ class Writer {
       ...this.common(),
       model_reasoning_effort: agent.settings.reasoning,
       sandbox_mode: this.isReadOnly() ? 'read-only' : undefined,
-      developer_instructions: this.body(),
-      mcp_servers: this.servers(),
     })
-    return `${stringify(fields)}\n`
+    const servers = this.servers()
+    const tables = servers === undefined ? '' : `\n${stringify({ mcp_servers: servers }).trimEnd()}\n`
+    return `${stringify(fields).trimEnd()}\ndeveloper_instructions = ${tomlBlock(this.body())}\n${tables}`
   }
 
   recipe() {
@@ -287,6 +287,15 @@ class Writer {
       })
     }
   }
+}
+
+/** A text of several lines, as people write it. */
+function tomlBlock(text: string): string {
+  const escaped = text
+    .replaceAll('\\', '\\\\')
+    .replaceAll('"""', '""\\"')
+    .replace(/[^\P{Cc}\n\t]/gu, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return `"""\n${escaped}\n"""`
 }
 
 function serverFields(extension: ExtensionConfig): Json {

@@ -3,6 +3,7 @@ import { isLegateError, messageOf } from '../../base/error.ts'
 import { readSchema } from '../../base/schema.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
+import { entryOf } from '../text/tree.ts'
 import { type AskParameter, bindValues, missingParameters } from './bind-values.ts'
 import { checkParameters, inputSchemaOf, readParameters } from './read-parameters.ts'
 import { readRecipe, recipeTree } from './read-recipe.ts'
@@ -43,7 +44,7 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
   )
   const rendered = new Report(source.file, report.isLenient)
   const recipe = { ...readRecipe(await source.render(values), source.file, rendered), parameters: raw.parameters }
-  await checkResponse(recipe, rendered)
+  await checkResponse(recipe, rendered, lineOf(source, 'response'))
   rendered.check()
   await checkSubRecipes(recipe, rendered)
   return { recipe, notices: together(report, rendered) }
@@ -79,10 +80,14 @@ async function readChecked(given: string, mode: RecipeOptions['mode'] = 'strict'
   const source = await openRecipe(file, report)
   const raw = readUnrendered(source, report)
   checkParameters(raw.parameters, source.uses, report)
-  checkHidden(raw, report)
-  await checkResponse(raw, report)
+  checkHidden(raw, report, lineOf(source, 'prompt') ?? lineOf(source, 'instructions'))
+  await checkResponse(raw, report, lineOf(source, 'response'))
   report.check()
   return { source, raw, report }
+}
+
+function lineOf({ tree }: RecipeSource, key: string): number | null {
+  return entryOf(recipeTree(tree), key)?.line ?? null
 }
 
 /** Where the values decide which keys there are, only the parameters can be judged before there are values. */
@@ -93,22 +98,27 @@ function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Repo
 }
 
 /** The schema must be one: a model would be asked for the impossible. */
-async function checkResponse({ response }: Recipe, report: Report): Promise<void> {
+async function checkResponse({ response }: Recipe, report: Report, line: number | null): Promise<void> {
   if (response === null || JSON.stringify(response).includes('{{')) return
   try {
     await readSchema(response.jsonSchema, 'response').prepare()
   } catch (error) {
     const why = isLegateError(error) ? messageOf(error.cause ?? error) : messageOf(error)
-    report.error({ code: 'schema', message: `JSON schema validation failed: ${why}` })
+    report.error({
+      code: 'schema',
+      message: `JSON schema validation failed: ${why}`,
+      line,
+      hint: 'Correct the schema.',
+    })
   }
 }
 
 /** Characters that no person sees and every model reads; the flags of some countries are written with them. */
-function checkHidden({ instructions, prompt }: Recipe, report: Report): void {
+function checkHidden({ instructions, prompt }: Recipe, report: Report, line: number | null): void {
   const text = `${instructions ?? ''}\n${prompt ?? ''}`.replace(/\u{1F3F4}[\u{E0020}-\u{E007E}]+\u{E007F}/gu, '')
   if (!/[\u{E0000}-\u{E007F}]/u.test(text)) return
   const hint = 'It has invisible Unicode tag characters. Remove them.'
-  report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', hint })
+  report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', line, hint })
 }
 
 function together(...reports: readonly Report[]): readonly Notice[] {

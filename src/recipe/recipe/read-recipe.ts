@@ -117,6 +117,7 @@ function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
         locked: readLocked(item),
         sequentialWhenRepeated: item.flag('sequential_when_repeated') ?? false,
         description: item.text('description'),
+        line: item.line,
       },
     ]
   })

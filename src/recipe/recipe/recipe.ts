@@ -53,6 +53,7 @@ export interface SubRecipe {
   readonly locked: boolean | readonly string[]
   readonly sequentialWhenRepeated: boolean
   readonly description: string | null
+  readonly line: number | null
 }
 
 export interface RetryConfig {

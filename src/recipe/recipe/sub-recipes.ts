@@ -33,14 +33,14 @@ export function subRecipeValues(
 /** Throws when a sub-recipe is not there, has a name twice, or leads back to a recipe above it. */
 export async function checkSubRecipes(recipe: Recipe, report: Report): Promise<void> {
   const names = new Set<string>()
-  for (const { name, path: place } of recipe.subRecipes) {
+  for (const { name, path: place, line } of recipe.subRecipes) {
     if (names.has(name))
-      report.error({ code: 'sub_recipe', message: `two sub-recipes are named \`${name}\``, hint: 'Rename one.' })
+      report.error({ code: 'sub_recipe', message: `two sub-recipes are named \`${name}\``, line, hint: 'Rename one.' })
     names.add(name)
     const real = await realpath(place).catch(() => undefined)
     if (real !== undefined || place === '') continue
     const hint = 'The path is taken from the folder of the recipe.'
-    report.error({ code: 'sub_recipe', message: `Sub-recipe file does not exist: ${place}`, hint })
+    report.error({ code: 'sub_recipe', message: `Sub-recipe file does not exist: ${place}`, line, hint })
   }
   report.check()
   await walk(recipe, () => undefined)
@@ -78,9 +78,9 @@ async function step(
   for (const sub of recipe.subRecipes) {
     const real = await realpath(sub.path).catch(() => undefined)
     if (real === undefined) continue
-    if (route.includes(real)) throw circle([...route.slice(route.indexOf(real)), real], recipe.file ?? real)
+    if (route.includes(real)) throw circle([...route.slice(route.indexOf(real)), real], recipe.file ?? real, sub.line)
     if (seen.done.has(real) || seen.done.size >= MOST_FILES) continue
-    if (route.length >= DEEPEST) throw tooDeep(recipe.file ?? real)
+    if (route.length >= DEEPEST) throw tooDeep(recipe.file ?? real, sub.line)
     seen.done.add(real)
     const inner = await outline(real, sub)
     if (inner !== undefined) await step(inner, route, seen)
@@ -103,12 +103,16 @@ async function outline(file: string, { values }: SubRecipe): Promise<Recipe | un
   }
 }
 
-function circle(files: readonly string[], file: string): Error {
+function circle(files: readonly string[], file: string, line: number | null): Error {
   const names = files.map((one) => path.basename(one)).join(' -> ')
   const hint = 'A recipe cannot be part of itself: remove one of these sub-recipes.'
-  return refuse({ code: 'sub_recipe', message: `sub-recipes lead in a circle: ${names}`, hint }, file)
+  return refuse({ code: 'sub_recipe', message: `sub-recipes lead in a circle: ${names}`, line, hint }, file)
 }
 
-function tooDeep(file: string): Error {
-  return refuse({ code: 'sub_recipe', message: `sub-recipes lie more than ${DEEPEST} deep in one another` }, file)
+function tooDeep(file: string, line: number | null): Error {
+  const hint = 'Put them beside one another.'
+  return refuse(
+    { code: 'sub_recipe', message: `sub-recipes lie more than ${DEEPEST} deep in one another`, line, hint },
+    file,
+  )
 }

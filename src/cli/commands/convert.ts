@@ -1,0 +1,29 @@
+import { convert as converted, DIALECTS, readDefinition } from '../../recipe/index.ts'
+import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { noticeLine } from '../notice-lines.ts'
+import { note, write } from '../terminal/output.ts'
+import { painter } from '../terminal/paint.ts'
+
+/** The file goes to stdout, what is lost and where it belongs to stderr. */
+export async function convert(call: Call): Promise<number> {
+  const [file = ''] = call.words
+  const dialect = dialectOf(textOption(call, 'to'))
+  const { text, path, notices } = await converted(
+    await readDefinition(file, { mode: 'lenient' }),
+    dialect,
+    process.cwd(),
+  )
+  await write(text)
+  const paint = painter(process.stderr, call.env)
+  for (const notice of notices) process.stderr.write(noticeLine(notice, file, paint))
+  if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
+  return EXIT.completed
+}
+
+function dialectOf(name: string | undefined): (typeof DIALECTS)[number] {
+  const found = DIALECTS.find((dialect) => dialect === name)
+  if (found !== undefined) return found
+  const known = DIALECTS.join(', ')
+  if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
+  throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)
+}

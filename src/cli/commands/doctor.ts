@@ -1,0 +1,84 @@
+import path from 'node:path'
+import { type Definition, discover, type Notice, validateDefinition } from '../../recipe/index.ts'
+import { type Call, EXIT, isSet } from '../command.ts'
+import { noticeLine } from '../notice-lines.ts'
+import { plural } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
+import { type Paint, painter } from '../terminal/paint.ts'
+import { cut, pad, widthOf } from '../terminal/width.ts'
+
+/** A definition and all that is to be said of it. */
+interface Looked extends Definition {
+  readonly isUsable: boolean
+}
+
+/** Every definition that a run here would find, what was made of it, and what is wrong. */
+export async function doctor(call: Call): Promise<number> {
+  const { definitions, notices } = await discover({ env: call.env })
+  const looked = await Promise.all(definitions.map(lookAt))
+  const isWrong = notices.some(({ level }) => level === 'error') || looked.some(({ isUsable }) => !isUsable)
+  if (isSet(call, 'json')) {
+    for (const one of looked) await write(jsonLine(one))
+    for (const notice of notices) await write(jsonLine({ notice }))
+  } else await write(page(looked, notices, { paint: painter(process.stdout, call.env), isWhole: isSet(call, 'all') }))
+  return isWrong ? EXIT.other : EXIT.completed
+}
+
+/** A list needs little of a recipe; here all of it is read. */
+async function lookAt(definition: Definition): Promise<Looked> {
+  const { agent, notices } = await validateDefinition(definition.file)
+  return { ...definition, isUsable: agent !== null, notices }
+}
+
+interface Look {
+  readonly paint: Paint
+  readonly isWhole: boolean
+}
+
+const COLUMNS = ['NAME', 'DIALECT', 'FROM', 'FILE'] as const
+
+function page(looked: readonly Looked[], notices: readonly Notice[], look: Look): string {
+  if (looked.length === 0 && notices.length === 0)
+    return 'There are no recipes and no agent files here, nor in your home folder.\n'
+  const { paint } = look
+  const rows = looked.map((one) => [oneLine(one.name), one.dialect, one.scope, shownPath(one.file)])
+  const widths = COLUMNS.map((title, at) =>
+    Math.max(title.length, ...rows.map((row) => Math.min(40, widthOf(row[at] ?? '')))),
+  )
+  const line = (row: readonly string[]) =>
+    row.map((cell, at) => (at === 3 ? cell : pad(cut(cell, widths[at] ?? 0), widths[at] ?? 0))).join('  ')
+  const table = looked.map(
+    (one, at) => `${cut(line(rows[at] ?? []), outputColumns() - 1)}${stateOf(one, paint)}\n${remarks(one, look)}`,
+  )
+  const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), paint))
+  return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${summary(looked, notices)}`
+}
+
+function stateOf({ isUsable, shadowedBy }: Looked, paint: Paint): string {
+  if (!isUsable) return `  ${paint('red', 'cannot be used')}`
+  return shadowedBy === null ? '' : `  ${paint('yellow', `shadowed by ${shownPath(shadowedBy)}`)}`
+}
+
+/** Notes are for those who want to know everything. */
+function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
+  return notices
+    .filter(({ level }) => isWhole || level !== 'note')
+    .map(
+      (notice) => `  ${noticeLine(notice, notice.file === file ? path.basename(file) : shownPath(notice.file), paint)}`,
+    )
+    .join('')
+}
+
+function summary(looked: readonly Looked[], notices: readonly Notice[]): string {
+  const broken =
+    looked.filter(({ isUsable }) => !isUsable).length + notices.filter(({ level }) => level === 'error').length
+  const shadowed = looked.filter(({ shadowedBy }) => shadowedBy !== null).length
+  const more = [...(shadowed === 0 ? [] : [`${shadowed} shadowed`]), ...(broken === 0 ? [] : [`${broken} broken`])]
+  return `${[plural(looked.length, 'definition'), ...more].join(', ')}\n`
+}
+
+function shownPath(file: string): string {
+  const relative = path.relative(process.cwd(), file)
+  return relative.startsWith('..') || relative === '' ? file : relative
+}

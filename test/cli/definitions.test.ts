@@ -1,0 +1,176 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Place, skipUnlessBuilt } from './support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+const RECIPE =
+  'title: T\ndescription: D\nprompt: "{{ a }}"\nparameters:\n  - {key: a, input_type: string, requirement: required, description: d}\n'
+const AGENT =
+  '---\nname: reviewer\ndescription: Reviews.\ntools: Read, SendMessage\nmodel: sonnet\ncolor: red\nspeed: 1\n---\n\nYou review.\n'
+
+/** A folder with these files and an empty home folder. */
+function project(files: Readonly<Record<string, string>>): Place {
+  const place = new Place()
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(path.dirname(path.join(place.folder, name)), { recursive: true })
+    writeFileSync(path.join(place.folder, name), text)
+  }
+  place.more['HOME'] = path.join(place.folder, 'home')
+  return place
+}
+
+describe('legate validate', () => {
+  test('tells what is wrong with file and line, looks at every file, and answers with its exit code', async () => {
+    const place = project({
+      'good.yaml': RECIPE,
+      'bad.yaml': 'title: T\nprompt: "{{ b }}"\nsettings: {temperature: warm}\n',
+      '.claude/agents/a.md': AGENT,
+    })
+    const { code, stdout, stderr } = await place.run([
+      'validate',
+      'good.yaml',
+      'bad.yaml',
+      'missing.yaml',
+      '.claude/agents/a.md',
+    ])
+
+    expect([code, stderr]).toEqual([1, ''])
+    expect(stdout.split('\n')).toEqual([
+      'good.yaml: ok (recipe, good)',
+      'bad.yaml:1: error: missing field `description`. Add "description: ...".',
+      'bad.yaml:3: error: settings.temperature: invalid type: string "warm", expected f32',
+      'bad.yaml:2: error: Missing definitions for parameters in the recipe file: b. Define it under "parameters"; to keep the braces as text, write {% raw %}{{ b }}{% endraw %}.',
+      'missing.yaml: error: cannot be read: there is no such file. Check the path; it is taken from the current folder.',
+      '.claude/agents/a.md:4: warning: the tool SendMessage is not available here; it is left out. Give the host a tool for it, or an MCP server.',
+      '.claude/agents/a.md:7: note: unknown key `speed`. It is kept and has no effect.',
+      '.claude/agents/a.md: ok (claude, reviewer)',
+      '',
+    ])
+  })
+
+  test('--json is for programs, --lenient for recipes that can still be used', async () => {
+    const place = project({
+      'a.yaml': `${RECIPE}  - {key: unused, input_type: string, requirement: required, description: d}\n`,
+    })
+    const strict = await place.run(['validate', 'a.yaml', '--json'])
+    const lenient = await place.run(['validate', 'a.yaml', '--json', '--lenient'])
+
+    expect([strict.code, lenient.code]).toEqual([1, 0])
+    expect(JSON.parse(strict.stdout)).toMatchObject({
+      ok: false,
+      notices: [{ level: 'error', line: 6, message: 'Unnecessary parameter definitions: unused.' }],
+    })
+    expect(JSON.parse(lenient.stdout)).toMatchObject({
+      ok: true,
+      name: 'a',
+      dialect: 'recipe',
+      notices: [{ level: 'warning' }],
+    })
+  })
+
+  test('names of files and words in them can do nothing to a terminal', async () => {
+    const place = project({ 'a.yaml': 'title: "\\e]0;pwned\\a"\n"\\e[31mkey": 1\n' })
+    const { stdout } = await place.run(['validate', 'a.yaml'])
+
+    expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
+  })
+
+  test('without a file it says how it is used', async () => {
+    const { code, stderr } = await new Place().run(['validate'])
+
+    expect([code, stderr]).toEqual([
+      2,
+      'legate: "validate" needs more: legate validate FILE... [--lenient] [--json]. See legate validate --help.\n',
+    ])
+  })
+})
+
+describe('legate doctor', () => {
+  const files = {
+    'own.yaml': RECIPE,
+    '.claude/agents/a.md': AGENT,
+    'home/.claude/agents/a.md': AGENT,
+    '.goose/recipes/broken.yaml': 'title: [\n',
+    '.goose/recipes/wrong.yaml': 'title: W\ndescription: D\nprompt: "{{ x }}"\n',
+  }
+
+  test('shows what is found, from where, what shadows what and what is wrong', async () => {
+    const { code, stdout } = await project(files).run(['doctor'])
+    const lines = stdout.split('\n')
+
+    expect(code).toBe(1)
+    expect(lines[0]).toMatch(/^NAME +DIALECT +FROM +FILE$/)
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^own +recipe +project +own\.yaml$/),
+        expect.stringMatching(/^wrong +recipe +project +\.goose\/recipes\/wrong\.yaml {2}cannot be used$/),
+        expect.stringMatching(/^ {2}wrong\.yaml:3: error: Missing definitions for parameters/),
+        expect.stringMatching(/^reviewer +claude +project +\.claude\/agents\/a\.md$/),
+        expect.stringMatching(/^ {2}a\.md:4: warning: the tool SendMessage/),
+        expect.stringMatching(
+          /^reviewer +claude +home +home\/\.claude\/agents\/a\.md {2}shadowed by \.claude\/agents\/a\.md$/,
+        ),
+        expect.stringMatching(/^\.goose\/recipes\/broken\.yaml:\d: error: not valid YAML/),
+        '4 definitions, 1 shadowed, 2 broken',
+      ]),
+    )
+    expect(stdout).not.toContain('unknown key')
+  })
+
+  test('--all shows notes too; --json is one definition a line; a sound project is code 0', async () => {
+    const { 'own.yaml': own, '.claude/agents/a.md': agent } = files
+    const place = project({ 'own.yaml': own, '.claude/agents/a.md': agent })
+    const all = await place.run(['doctor', '--all'])
+    const json = await place.run(['doctor', '--json'])
+
+    expect([all.code, json.code]).toEqual([0, 0])
+    expect(all.stdout).toContain('note: unknown key `speed`')
+    expect(
+      json.stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toMatchObject([
+      { name: 'own', kind: 'recipe', scope: 'project', isUsable: true, shadowedBy: null },
+      { name: 'reviewer', kind: 'agent', dialect: 'claude', notices: [{ level: 'warning' }, { level: 'note' }] },
+    ])
+  })
+
+  test('where there is nothing it says so', async () => {
+    const { code, stdout } = await project({}).run(['doctor'])
+
+    expect([code, stdout]).toEqual([0, 'There are no recipes and no agent files here, nor in your home folder.\n'])
+  })
+})
+
+describe('legate convert', () => {
+  test('writes the file to stdout and what is lost to stderr', async () => {
+    const place = project({ '.claude/agents/a.md': AGENT })
+    const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex'])
+
+    expect(code).toBe(0)
+    expect(stdout).toBe(
+      'name = "reviewer"\ndescription = "Reviews."\nmodel = "sonnet"\ndeveloper_instructions = """\nYou review.\n"""\n',
+    )
+    expect(stderr).toBe('.claude/agents/a.md: warning: `tools` cannot be said in this dialect and is left out\n')
+  })
+
+  test.each([
+    [['convert', 'a.yaml'], '--to is missing: name one of recipe, legate, claude'],
+    [['convert', 'a.yaml', '--to', 'klingon'], 'There is no dialect "klingon". There are recipe, legate, claude'],
+  ])('%j is refused', async (args, message) => {
+    const { code, stderr } = await project({ 'a.yaml': RECIPE }).run(args)
+
+    expect(code).toBe(2)
+    expect(stderr.startsWith(`legate: ${message}`), stderr).toBe(true)
+  })
+
+  test('a file that cannot be read is told in one line', async () => {
+    const { code, stderr } = await project({}).run(['convert', 'nope.md', '--to', 'claude'])
+
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^legate: .*nope\.md: cannot be read: there is no such file\. Check the path[^\n]*\n$/)
+  })
+})
