@@ -19,6 +19,8 @@ export default defineConfig({
   target: 'node20.19',
   fixedExtension: false,
   dts: true,
+  // Comments are in the types; without them the root is read a tenth faster.
+  outputOptions: { comments: { jsdoc: false } },
   // Nothing of another package is copied in: what the sources import is a dependency, or the build fails.
   deps: { neverBundle: [/^node:/], onlyBundle: [] },
 })
