@@ -80,6 +80,18 @@ export class EventLines {
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
+      case 'question':
+        return this.colour(
+          'yellow',
+          `asks ${event.to === 'host' ? 'its host' : 'a person'}: ${cut(oneLine(event.text), PREVIEW)}`,
+        )
+      case 'answer':
+        return `answered by ${oneLine(event.by)}: ${cut(oneLine(event.text), PREVIEW)}`
+      case 'stalled':
+        return this.colour(
+          'yellow',
+          `${oneLine(event.agent)} is silent for ${duration(event.at - event.lastActivityAt)}`,
+        )
       case 'node-state':
         return event.to === 'pending'
           ? this.colour(
