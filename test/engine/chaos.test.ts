@@ -1,7 +1,8 @@
 import fc from 'fast-check'
-import { type AnyAgent, agent, type ModelRequest, type Store, type Tools } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { type AnyAgent, agent, type ModelRequest, type Store, type SubagentConfig, type Tools } from 'legate'
+import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { brokenGraph } from '../../src/testing/graph-laws.ts'
 import { simpleTool } from '../support/agents.ts'
 import { makeGate, type Process, startProcess } from '../support/process.ts'
 import { expectAnswered } from '../support/requests.ts'
@@ -14,7 +15,7 @@ const TIMEOUT_MS = 3_600_000
 /** What an agent asks for in its one message before it answers. */
 type Step =
   | { readonly does: 'pure' | 'effectful' | 'fails' | 'unknown' }
-  | { readonly does: 'parked' | 'called' | 'called once'; readonly child: Plan }
+  | { readonly does: 'parked' | 'flaky' | 'called' | 'called once'; readonly child: Plan }
 
 type Plan = readonly Step[]
 
@@ -31,6 +32,9 @@ interface Trouble {
   readonly cancelAfter: number | null
   readonly workers: number
   readonly concurrency: number
+  /** Parked children of an agent are one after the other. */
+  readonly isKeyed: boolean
+  readonly tree: number | null
 }
 
 const { plan } = fc.letrec<{ plan: Plan; step: Step }>((tie) => ({
@@ -38,7 +42,7 @@ const { plan } = fc.letrec<{ plan: Plan; step: Step }>((tie) => ({
   step: fc.oneof(
     { depthSize: 'small', maxDepth: 3, withCrossShrink: true },
     fc.record({ does: fc.constantFrom('pure', 'effectful', 'fails', 'unknown') }),
-    fc.record({ does: fc.constantFrom('parked', 'called', 'called once'), child: tie('plan') }),
+    fc.record({ does: fc.constantFrom('parked', 'flaky', 'called', 'called once'), child: tie('plan') }),
   ) as fc.Arbitrary<Step>,
 }))
 
@@ -48,6 +52,8 @@ const troubles: fc.Arbitrary<Trouble> = fc.record({
   cancelAfter: fc.option(fc.nat(3), { freq: 3 }),
   workers: fc.integer({ min: 1, max: 4 }),
   concurrency: fc.integer({ min: 1, max: 3 }),
+  isKeyed: fc.boolean(),
+  tree: fc.option(fc.integer({ min: 1, max: 2 })),
 })
 
 describe.each(stores)('any tree of agents whose processes die, on %s', (name, create) => {
@@ -74,6 +80,8 @@ class Chaos {
   private readonly requests: ModelRequest[] = []
   /** How often each effectful call ran. */
   private readonly effects = new Map<string, number>()
+  /** Flaky agents that have failed once. */
+  private readonly failed = new Set<string>()
 
   constructor(trouble: Trouble, rows: Rows) {
     this.trouble = trouble
@@ -94,6 +102,7 @@ class Chaos {
     expect(last.errors).toEqual([])
     expect(outcome.status).toBe(this.store.turn(runId)?.cancel ? 'cancelled' : 'completed')
     this.checkRows(runId)
+    this.checkStanding()
     this.checkEvents(runId)
     for (const request of this.requests) expectAnswered(request)
     for (const times of this.effects.values()) expect(times).toBe(1)
@@ -114,6 +123,7 @@ class Chaos {
         await Promise.race([over, resumed.catch(() => undefined)])
       }
       await process.kill()
+      this.checkStanding()
     }
     if (runId !== undefined || this.trouble.lives.length > 0) return runId
     const process = this.start()
@@ -145,21 +155,31 @@ class Chaos {
     return { process, over: dead.opened }
   }
 
-  private build(plan: Plan, name: string): AnyAgent & ReturnType<typeof agent> {
-    const children = plan.map((step, at) => ('child' in step ? this.build(step.child, `${name}_${at}`) : null))
+  private build(plan: Plan, name: string, does: Step['does'] = 'parked'): AnyAgent & ReturnType<typeof agent> {
+    const children = plan.map((step, at) =>
+      'child' in step ? this.build(step.child, `${name}_${at}`, step.does) : null,
+    )
     const tools: Record<string, Tools[string]> = {}
-    const subagents: Record<string, AnyAgent> = {}
+    const subagents: Record<string, SubagentConfig> = {}
+    const { isKeyed, tree, concurrency } = this.trouble
+    const settings = isKeyed ? { concurrency: 1, concurrencyKey: 'one' } : {}
     for (const [at, step] of plan.entries()) {
       const child = children[at] ?? null
       const key = `step_${at}`
-      if (step.does === 'parked' && child !== null) subagents[key] = child
-      else if (step.does !== 'unknown') tools[key] = this.toolOf(step, child)
+      if (step.does === 'parked' && child !== null) subagents[key] = { agent: child, ...settings }
+      else if (step.does === 'flaky' && child !== null) {
+        subagents[key] = { agent: child, retries: 1, retryDelayMs: 0, ...settings }
+      } else if (step.does !== 'unknown') tools[key] = this.toolOf(step, child)
     }
     return agent({
       name,
       instructions: `You are ${name}.`,
       model: scriptedModel((request) => {
         this.requests.push(request)
+        if (does === 'flaky' && !this.failed.has(name)) {
+          this.failed.add(name)
+          return { error: Object.assign(new Error('flaky'), { statusCode: 400 }) }
+        }
         const isAnswered = plan.length === 0 || request.messages.some(({ role }) => role === 'tool')
         const usage = { inputTokens: 1 }
         if (isAnswered) return { text: `${name} is done`, usage }
@@ -167,7 +187,7 @@ class Chaos {
       }),
       tools,
       subagents,
-      budget: { concurrency: this.trouble.concurrency, depth: 9 },
+      budget: { concurrency, depth: 9, ...(tree === null ? {} : { treeConcurrency: tree }) },
     })
   }
 
@@ -184,6 +204,11 @@ class Chaos {
     )
   }
 
+  /** What is true after every commit. */
+  private checkStanding(): void {
+    expect(readTrees(this.store).flatMap(brokenGraph)).toEqual([])
+  }
+
   private checkRows(runId: string): void {
     const open = nodesOfTree(this.store, runId).filter(({ endedAt, engineId }) => endedAt === null || engineId !== null)
     expect(open).toEqual([])
@@ -191,7 +216,7 @@ class Chaos {
       const turn = this.store.turn(turnId)
       expect(turn).toMatchObject({ state: 'ended', account: { live: 0 } })
       const links = this.store.linksOf(turnId)
-      expect(new Set(links.map(({ taskId }) => taskId)).size).toBe(links.length)
+      expect(new Set(links.map(({ taskId, attempt }) => `${taskId} ${attempt}`)).size).toBe(links.length)
       for (const link of links) expect(link.outcome).not.toBeNull()
       const calls = this.store.nodesOf(turnId).flatMap(({ output }) => output.calls ?? [])
       expect(tasksOf(this.store, turnId).map(({ input }) => input.call)).toEqual(calls)
