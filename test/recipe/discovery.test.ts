@@ -17,8 +17,8 @@ function places(files: Readonly<Record<string, string>>) {
   return { folder, options }
 }
 
-describe('aster-goose 14: discovery', () => {
-  test('24: a broken recipe is told with its line and harms no other', async () => {
+describe('discovery', () => {
+  test('aster-goose 14/24: a broken recipe is told with its line and harms no other', async () => {
     const { options } = places({
       'project/.goose/recipes/good.yaml': recipe('Good'),
       'project/.goose/recipes/bad.yaml': 'title: Bad\ndescription: x: y\n',
@@ -33,7 +33,7 @@ describe('aster-goose 14: discovery', () => {
     ])
   })
 
-  test('94: files that are no agents are passed over; broken ones are told', async () => {
+  test('aster-goose 14/94: files that are no agents are passed over; broken ones are told', async () => {
     const { options } = places({
       'project/.claude/agents/README.md': '# Agents\n',
       'project/.claude/agents/notes.md': '---\ntitle: notes\n---\nx',
@@ -49,7 +49,7 @@ describe('aster-goose 14: discovery', () => {
     expect(notices.map(({ file }) => path.basename(file))).toEqual(['bad.md'])
   })
 
-  test('95: of one name the project wins, both are shown, and the spelling of a path decides nothing', async () => {
+  test('aster-goose 14/95: of one name the project wins, both are shown, and the spelling of a path decides nothing', async () => {
     const { folder, options } = places({
       'home/.claude/agents/a.md': agent('same'),
       'project/.claude/agents/zzz.md': agent('same'),
@@ -106,7 +106,7 @@ describe('aster-goose 14: discovery', () => {
     ])
   })
 
-  test('96: .yml is taken, folders below are looked through, files that begin with _ are not taken', async () => {
+  test('aster-goose 14/96: .yml is taken, folders below are looked through, files that begin with _ are not taken', async () => {
     const { options } = places({
       'project/.goose/recipes/deep/er/one.yml': recipe('One'),
       'project/.gemini/agents/_draft.md': agent('draft'),
@@ -148,7 +148,7 @@ describe('aster-goose 14: discovery', () => {
     expect(found.notices).toMatchObject([{ level: 'warning', code: 'shadowed' }])
   })
 
-  test('100: an unknown name is answered with those that are near', async () => {
+  test('aster-goose 14/100: an unknown name is answered with those that are near', async () => {
     const { options } = places({
       'project/.claude/agents/a.md': agent('deploy'),
       'project/.claude/agents/b.md': agent('review'),
@@ -161,7 +161,7 @@ describe('aster-goose 14: discovery', () => {
     expect(await asked('zzz')).toBe("Source 'zzz' not found. Use load() to see available sources.")
   })
 
-  test('99: an @ and a known name is a mention; what is unknown stays text', async () => {
+  test('aster-goose 14/99: an @ and a known name is a mention; what is unknown stays text', async () => {
     const { options } = places({
       'project/.claude/agents/a.md': agent('reviewer'),
       'project/.opencode/agent/team/b.md': '---\ndescription: d\n---\nx',
@@ -174,7 +174,7 @@ describe('aster-goose 14: discovery', () => {
     expect(names('mail me@reviewer.org @x @reviewers')).toEqual([])
   })
 
-  test('102: a file that was changed is read as it is now', async () => {
+  test('aster-goose 14/102: a file that was changed is read as it is now', async () => {
     const { options } = places({ 'project/.claude/agents/a.md': agent('a') })
     const before = await discover(options)
     writeFileSync(path.join(options.cwd, '.claude/agents/a.md'), agent('a', ', newly'))

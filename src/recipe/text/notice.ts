@@ -39,12 +39,6 @@ export type NoticeCode =
   | 'not_found'
   | 'lost'
 
-/** Where something stands in a file. */
-export interface Place {
-  readonly file: string
-  readonly line: number | null
-}
-
 export interface Finding {
   readonly code: NoticeCode
   readonly message: string

@@ -6,7 +6,7 @@ import { type NoticeCode, refuse } from './notice.ts'
 import { own } from './own.ts'
 
 /** A definition that is larger is refused: nobody wrote it by hand. */
-export const MOST_BYTES = 500_000
+const MOST_BYTES = 500_000
 
 export interface ReadOptions {
   readonly mostBytes?: number
@@ -53,7 +53,7 @@ export function readTextNow(file: string): string {
 }
 
 /** Text of a file that was read, or a refusal: an image or a program is no definition. */
-export function decode(bytes: Uint8Array, file: string): string {
+function decode(bytes: Uint8Array, file: string): string {
   const hint = 'Give a YAML, JSON, TOML or Markdown file in UTF-8.'
   if (bytes.subarray(0, 8_192).includes(0)) {
     throw refuse({ code: 'unreadable', message: 'this is a binary file, not text', hint }, file)
@@ -66,7 +66,7 @@ export function decode(bytes: Uint8Array, file: string): string {
 }
 
 /** What the system says when a file cannot be read, in words. */
-export function fileTrouble(error: unknown): string {
+function fileTrouble(error: unknown): string {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
   return (code === undefined ? undefined : own(TROUBLES, code)) ?? messageOf(error)
 }
