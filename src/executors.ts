@@ -23,7 +23,6 @@ import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
-import { defaultModel } from './model/named/default-model.ts'
 import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
@@ -202,6 +201,7 @@ export class Executors implements Home {
 
   /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
   async findModel(): Promise<void> {
+    const { defaultModel } = await import('./model/named/default-model.ts')
     this.found = await defaultModel()
     this.parts.logger.info(`Neither agent nor runtime names a model: ${this.found.id} is used.`)
   }

@@ -1,20 +1,7 @@
-import { onAbort } from '../../base/abort.ts'
 import { DefinitionError } from '../../base/error.ts'
-import type { Model, ModelRequest, Part } from '../model.ts'
-import {
-  type Adapted,
-  AI_SDK_VERSIONS,
-  type AiSdkModel,
-  type AiSdkStream,
-  isAiSdkModel,
-  providerName,
-} from './ai-sdk-model.ts'
-import { callOptions } from './call-options.ts'
-import { field } from './field.ts'
-import { knownSecrets } from './known-secrets.ts'
-import { isDocument, notAStream } from './not-a-stream.ts'
-import { PartReader } from './part-reader.ts'
-import { providerError } from './provider-error.ts'
+import { lateIterator } from '../late-iterator.ts'
+import type { Model } from '../model.ts'
+import { type Adapted, AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, providerName } from './ai-sdk-model.ts'
 
 /** A model of the AI SDK (specification v2, v3 or v4) as a Model. Agents and runtimes also take the object itself. */
 export function fromAiSdk(model: AiSdkModel): Model {
@@ -27,99 +14,11 @@ export function adapt(model: AiSdkModel, adapted: Adapted): Model {
   return {
     id: adapted.id,
     stream: (request, { signal }) => ({
-      [Symbol.asyncIterator]: () => new Answer(model, adapted, { request, signal }),
+      [Symbol.asyncIterator]: () =>
+        lateIterator(import('./answer.ts').then(({ Answer }) => new Answer(model, adapted, { request, signal }))),
     }),
   }
 }
-
-/** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */
-class Answer implements AsyncIterator<Part> {
-  private readonly model: AiSdkModel
-  private readonly adapted: Adapted
-  private readonly call: { readonly request: ModelRequest; readonly signal: AbortSignal }
-  private readonly hangUp: AbortController = new AbortController()
-  private readonly unlink: () => void
-  private readonly parts: PartReader
-  private reader: ReturnType<AiSdkStream['getReader']> | undefined
-  private ready: readonly Part[] = []
-  private at = 0
-  private isOver = false
-  private contentType = ''
-  private isHeard = false
-
-  constructor(model: AiSdkModel, adapted: Adapted, call: Answer['call']) {
-    this.model = model
-    this.adapted = adapted
-    this.call = call
-    this.parts = new PartReader(model)
-    this.unlink = onAbort(call.signal, () => this.hangUp.abort(call.signal.reason))
-  }
-
-  async next(): Promise<IteratorResult<Part>> {
-    try {
-      while (!this.isOver) {
-        const part = this.ready[this.at++]
-        if (part !== undefined) return { done: false, value: part }
-        await this.read()
-      }
-      return END
-    } catch (thrown) {
-      const error = this.saidNothing(thrown) ? notAStream(this.contentType) : thrown
-      this.leave()
-      if (this.call.signal.aborted) throw this.call.signal.reason
-      throw providerError(this.adapted, error, await knownSecrets(this.model, error))
-    }
-  }
-
-  async return(): Promise<IteratorResult<Part>> {
-    this.leave()
-    return END
-  }
-
-  private async read(): Promise<void> {
-    this.reader ??= await this.open()
-    const { done, value } = await this.reader.read()
-    if (done) {
-      this.checkHeard()
-      return this.leave()
-    }
-    this.ready = this.parts.read(value)
-    this.at = 0
-    if (!this.isHeard) this.hear(this.ready)
-  }
-
-  private hear(parts: readonly Part[]): void {
-    this.isHeard = parts.some((part) => part.type !== 'finish' || !['error', 'other'].includes(part.reason))
-    if (!this.isHeard && parts.length > 0) this.checkHeard()
-  }
-
-  private checkHeard(): void {
-    if (this.saidNothing(undefined)) throw notAStream(this.contentType)
-  }
-
-  /** Clients skip what is no event: a page looks like a stream in which nothing was said. Some call that a failure. */
-  private saidNothing(thrown: unknown): boolean {
-    const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
-    return isSilence && !this.isHeard && isDocument(this.contentType)
-  }
-
-  private async open(): Promise<ReturnType<AiSdkStream['getReader']>> {
-    const options = callOptions(this.model, this.call.request)
-    const answer = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
-    this.contentType = String(field(field(field(answer, 'response'), 'headers'), 'content-type') ?? '')
-    return answer.stream.getReader()
-  }
-
-  private leave(): void {
-    if (this.isOver) return
-    this.isOver = true
-    this.unlink()
-    this.hangUp.abort()
-    this.reader?.cancel().catch(() => undefined)
-  }
-}
-
-const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
 
 function check(model: unknown): void {
   if (!isAiSdkModel(model)) {

@@ -1,6 +1,7 @@
 import { DefinitionError, ModelError } from '../../base/error.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
-import type { Model, Part } from '../model.ts'
+import { lateIterator } from '../late-iterator.ts'
+import type { Model } from '../model.ts'
 import { holdsUser, readConfig } from './config.ts'
 import { findProvider, loadModel, type Provider, providerNames } from './providers.ts'
 
@@ -19,30 +20,11 @@ export function namedModel(name: string): Model {
       loading.catch(() => {
         loading = undefined
       })
-      const stream = loading.then((model) => model.stream(request, options))
+      const stream = loading.then((model) => model.stream(request, options)[Symbol.asyncIterator]())
       return { [Symbol.asyncIterator]: () => lateIterator(stream) }
     },
   }
 }
-
-/** Not a generator: one that waits cannot be left. */
-function lateIterator(stream: Promise<AsyncIterable<Part>>): AsyncIterator<Part> {
-  let inner: AsyncIterator<Part> | undefined
-  let isOver = false
-  return {
-    next: async () => {
-      inner ??= (await stream)[Symbol.asyncIterator]()
-      return isOver ? END : inner.next()
-    },
-    return: async () => {
-      isOver = true
-      await inner?.return?.()
-      return END
-    },
-  }
-}
-
-const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
 
 async function load(name: string): Promise<Model> {
   const { id, provider, modelId } = resolve(name)
