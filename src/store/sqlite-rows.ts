@@ -46,14 +46,22 @@ export function pushTurn(values: SqlValue[], row: Turn): void {
 }
 
 export function pushNode(values: SqlValue[], row: Node): void {
-  const { state } = row
-  const isReady = state === 'pending' && row.blockers === 0
-  const wake = state === 'pending' ? row.wakeAt : null
-  const isAsked = state === 'awaiting_approval'
-  const claimed = row.engineId !== null && isOpen(state) ? `e${row.engineId}` : null
-  const isTimed = state === 'waiting' && row.wakeAt !== null
-  const due = isReady ? row.createdAt : isAsked || isTimed ? (row.wakeAt ?? 0) : null
-  values.push(0, isReady ? 'r' : isAsked ? 'a' : isTimed ? 'w' : claimed, due, wake, packNode(row))
+  const queue = queueOf(row)
+  const wake = row.state === 'pending' ? row.wakeAt : null
+  values.push(0, queue, dueIn(queue, row), wake, packNode(row))
+}
+
+/** What a node waits in: ready, asked, timed; else whose claim it is. */
+function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
+  if (state === 'pending' && blockers === 0) return 'r'
+  if (state === 'awaiting_approval') return 'a'
+  if (state === 'waiting' && wakeAt !== null) return 'w'
+  return engineId !== null && isOpen(state) ? `e${engineId}` : null
+}
+
+function dueIn(queue: string | null, { createdAt, wakeAt }: Node): number | null {
+  if (queue === 'r') return createdAt
+  return queue === 'a' || queue === 'w' ? (wakeAt ?? 0) : null
 }
 
 export function pushLink(values: SqlValue[], row: Link): void {

@@ -1,12 +1,13 @@
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { DurableEventType, EventBody, EventRow } from '../graph/event.ts'
-import type { Id, Node, Turn } from '../graph/rows.ts'
+import type { Id, Link, Node, Turn } from '../graph/rows.ts'
 import type { TreeRows } from './tree-rows.ts'
 
 /** What is true of a tree when its last run has ended: L3, L4 and L6. */
 export function unsettled(tree: TreeRows): string[] {
   return [
     ...openRows(tree),
+    ...untoldEnds(tree),
     ...unpaired(tree),
     ...[...tree.nodes.values()].flatMap((node) => untoldResult(tree, node)),
     ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...untoldDoubts(tree, turn)]),
@@ -28,13 +29,19 @@ function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
     if (endedAt === null) wrong.push(`L3 ${kind} ${id} is ${state}`)
   }
   for (const { id, outcome } of links.values()) if (outcome === null) wrong.push(`L3 link ${id} has no outcome`)
-  for (const { id, mode, wake, deliveredTo } of links.values()) {
-    if (mode !== 'background') continue
-    const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
-    if (!isTold && (wake === 'auto' || deliveredTo !== null)) wrong.push(`A75 nobody was told of the end of ${id}`)
-  }
   for (const { nodeId } of blocks) wrong.push(`L3 a block of live events of ${nodeId} was left`)
   return wrong
+}
+
+/** A75: the end of a child in the background was told, or it is recorded that nobody was left to tell. */
+function untoldEnds({ links, nodes }: TreeRows): string[] {
+  const isUntold = ({ wake, deliveredTo }: Link) => {
+    const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
+    return !isTold && (wake === 'auto' || deliveredTo !== null)
+  }
+  return [...links.values()]
+    .filter((link) => link.mode === 'background' && isUntold(link))
+    .map(({ id }) => `A75 nobody was told of the end of ${id}`)
 }
 
 /** L4: every start has one end. A run that never left the queue has an end without a start. */

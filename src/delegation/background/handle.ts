@@ -65,7 +65,7 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
 const MOST_OPEN = 100
 
 async function inTime<T>(result: () => Promise<T>, clock: Clock, timeoutMs: number): Promise<T | null> {
-  let disarm = () => undefined as void
+  let disarm: () => void = () => undefined
   const late = new Promise<null>((resolve) => {
     disarm = clock.at(clock.now() + timeoutMs, () => resolve(null))
   })
