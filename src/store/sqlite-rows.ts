@@ -1,5 +1,4 @@
 import { parseOwnJson } from '../base/json.ts'
-import { NO_USAGE } from '../graph/content.ts'
 import { changedConversation, changedLink, changedNode, changedTurn } from '../graph/copy.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
@@ -19,6 +18,7 @@ import {
   type UsageParts,
   unless,
 } from './sqlite-parts.ts'
+import { CONVERSATION, LINK, NODE, TURN } from './usual-rows.ts'
 
 /** The columns of `rows`, in the order they are written. */
 export const COLUMNS = 'n, queue, due, mark, data'
@@ -160,9 +160,6 @@ export function edgeType(letter: string): EdgeType {
   return EDGE_TYPES[letter] ?? 'sequence'
 }
 
-const NONE: readonly never[] = []
-const EMPTY = {}
-
 type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
 /** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
@@ -289,113 +286,4 @@ function usualPreview({ input, output }: Node): string {
 function unlessEmpty<T extends object>(value: T): T | undefined {
   for (const _ in value) return value
   return undefined
-}
-
-const CONVERSATION: Conversation = {
-  id: '',
-  version: 1,
-  rootId: '',
-  type: 'user',
-  depth: 0,
-  agent: { name: '', hash: '' },
-  path: NONE,
-  parentConversationId: null,
-  parentTurnId: null,
-  parentTaskId: null,
-  owner: null,
-  title: null,
-  metadata: EMPTY,
-  ceiling: NONE,
-  groups: null,
-  activeTurnId: null,
-  places: null,
-  background: NONE,
-  turnCount: 0,
-  createdAt: 0,
-}
-
-const TURN: Turn = {
-  id: '',
-  version: 1,
-  rootId: '',
-  conversationId: '',
-  laneId: '',
-  ordinal: 0,
-  state: 'running',
-  input: null,
-  limits: { turns: 0, toolCalls: 0, children: 0, concurrency: 0, depth: 0, wallMs: 0 },
-  account: { modelCalls: 0, toolCalls: 0, children: 0, live: 0, nextRelease: 0, usage: NO_USAGE, uncertain: NONE },
-  deadline: null,
-  paused: null,
-  spend: null,
-  tree: null,
-  cancel: null,
-  outcome: null,
-  wokenBy: null,
-  nodeCount: 0,
-  entryNodeId: '',
-  afterSeq: 0,
-  createdAt: 0,
-  startedAt: null,
-  endedAt: null,
-}
-
-const NODE: Node = {
-  id: '',
-  version: 1,
-  rootId: '',
-  conversationId: '',
-  laneId: '',
-  turnId: '',
-  ordinal: 0,
-  kind: '',
-  purpose: null,
-  state: 'finished',
-  input: EMPTY,
-  output: EMPTY,
-  preview: '',
-  metadata: EMPTY,
-  failure: null,
-  versionSet: '',
-  attempt: 1,
-  retryOf: null,
-  idempotencyKey: null,
-  blockers: 0,
-  wait: null,
-  wakeAt: null,
-  effect: 'idempotent',
-  timeoutMs: null,
-  engineId: null,
-  epoch: 0,
-  recoveries: 0,
-  usage: NO_USAGE,
-  createdAt: 0,
-  startedAt: null,
-  endedAt: null,
-}
-
-const LINK: Link = {
-  id: '',
-  version: 1,
-  rootId: '',
-  taskId: '',
-  hostTurnId: '',
-  hostConversationId: '',
-  childConversationId: '',
-  ordinal: 0,
-  contract: 'typed',
-  agentName: '',
-  hostName: '',
-  toolName: '',
-  depth: 1,
-  mode: 'parked',
-  wake: null,
-  onParentClose: 'cancel',
-  released: true,
-  keyed: null,
-  attempt: 1,
-  retry: null,
-  delegationContext: null,
-  outcome: null,
-  deliveredTo: null,
 }
