@@ -27,7 +27,10 @@ describe('agently 10.4: paths', () => {
         expect(matchesPath(readPath(dotPath(path)), path)).toBe(true)
         expect(matchesPath(readPath(dotPath(path)), other)).toBe(isDeepStrictEqual(path, other))
         expect(matchesPath(readPath(slashPath(path)), path)).toBe(true)
-        expect(matchesPath(readPath(slashPath(path)), other)).toBe(slashPath(path) === slashPath(other))
+        // Slashes have no way to write a key that is `*`: there it is a wildcard.
+        if (!path.includes('*')) {
+          expect(matchesPath(readPath(slashPath(path)), other)).toBe(slashPath(path) === slashPath(other))
+        }
         expect(matchesPath(readPath(wildcardPath(path)), path)).toBe(true)
         expect(matchesPath(readPath(path), path)).toBe(true)
       }),
