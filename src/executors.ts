@@ -7,11 +7,9 @@ import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.
 import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
-import { ownEntry } from './delegation/background/row-tool.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
-import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import { runTask } from './delegation/task.ts'
 import type { Work } from './engine/engine.ts'
 import type { FileDomain } from './files/domain.ts'
@@ -26,10 +24,8 @@ import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
-import { READ_RESULT, readResultTool } from './tool/read-result.ts'
-import { RESET_TOOLS, resetToolsTool } from './tool/reset-tools.ts'
-import type { Logger, Tool } from './tool/tool.ts'
-import { type ToolEntry, Toolkit, toolEntry } from './tool/toolkit.ts'
+import type { Logger } from './tool/tool.ts'
+import { Toolkits } from './toolkits.ts'
 
 export interface ExecutorParts {
   readonly ledger: Ledger
@@ -83,13 +79,13 @@ export class Executors implements Home {
   /** The model of the environment, once it was looked for. */
   private found: Model | null = null
   private readonly parts: ExecutorParts
-  private toolkits: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  private readonly toolkits: Toolkits
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
-  private readonly sources: WeakMap<AgentCore, readonly SubagentSource[]> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
+    this.toolkits = new Toolkits(parts.ledger)
     this.ledger = parts.ledger
     this.feeds = parts.feeds
     this.logger = parts.logger
@@ -121,7 +117,7 @@ export class Executors implements Home {
     const conversation = store.conversation(claimed.conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return
     const agent = this.agentOf(turn, conversation)
-    const toolkit = this.toolkitOf(agent)
+    const toolkit = this.toolkits.of(agent)
     const layers = this.layersOf(agent, { turn, conversation })
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
     if (agent.model === null && this.modelOf(agent, run) === null) {
@@ -182,7 +178,7 @@ export class Executors implements Home {
 
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
   forget(): void {
-    this.toolkits = new WeakMap()
+    this.toolkits.forget()
     this.stacks = new WeakMap()
   }
 
@@ -255,7 +251,7 @@ export class Executors implements Home {
     for (let host = this.hostOf(below); host !== undefined; host = this.hostOf(below)) {
       const agent = this.parts.registry.of(host.turn.id, host.conversation)
       const toolName = this.ledger.store.link(below.turn.id)?.toolName ?? ''
-      yield { agent, entry: agent === undefined ? undefined : this.toolkitOf(agent).find(toolName) }
+      yield { agent, entry: agent === undefined ? undefined : this.toolkits.of(agent).find(toolName) }
       below = host
     }
   }
@@ -330,7 +326,7 @@ export class Executors implements Home {
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
     if (agent.hooks?.onChildTool !== undefined) this.hasHooksForChildren = true
-    for (const { agent: below, isProvided, config } of this.sourcesOf(agent)) {
+    for (const { agent: below, isProvided, config } of this.toolkits.sourcesOf(agent)) {
       if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
       if (config.hooks === 'inherit') this.hasHooksForChildren = true
       if (below === null) continue
@@ -338,41 +334,6 @@ export class Executors implements Home {
       else this.collect(below, found)
     }
     for (const below of backgroundAgents(agent.tools)) this.collect(below, found)
-  }
-
-  private sourcesOf(agent: AgentCore): readonly SubagentSource[] {
-    const known = this.sources.get(agent)
-    if (known !== undefined) return known
-    const sources = subagentSources(agent)
-    this.sources.set(agent, sources)
-    return sources
-  }
-
-  private toolkitOf(agent: AgentCore): Toolkit {
-    const known = this.toolkits.get(agent)
-    if (known !== undefined) return known
-    const entries = new Map<string, ToolEntry>()
-    for (const [name, tool] of agent.tools) entries.set(name, ownEntry(name, tool, groupsWith(agent, name)))
-    for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())
-    entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.parts.ledger.store)))
-    if (agent.groups.size > 0 && agent.meta !== 'none') {
-      entries.set(RESET_TOOLS, toolEntry(RESET_TOOLS, this.resetTool(agent, agent.meta, entries)))
-    }
-    const toolkit = new Toolkit(entries, agent.groups)
-    this.toolkits.set(agent, toolkit)
-    return toolkit
-  }
-
-  private resetTool(
-    { groups }: AgentCore,
-    meta: 'absolute' | 'additive',
-    entries: ReadonlyMap<string, ToolEntry>,
-  ): Tool {
-    const membersOf = (group: string) =>
-      [...entries.values()]
-        .filter(({ memberOf }) => memberOf.includes(group))
-        .map(({ name, schema }) => ({ name, description: schema.description }))
-    return resetToolsTool(this.parts.ledger, { groups, meta, membersOf })
   }
 
   /** A defect of a definition or of ours: the node ends with it, the run does not hang. A store that is away is neither. */
@@ -388,10 +349,3 @@ export class Executors implements Home {
     })
   }
 }
-
-function groupsWith({ groups }: AgentCore, tool: string): readonly string[] {
-  if (groups.size === 0) return NO_NAMES
-  return [...groups].filter(([, { tools }]) => tools.includes(tool)).map(([name]) => name)
-}
-
-const NO_NAMES: readonly string[] = []

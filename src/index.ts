@@ -3,6 +3,7 @@ export {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
+  type AgentWritten,
   type AnyAgent,
   type DirectInput,
   type DirectMessage,
@@ -32,6 +33,8 @@ export {
   DeniedError,
   ERROR_CODES,
   type ErrorCode,
+  FieldError,
+  type FieldFailure,
   InputError,
   isLegateError,
   LegateError,
@@ -47,8 +50,13 @@ export type { Json } from './base/json.ts'
 export type { InferInput, InferOutput, JsonSchema, Schema, StandardSchema } from './base/schema.ts'
 export type { ApprovalsQuery, PendingApproval } from './conversation/approvals.ts'
 export type { ConversationHandle } from './conversation/conversation.ts'
+export type { FieldResult } from './conversation/fields/field-handlers.ts'
+export type { FieldsOptions } from './conversation/fields/matching-fields.ts'
+export type { RunField } from './conversation/fields/run-field.ts'
+export type { KeyOptions } from './conversation/fields/run-fields.ts'
+export type { FieldOptions } from './conversation/fields/wait-for-field.ts'
 export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
-export type { CompletedOutcome, Run, RunOutcome } from './conversation/run.ts'
+export type { CompletedOutcome, EventsOptions, Run, RunOutcome } from './conversation/run.ts'
 export type { UiMessageChunk } from './conversation/ui-chunk.ts'
 export { toUIMessageStream } from './conversation/ui-message-stream.ts'
 export type { UsageShare } from './conversation/usage.ts'

@@ -13,7 +13,7 @@ import { follow } from './conversation/follow.ts'
 import { untilIdle } from './conversation/idle.ts'
 import { KeepAlive } from './conversation/keep-alive.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
-import { RunHandle } from './conversation/run-handle.ts'
+import { type FieldParts, RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
 import type { Spawned } from './delegation/background/handle.ts'
 import { spawnAgent } from './delegation/background/spawn-agent.ts'
@@ -24,10 +24,9 @@ import { Executors, SPEAKERS } from './executors.ts'
 import { limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { type Explanation, explain } from './grant/explain.ts'
-import { type Grant, runtimeLayers } from './grant/grant.ts'
+import { runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
 import { withKinds } from './graph/kinds.ts'
-import type { Outcome } from './graph/outcome.ts'
 import { newTree } from './graph/release.ts'
 import type { Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
@@ -43,6 +42,7 @@ import {
   warningLogger,
 } from './options.ts'
 import { noRun, RowActs } from './row-acts.ts'
+import { attempt, type HandleOptions, type SayOptions } from './run-parts.ts'
 import { callerLayer, checkInside, checkOwner, equipped, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
@@ -68,6 +68,7 @@ export class Runtime extends RowActs {
   private readonly keepAlive: KeepAlive = new KeepAlive()
   private readonly blocks: BlockWriter
   private readonly copies: SessionCopies
+  private readonly fieldParts: FieldParts
   /** What a run is bound by in whichever process goes on with it. */
   private readonly ceiling: readonly Json[]
   private readonly report: (error: unknown) => void
@@ -135,16 +136,22 @@ export class Runtime extends RowActs {
       files: options.files ?? null,
       ...handlesOf(options),
     })
+    this.fieldParts = {
+      store: this.store,
+      clock: this.clock,
+      schemaOf: (runId) => this.registry.outputOf(this.store, runId),
+      report,
+    }
     for (const agent of options.agents ?? []) this.executors.register(agent)
   }
 
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
-  run<In, Out>(agent: Agent<In, Out>, input: In, options: StartOptions = {}): Run<Out> {
+  run<In, Out, Written>(agent: Agent<In, Out, Written>, input: In, options: StartOptions = {}): Run<Out, Written> {
     const current = currentCall()
     if (current?.runtime === this) {
       checkInside(options)
       const child = current.start(equipped(agent, options), input, options)
-      return this.handle<Out>({ ...child, abortSignal: options.abortSignal, isOwn: true })
+      return this.handle<Out, Written>({ ...child, abortSignal: options.abortSignal, isOwn: true, agent })
     }
     checkIsAgent(agent, 'run(agent, input)')
     const runner = equipped(agent, options)
@@ -155,15 +162,15 @@ export class Runtime extends RowActs {
     const started =
       attempt(() => this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant })) ??
       undefined
-    return this.handle<Out>({ runId, conversationId, started, abortSignal, isOwn: true })
+    return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent })
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
-  attach<Out = unknown>(runId: Id): Run<Out> {
+  attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
     const turn = this.store.turn(runId)
     if (turn === undefined) throw noRun(runId)
     this.watch()
-    return this.handle<Out>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
+    return this.handle<Out, Written>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
   }
 
   /** A conversation of this store. */
@@ -291,16 +298,20 @@ export class Runtime extends RowActs {
     this.isStarted = true
   }
 
-  private handle<Out>({ runId, conversationId, started, outcome, abortSignal, isOwn }: HandleOptions): Run<Out> {
+  private handle<Out, Written>(options: HandleOptions): Run<Out, Written> {
+    const { runId, conversationId, started, outcome, abortSignal, isOwn, agent } = options
     const wait = () => this.ends.wait(runId)
-    const run = new RunHandle<Out>({
+    const run = new RunHandle<Out, Written>({
       id: runId,
       conversationId,
       isOwn,
       started,
       result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
-      follow: (after) => follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after }),
+      follow: (after, sees) =>
+        follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after, sees }),
       cancel: (reason) => this.cancel(runId, reason),
+      output: agent?.output,
+      fields: this.fieldParts,
     })
     if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
     this.last = run
@@ -367,34 +378,4 @@ export class Runtime extends RowActs {
       this.report(error)
     }
   }
-}
-
-/** A failure at once is the same as one later. */
-function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
-  try {
-    return run()
-  } catch (error) {
-    return Promise.reject(error)
-  }
-}
-
-interface SayOptions {
-  readonly owner: string | null
-  readonly title: string | null
-  readonly grant: Grant | undefined
-  readonly runId: Id
-  readonly conversationId: Id
-  readonly nodeIds: readonly Id[]
-  /** The caller named the conversation: it must be there. */
-  readonly isKnown: boolean
-}
-
-interface HandleOptions {
-  readonly runId: Id
-  readonly conversationId: Id
-  readonly started: undefined | Promise<unknown>
-  /** Where somebody else waits for it already. */
-  readonly outcome?: Promise<Outcome>
-  readonly abortSignal?: AbortSignal | undefined
-  readonly isOwn: boolean
 }

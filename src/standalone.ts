@@ -3,6 +3,7 @@ import {
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
+  type AgentWritten,
   type DirectInput,
   markAgent,
   type RunOptions,
@@ -19,11 +20,11 @@ import { currentCall } from './tool/current.ts'
 export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
->(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>> {
+>(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> {
   const core = defineAgent(definition)
   const start = (input: AgentInput<In> | DirectInput, options?: RunOptions) =>
     runtimeHere().run(made, new Direct(input) as AgentInput<In>, options)
-  const made: Agent<AgentInput<In>, AgentOutput<Out>> = Object.defineProperties(
+  const made: Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> = Object.defineProperties(
     {
       generate: (input: AgentInput<In> | DirectInput, options?: RunOptions) => {
         const outcome = completed(start(input, options))
@@ -34,11 +35,11 @@ export function agent<
       stream: start,
     },
     Object.getOwnPropertyDescriptors(core),
-  ) as Agent<AgentInput<In>, AgentOutput<Out>>
+  ) as Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
   return markAgent(made)
 }
 
-async function completed<Out>(run: Run<Out>): Promise<CompletedOutcome<Out>> {
+async function completed<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {
   const outcome = await run.result
   if (outcome.status === 'completed') return outcome as CompletedOutcome<Out>
   throw new RunError('run', `The run ${run.id} ended ${outcome.status}: ${outcome.error?.message ?? ''}`, {

@@ -24,7 +24,17 @@ const rooms = [
   'recipe',
 ]
 /** What joins the rooms. These may import every room, and each other as long as there is no circle. */
-const joints = ['options', 'start-checks', 'row-acts', 'executors', 'runtime', 'standalone', 'general-worker']
+const joints = [
+  'options',
+  'start-checks',
+  'run-parts',
+  'row-acts',
+  'toolkits',
+  'executors',
+  'runtime',
+  'standalone',
+  'general-worker',
+]
 /** What a user can import, and so all that the command line may. */
 const doors = [
   'src/index.ts',

@@ -23,6 +23,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'DefinitionError',
     'DeniedError',
     'ERROR_CODES',
+    'FieldError',
     'InputError',
     'LIVE_EVENTS',
     'LegateError',
@@ -153,7 +154,7 @@ describe('words that others depend on', () => {
   test('error codes', () => {
     expect(ERROR_CODES.join(' ')).toBe(
       'definition subagent_unavailable invalid_input not_found denied conflict store store_busy store_foreign_file ' +
-        'store_newer_schema store_readonly store_full store_closed model tool run recipe unserialisable aborted internal',
+        'store_newer_schema store_readonly store_full store_closed model tool run field recipe unserialisable aborted internal',
     )
   })
 

@@ -172,15 +172,17 @@ export interface DirectMessage {
   readonly content: Content
 }
 
-export interface Agent<In = unknown, Out = unknown> extends AgentCore {
+/** `Written` is what its model writes, `Out` what the output schema makes of it. */
+export interface Agent<In = unknown, Out = unknown, Written = Out> extends AgentCore {
   /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
   generate(input: In | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
-  stream(input: In | DirectInput, options?: RunOptions): Run<Out>
+  stream(input: In | DirectInput, options?: RunOptions): Run<Out, Written>
 }
 
 export type AnyAgent = Agent<never, unknown>
 
 export type AgentInput<In extends Schema | undefined> = In extends Schema ? InferInput<In> : Content
+export type AgentWritten<Out extends Schema | undefined> = Out extends Schema ? InferInput<Out> : null
 export type AgentOutput<Out extends Schema | undefined> = Out extends Schema ? InferOutput<Out> : null
 
 const agentMark: unique symbol = Symbol.for('legate.agent') as never

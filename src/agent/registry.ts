@@ -1,3 +1,4 @@
+import type { Reader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
 import type { AgentCore } from './agent.ts'
 
@@ -67,6 +68,13 @@ export class AgentRegistry {
   /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */
   of(runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
     return this.home.get(runId) ?? this.find(conversation.agent)
+  }
+
+  /** What the answer of a run must be; undefined where its code is not known here. */
+  outputOf(reader: Pick<Reader, 'turn' | 'conversation'>, runId: Id): AgentCore['output'] | undefined {
+    const turn = reader.turn(runId)
+    const conversation = turn === undefined ? undefined : reader.conversation(turn.conversationId)
+    return conversation === undefined ? undefined : this.of(runId, conversation)?.output
   }
 
   private find({ name, hash }: AgentRef): AgentCore | undefined {

@@ -18,6 +18,7 @@ export const ERROR_CODES = Object.freeze([
   'model',
   'tool',
   'run',
+  'field',
   'recipe',
   'unserialisable',
   'aborted',
@@ -101,6 +102,32 @@ export class ToolError extends LegateError {
 
 export class RecipeError extends LegateError {
   static override readonly kind: string = 'RecipeError'
+}
+
+/** A field of a run's answer that did not come; `reason` tells why. */
+export class FieldError extends LegateError {
+  static override readonly kind: string = 'FieldError'
+
+  readonly reason: FieldFailure
+  /** What there was of it; undefined when there was nothing. */
+  readonly partial: unknown
+
+  constructor(message: string, options: LegateErrorOptions & { readonly details: FieldErrorDetails }) {
+    super('field', message, options)
+    this.reason = options.details.reason
+    this.partial = options.details.partial
+  }
+}
+
+/**
+ * `absent`: the answer has no such field; `truncated`: it ended before the field was complete; `invalid`: it does not fit
+ * the schema; `aborted`: the run was stopped first; `timeout`: it has not come yet.
+ */
+export type FieldFailure = 'absent' | 'truncated' | 'invalid' | 'aborted' | 'timeout'
+
+interface FieldErrorDetails extends Readonly<Record<string, unknown>> {
+  readonly reason: FieldFailure
+  readonly partial: unknown
 }
 
 /** A run that did not complete; `outcome` tells how it ended. */

@@ -6,7 +6,7 @@ import type { TreeFeed } from './feed.ts'
 import type { Feeds } from './feeds.ts'
 import type { KeepAlive } from './keep-alive.ts'
 import { pages } from './pages.ts'
-import { View } from './view.ts'
+import { type Sees, View } from './view.ts'
 
 export interface FollowOptions {
   readonly store: Store
@@ -15,6 +15,7 @@ export interface FollowOptions {
   readonly runId: Id
   /** Only events with a greater sequence number. */
   readonly after: number
+  readonly sees?: Sees
 }
 
 /**
@@ -29,7 +30,7 @@ export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> 
 
 /** A run that is over is read page by page: nothing of it is kept here. */
 async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
-  const view = new View(options.store, options.runId)
+  const view = new View(options.store, options.runId, options.sees)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
     for (const row of events) {
       const event = view.show(toEvent(row))
@@ -53,7 +54,7 @@ class Follower implements AsyncIterableIterator<RunEvent> {
 
   constructor(options: FollowOptions, turn: Turn) {
     this.options = options
-    this.view = new View(options.store, options.runId)
+    this.view = new View(options.store, options.runId, options.sees)
     const after = firstWanted(options, turn)
     this.tree = options.feeds.enter(turn.rootId, after)
     this.generation = this.tree.generation

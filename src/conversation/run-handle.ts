@@ -1,6 +1,18 @@
+import type { Clock } from '../base/clock.ts'
+import type { CheckedSchema } from '../base/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
-import type { Run, RunOutcome } from './run.ts'
+import type { Store } from '../store/store.ts'
+import { closable } from './fields/closable.ts'
+import { eventsWithFields } from './fields/events-with-fields.ts'
+import type { FieldResult } from './fields/field-handlers.ts'
+import type { FieldsOptions } from './fields/matching-fields.ts'
+import type { FieldSource } from './fields/read-fields.ts'
+import type { RunField } from './fields/run-field.ts'
+import { type KeyOptions, RunFields } from './fields/run-fields.ts'
+import type { FieldOptions } from './fields/wait-for-field.ts'
+import type { EventsOptions, FieldHandler, Run, RunOutcome } from './run.ts'
+import type { Sees } from './view.ts'
 
 export interface RunHandleOptions<Out> {
   readonly id: Id
@@ -10,16 +22,28 @@ export interface RunHandleOptions<Out> {
   /** Settles when the run is recorded; rejects when it could not be. Nothing when it is already. */
   readonly started: undefined | Promise<unknown>
   readonly result: () => Promise<RunOutcome<Out>>
-  readonly follow: (after: number) => AsyncIterableIterator<RunEvent>
+  readonly follow: (after: number, sees: Sees) => AsyncIterableIterator<RunEvent>
   readonly cancel: (reason: string | undefined) => Promise<void>
+  /** What its answer must be, where that is known before the run is recorded. */
+  readonly output?: CheckedSchema | null | undefined
+  /** What reading fields needs beside its events. */
+  readonly fields: FieldParts
 }
 
-/** A run as its starter holds it. It keeps nothing: everything is read from the rows. */
-export class RunHandle<Out> implements Run<Out> {
+export interface FieldParts {
+  readonly store: Store
+  readonly clock: Clock
+  readonly schemaOf: (runId: Id) => CheckedSchema | null | undefined
+  readonly report: (error: unknown) => void
+}
+
+/** A run as its starter holds it. It keeps nothing but handlers: everything is read from the rows. */
+export class RunHandle<Out, Written> implements Run<Out, Written> {
   readonly id: Id
   readonly conversationId: Id
   private readonly options: RunHandleOptions<Out>
   private awaited: Promise<RunOutcome<Out>> | undefined
+  private read: RunFields | undefined
 
   constructor(options: RunHandleOptions<Out>) {
     this.options = options
@@ -37,14 +61,66 @@ export class RunHandle<Out> implements Run<Out> {
     return this.events()[Symbol.asyncIterator]()
   }
 
-  events({ after = 0 }: { readonly after?: number } = {}): AsyncIterable<RunEvent> {
+  events({ after = 0, fields = false }: EventsOptions = {}): AsyncIterable<RunEvent> {
     const { started, follow } = this.options
-    return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow(after)) }
+    if (fields)
+      return { [Symbol.asyncIterator]: () => closable(this.source('all'), (source) => eventsWithFields(source, after)) }
+    return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow(after, 'forwarded')) }
   }
 
   async cancel(reason?: string): Promise<void> {
     await this.options.started
     await this.options.cancel(reason)
+  }
+
+  fields(path?: string, options?: FieldsOptions): AsyncIterable<RunField<never>> {
+    return this.reading.fields(path, options) as AsyncIterable<RunField<never>>
+  }
+
+  field(path: string, options?: FieldOptions<unknown>): Promise<never> {
+    return this.reading.field(path, options) as Promise<never>
+  }
+
+  onField(path: string, handler: FieldHandler<never>): never {
+    this.reading.onField(path, handler)
+    return this as never
+  }
+
+  settled(): Promise<FieldResult[]> {
+    return this.reading.settled()
+  }
+
+  getKeyResult(key: string, options: KeyOptions & FieldOptions<unknown> = {}): Promise<never> {
+    return this.reading.getKeyResult(key, options) as Promise<never>
+  }
+
+  waitKeys(keys: readonly string[], options: KeyOptions = {}): AsyncIterable<[path: string, value: unknown]> {
+    return this.reading.waitKeys(keys, options)
+  }
+
+  whenKey(key: string, handler: FieldHandler<never>, options: KeyOptions = {}): never {
+    this.reading.checkKeys([key], 'whenKey', options)
+    return this.onField(key, handler)
+  }
+
+  startWaiter(): Promise<FieldResult[]> {
+    return this.reading.startWaiter()
+  }
+
+  private get reading(): RunFields {
+    const { clock, report } = this.options.fields
+    this.read ??= new RunFields({ source: this.source('fields'), clock, report, result: () => this.result })
+    return this.read
+  }
+
+  private source(sees: Sees): FieldSource {
+    const { started, follow, fields, output } = this.options
+    return {
+      runId: this.id,
+      store: fields.store,
+      schemaOf: (runId) => (runId === this.id && output !== undefined ? output : fields.schemaOf(runId)),
+      events: () => ({ [Symbol.asyncIterator]: () => lateIterator(started, () => follow(0, sees)) }),
+    }
   }
 
   private wait(): Promise<RunOutcome<Out>> {

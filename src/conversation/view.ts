@@ -10,6 +10,9 @@ interface Sight {
   readonly isCumulative: boolean
 }
 
+/** What is forwarded; what fields are read from, where they are forwarded; or all of the run and what is below it. */
+export type Sees = 'forwarded' | 'fields' | 'all'
+
 const ALL: Sight = { types: null, isCumulative: false }
 
 /**
@@ -22,8 +25,11 @@ export class View {
   /** What nodes have streamed so far, where deltas are shown as a whole. */
   private readonly said: Map<Id, Map<string, string>> = new Map()
 
-  constructor(store: Store, runId: Id) {
+  private readonly sees: Sees
+
+  constructor(store: Store, runId: Id, sees: Sees = 'forwarded') {
     this.store = store
+    this.sees = sees
     this.known = new Map([[runId, ALL]])
   }
 
@@ -32,6 +38,8 @@ export class View {
     const sight = this.sightOf(event.turnId, event.parentId)
     if (sight === ALL) return event
     if (sight === null) return undefined
+    if (this.sees === 'all') return event
+    if (this.sees === 'fields') return sight.types?.has('field') === false ? undefined : event
     const shown = sight.isCumulative ? this.whole(event) : event
     return sight.types === null || sight.types.has(event.type) ? shown : undefined
   }

@@ -65,6 +65,17 @@ export function textOf(content: Content): string {
   return parts.join('\n')
 }
 
+/** What an answer says, as it was streamed: pieces of one text; structured blocks on lines of their own. */
+export function writtenText(content: Content): string {
+  if (typeof content === 'string') return content
+  let text = ''
+  for (const block of content) {
+    if (block.type === 'text') text += block.text
+    if (block.type === 'json') text += `\n${JSON.stringify(block.value)}\n`
+  }
+  return text
+}
+
 /** Without reasoning and what belongs to a provider: an answer that was not completed is not known there. */
 export function plainContent(content: Content): Content {
   if (typeof content === 'string') return content

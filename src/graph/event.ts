@@ -145,6 +145,15 @@ export type LiveBody =
   | ({ readonly type: 'text-delta' } & Delta)
   | ({ readonly type: 'reasoning-delta' } & Delta)
   | ({ readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string } & Delta)
+  | {
+      /** A field of an answer is complete; told only to readers who ask for fields. */
+      readonly type: 'field'
+      readonly field: string
+      readonly value: unknown
+      /** What the schema says of it: empty when it fits. */
+      readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+      readonly attempt: number
+    }
   | { readonly type: 'progress'; readonly message: string; readonly data: Json }
   | { readonly type: 'reset'; readonly attempt: number }
 

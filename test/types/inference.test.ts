@@ -141,7 +141,9 @@ describe('an agent infers', () => {
   const plain = agent({ name: 'plain', instructions: '' })
 
   test('what it takes and gives', () => {
-    expectTypeOf(typed).toEqualTypeOf<Agent<{ topic: string; n?: number | undefined }, { at: number }>>()
+    expectTypeOf(typed).toEqualTypeOf<
+      Agent<{ topic: string; n?: number | undefined }, { at: number }, { at: string }>
+    >()
     expectTypeOf(plain).toEqualTypeOf<Agent<Content, null>>()
     expectTypeOf<InferInput<typeof handWritten>>().toEqualTypeOf<{ q: string }>()
     expectTypeOf<InferOutput<typeof handWritten>>().toEqualTypeOf<{ q: number }>()
@@ -151,11 +153,40 @@ describe('an agent infers', () => {
     never(() => {
       expectTypeOf(typed.generate).parameter(0).toEqualTypeOf<{ topic: string; n?: number | undefined } | DirectInput>()
       expectTypeOf(typed.generate({ topic: '' })).resolves.toEqualTypeOf<CompletedOutcome<{ at: number }>>()
-      expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
-      expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }>>()
+      expectTypeOf(typed.stream({ topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
+      expectTypeOf(runtime.run(typed, { topic: '' })).toEqualTypeOf<Run<{ at: number }, { at: string }>>()
       expectTypeOf(runtime.run(plain, 'hi').result).resolves.toHaveProperty('output').toEqualTypeOf<null>()
       expectTypeOf(runtime.attach<{ at: number }>('')).toEqualTypeOf<Run<{ at: number }>>()
     })
+  })
+
+  test('agently 19/91: the paths of its fields and what is there, as the model writes it', () => {
+    const planner = agent({
+      name: 'planner',
+      instructions: '',
+      output: z.object({ at: z.string().transform(Number), tasks: z.array(z.object({ title: z.string() })) }),
+    })
+    const check = async () => {
+      const run = runtime.run(planner, '')
+      expectTypeOf(await run.field('at')).toEqualTypeOf<string>()
+      expectTypeOf(await run.field('tasks[*].title', { default: null })).toEqualTypeOf<string | null>()
+      for await (const { value } of run.fields('tasks[*]')) expectTypeOf(value).toEqualTypeOf<{ title: string }>()
+      for await (const { value } of run.fields('/tasks/0', { partial: true })) expectTypeOf(value).toBeUnknown()
+      for await (const { value } of run.fields()) expectTypeOf(value).toBeUnknown()
+      run.onField('tasks[*]', (task) => expectTypeOf(task).toEqualTypeOf<{ title: string }>()).onField('at', Number)
+      run.whenKey('at', (at) => expectTypeOf(at).toEqualTypeOf<string>())
+      run.waitKeys(['at', 'tasks'])
+      // @ts-expect-error no such field
+      await run.field('task')
+      // @ts-expect-error no such field
+      run.fields('tasks[*].name')
+      // @ts-expect-error no such field
+      run.waitKeys(['at', 'task'])
+      const any: Run = run
+      expectTypeOf(await any.field('whatever')).toBeUnknown()
+      expectTypeOf(await runtime.attach('').field('whatever')).toBeUnknown()
+    }
+    expectTypeOf(check).toBeFunction()
   })
 
   test('that output may be null: a run need not complete', async () => {

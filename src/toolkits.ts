@@ -1,0 +1,66 @@
+import type { AgentCore } from './agent/agent.ts'
+import { ownEntry } from './delegation/background/row-tool.ts'
+import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
+import type { Ledger } from './store/ledger.ts'
+import { READ_RESULT, readResultTool } from './tool/read-result.ts'
+import { RESET_TOOLS, resetToolsTool } from './tool/reset-tools.ts'
+import type { Tool } from './tool/tool.ts'
+import { type ToolEntry, Toolkit, toolEntry } from './tool/toolkit.ts'
+
+/** The toolkit of each agent: its tools, its subagents, and what is built in. Made once. */
+export class Toolkits {
+  private readonly ledger: Ledger
+  private made: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  private readonly sources: WeakMap<AgentCore, readonly SubagentSource[]> = new WeakMap()
+
+  constructor(ledger: Ledger) {
+    this.ledger = ledger
+  }
+
+  of(agent: AgentCore): Toolkit {
+    const known = this.made.get(agent)
+    if (known !== undefined) return known
+    const entries = new Map<string, ToolEntry>()
+    for (const [name, tool] of agent.tools) entries.set(name, ownEntry(name, tool, groupsWith(agent, name)))
+    for (const source of this.sourcesOf(agent)) entries.set(source.name, source.entry())
+    entries.set(READ_RESULT, toolEntry(READ_RESULT, readResultTool(this.ledger.store)))
+    if (agent.groups.size > 0 && agent.meta !== 'none') {
+      entries.set(RESET_TOOLS, toolEntry(RESET_TOOLS, this.resetTool(agent, agent.meta, entries)))
+    }
+    const toolkit = new Toolkit(entries, agent.groups)
+    this.made.set(agent, toolkit)
+    return toolkit
+  }
+
+  sourcesOf(agent: AgentCore): readonly SubagentSource[] {
+    const known = this.sources.get(agent)
+    if (known !== undefined) return known
+    const sources = subagentSources(agent)
+    this.sources.set(agent, sources)
+    return sources
+  }
+
+  /** What providers gave stays: they are called once per delegation. */
+  forget(): void {
+    this.made = new WeakMap()
+  }
+
+  private resetTool(
+    { groups }: AgentCore,
+    meta: 'absolute' | 'additive',
+    entries: ReadonlyMap<string, ToolEntry>,
+  ): Tool {
+    const membersOf = (group: string) =>
+      [...entries.values()]
+        .filter(({ memberOf }) => memberOf.includes(group))
+        .map(({ name, schema }) => ({ name, description: schema.description }))
+    return resetToolsTool(this.ledger, { groups, meta, membersOf })
+  }
+}
+
+function groupsWith({ groups }: AgentCore, tool: string): readonly string[] {
+  if (groups.size === 0) return NO_NAMES
+  return [...groups].filter(([, { tools }]) => tools.includes(tool)).map(([name]) => name)
+}
+
+const NO_NAMES: readonly string[] = []

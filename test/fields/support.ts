@@ -1,0 +1,69 @@
+import type { Model, ModelRequest, Part, Run, RunField } from 'legate'
+import { z } from 'zod'
+import { gate } from '../support/reading.ts'
+
+export const Plan = z.object({
+  thinking: z.string(),
+  tasks: z.array(z.object({ title: z.string(), hours: z.number().max(8) })),
+  reply: z.string(),
+})
+
+export const PLAN =
+  '{"thinking":"two things","tasks":[{"title":"pack","hours":3},{"title":"drive","hours":5}],"reply":"Go é."}'
+
+/** A model that says what it is told to, when it is told to: `say` a piece, `end` the answer, `fail` it. */
+export function heldModel() {
+  const requests: ModelRequest[] = []
+  const queue: (Part | Error)[] = []
+  let next = gate()
+  const put = (part: Part | Error) => {
+    queue.push(part)
+    next.open()
+    next = gate()
+  }
+  const take = async (): Promise<Part | Error> => {
+    const { opened } = next
+    const part = queue.shift()
+    if (part !== undefined) return part
+    await opened
+    return take()
+  }
+  const model: Model = {
+    id: 'held/model',
+    async *stream(request) {
+      requests.push(request)
+      for (;;) {
+        const part = await take()
+        if (part instanceof Error) throw part
+        yield part
+        if (part.type === 'finish') return
+      }
+    },
+  }
+  return {
+    model,
+    requests,
+    say: (text: string) => put({ type: 'text-delta', text }),
+    end: () => put({ type: 'finish', reason: 'stop', usage: USAGE }),
+    fail: (error: Error) => put(error),
+  }
+}
+
+const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+/** What a reader was told, one line each. */
+export async function linesOf(fields: AsyncIterable<RunField>): Promise<string[]> {
+  const lines: string[] = []
+  for await (const { attempt, kind, dot, value, delta } of fields) {
+    lines.push(`${attempt} ${kind} ${dot} ${delta ?? JSON.stringify(value)}`)
+  }
+  return lines
+}
+
+export async function doneIn(run: Run, path?: string): Promise<string[]> {
+  const lines: string[] = []
+  for await (const { dot, value } of path === undefined ? run.fields() : run.fields(path)) {
+    lines.push(`${dot}=${JSON.stringify(value)}`)
+  }
+  return lines
+}
