@@ -1,5 +1,9 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
+import type { ExtensionCore } from './agent/hooks/extension.ts'
+import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
+import { HookSet } from './agent/hooks/hook-set.ts'
+import { inOrder } from './agent/hooks/order.ts'
 import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
@@ -40,6 +44,8 @@ export interface ExecutorParts {
   readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
   readonly runtime: object
+  /** For every agent, after its own. */
+  readonly extensions: readonly ExtensionCore[]
   readonly files: FileDomain | null
   readonly tracer: object | null
   readonly longTermMemory: object | null
@@ -69,6 +75,7 @@ export class Executors implements Home {
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
   readonly runtime: object
+  readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
   readonly tracer: object | null
   readonly longTermMemory: object | null
@@ -80,6 +87,7 @@ export class Executors implements Home {
   private found: Model | null = null
   private readonly parts: ExecutorParts
   private readonly toolkits: Toolkits
+  private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
 
@@ -93,6 +101,7 @@ export class Executors implements Home {
     this.attempts = parts.attempts
     this.profiles = parts.profiles
     this.runtime = parts.runtime
+    this.extensionRuns = new ExtensionRuns(parts.ledger, parts.logger)
     this.files = parts.files
     this.tracer = parts.tracer
     this.longTermMemory = parts.longTermMemory
@@ -119,7 +128,9 @@ export class Executors implements Home {
     const agent = this.agentOf(turn, conversation)
     const toolkit = this.toolkits.of(agent)
     const layers = this.layersOf(agent, { turn, conversation })
-    const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, work, home: this }
+    const hooks = this.hooksOf(agent)
+    if (hooks !== null) this.extensionRuns.enter(turn.id, agent.name, hooks)
+    const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, hooks, work, home: this }
     if (agent.model === null && this.modelOf(agent, run) === null) {
       return this.findModel().then(
         () => this.start(run),
@@ -180,6 +191,7 @@ export class Executors implements Home {
   forget(): void {
     this.toolkits.forget()
     this.stacks = new WeakMap()
+    this.hookSets = new WeakMap()
   }
 
   modelOf(agent: AgentCore, place: Place): Model | null {
@@ -204,11 +216,30 @@ export class Executors implements Home {
 
   settleChild(runId: Id, agent: AgentCore): void {
     this.register(agent)
-    this.parts.registry.settle(runId, agent)
+    this.settle(runId, agent)
   }
 
   leaveChild(runId: Id): void {
     this.parts.registry.leave(runId)
+    this.extensionRuns.leave(runId)
+  }
+
+  /** Says which object does a run in this process, and that its extensions hear of its end. */
+  settle(runId: Id, agent: AgentCore): void {
+    this.parts.registry.settle(runId, agent)
+    const hooks = this.hooksOf(agent)
+    if (hooks !== null) this.extensionRuns.enter(runId, agent.name, hooks)
+  }
+
+  /** An agent's extensions, then the runtime's. Throws a DefinitionError where they do not go together. */
+  hooksOf(agent: AgentCore): HookSet | null {
+    const { extensions } = this.parts
+    if (agent.extensions.length === 0 && extensions.length === 0) return null
+    const known = this.hookSets.get(agent)
+    if (known !== undefined) return known.isEmpty ? null : known
+    const made = new HookSet(inOrder([...agent.extensions, ...extensions], `agent "${agent.name}"`))
+    this.hookSets.set(agent, made)
+    return made.isEmpty ? null : made
   }
 
   agentFor(conversation: Conversation): AgentCore | undefined {
@@ -251,7 +282,10 @@ export class Executors implements Home {
     for (let host = this.hostOf(below); host !== undefined; host = this.hostOf(below)) {
       const agent = this.parts.registry.of(host.turn.id, host.conversation)
       const toolName = this.ledger.store.link(below.turn.id)?.toolName ?? ''
-      yield { agent, entry: agent === undefined ? undefined : this.toolkits.of(agent).find(toolName) }
+      const hooks = agent === undefined ? null : this.hooksOf(agent)
+      if (agent !== undefined) this.extensionRuns.enter(host.turn.id, agent.name, hooks)
+      const place = { runId: host.turn.id, nodeId: null, purpose: null, work: null }
+      yield { hooks, place, entry: agent === undefined ? undefined : this.toolkits.of(agent).find(toolName) }
       below = host
     }
   }
@@ -325,7 +359,7 @@ export class Executors implements Home {
     const key = `${agent.name}/${agent.hash}`
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
-    if (agent.hooks?.onChildTool !== undefined) this.hasHooksForChildren = true
+    if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
     for (const { agent: below, isProvided, config } of this.toolkits.sourcesOf(agent)) {
       if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
       if (config.hooks === 'inherit') this.hasHooksForChildren = true

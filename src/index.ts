@@ -7,6 +7,7 @@ export {
   type AnyAgent,
   type DirectInput,
   type DirectMessage,
+  type Extension,
   type GroupedTools,
   isAgent,
   type RunOptions,
@@ -25,6 +26,24 @@ export type {
   HostContext,
   RecentEvent,
 } from './agent/briefing.ts'
+export { extension } from './agent/hooks/define-extension.ts'
+export type { ExtensionCore, RunOfState } from './agent/hooks/extension.ts'
+export type { Given } from './agent/hooks/given.ts'
+export type {
+  AfterTool,
+  BeforeTool,
+  ChildCall,
+  Emission,
+  EventHooks,
+  HookContext,
+  HookedCall,
+  Hooks,
+  ModelAnswer,
+  NextModel,
+  RequestChange,
+  StreamedAnswer,
+  ToolResult,
+} from './agent/hooks/hooks.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
@@ -109,6 +128,5 @@ export type { SessionSettings, SessionStore } from './store/session-store.ts'
 export type { Store } from './store/store.ts'
 export type { Attempts } from './tool/attempts.ts'
 export { fileTools } from './tool/file-tools.ts'
-export type { BeforeTool, ChildCall, HookedCall, Hooks } from './tool/hooks.ts'
 export { type ProcessOptions, type ProcessResult, runProcess } from './tool/run-process.ts'
 export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'

@@ -1,4 +1,5 @@
 import { type AnyAgent, isAgent, type RunOptions } from './agent/agent.ts'
+import { checkExtension, type ExtensionCore } from './agent/hooks/extension.ts'
 import type { Home } from './agent/node-run.ts'
 import type { Clock } from './base/clock.ts'
 import { DefinitionError, messageOf } from './base/error.ts'
@@ -35,6 +36,8 @@ export interface RuntimeOptions {
   /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
   readonly logger?: Logger
+  /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
+  readonly extensions?: readonly ExtensionCore[]
   /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
   readonly tracer?: object
   readonly longTermMemory?: object
@@ -105,6 +108,7 @@ const OPTION_KEYS = [
   'delegation',
   'files',
   'logger',
+  'extensions',
   'tracer',
   'longTermMemory',
   'redact',
@@ -124,6 +128,7 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.model !== undefined && toModel(options.model) === undefined) {
     refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
   }
+  checkExtensions(options.extensions)
   checkHandles(options)
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
@@ -139,6 +144,11 @@ function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions)
   if (redact !== undefined && typeof redact !== 'function') {
     refuse('createRuntime({ redact }) must be a function of a text that gives what may be told of it.')
   }
+}
+
+function checkExtensions(extensions: RuntimeOptions['extensions'] = []): void {
+  if (!Array.isArray(extensions)) refuse('createRuntime({ extensions }) is a list.')
+  for (const extension of extensions) checkExtension(extension, 'createRuntime({ extensions })')
 }
 
 function checkHandle(handle: unknown, key: string): void {

@@ -102,6 +102,7 @@ export class Runtime extends RowActs {
         claims: () => this.engine.claims(),
         committed: (commit, draft) => {
           this.feeds.committed(commit)
+          this.executors.extensionRuns.committed(commit)
           this.ends.committed(commit)
           this.copies.committed(commit)
           for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.id)
@@ -133,6 +134,7 @@ export class Runtime extends RowActs {
       profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
       runtimeLayer,
       runtime: this,
+      extensions: options.extensions ?? [],
       files: options.files ?? null,
       ...handlesOf(options),
     })
@@ -212,6 +214,7 @@ export class Runtime extends RowActs {
     const turn = runId === undefined ? undefined : this.store.turn(runId)
     if (runId !== undefined && turn === undefined) throw noRun(runId)
     await untilIdle(this.store, this.ends, turn?.rootId)
+    await this.executors.extensionRuns.settled()
   }
 
   /** Why a run (by its id), or an agent at the root, may or may not do something: `tool:deploy`, `agent:expert`. */
@@ -279,14 +282,14 @@ export class Runtime extends RowActs {
       deadline: null,
       mayStart: true,
     }
-    this.registry.settle(runId, agent)
+    this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
     if (!(said instanceof Promise)) return undefined
     return said.then(
       () => undefined,
       (error: unknown) => {
-        this.registry.leave(runId)
+        this.executors.leaveChild(runId)
         throw error
       },
     )
@@ -352,6 +355,7 @@ export class Runtime extends RowActs {
     try {
       await this.engine.stop()
       await this.copies.settled()
+      await this.executors.extensionRuns.settled()
     } finally {
       this.ends.close()
       this.feeds.close()
@@ -374,6 +378,7 @@ export class Runtime extends RowActs {
     try {
       this.feeds.changed()
       this.ends.changed()
+      this.executors.extensionRuns.changed()
     } catch (error) {
       this.report(error)
     }

@@ -1,15 +1,18 @@
 import {
   type Agent,
+  type AgentCore,
   type AgentDefinition,
   type AgentInput,
   type AgentOutput,
   type AgentWritten,
   type DirectInput,
+  type Extension,
   markAgent,
   type RunOptions,
 } from './agent/agent.ts'
 import { defineAgent } from './agent/definition.ts'
 import { Direct } from './agent/input.ts'
+import { methodsOf, withExtension } from './agent/with-extension.ts'
 import { RunError } from './base/error.ts'
 import type { Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'
@@ -21,22 +24,28 @@ export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
 >(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> {
-  const core = defineAgent(definition)
-  const start = (input: AgentInput<In> | DirectInput, options?: RunOptions) =>
-    runtimeHere().run(made, new Direct(input) as AgentInput<In>, options)
-  const made: Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> = Object.defineProperties(
+  return made(defineAgent(definition))
+}
+
+/** The object that users hold of an agent. */
+function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+  const start = (input: In | DirectInput, options?: RunOptions) =>
+    runtimeHere().run(agent, new Direct(input) as In, options)
+  const agent = Object.defineProperties(
     {
-      generate: (input: AgentInput<In> | DirectInput, options?: RunOptions) => {
+      generate: (input: In | DirectInput, options?: RunOptions) => {
         const outcome = completed(start(input, options))
         // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
         if (currentCall() !== undefined) outcome.catch(() => undefined)
         return outcome
       },
       stream: start,
+      use: (extension: Extension) => made(withExtension(core, extension)),
     },
     Object.getOwnPropertyDescriptors(core),
-  ) as Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
-  return markAgent(made)
+  ) as unknown as Agent<In, Out, Written>
+  if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent))
+  return markAgent(agent)
 }
 
 async function completed<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {

@@ -42,6 +42,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'costOf',
     'createRuntime',
     'diskFiles',
+    'extension',
     'fileTools',
     'fromAiSdk',
     'generalWorker',
@@ -148,7 +149,7 @@ describe('words that others depend on', () => {
         'approval-answer question answer usage node-state retry uncertain late-result budget stalled compaction ' +
         'definition-changed graph-change extension-error warning',
     )
-    expect(LIVE_EVENTS.join(' ')).toBe('text-delta reasoning-delta tool-input-delta field progress reset')
+    expect(LIVE_EVENTS.join(' ')).toBe('text-delta reasoning-delta tool-input-delta field progress extension reset')
   })
 
   test('error codes', () => {

@@ -33,6 +33,7 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     grant: core.grant ?? null,
     budget: core.budget ?? null,
     contextTurns: core.contextTurns,
+    ...(core.extensions.length === 0 ? {} : { extensions: core.extensions.map(({ name }) => name) }),
   })
   const value: Json = shown.ok ? shown.value : core.name
   return sha256(canonicalJson(value)).slice(0, 16)

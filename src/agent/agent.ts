@@ -10,9 +10,10 @@ import type { ModelLike } from '../model/to-model.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Group } from '../tool/groups.ts'
-import type { Hooks } from '../tool/hooks.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
+import type { ExtensionCore } from './hooks/extension.ts'
+import type { Hooks } from './hooks/hooks.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
@@ -39,6 +40,7 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly output?: Out
   readonly grant?: Grant
   readonly budget?: Budget
+  /** Code around what it does: an extension of its own, after those it uses. */
   readonly hooks?: Hooks
   /** How a delegation to it is tried, where the host does not say it. */
   readonly delegation?: Attempts
@@ -147,7 +149,8 @@ export interface AgentCore {
   readonly output: CheckedSchema | null
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
-  readonly hooks: Hooks | undefined
+  /** Those it uses, in the order it was given them, and its own hooks. */
+  readonly extensions: readonly ExtensionCore[]
   readonly delegation: Attempts | undefined
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
@@ -175,9 +178,46 @@ export interface DirectMessage {
 /** `Written` is what its model writes, `Out` what the output schema makes of it. */
 export interface Agent<In = unknown, Out = unknown, Written = Out> extends AgentCore {
   /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
-  generate(input: In | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
-  stream(input: In | DirectInput, options?: RunOptions): Run<Out, Written>
+  generate(input: NoInfer<In> | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
+  stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Written>
+  /** Only for the compiler: what it is asked, told apart from what every agent may be asked in words. */
+  [asked]?(input: In): void
+  /**
+   * The same agent with an extension: its hooks are called in this agent's runs, its methods are this agent's. This one
+   * stays as it is. A method or an extension that is there already is refused, by the compiler where it can see it.
+   */
+  use<Self extends object, Name extends string, Methods extends object>(
+    this: Self,
+    extension: Extension<Name, Methods> & NoClash<Self, Name, Methods>,
+  ): Self & Methods & Uses<Known<Name>>
 }
+
+/** Hooks and methods that are added to an agent with `.use()`: a value, made with `extension()`. */
+export interface Extension<Name extends string = string, Methods extends object = object, State = unknown>
+  extends ExtensionCore<State> {
+  readonly name: Name
+  /** Made anew for every agent that uses it, also when that one uses more: `agent` is the agent as it will be. */
+  methods?(agent: AnyAgent): Methods
+}
+
+declare const asked: unique symbol
+declare const used: unique symbol
+
+/** Only for the compiler: the extensions an agent uses. */
+export interface Uses<Name extends string> {
+  readonly [used]?: { readonly [Key in Name]: true }
+}
+
+/** A name that is only known as some text says nothing. */
+type Known<Name extends string> = string extends Name ? never : Name
+
+type UsedBy<Self> = Self extends { readonly [used]?: infer Names } ? keyof NonNullable<Names> : never
+
+export type NoClash<Self, Name extends string, Methods> = [keyof Methods & keyof Self] extends [never]
+  ? [Known<Name> & UsedBy<Self>] extends [never]
+    ? unknown
+    : { readonly 'this extension is used already': Name }
+  : { readonly 'these methods are there already': keyof Methods & keyof Self }
 
 export type AnyAgent = Agent<never, unknown>
 

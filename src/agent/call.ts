@@ -9,6 +9,8 @@ import type { Answer } from '../graph/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 import { permit } from '../tool/permit.ts'
+import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
+import { wrappedModel } from './hooks/wrap-model.ts'
 import type { NodeRun } from './node-run.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
@@ -38,6 +40,19 @@ export function call(run: NodeRun, model: Model, request: ModelRequest): Promise
     run.home.lastCall = heard
     heard.listen(request)
   })
+}
+
+/** What there is of a call that was never made. */
+export const NOT_ASKED: Answer = {
+  content: '',
+  reasoning: '',
+  calls: [],
+  droppedCalls: 0,
+  usage: NO_USAGE,
+  model: '',
+  usd: null,
+  cutBy: null,
+  streamed: null,
 }
 
 function deniedModel(model: Model, reason: string): DeniedError {
@@ -87,6 +102,8 @@ class Heard {
   private cutBy: Answer['cutBy'] = null
   private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
+  /** Hooks that are at work on what came last: what comes next waits for them. */
+  private held: Promise<void> | undefined
 
   constructor(run: NodeRun, model: Model, settle: Settle) {
     this.run = run
@@ -104,15 +121,32 @@ class Heard {
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
       work.heard()
-      this.parts = this.model.stream(request, work)[Symbol.asyncIterator]()
-      this.next(this.parts)
+      if (this.run.hooks === null) return this.open(request)
+      const begun = streamStart(this.run, (body) => this.show(body))
+      if (begun === undefined) return this.open(request)
+      begun.then(() => this.open(request)).catch(this.onError)
     } catch (error) {
       this.fail(error)
     }
   }
 
+  private open(request: ModelRequest): void {
+    if (this.isOver) return
+    const { work, hooks } = this.run
+    const ask = (asked: ModelRequest) => this.model.stream(asked, work)
+    const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
+    this.parts = stream[Symbol.asyncIterator]()
+    this.next(this.parts)
+  }
+
   private next(parts: AsyncIterator<Part>): void {
-    parts.next().then(this.onNext, this.onError)
+    if (this.held === undefined) parts.next().then(this.onNext, this.onError)
+    else this.held.then(() => this.resume(parts), this.onError)
+  }
+
+  private resume(parts: AsyncIterator<Part>): void {
+    this.held = undefined
+    if (!this.isOver) this.next(parts)
   }
 
   private readonly onNext = (result: IteratorResult<Part>): void => {
@@ -131,6 +165,15 @@ class Heard {
 
   private end(): void {
     if (!this.isFinished) return this.fail(cutStream(this.model))
+    if (this.run.hooks?.has('onStreamEnd') !== true) return this.finish()
+    const answer = this.answer()
+    const ended = streamEnd(this.run, answer, (body) => this.show(body))
+    if (ended === undefined) return this.finish()
+    ended.then(() => this.finish()).catch(this.onError)
+  }
+
+  private finish(): void {
+    if (this.isOver) return
     this.leave()
     this.settle.resolve(this.answer())
   }
@@ -227,11 +270,21 @@ class Heard {
 
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
-    const { node, conversation, home, work } = this.run
+    this.show(body)
+    this.run.work.heard()
+    if ('text' in body) this.size += body.text.length
+    if (this.run.hooks?.has('onEvent') !== true) return
+    const hooked = hookedEvent(this.run, body, (own) => this.show(own))
+    if (hooked === undefined) return
+    const held = this.held
+    this.held = held === undefined ? hooked : held.then(() => hooked)
+    this.held.catch(() => undefined)
+  }
+
+  private show(body: LiveBody): void {
+    const { node, conversation, home } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock.now())
-    work.heard()
-    if ('text' in body) this.size += body.text.length
   }
 }
 

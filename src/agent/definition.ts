@@ -6,10 +6,10 @@ import { CONTEXT_TURNS } from '../graph/context.ts'
 import type { Model } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { checkAttempts } from '../tool/attempts.ts'
-import type { Hooks } from '../tool/hooks.ts'
 import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts'
 import { withHash } from './agent-hash.ts'
 import { readBriefing } from './briefing.ts'
+import { checkHooks, OWN_HOOKS } from './hooks/extension.ts'
 import { readKit } from './read-kit.ts'
 
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
@@ -59,7 +59,7 @@ export function defineAgent(definition: Definition): AgentCore {
     output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
     grant: definition.grant,
     budget: definition.budget,
-    hooks: definition.hooks,
+    extensions: definition.hooks === undefined ? NO_EXTENSIONS : [{ name: OWN_HOOKS, hooks: definition.hooks }],
     delegation: definition.delegation,
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
@@ -85,16 +85,7 @@ function readModel(given: ModelLike | undefined, name: string): Model | null {
   )
 }
 
-const HOOKS = ['beforeTool', 'onChildTool']
-
-/** A hook that is misspelt would never be called, and nobody would notice. */
-function checkHooks(hooks: Hooks, where: string): void {
-  if (typeof hooks !== 'object' || hooks === null) refuse(`${where}: hooks are an object: { beforeTool, onChildTool }.`)
-  for (const [name, hook] of Object.entries(hooks)) {
-    if (!HOOKS.includes(name)) refuse(`${where}: there is no hook "${name}". There are ${HOOKS.join(' and ')}.`)
-    if (hook !== undefined && typeof hook !== 'function') refuse(`${where}: hooks.${name} must be a function.`)
-  }
-}
+const NO_EXTENSIONS: AgentCore['extensions'] = []
 
 function checkContextTurns(turns: unknown, where: string): void {
   if (Number.isInteger(turns) && Number(turns) >= 1 && Number(turns) <= 1_000) return

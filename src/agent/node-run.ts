@@ -9,10 +9,12 @@ import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Attempts } from '../tool/attempts.ts'
-import type { Hooks } from '../tool/hooks.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import type { AgentCore } from './agent.ts'
+import type { ExtensionCore } from './hooks/extension.ts'
+import type { ExtensionRuns, HookPlace } from './hooks/extension-runs.ts'
+import type { HookSet } from './hooks/hook-set.ts'
 
 /** One node while it runs: its rows, whose it is, what binds it. */
 export interface NodeRun {
@@ -23,6 +25,8 @@ export interface NodeRun {
   readonly toolkit: Toolkit
   /** Every layer that decides for this agent; its own is the last. */
   readonly layers: readonly Layer[]
+  /** Of its extensions and the runtime's; null where there are none, as mostly. */
+  readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
 }
@@ -30,9 +34,15 @@ export interface NodeRun {
 /** Hooks of hosts, the nearest first. */
 export interface HooksAbove {
   /** May change a call. */
-  readonly deciding: readonly NonNullable<Hooks['beforeTool']>[]
+  readonly deciding: readonly Voice[]
   /** May only see it. */
-  readonly watching: readonly NonNullable<Hooks['onChildTool']>[]
+  readonly watching: readonly Voice[]
+}
+
+/** An extension that has a word in a call, and the run it keeps its state for: the call's own, or a host's. */
+export interface Voice {
+  readonly extension: ExtensionCore
+  readonly place: HookPlace
 }
 
 /** What a process has for all its nodes. */
@@ -46,6 +56,7 @@ export interface Home {
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
   readonly runtime: object
+  readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
   /** The application's own, handed to every tool as they are. */
   readonly tracer: object | null

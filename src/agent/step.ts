@@ -23,9 +23,11 @@ import { retryDelay } from '../model/retry.ts'
 import type { AgentCore } from './agent.ts'
 import { type Judged, judge } from './answer.ts'
 import { briefRequest } from './brief.ts'
-import { AskFirst, CallFailed, call } from './call.ts'
+import { AskFirst, CallFailed, call, NOT_ASKED } from './call.ts'
 import { contextTurnsOf } from './conversation-settings.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
+import { ExtensionFailed } from './hooks/call-hooks.ts'
+import { hookedRequest } from './hooks/request-hooks.ts'
 import { messagesOf, saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 
@@ -34,7 +36,20 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (!isBeside(run.node) && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
-  return run.turn.spend === null ? callModel(run, model, requestOf(run)) : callWithinBudget(run, model)
+  if (run.hooks !== null) return callHooked(run, model)
+  const request = requestOf(run)
+  return run.turn.spend === null ? callModel(run, model, request) : callWithinBudget(run, model, request)
+}
+
+/** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
+async function callHooked(run: NodeRun, model: Model): Promise<void> {
+  try {
+    const request = await hookedRequest(run, requestOf(run))
+    return await (run.turn.spend === null ? callModel(run, model, request) : callWithinBudget(run, model, request))
+  } catch (error) {
+    if (!(error instanceof ExtensionFailed)) throw error
+    return fail(run, new CallFailed(NOT_ASKED, error))
+  }
 }
 
 /** A call to wrap up or to brief is no turn, and has no tools. */
@@ -43,8 +58,7 @@ function isBeside({ purpose }: Node): boolean {
 }
 
 /** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
-async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
-  const request = requestOf(run)
+async function callWithinBudget(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
   const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
@@ -58,7 +72,8 @@ async function callWithinBudget(run: NodeRun, model: Model): Promise<void> {
   if (reserved.verdict === 'over') return
   if (reserved.verdict === 'ok') return callModel(run, model, withAnswerOf(request, reserved.answerTokens))
   const last = { ...run, node: reserved.node }
-  return callModel(last, model, withAnswerOf(requestOf(last), reserved.answerTokens))
+  const wrapUp = run.hooks === null ? requestOf(last) : await hookedRequest(last, requestOf(last))
+  return callModel(last, model, withAnswerOf(wrapUp, reserved.answerTokens))
 }
 
 function unpriced({ id }: Model): string {
@@ -135,6 +150,7 @@ function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void>
     again: judged.end === 'again' ? judged.nudge : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
+    extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
     response: run.agent.toolTrace && run.node.purpose !== 'brief' ? { tool_trace: toolTrace(run) } : undefined,
   }
   return run.home.ledger.commit({
@@ -204,6 +220,10 @@ function failedEnd({ partial, cause }: CallFailed, message: string, isStopped: b
   if (isStopped) {
     return { ...said, streamed, state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } }
   }
-  const code = DeniedError.isInstance(cause) ? 'denied' : 'model'
-  return { ...said, streamed, state: 'errored', failure: { code, message } }
+  return { ...said, streamed, state: 'errored', failure: { code: codeOf(cause), message } }
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof ExtensionFailed) return 'extension'
+  return DeniedError.isInstance(cause) ? 'denied' : 'model'
 }

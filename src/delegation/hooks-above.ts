@@ -1,24 +1,25 @@
-import type { AgentCore } from '../agent/agent.ts'
-import type { HooksAbove } from '../agent/node-run.ts'
+import type { HookPlace } from '../agent/hooks/extension-runs.ts'
+import type { HookSet } from '../agent/hooks/hook-set.ts'
+import type { HooksAbove, Voice } from '../agent/node-run.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { isSubagentEntry } from './subagent.ts'
 
 /** A host of a run, and what the run below it was started with; nothing where its code is not known here. */
 export interface HostAbove {
-  readonly agent: AgentCore | undefined
+  readonly hooks: HookSet | null
+  readonly place: HookPlace
   readonly entry: ToolEntry | undefined
 }
 
 /** What hosts, the nearest first, have to say to a call below them: only those that were given down the whole way decide. */
 export function hooksAbove(hosts: Iterable<HostAbove>): HooksAbove | null {
-  const deciding: HooksAbove['deciding'][number][] = []
-  const watching: HooksAbove['watching'][number][] = []
+  const deciding: Voice[] = []
+  const watching: Voice[] = []
   let isInherited = true
-  for (const { agent, entry } of hosts) {
+  for (const { hooks, place, entry } of hosts) {
     isInherited &&= entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
-    const { beforeTool, onChildTool } = agent?.hooks ?? {}
-    if (isInherited && beforeTool !== undefined) deciding.push(beforeTool)
-    if (onChildTool !== undefined) watching.push(onChildTool)
+    if (isInherited) for (const extension of hooks?.of('beforeTool') ?? []) deciding.push({ extension, place })
+    for (const extension of hooks?.of('onChildTool') ?? []) watching.push({ extension, place })
   }
   return deciding.length + watching.length === 0 ? null : { deciding, watching }
 }

@@ -1,3 +1,4 @@
+import { hookedCall, hookedResult, showCall } from '../agent/hooks/tool-hooks.ts'
 import type { HooksAbove, NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { type Ask, planAsk } from '../graph/approve.ts'
@@ -9,7 +10,6 @@ import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
 import { childIds } from '../graph/spawn.ts'
 import { inactiveText } from '../tool/groups.ts'
-import { type Hooks, hookedCall, showCall } from '../tool/hooks.ts'
 import { type Asked, invoke } from '../tool/invoke.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
@@ -23,26 +23,17 @@ import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
-  const own = run.agent.hooks?.beforeTool
   const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
-  const isPlain = own === undefined && above === null
+  const isPlain = run.hooks?.has('beforeTool') !== true && above === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
-  return runHooked(run, call, { own, above })
+  return runHooked(run, call, above)
 }
 
-interface AllHooks {
-  readonly own: NonNullable<Hooks['beforeTool']> | undefined
-  readonly above: HooksAbove | null
-}
-
-/** An agent's own hook is asked first, then those of its hosts that it was given with. */
-async function runHooked(run: NodeRun, call: ToolCall, { own, above }: AllHooks): Promise<void> {
-  const { deciding = [], watching = [] } = above ?? {}
-  const hooked = await hookedCall(run.node, call, own === undefined ? deciding : [own, ...deciding])
-  if (typeof hooked === 'string') return commitEnd(run, errorEnd(hooked))
-  const { id: nodeId, turnId: runId } = run.node
-  const { path } = run.conversation
-  showCall({ tool: hooked.name, input: hooked.input, nodeId, runId, path }, watching, run.home.logger)
+/** An agent's own hooks are asked first, then those of its hosts that it was given with. */
+async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
+  const hooked = await hookedCall(run, call, above)
+  if ('state' in hooked) return commitEnd(run, hooked)
+  showCall(run, hooked, above?.watching ?? [])
   if (hooked === call) return runCall(run)
   return runCall({ ...run, node: { ...run.node, input: { ...run.node.input, call: hooked } } })
 }
@@ -82,7 +73,8 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
 
 async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
   if (end === undefined) return
-  await ('ask' in end ? commitAsk(run, end.ask) : commitEnd(run, end))
+  if ('ask' in end) return commitAsk(run, end.ask)
+  await commitEnd(run, run.hooks === null ? end : await hookedResult(run, end))
 }
 
 function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {

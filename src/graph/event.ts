@@ -32,7 +32,15 @@ export const DURABLE_EVENTS = [
 ] as const
 
 /** Seen while they happen: the last whole number plus a growing fraction. Gone when their node has ended. */
-export const LIVE_EVENTS = ['text-delta', 'reasoning-delta', 'tool-input-delta', 'field', 'progress', 'reset'] as const
+export const LIVE_EVENTS = [
+  'text-delta',
+  'reasoning-delta',
+  'tool-input-delta',
+  'field',
+  'progress',
+  'extension',
+  'reset',
+] as const
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
 
@@ -133,6 +141,8 @@ export type EventBody =
   | { readonly type: 'budget'; readonly limit: string; readonly message: string }
   | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
   | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
+  /** A hook threw; what it does then is the extension's to say. */
+  | { readonly type: 'extension-error'; readonly extension: string; readonly hook: string; readonly message: string }
   | { readonly type: 'warning'; readonly message: string }
 
 interface Delta {
@@ -155,6 +165,8 @@ export type LiveBody =
       readonly attempt: number
     }
   | { readonly type: 'progress'; readonly message: string; readonly data: Json }
+  /** What an extension emits, under a name of its own. */
+  | { readonly type: 'extension'; readonly extension: string; readonly name: string; readonly data: Json }
   | { readonly type: 'reset'; readonly attempt: number }
 
 /** A durable event as it is stored. */

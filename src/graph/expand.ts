@@ -92,12 +92,17 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   }
   endNode(draft, ended, {
     state: end.failure === null ? 'finished' : 'errored',
-    output: end.value === undefined ? output : { ...output, value: end.value },
+    output: finalOutput(output, end),
     failure: end.failure,
     streamed: end.answer.streamed,
     ...(end.response === undefined ? {} : { metadata: { ...ended.metadata, response: end.response } }),
   })
   settle(draft)
+}
+
+function finalOutput(output: NodeOutput, { value, extra }: FinalAnswer): NodeOutput {
+  const whole = value === undefined ? output : { ...output, value }
+  return extra === undefined ? whole : { ...whole, extra }
 }
 
 export interface FinalAnswer {
@@ -108,6 +113,8 @@ export interface FinalAnswer {
   readonly failure: Node['failure']
   /** What is told with it where it is the result of a delegation. */
   readonly response?: Json | undefined
+  /** What extensions have put beside it. */
+  readonly extra?: NodeOutput['extra'] | undefined
 }
 
 /** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */

@@ -49,10 +49,16 @@ export interface Outcome extends OutcomeRecord {
   readonly content: Content
   /** The value checked against the agent's `output`; null where it has none or did not complete. */
   readonly output: Json
+  /** What extensions have put beside it, by their own keys. */
+  readonly extra: { readonly [key: string]: Json }
 }
 
+const NOTHING: Outcome['extra'] = Object.freeze({})
+
+type Said = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
+
 /** The record with the words of the node it names. */
-export function withWords(record: OutcomeRecord, said: { readonly content?: Content; readonly value?: Json }): Outcome {
+export function withWords(record: OutcomeRecord, said: Said): Outcome {
   const content = said.content ?? ''
   const output = record.status === 'completed' ? (said.value ?? null) : null
   return {
@@ -63,6 +69,7 @@ export function withWords(record: OutcomeRecord, said: { readonly content?: Cont
     text: textOf(content),
     content,
     output,
+    extra: said.extra ?? NOTHING,
     error: record.error,
     usage: record.usage,
     modelCalls: record.modelCalls,

@@ -246,6 +246,8 @@ export interface NodeOutput {
   readonly metadata?: { readonly [key: string]: Json }
   /** task of a delegation: its child; the node's own metadata has the same */
   readonly subagent?: { readonly child_conversation_id: Id; readonly child_graph_id: Id }
+  /** agent_message: what extensions have put beside the answer */
+  readonly extra?: { readonly [key: string]: Json }
   /** Calls the model made beyond the limit; they are not in `calls`. */
   readonly droppedCalls?: number
 }

@@ -17,10 +17,15 @@ export async function toolEnd(tool: Tool, value: unknown, nodeId: string): Promi
   if (!checked.ok) return errorEnd(`The tool gave a result that is not as promised: ${describeIssues(checked.issues)}`)
   const json = toJson(checked.value)
   if (!json.ok) return errorEnd(`The tool gave a result that is not JSON: ${json.error}`)
-  if (isShown(json.value)) return { state: 'finished', ...outputContent(json.value, nodeId) }
-  if (typeof json.value === 'string') return { state: 'finished', ...outputText(json.value, nodeId) }
-  const { output, body } = outputText(json.text, nodeId)
-  return { state: 'finished', output: body === null ? { ...output, value: json.value } : output, body }
+  return valueEnd(json.value, nodeId)
+}
+
+/** The same of a value that is JSON already. */
+export function valueEnd(value: Json, nodeId: string): ToolEnd {
+  if (isShown(value)) return { state: 'finished', ...outputContent(value, nodeId) }
+  if (typeof value === 'string') return { state: 'finished', ...outputText(value, nodeId) }
+  const { output, body } = outputText(JSON.stringify(value), nodeId)
+  return { state: 'finished', output: body === null ? { ...output, value } : output, body }
 }
 
 /** Blocks with a picture or file among them are for the model to see; any other list is data. */

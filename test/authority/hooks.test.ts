@@ -161,7 +161,7 @@ test('presets win over what a hook gives, as over what a model says', async () =
 })
 
 test.each<[unknown, RegExp]>([
-  [{ before: () => undefined }, /there is no hook "before". There are beforeTool/],
+  [{ before: () => undefined }, /there is no hook "before". There are .*beforeTool/],
   [{ beforeTool: 1 }, /hooks.beforeTool must be a function/],
   [7, /hooks are an object/],
 ])('hooks that would never be called are refused: %j', (hooks, message) => {

@@ -20,6 +20,7 @@ const outcome: Outcome = {
   text: 'Words.',
   content: 'Words.',
   output: null,
+  extra: {},
 }
 
 const facts = (contract: 'typed' | 'message'): FoldFacts => ({

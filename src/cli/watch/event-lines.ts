@@ -109,6 +109,8 @@ export class EventLines {
         return this.colour('yellow', oneLine(event.message))
       case 'definition-changed':
         return this.dim('goes on with changed code')
+      case 'extension-error':
+        return this.colour('yellow', `${oneLine(event.extension)} failed in ${event.hook}${because(event.message)}`)
       case 'warning':
         return this.colour('yellow', oneLine(event.message))
       default:
@@ -131,6 +133,8 @@ export class EventLines {
         return event.cumulative ? '' : this.dim(this.streamed(`${event.tool} ${event.text}`))
       case 'progress':
         return this.dim(`┊ ${cut(oneLine(event.message), PREVIEW)}`)
+      case 'extension':
+        return this.dim(`┊ ${oneLine(event.extension)}: ${oneLine(event.name)}`)
       case 'reset':
         this.shown.delete(event.nodeId ?? '')
         return this.dim('starts over')

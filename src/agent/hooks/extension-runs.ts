@@ -1,0 +1,251 @@
+import { messageOf } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { Commit } from '../../graph/commit.ts'
+import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
+import { withWords } from '../../graph/outcome.ts'
+import type { Id, Purpose, Turn } from '../../graph/rows.ts'
+import type { Ledger } from '../../store/ledger.ts'
+import type { Logger } from '../../tool/tool.ts'
+import type { ExtensionCore } from './extension.ts'
+import { each } from './given.ts'
+import type { HookSet } from './hook-set.ts'
+import type { EventOf, HookContext, HookName } from './hooks.ts'
+
+/** Where in a run a hook is called. */
+export interface HookPlace {
+  readonly runId: Id
+  readonly nodeId: Id | null
+  readonly purpose: Purpose | null
+  readonly work: { readonly signal: AbortSignal } | null
+}
+
+interface OpenRun {
+  readonly agent: string
+  readonly hooks: HookSet
+  readonly states: Map<ExtensionCore, unknown>
+  readonly extra: { [key: string]: Json }
+}
+
+/**
+ * What extensions keep of the runs that go on in this process, and the hooks that only see: events, delegations, ends.
+ * Nothing of it is needed to go on with a run elsewhere; there it is made anew.
+ */
+export class ExtensionRuns {
+  private readonly open: Map<Id, OpenRun> = new Map()
+  private readonly pending: Set<Promise<void>> = new Set()
+  private readonly ledger: Ledger
+  private readonly logger: Logger
+
+  constructor(ledger: Ledger, logger: Logger) {
+    this.ledger = ledger
+    this.logger = logger
+  }
+
+  /** Says that this process has to do with a run, before a hook of it is called. */
+  enter(runId: Id, agent: string, hooks: HookSet | null): void {
+    if (hooks === null || this.open.has(runId)) return
+    this.open.set(runId, { agent, hooks, states: new Map(), extra: {} })
+  }
+
+  /** The run came to nothing. */
+  leave(runId: Id): void {
+    if (this.open.size > 0) this.open.delete(runId)
+  }
+
+  /** What extensions have put beside the answer; undefined for nothing. */
+  extraOf(runId: Id): { readonly [key: string]: Json } | undefined {
+    const extra = this.open.get(runId)?.extra
+    return extra === undefined || Object.keys(extra).length === 0 ? undefined : extra
+  }
+
+  contextOf(extension: ExtensionCore, place: HookPlace): HookContext {
+    const { runId, nodeId, purpose, work } = place
+    const { store } = this.ledger
+    const conversationId = store.turn(runId)?.conversationId ?? ''
+    const conversation = store.conversation(conversationId)
+    const path = conversation?.path ?? []
+    const open = this.open.get(runId)
+    const agent = open?.agent ?? path.at(-1) ?? ''
+    return {
+      state: this.stateOf(extension, { agent, runId, conversationId, path }),
+      extra: open?.extra ?? {},
+      agent,
+      runId,
+      conversationId,
+      nodeId,
+      purpose,
+      path,
+      owner: conversation?.owner ?? null,
+      logger: this.logger,
+      get signal() {
+        return work?.signal ?? new AbortController().signal
+      },
+    }
+  }
+
+  /** Tells of a hook that threw: in the log of the run while it goes on, else only to the logger. */
+  async report(
+    extension: ExtensionCore,
+    failure: HookFailure,
+    place: Pick<HookPlace, 'runId' | 'nodeId'>,
+  ): Promise<void> {
+    const message = messageOf(failure.error)
+    this.logger.warn(`The hook ${failure.hook} failed: ${message}`, { extension: extension.name, error: failure.error })
+    const { store } = this.ledger
+    const rootId = store.turn(place.runId)?.rootId
+    if (rootId === undefined) return
+    await this.ledger.commit({
+      kind: 'note',
+      rootId,
+      plan: (draft) => {
+        const turn = draft.findTurn(place.runId)
+        if (turn === undefined || turn.state === 'ended') return
+        draft.event(turn, place.nodeId, {
+          type: 'extension-error',
+          extension: extension.name,
+          hook: failure.hook,
+          message,
+        })
+      },
+    })
+  }
+
+  committed(commit: Commit): void {
+    if (this.open.size === 0) return
+    for (const row of commit.events) this.tell(row)
+    for (const turn of commit.turns) if (turn.state === 'ended') this.end(turn)
+  }
+
+  /** Another process has written: runs that it ended have ended here too. */
+  changed(): void {
+    for (const runId of [...this.open.keys()]) {
+      const turn = this.ledger.store.turn(runId)
+      if (turn?.state === 'ended') this.end(turn)
+    }
+  }
+
+  /** Resolves when no hook is at work any more. */
+  async settled(): Promise<void> {
+    while (this.pending.size > 0) await Promise.all(this.pending)
+  }
+
+  private stateOf(
+    extension: ExtensionCore,
+    run: { agent: string; runId: Id; conversationId: Id; path: readonly string[] },
+  ): unknown {
+    const states = this.open.get(run.runId)?.states
+    if (states?.has(extension) === true) return states.get(extension)
+    const state: unknown = extension.state?.(run)
+    states?.set(extension, state)
+    return state
+  }
+
+  private tell(row: EventRow): void {
+    const run = this.open.get(row.turnId)
+    const hook = SEEING.get(row.body.type)
+    if (run === undefined || (hook === undefined && !run.hooks.has('onEvent'))) return
+    const place = { runId: row.turnId, nodeId: row.nodeId, purpose: null, work: null }
+    this.start(async () => {
+      const event = toEvent(row)
+      if (hook !== undefined) {
+        await this.seen(run.hooks, { hook, place }, (extension, context) =>
+          extension.hooks?.[hook]?.(event as EventOf<'delegation-start'> & EventOf<'delegation-end'>, context),
+        )
+      }
+      await this.seen(
+        run.hooks,
+        { hook: 'onEvent', place, isQuiet: event.type === 'extension-error' },
+        (extension, context) => Promise.all(eventHooks(extension, event).map((own) => own(event, context))),
+      )
+    })
+  }
+
+  /** Calls a hook of each extension that only sees; what it throws makes no difference to the run. */
+  private async seen(
+    hooks: HookSet,
+    { hook, place, isQuiet = false }: Seeing,
+    call: (extension: ExtensionCore, context: HookContext) => unknown,
+  ): Promise<void> {
+    for (const extension of hooks.of(hook)) {
+      try {
+        await each(call(extension, this.contextOf(extension, place)) as never, () => undefined)
+      } catch (error) {
+        // An error about an error would be told of without end.
+        if (isQuiet)
+          this.logger.warn(`The hook ${hook} failed: ${messageOf(error)}`, { extension: extension.name, error })
+        else await this.report(extension, { hook, error }, place)
+      }
+    }
+  }
+
+  private end(turn: Turn): void {
+    const run = this.open.get(turn.id)
+    if (run === undefined) return
+    if (!run.hooks.has('onFinally')) {
+      // What was said of it in the same commit is still told.
+      this.start(async () => this.leave(turn.id))
+      return
+    }
+    this.start(async () => {
+      if (this.ledger.store.shared && !(await this.isFirst(turn))) return this.leave(turn.id)
+      const { outcome } = turn
+      const node = outcome?.answerNodeId == null ? undefined : this.ledger.store.node(outcome.answerNodeId)
+      const place = { runId: turn.id, nodeId: null, purpose: null, work: null }
+      if (outcome !== null) {
+        const said = withWords(outcome, node?.output ?? {})
+        await this.seen(run.hooks, { hook: 'onFinally', place }, (extension, context) =>
+          extension.hooks?.onFinally?.(said, context),
+        )
+      }
+      this.leave(turn.id)
+    })
+  }
+
+  /** Where processes share a store, the one that writes this first calls the hooks. */
+  private isFirst({ entryNodeId, rootId }: Turn): boolean | Promise<boolean> {
+    return this.ledger.commit({
+      kind: 'note',
+      rootId,
+      plan: (draft) => {
+        const node = draft.findNode(entryNodeId)
+        if (node === undefined || node.metadata['finally'] === true) return false
+        draft.changeNode(node, { metadata: { ...node.metadata, finally: true } })
+        return true
+      },
+    })
+  }
+
+  /** After the commit it tells of, and before whoever waits for the run hears of it. */
+  private start(code: () => Promise<void>): void {
+    const running = Promise.resolve()
+      .then(code)
+      .catch((error: unknown) => this.logger.error(messageOf(error), { error }))
+      .finally(() => this.pending.delete(running))
+    this.pending.add(running)
+  }
+}
+
+export interface HookFailure {
+  readonly hook: string
+  readonly error: unknown
+}
+
+interface Seeing {
+  readonly hook: HookName
+  readonly place: HookPlace
+  /** What it throws is not put into the log of the run. */
+  readonly isQuiet?: boolean
+}
+
+const SEEING: ReadonlyMap<string, 'onDelegationStart' | 'onDelegationEnd'> = new Map([
+  ['delegation-start', 'onDelegationStart'],
+  ['delegation-end', 'onDelegationEnd'],
+])
+
+type EventHook = (event: RunEvent, context: HookContext) => unknown
+
+/** What an extension has for an event: under its type, and for all. */
+export function eventHooks({ hooks }: ExtensionCore, { type }: Pick<RunEvent, 'type'>): readonly EventHook[] {
+  const { onEvent } = hooks ?? {}
+  return [onEvent?.[type], onEvent?.['*']].filter((hook) => hook !== undefined) as unknown as readonly EventHook[]
+}

@@ -1,0 +1,28 @@
+import type { ExtensionCore } from './extension.ts'
+import { HOOK_NAMES, type HookName } from './hooks.ts'
+
+/** The extensions of an agent in their order, by the hooks they have. */
+export class HookSet {
+  private readonly byHook: ReadonlyMap<HookName, readonly ExtensionCore[]>
+
+  constructor(extensions: readonly ExtensionCore[]) {
+    const named = HOOK_NAMES.map((name) => {
+      return [name, extensions.filter(({ hooks }) => hooks?.[name] !== undefined)] as const
+    })
+    this.byHook = new Map(named.filter(([, having]) => having.length > 0))
+  }
+
+  of(name: HookName): readonly ExtensionCore[] {
+    return this.byHook.get(name) ?? NONE
+  }
+
+  has(name: HookName): boolean {
+    return this.byHook.has(name)
+  }
+
+  get isEmpty(): boolean {
+    return this.byHook.size === 0
+  }
+}
+
+const NONE: readonly ExtensionCore[] = []

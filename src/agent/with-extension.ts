@@ -1,0 +1,45 @@
+import { DefinitionError } from '../base/error.ts'
+import type { AgentCore, AnyAgent, Extension } from './agent.ts'
+import { withHash } from './agent-hash.ts'
+import { checkExtension, OWN_HOOKS } from './hooks/extension.ts'
+
+/** The agent with one more extension; its own hooks stay the last. */
+export function withExtension(agent: AgentCore, added: Extension): AgentCore {
+  const where = `agent "${agent.name}"`
+  checkExtension(added, where)
+  const taken = agent.extensions.some(({ name }) => name === added.name)
+  if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
+  const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
+  const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
+  return withHash({ ...agent, extensions: [...others, added, ...own] })
+}
+
+/** The methods of all its extensions. Throws where one has the name of another, or of what every agent has. */
+export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
+  const methods: PropertyDescriptorMap = {}
+  const owners = new Map<string, string>()
+  for (const extension of agent.extensions as readonly Extension[]) {
+    for (const [name, value] of Object.entries(extension.methods?.(agent) ?? {})) {
+      const owner = Object.hasOwn(agent, name) ? 'every agent' : owners.get(name)
+      if (owner !== undefined) refuse(clash({ agent, extension, name, owner }))
+      owners.set(name, `the extension "${extension.name}"`)
+      methods[name] = { value, enumerable: true }
+    }
+  }
+  return methods
+}
+
+interface Clash {
+  readonly agent: AnyAgent
+  readonly extension: Extension
+  readonly name: string
+  readonly owner: string
+}
+
+function clash({ agent, extension, name, owner }: Clash): string {
+  return `agent "${agent.name}": the extension "${extension.name}" has a method "${name}", and so has ${owner}. Rename one of them.`
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}
