@@ -1,10 +1,13 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
+import { equip } from './agent/equip.ts'
 import type { ExtensionCore } from './agent/hooks/extension.ts'
 import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
 import { inOrder } from './agent/hooks/order.ts'
+import { hasLiveSources } from './agent/live-sources.ts'
 import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
+import { noteChange } from './agent/note-change.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { runStep } from './agent/step.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
@@ -28,6 +31,7 @@ import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
+import { SourcePool } from './tool/source/source-pool.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
 
@@ -88,12 +92,14 @@ export class Executors implements Home {
   private readonly parts: ExecutorParts
   private readonly toolkits: Toolkits
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
+  private readonly pool: SourcePool
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
     this.toolkits = new Toolkits(parts.ledger)
+    this.pool = new SourcePool(parts.logger, () => parts.ledger.clock.now())
     this.ledger = parts.ledger
     this.feeds = parts.feeds
     this.logger = parts.logger
@@ -148,8 +154,8 @@ export class Executors implements Home {
 
   private start(run: NodeRun): void | Promise<void> {
     const { agent, conversation } = run
-    if (agent.hash === conversation.agent.hash) return this.executeAs(run)
-    return this.noteChange(conversation.id, agent).then(() => this.executeAs(run))
+    if (agent.hash === conversation.agent.hash) return this.execute(run)
+    return noteChange(this.ledger, conversation.id, agent).then(() => this.execute(run))
   }
 
   /** Makes an agent and those it may delegate to known to this process: all of them, or none when one cannot work. */
@@ -250,6 +256,27 @@ export class Executors implements Home {
     return this.parts.ends.wait(runId)
   }
 
+  /** A run has ended: what it held in this process is let go. */
+  left(runId: Id): void {
+    this.parts.registry.leave(runId)
+    this.pool.leave(runId)
+  }
+
+  /** The same for runs that have ended elsewhere. */
+  leftAll(isEnded: (runId: Id) => boolean): void {
+    this.parts.registry.leaveAll(isEnded)
+    this.pool.leaveAll(isEnded)
+  }
+
+  close(): Promise<void> {
+    return this.pool.close()
+  }
+
+  private execute(run: NodeRun): void | Promise<void> {
+    if (!hasLiveSources(run.agent)) return this.executeAs(run)
+    return equip(run, this.pool).then((equipped) => (equipped === undefined ? undefined : this.executeAs(equipped)))
+  }
+
   private executeAs(run: NodeRun): void | Promise<void> {
     const { kind, purpose } = run.node
     if (purpose === 'brief') return this.briefAs(run)
@@ -335,23 +362,6 @@ export class Executors implements Home {
     const agent = this.parts.registry.of(turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
-  }
-
-  /** A changed definition goes on with the live code, inside the frozen ceiling, and says so once. */
-  private async noteChange(conversationId: Id, { name, hash }: AgentCore): Promise<void> {
-    const { ledger } = this.parts
-    const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
-    await ledger.commit({
-      kind: 'note',
-      rootId,
-      plan: (draft) => {
-        const row = draft.conversation(conversationId)
-        if (row.agent.hash === hash || row.activeTurnId === null) return
-        const turn = draft.turn(row.activeTurnId)
-        draft.event(turn, null, { type: 'definition-changed', agent: name, from: row.agent.hash, to: hash })
-        draft.changeConversation(row, { agent: { name, hash } })
-      },
-    })
   }
 
   /** What a provider made is not looked into before it is used: it may offer the same provider again, without end. */

@@ -11,6 +11,7 @@ export {
   type GroupedTools,
   isAgent,
   type RunOptions,
+  type Sources,
   type SubagentConfig,
   type Subagents,
   type SubagentValue,
@@ -128,5 +129,8 @@ export type { SessionSettings, SessionStore } from './store/session-store.ts'
 export type { Store } from './store/store.ts'
 export type { Attempts } from './tool/attempts.ts'
 export { fileTools } from './tool/file-tools.ts'
+export { mcpServer } from './tool/mcp/mcp-server.ts'
+export type { HttpServerOptions, McpServerOptions, StdioServerOptions } from './tool/mcp/options.ts'
 export { type ProcessOptions, type ProcessResult, runProcess } from './tool/run-process.ts'
+export type { OpenSource, SourcePlace, SourceScope, SourceTool, ToolSource } from './tool/source/source.ts'
 export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'

@@ -105,7 +105,7 @@ export class Runtime extends RowActs {
           this.executors.extensionRuns.committed(commit)
           this.ends.committed(commit)
           this.copies.committed(commit)
-          for (const turn of commit.turns) if (turn.state === 'ended') this.registry.leave(turn.id)
+          for (const turn of commit.turns) if (turn.state === 'ended') this.executors.left(turn.id)
           this.engine.committed(draft)
         },
       },
@@ -359,7 +359,7 @@ export class Runtime extends RowActs {
     } finally {
       this.ends.close()
       this.feeds.close()
-      await this.store.close()
+      await Promise.all([this.executors.close(), this.store.close()])
     }
   }
 
@@ -370,7 +370,7 @@ export class Runtime extends RowActs {
   private swept(): void {
     this.changed()
     // Alone, this process has heard of every end.
-    if (this.store.shared) this.registry.leaveAll((runId) => this.store.turn(runId)?.state === 'ended')
+    if (this.store.shared) this.executors.leftAll((runId) => this.store.turn(runId)?.state === 'ended')
   }
 
   /** Another process may have written. */

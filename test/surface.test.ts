@@ -50,6 +50,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'isLegateError',
     'joinSpawned',
     'makeSubagentTool',
+    'mcpServer',
     'memoryFiles',
     'memoryStore',
     'modelInfo',

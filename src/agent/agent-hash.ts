@@ -26,6 +26,7 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     model: core.model?.id ?? null,
     settings: core.settings,
     tools,
+    ...(core.sources.size === 0 ? {} : { sources: [...core.sources].map(([name, { about }]) => [name, about]) }),
     subagents: [...core.subagents.keys()],
     ...(core.groups.size === 0 ? {} : { groups: groupsOf(core) }),
     input: core.input?.jsonSchema ?? null,

@@ -10,6 +10,7 @@ import type { ModelLike } from '../model/to-model.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Group } from '../tool/groups.ts'
+import type { ToolSource } from '../tool/source/source.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
@@ -17,6 +18,9 @@ import type { Hooks } from './hooks/hooks.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
+
+/** By the names that their tools and those who choose among them use. */
+export type Sources = { readonly [name: string]: ToolSource }
 
 export interface AgentDefinition<In extends Schema | undefined, Out extends Schema | undefined> {
   readonly name: string
@@ -30,6 +34,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly model?: ModelLike
   readonly settings?: ModelSettings
   readonly tools?: Tools
+  /** Where more tools come from: `{ github: mcpServer({ ... }), developer: builtinToolkit('developer') }`. */
+  readonly sources?: Sources
   /** Agents it may delegate to: the key is the name of the tool its model sees. */
   readonly subagents?: Subagents
   /** Tools and subagents in groups that are switched on and off: `toolkit({ groups })`. */
@@ -140,6 +146,8 @@ export interface AgentCore {
   readonly model: Model | null
   readonly settings: ModelSettings
   readonly tools: ReadonlyMap<string, Tool>
+  /** The tools of those that need not be started are among its tools. */
+  readonly sources: ReadonlyMap<string, ToolSource>
   /** By the name of their tool. */
   readonly subagents: ReadonlyMap<string, OwnSubagent>
   readonly groups: ReadonlyMap<string, GroupCore>

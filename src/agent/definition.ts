@@ -21,6 +21,7 @@ const KEYS = [
   'model',
   'settings',
   'tools',
+  'sources',
   'subagents',
   'toolkit',
   'input',

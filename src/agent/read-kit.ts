@@ -12,26 +12,29 @@ import {
   type Tools,
   toolkitMark,
 } from './agent.ts'
+import { readSources } from './read-sources.ts'
 import { type NamedSubagent, readSubagents } from './read-subagents.ts'
 import { readTools } from './read-tools.ts'
 
 type KitDefinition = Pick<
   AgentDefinition<Schema | undefined, Schema | undefined>,
-  'name' | 'tools' | 'subagents' | 'toolkit'
+  'name' | 'tools' | 'sources' | 'subagents' | 'toolkit'
 >
-type Kit = Pick<AgentCore, 'tools' | 'subagents' | 'groups'>
+type Kit = Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups'>
 
 /** Its tools and subagents, in groups or not, each under one name. */
-export function readKit({ tools, subagents, toolkit, name }: KitDefinition, where: string): Kit {
+export function readKit({ tools, sources, subagents, toolkit, name }: KitDefinition, where: string): Kit {
   const kit = new KitReader(name, where)
   kit.addTools(tools ?? {}, null)
+  const given = readSources(sources, where)
+  for (const source of given.values()) kit.addTools(source.tools ?? {}, null)
   const groups = toolkit === undefined ? NO_GROUPS : groupsIn(toolkit, where)
   for (const [group, { tools: inGroup }] of groups) kit.addTools(inGroup ?? {}, group)
   kit.addSubagents(readSubagents(subagents ?? {}, where), null)
   for (const [group, { subagents: inGroup }] of groups) {
     kit.addSubagents(readSubagents(inGroup ?? {}, `${where}, group "${group}"`), group)
   }
-  return kit.finish(groups)
+  return { ...kit.finish(groups), sources: given }
 }
 
 function groupsIn(toolkit: GroupedTools, where: string): GroupedTools['groups'] {
@@ -75,7 +78,7 @@ class KitReader {
     }
   }
 
-  finish(given: GroupedTools['groups']): Kit {
+  finish(given: GroupedTools['groups']): Omit<Kit, 'sources'> {
     const tools = new Map<string, Tool>()
     const subagents = new Map<string, OwnSubagent>()
     for (const [name, { value, config, memberOf }] of this.members) {

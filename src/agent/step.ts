@@ -106,7 +106,7 @@ function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   const context = contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
-  const messages = messagesOf(instructionsOf(agent), context)
+  const messages = messagesOf(withNotes(instructionsOf(agent), toolkit.notes), context)
   tellSessions(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   const mayDelegate = conversation.depth < turn.limits.depth
@@ -125,6 +125,10 @@ function tellSessions(messages: Message[], { turn, agent, conversation, home: { 
   if (turn.ordinal < contextTurnsOf(conversation, agent)) return
   const text = sessionsText(ledger.store, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
+}
+
+function withNotes(instructions: string, notes: string): string {
+  return notes === '' ? instructions : `${instructions}\n\n${notes}`
 }
 
 /** The schema is also told in words: not every model takes it as a setting. */

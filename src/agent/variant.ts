@@ -24,7 +24,7 @@ export function variant(agent: AnyAgent, { name, model, tools }: Changes): AnyAg
 }
 
 /** Its subagents stay; tools that are made of subagents join them. */
-function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'subagents' | 'groups'> {
+function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups'> {
   const kit = readKit({ name: agent.name, tools }, `agent "${agent.name}"`)
   const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => agent.subagents.has(name))
   if (taken !== undefined) {
@@ -33,6 +33,7 @@ function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'subage
   }
   return {
     tools: kit.tools,
+    sources: kit.sources,
     subagents: new Map([...agent.subagents, ...kit.subagents]),
     groups: new Map([...kit.groups, ...agent.groups]),
   }

@@ -22,6 +22,8 @@ export interface Ask {
   readonly input: Json
   /** A denial keeps what comes after it from running. */
   readonly required: boolean
+  /** Of what is asked for, where it may change: an answer holds for this one. */
+  readonly version?: string
 }
 
 /** The node waits as a row for a person; the clock of its run stands still. */
@@ -36,8 +38,9 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   releaseSpend(draft, node.id)
   const wakeAt = draft.now + APPROVAL_MS
   const { request, reason, required } = ask
-  const digest = digestOf(request, ask.input)
-  const approval = { request, reason, required, input: ask.input, digest, since: draft.now }
+  const digest = digestOf(ask, ask.input)
+  const version = ask.version === undefined ? {} : { version: ask.version }
+  const approval = { request, reason, required, input: ask.input, digest, since: draft.now, ...version }
   draft.changeNode(node, {
     state: 'awaiting_approval',
     engineId: null,
@@ -56,12 +59,27 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   })
 }
 
+type Asked = Pick<Ask, 'request' | 'input' | 'version'>
+
 /** Has a person allowed this node, or its conversation, to do just this? */
-export function isApproved(node: Node, conversation: Conversation, { request, input }: Pick<Ask, 'request' | 'input'>) {
+export function isApproved(node: Node, conversation: Conversation, about: Asked): boolean {
   const always = conversation.metadata['approved']
-  if (Array.isArray(always) && always.includes(request)) return true
+  if (Array.isArray(always) && always.includes(nameOf(about))) return true
   const once = node.metadata['approved']
-  return Array.isArray(once) && once.includes(digestOf(request, input))
+  return Array.isArray(once) && once.includes(digestOf(about, about.input))
+}
+
+/** Has a person allowed an earlier version of this for the whole conversation? */
+export function wasApproved({ metadata }: Conversation, { request, version }: Asked): boolean {
+  const always = metadata['approved']
+  if (version === undefined || !Array.isArray(always)) return false
+  return always.some((name) => typeof name === 'string' && name.startsWith(`${request}${VERSION}`))
+}
+
+const VERSION = ' version '
+
+function nameOf({ request, version }: Pick<Ask, 'request' | 'version'>): string {
+  return version === undefined ? request : `${request}${VERSION}${version}`
 }
 
 export interface ApprovalAnswer {
@@ -112,8 +130,8 @@ export function planExpiry(draft: Draft, nodeId: Id): void {
 
 function allow(draft: Draft, node: Node, { by, always, edit }: ApprovalAnswer): void {
   const edited = edit === undefined ? node.input : editedInput(node, edit)
-  const { request, digest: asked } = approvalOf(node)
-  const digest = edit === undefined ? asked : digestOf(request, edit)
+  const approval = approvalOf(node)
+  const digest = edit === undefined ? approval.digest : digestOf(approval, edit)
   const once = Array.isArray(node.metadata['approved']) ? node.metadata['approved'] : []
   const ready = draft.changeNode(node, {
     state: 'pending',
@@ -121,7 +139,7 @@ function allow(draft: Draft, node: Node, { by, always, edit }: ApprovalAnswer): 
     input: edited,
     metadata: { ...node.metadata, approved: [...once, digest], approvedBy: by },
   })
-  if (always) allowAlways(draft, node.conversationId, request)
+  if (always) allowAlways(draft, node.conversationId, nameOf(approval))
   resumeClocks(draft, node.turnId)
   if (ready.blockers === 0) draft.claim(ready)
 }
@@ -159,6 +177,6 @@ export interface Approval extends Ask {
 }
 
 /** A list, so that no request and input can be taken for another pair. */
-export function digestOf(request: string, input: Json): string {
-  return sha256(canonicalJson([request, input]))
+export function digestOf({ request, version }: Pick<Ask, 'request' | 'version'>, input: Json): string {
+  return sha256(canonicalJson(version === undefined ? [request, input] : [request, input, version]))
 }

@@ -37,7 +37,9 @@ export async function invoke(
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
   const input = toJson(call.input)
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
-  const permission = entry.needsGrant ? permit(run, { domain: 'tool', name: call.name }, input.value) : undefined
+  const permission = entry.needsGrant
+    ? permit(run, { domain: 'tool', name: call.name, version: entry.version }, input.value)
+    : undefined
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)

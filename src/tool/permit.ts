@@ -3,7 +3,7 @@ import type { Json } from '../base/json.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { splitRule } from '../grant/rule.ts'
-import { type Ask, isApproved } from '../graph/approve.ts'
+import { type Ask, isApproved, wasApproved } from '../graph/approve.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import type { Tool } from './tool.ts'
 
@@ -22,15 +22,21 @@ export type Permission =
 const ALLOWED: Permission = { verdict: 'allow' }
 
 /** One request decided, with what a person has already said to it. */
-export function permit(asker: Asker, { domain, name }: Request, input: Json): Permission {
+export function permit(asker: Asker, { domain, name, version }: Request, input: Json): Permission {
   const decision = decide(asker.layers, domain, name)
   if (decision.verdict === 'allow') return ALLOWED
-  return withAnswer(asker, decision, { request: `${domain}:${name}`, input, required: false })
+  return withAnswer(asker, decision, { request: `${domain}:${name}`, input, required: false, ...versioned(version) })
+}
+
+function versioned(version: string | undefined): Pick<Ask, 'version'> {
+  return version === undefined ? {} : { version }
 }
 
 export interface Request {
   readonly domain: string
   readonly name: string
+  /** Of what is asked for, where it may change. */
+  readonly version?: string | undefined
 }
 
 /** All that a call of a tool does beside being called: its needs, and a person's word where the tool wants it. */
@@ -55,7 +61,11 @@ function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask
   if (verdict === 'allow') return ALLOWED
   if (verdict === 'deny') return { verdict, reason }
   if (isApproved(asker.node, asker.conversation, about)) return ALLOWED
-  return { verdict, ask: { ...about, reason } }
+  const isChanged = wasApproved(asker.conversation, about)
+  return {
+    verdict,
+    ask: { ...about, reason: isChanged ? `${reason}, and it has changed since it was allowed` : reason },
+  }
 }
 
 /** Needs that cannot be told are not met. */

@@ -11,8 +11,18 @@ export interface ToolEnd extends NodeEnd {
   readonly body: Body | null
 }
 
+/** What a tool gives instead of a value when it failed and has more to say than a message. */
+export class ErrorResult {
+  readonly content: string | readonly Block[]
+
+  constructor(content: string | readonly Block[]) {
+    this.content = content
+  }
+}
+
 /** A tool's value as the end of its node: checked, made JSON, cut where it is too long to show. */
 export async function toolEnd(tool: Tool, value: unknown, nodeId: string): Promise<ToolEnd> {
+  if (value instanceof ErrorResult) return failedWith(value, nodeId)
   const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)
   if (!checked.ok) return errorEnd(`The tool gave a result that is not as promised: ${describeIssues(checked.issues)}`)
   const json = toJson(checked.value)
@@ -26,6 +36,14 @@ export function valueEnd(value: Json, nodeId: string): ToolEnd {
   if (typeof value === 'string') return { state: 'finished', ...outputText(value, nodeId) }
   const { output, body } = outputText(JSON.stringify(value), nodeId)
   return { state: 'finished', output: body === null ? { ...output, value } : output, body }
+}
+
+function failedWith({ content }: ErrorResult, nodeId: string): ToolEnd {
+  const { output, body } = outputContent(
+    content.length === 0 ? 'Error: the tool failed and did not say why.' : content,
+    nodeId,
+  )
+  return { state: 'finished', output: { ...output, isError: true }, body }
 }
 
 /** Blocks with a picture or file among them are for the model to see; any other list is data. */

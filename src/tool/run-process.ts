@@ -1,8 +1,6 @@
-import type { ChildProcessByStdio } from 'node:child_process'
-import type { Readable, Writable } from 'node:stream'
 import { onAbort } from '../base/abort.ts'
-import { messageOf, ToolError } from '../base/error.ts'
 import { KeptOutput } from './kept-output.ts'
+import { type GroupedChild, signalGroup, startGroup } from './process-group.ts'
 
 export interface ProcessOptions {
   /** Hand in `context.signal` of the tool: when it aborts, the program and all it started are ended. */
@@ -37,22 +35,6 @@ const MAX_OUTPUT_BYTES = 1_048_576
 const DRAIN_MS = 100
 
 /**
- * The leader of a process group: runs the program and gives its exit code. Beside it something waits for the other end of
- * fd 3 to close, which it does when this process dies, however it dies; then the whole group is killed.
- */
-const LEADER = `exec 4<&0
-"$@" <&4 3<&- 4<&- &
-program=$!
-(trap '' TERM; read _ <&3; kill -s KILL -- -$$) </dev/null >/dev/null 2>&1 4<&- &
-watcher=$!
-trap : TERM
-exec </dev/null >/dev/null 2>&1 3<&- 4<&-
-wait $program; code=$?
-while kill -0 $program; do wait $program; code=$?; done
-kill -s KILL $watcher; wait $watcher
-exit $code`
-
-/**
  * Runs a program that ends with the call that runs it, and so does everything it starts: when it is asked to stop, when it
  * takes too long, when it has ended itself, and when this process is killed. Rejects with the signal's reason after all
  * of it is gone. What gives itself a session of its own (setsid) gets away. Linux and macOS.
@@ -62,9 +44,8 @@ export async function runProcess(
   args: readonly string[],
   options: ProcessOptions,
 ): Promise<ProcessResult> {
-  if (process.platform === 'win32') throw new ToolError('tool', 'runProcess needs Linux or macOS.')
   options.signal.throwIfAborted()
-  const child = await start(command, args, options)
+  const child = await startGroup(command, args, options)
   const most = options.maxOutputBytes ?? MAX_OUTPUT_BYTES
   const [stdout, stderr] = [new KeptOutput(child.stdout, most), new KeptOutput(child.stderr, most)]
   child.stdin.on('error', () => undefined) // a program need not read what it is given
@@ -74,30 +55,7 @@ export async function runProcess(
   return { exitCode, stdout: stdout.text(), stderr: stderr.text(), isCut: stdout.isCut || stderr.isCut, timedOut }
 }
 
-type Child = ChildProcessByStdio<Writable, Readable, Readable>
-
-async function start(command: string, args: readonly string[], { cwd, env }: ProcessOptions): Promise<Child> {
-  const { spawn } = await import('node:child_process')
-  try {
-    const child = spawn('/bin/sh', ['-c', LEADER, 'sh', command, ...args], {
-      detached: true, // a group of its own
-      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(env === undefined ? {} : { env }),
-    }) as unknown as Child
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve)
-      child.once('error', reject)
-    })
-    return child
-  } catch (error) {
-    const where = cwd === undefined ? '' : ` in ${cwd} (is that folder there?)`
-    const message = `${command} could not be started${where}: ${messageOf(error)}`
-    throw new ToolError('tool', message, { cause: error })
-  }
-}
-
-function ended(child: Child, options: ProcessOptions): Promise<Pick<ProcessResult, 'exitCode' | 'timedOut'>> {
+function ended(child: GroupedChild, options: ProcessOptions): Promise<Pick<ProcessResult, 'exitCode' | 'timedOut'>> {
   return new Promise((resolve) => {
     let timedOut = false
     let killing: NodeJS.Timeout | undefined
@@ -129,12 +87,3 @@ function ended(child: Child, options: ProcessOptions): Promise<Pick<ProcessResul
 
 /** What a shell says of a program that was killed by SIGKILL. */
 const KILLED = 137
-
-function signalGroup({ pid }: Child, signal: NodeJS.Signals): void {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, signal)
-  } catch {
-    // Nobody of the group is left.
-  }
-}

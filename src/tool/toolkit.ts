@@ -23,6 +23,8 @@ export interface ToolEntry {
   readonly memberOf: readonly string[]
   /** The code to run; null for a tool that starts a child. */
   readonly tool: Tool | null
+  /** Of one that may change while nobody looks: what was allowed before it changed is asked for again. */
+  readonly version?: string
 }
 
 /** The tools one agent sees. What is offered and what may run come from one decision. */
@@ -30,11 +32,23 @@ export class Toolkit {
   private readonly entries: ReadonlyMap<string, ToolEntry>
   private readonly schemas: readonly ToolSchema[]
   private readonly groups: Groups
+  /** What the model is told of where its tools come from; empty for nothing. */
+  readonly notes: string
 
-  constructor(entries: ReadonlyMap<string, ToolEntry>, groups: Groups = NO_GROUPS) {
+  constructor(entries: ReadonlyMap<string, ToolEntry>, groups: Groups = NO_GROUPS, notes = '') {
     this.entries = entries
     this.groups = groups
+    this.notes = notes
     this.schemas = [...entries.values()].filter(({ name }) => name !== READ_RESULT).map(({ schema }) => schema)
+  }
+
+  /** The same with the tools of sources that were started. What it has already stays. */
+  with(entries: readonly ToolEntry[], notes: string): Toolkit {
+    return new Toolkit(
+      new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries]),
+      this.groups,
+      notes,
+    )
   }
 
   find(name: string): ToolEntry | undefined {

@@ -570,7 +570,7 @@ test(`vercel/ai 17494, reliability S-13: no answer fits two asks: ${PAIRS.toLoca
     const chance = new Chance(seed)
     const one = { request: chance.pick(requests), input: value(chance, 3) }
     const other = { request: chance.pick(requests), input: chance.is(0.2) ? one.input : value(chance, 3) }
-    const node = { metadata: { approved: [digestOf(one.request, one.input)] } } as unknown as Node
+    const node = { metadata: { approved: [digestOf(one, one.input)] } } as unknown as Node
     const isOne = one.request === other.request && sameData(one.input, other.input)
     if (isOne) same++
     if (isApproved(node, conversation, other) !== isOne) {

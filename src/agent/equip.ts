@@ -1,0 +1,185 @@
+import { messageOf } from '../base/error.ts'
+import { splitRule } from '../grant/rule.ts'
+import { type Ask, isApproved, planAsk } from '../graph/approve.ts'
+import { planResult } from '../graph/result.ts'
+import type { Failure, Id } from '../graph/rows.ts'
+import { permit } from '../tool/permit.ts'
+import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../tool/source/source.ts'
+import type { SourcePool } from '../tool/source/source-pool.ts'
+import { type ToolEntry, type Toolkit, toolEntry } from '../tool/toolkit.ts'
+import { isLive } from './live-sources.ts'
+import type { NodeRun } from './node-run.ts'
+
+type Named = readonly [name: string, source: ToolSource]
+
+/** A source that a run has to do without. */
+interface Absent {
+  readonly name: string
+  readonly source: ToolSource
+  readonly code: 'denied' | 'unavailable'
+  readonly reason: string
+}
+
+/**
+ * The node with the tools of its agent's sources, started where they were not. Undefined when its end was committed
+ * instead, or when it waits for a person who must allow a start.
+ */
+export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
+  const wanted = wantedBy(run)
+  if (wanted.length === 0) return run
+  const permitted: Named[] = []
+  const absent: Absent[] = []
+  for (const [name, source] of wanted) {
+    const refused = permitStart(run, pool, source)
+    if (refused === undefined) permitted.push([name, source])
+    else if (typeof refused === 'string') absent.push({ name, source, code: 'denied', reason: refused })
+    else return waitFor(run, refused)
+  }
+  const opened = await untilStopped(run, Promise.all(permitted.map((one) => open(run, pool, one))))
+  if (opened === undefined) return stopped(run)
+  for (const one of opened) if (!('opened' in one)) absent.push(one)
+  const missed = absent.find(({ source }) => source.required)
+  if (missed !== undefined) return end(run, { code: missed.code, message: absence(missed) })
+  const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
+  await tell(run, pool, [...absent.map(absence), ...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)])
+  return { ...run, toolkit: equipped(run.toolkit, there, absent) }
+}
+
+/** A step is offered all of them; a call needs the one that its tool is of. Calls to wrap up or brief have no tools. */
+function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
+  if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
+  const live = [...agent.sources].filter(([, source]) => isLive(source))
+  if (node.kind !== 'task') return live
+  const called = node.input.call?.name ?? ''
+  if (toolkit.find(called) !== undefined) return []
+  return live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
+}
+
+/** Undefined when it may be started; else why not, or what a person is asked first. */
+function permitStart(run: NodeRun, pool: SourcePool, source: ToolSource): string | Ask | undefined {
+  for (const request of source.needs) {
+    const { domain, pattern } = splitRule(request)
+    const permission = permit(run, { domain, name: pattern }, source.about)
+    if (permission.verdict === 'deny') return permission.reason
+    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) return permission.ask
+  }
+  if (source.needs.length > 0) pool.allow(run.turn.rootId, source)
+  return undefined
+}
+
+/** What a person allowed for one step of a run holds for the whole run, and for its tree while the server goes on. */
+function isAllowed(
+  { turn, conversation, home }: NodeRun,
+  pool: SourcePool,
+  { source, ask }: { readonly source: ToolSource; readonly ask: Ask },
+): boolean {
+  if (pool.isAllowed(turn.rootId, source)) return true
+  return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
+}
+
+interface Opened {
+  readonly name: string
+  readonly source: ToolSource
+  readonly opened: OpenSource
+}
+
+async function open(run: NodeRun, pool: SourcePool, [name, source]: Named): Promise<Opened | Absent> {
+  const { turn, conversation } = run
+  const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
+  try {
+    return { name, source, opened: await pool.use(name, source, user) }
+  } catch (error) {
+    return { name, source, code: 'unavailable', reason: messageOf(error) }
+  }
+}
+
+/** The run at the top that waits for this one, or this one. */
+function topOf({ turn, conversation, home }: NodeRun): Id {
+  const { store } = home.ledger
+  let top = turn
+  let at = conversation
+  for (;;) {
+    const above = store.turn(store.link(top.id)?.hostTurnId ?? at.parentTurnId ?? '')
+    const its = above === undefined || above.state === 'ended' ? undefined : store.conversation(above.conversationId)
+    if (above === undefined || its === undefined) return top.id
+    top = above
+    at = its
+  }
+}
+
+function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly Absent[]): Toolkit {
+  const entries: ToolEntry[] = []
+  for (const { name, opened } of there) {
+    for (const [shownAs, { tool, version }] of opened.tools) {
+      entries.push({ ...toolEntry(`${name}${SOURCE_SEPARATOR}${shownAs}`, tool), version })
+    }
+  }
+  const notes = there.filter(({ opened }) => opened.notes !== '').map(({ name, opened }) => noteOf(name, opened.notes))
+  return toolkit.with(entries, [...notes, ...absent.map(absence)].join('\n\n'))
+}
+
+/** It is a server's own text, and said to be. */
+function noteOf(name: string, notes: string): string {
+  return `About the tools ${name}${SOURCE_SEPARATOR}*, as their server says:\n${notes}`
+}
+
+function absence({ name, reason }: Absent): string {
+  return `The tools of "${name}" are not available: ${reason}`
+}
+
+function warnings({ name, opened }: Opened): string[] {
+  return opened.warnings.map((warning) => `${name}: ${warning}`)
+}
+
+function missingSecrets([name, source]: Named): string[] {
+  const missing = source.missing()
+  return missing.length === 0 ? [] : [`${name}: ${missing.join(', ')} is not set, and it may need it`]
+}
+
+/** Told once to each run, to whoever watches it. */
+async function tell({ node, home }: NodeRun, pool: SourcePool, messages: readonly string[]): Promise<void> {
+  const fresh = messages.filter((message) => pool.tell(node.turnId, message))
+  if (fresh.length === 0) return
+  for (const message of fresh) home.logger.warn(message, { runId: node.turnId })
+  await home.ledger.commit({
+    kind: 'note',
+    rootId: node.rootId,
+    plan: (draft) => {
+      const turn = draft.turn(node.turnId)
+      for (const message of fresh) draft.event(turn, node.id, { type: 'warning', message })
+    },
+  })
+}
+
+function untilStopped<T>({ work }: NodeRun, result: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(undefined)
+    work.signal.addEventListener('abort', stop, { once: true })
+    if (work.signal.aborted) stop()
+    result.then(resolve, reject).finally(() => work.signal.removeEventListener('abort', stop))
+  })
+}
+
+async function waitFor({ node, work, home }: NodeRun, ask: Ask): Promise<undefined> {
+  await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
+}
+
+/** Nothing of it has run. */
+async function stopped(run: NodeRun): Promise<undefined> {
+  const { stopCause } = run.work
+  if (stopCause === 'lost' || stopCause === 'shutdown') return undefined
+  const message = stopCause === 'timeout' ? 'Its tools took too long to start.' : 'The run was asked to stop.'
+  return end(run, { code: 'stopped', message }, 'stopped')
+}
+
+async function end(
+  { node, work, home }: NodeRun,
+  failure: Failure,
+  state: 'errored' | 'stopped' = 'errored',
+): Promise<undefined> {
+  await home.ledger.commit({
+    kind: 'result',
+    rootId: node.rootId,
+    plan: (draft) => planResult(draft, work.claim, { state, failure }),
+  })
+}

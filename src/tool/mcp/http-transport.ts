@@ -1,0 +1,149 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { ToolError } from '../../base/error.ts'
+import { parseJson } from '../../base/json.ts'
+import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
+
+export interface HttpPlace {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** How long an answer whose stream broke may take to come by another way. */
+const RESUME_MS = 3_000
+
+/**
+ * A server over HTTP. Its messages are no larger, and no deeper, than they may be. `onLost` is called when a request will
+ * get no answer any more because its stream broke.
+ */
+export async function httpTransport(
+  { url, headers }: HttpPlace,
+  onLost: (reason: string) => void,
+): Promise<Transport & { terminateSession(): Promise<void> }> {
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const open = new Set<unknown>()
+  const broken = (id: unknown, reason: string) => {
+    if (!open.has(id)) return
+    setTimeout(() => open.has(id) && onLost(reason), RESUME_MS).unref()
+  }
+  const transport = new StreamableHTTPClientTransport(url, {
+    requestInit: { headers: { ...headers } },
+    fetch: (to, init) => boundedFetch(to, init, { open, broken }),
+    reconnectionOptions: {
+      initialReconnectionDelay: 200,
+      maxReconnectionDelay: 1_000,
+      reconnectionDelayGrowFactor: 2,
+      maxRetries: 3,
+    },
+  })
+  transport.onmessage = (message: object) => {
+    if ('id' in message) open.delete(message.id)
+  }
+  return transport as Transport & { terminateSession(): Promise<void> }
+}
+
+interface Watch {
+  /** Requests that have no answer yet. */
+  readonly open: Set<unknown>
+  readonly broken: (id: unknown, reason: string) => void
+}
+
+async function boundedFetch(to: string | URL, init: RequestInit | undefined, watch: Watch): Promise<Response> {
+  const id = requestId(init)
+  if (id !== undefined) watch.open.add(id)
+  try {
+    const response = await fetch(to, init)
+    const { body, status } = response
+    if (body === null || NO_BODY.has(status)) return response
+    const type = response.headers.get('content-type') ?? ''
+    if (type.includes('text/event-stream')) {
+      const over = (reason: string) => id !== undefined && watch.broken(id, reason)
+      return replaced(response, bounded(body, { isEvents: true, over }))
+    }
+    const text = await new Response(bounded(body, { isEvents: false, over: () => undefined })).text()
+    if (id !== undefined) watch.open.delete(id)
+    if (type.includes('json') && response.ok) checkJson(text)
+    return replaced(response, text)
+  } catch (error) {
+    watch.open.delete(id)
+    throw error
+  }
+}
+
+const NO_BODY: ReadonlySet<number> = new Set([101, 204, 205, 304])
+
+/** What was decoded on the way is not as long as it was. */
+function replaced({ status, statusText, headers }: Response, body: string | ReadableStream<Uint8Array>): Response {
+  const kept = new Headers(headers)
+  kept.delete('content-length')
+  kept.delete('content-encoding')
+  return new Response(body, { status, statusText, headers: kept })
+}
+
+function checkJson(text: string): void {
+  const parsed = parseJson(text, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
+  if (!parsed.ok) throw new ToolError('tool', `the server sent no usable JSON: ${parsed.error}`)
+}
+
+function requestId(init: RequestInit | undefined): unknown {
+  if (init?.method !== 'POST' || typeof init.body !== 'string') return undefined
+  const parsed = parseJson(init.body)
+  if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null) return undefined
+  return 'method' in parsed.value && 'id' in parsed.value ? parsed.value['id'] : undefined
+}
+
+interface Bounds {
+  /** Each event may be as long as a message; a stream of them may go on for ever. */
+  readonly isEvents: boolean
+  readonly over: (reason: string) => void
+}
+
+function bounded(body: ReadableStream<Uint8Array>, { isEvents, over }: Bounds): ReadableStream<Uint8Array> {
+  const reader = body.getReader()
+  const size = new EventSize()
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) {
+          controller.close()
+          return over('the server ended the connection in the middle of an answer')
+        }
+        if (size.after(value, isEvents) > MOST_MESSAGE_BYTES) {
+          const words = `the server sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`
+          over(words)
+          controller.error(new ToolError('tool', words))
+          return await reader.cancel()
+        }
+        controller.enqueue(value)
+      } catch (error) {
+        controller.error(error)
+        over('the connection broke in the middle of an answer')
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+}
+
+/** Bytes since the last empty line, or in all. */
+class EventSize {
+  private size = 0
+  private isLineEmpty = true
+
+  after(chunk: Uint8Array, isEvents: boolean): number {
+    if (!isEvents) {
+      this.size += chunk.length
+      return this.size
+    }
+    let most = 0
+    for (const byte of chunk) {
+      this.size++
+      if (byte === LINE_END && this.isLineEmpty) this.size = 0
+      if (byte !== RETURN) this.isLineEmpty = byte === LINE_END
+      if (this.size > most) most = this.size
+    }
+    return most
+  }
+}
+
+const LINE_END = 0x0a
+const RETURN = 0x0d

@@ -1,0 +1,56 @@
+import { sha256 } from '../../base/hash.ts'
+import { canonicalJson, type Json, toJson } from '../../base/json.ts'
+import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
+import { knownTo, substituted } from './environment.ts'
+import { hostOf } from './host-of.ts'
+import { type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
+
+/**
+ * An MCP server as a source of tools: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys: [...] }) }`.
+ * It is started before the first step of a run that needs it, and ends with the runs that share it.
+ */
+export function mcpServer(options: McpServerOptions): ToolSource {
+  const settings = readServerOptions(options)
+  return Object.freeze({
+    about: aboutOf(settings),
+    tools: null,
+    get needs() {
+      return [needOf(settings)]
+    },
+    required: settings.required,
+    scope: settings.scope,
+    get key() {
+      return `mcp ${keyOf(settings)}`
+    },
+    missing: () => settings.envKeys.filter((name) => !settings.secrets(name)),
+    open: (place: SourcePlace) => open(settings, place),
+    [sourceMark]: true as const,
+  })
+}
+
+/** The SDK is loaded with the first server. */
+async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenSource> {
+  const { openConnection } = await import('./connection.ts')
+  return openConnection(settings, place)
+}
+
+/** What is no address before its variables are known is asked for as it stands, and fails when it is started. */
+function needOf(settings: ServerSettings): string {
+  if (settings.command !== null) return `exec:${settings.command}`
+  const { text } = substituted(settings.url ?? '', knownTo(settings))
+  return `net:${hostOf(text) ?? text}`
+}
+
+/** What a person who is asked should see. Of what may be secret, the names. */
+function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSettings): Json {
+  const named = { env: Object.keys(env), secrets: [...envKeys] }
+  if (command === null) return { mcp: url ?? '', headers: Object.keys(headers), ...named }
+  return { mcp: [command, ...args].join(' '), command, args: [...args], ...(cwd === null ? {} : { cwd }), ...named }
+}
+
+/** Two servers with the same settings and the same secrets are one. Kept in this process only. */
+function keyOf({ secrets, ...settings }: ServerSettings): string {
+  const values = settings.envKeys.map((name) => secrets(name) ?? null)
+  const plain = toJson({ ...settings, values })
+  return sha256(canonicalJson(plain.ok ? plain.value : null))
+}

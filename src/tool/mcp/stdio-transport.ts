@@ -1,0 +1,123 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { ToolError } from '../../base/error.ts'
+import { parseJson } from '../../base/json.ts'
+import { type GroupedChild, signalGroup, startGroup } from '../process-group.ts'
+import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
+import { LineReader } from './line-reader.ts'
+
+export interface StdioProgram {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly cwd: string | undefined
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** How long a server has to end after its input has, and after it was asked to. */
+const END_MS = 150
+const KILL_MS = 250
+
+/** A server as a process group: it and all it started end with the connection, and with this process, however that ends. */
+export class StdioTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: (message: JSONRPCMessage) => void
+  private readonly program: StdioProgram
+  private readonly reader: LineReader = new LineReader(MOST_MESSAGE_BYTES)
+  private child: GroupedChild | undefined
+  private gone: Promise<void> = Promise.resolve()
+  private isOver = false
+  private said = ''
+  private end = ''
+
+  constructor(program: StdioProgram) {
+    this.program = program
+  }
+
+  /** Why it ended, and the end of what it wrote to its standard error. */
+  get lastWords(): string {
+    const said = this.said.trim()
+    return `${this.end}${said === '' ? '' : `${this.end === '' ? '' : '; '}it said: ${said}`}`
+  }
+
+  async start(): Promise<void> {
+    const child = await startGroup(this.program.command, this.program.args, this.program)
+    this.child = child
+    child.stdin.on('error', () => undefined) // its end is told by its exit
+    child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))
+    child.stdout.on('error', () => undefined)
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.said = `${this.said}${chunk.toString('utf8')}`.slice(-KEPT_ERROR_CHARS)
+    })
+    child.stderr.on('error', () => undefined)
+    this.gone = new Promise((resolve) => {
+      child.once('exit', (code) => {
+        if (this.end === '') this.end = code === NOT_FOUND ? `there is no program ${this.program.command}` : ended(code)
+        signalGroup(child, 'SIGKILL') // what it left running
+        setImmediate(() => this.over())
+        resolve()
+      })
+    })
+    // Nothing waits for a server: what waits for its answers keeps the process alive.
+    child.unref()
+    for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const { child } = this
+    if (child === undefined || this.isOver || !child.stdin.writable) {
+      return Promise.reject(new ToolError('tool', 'the server has ended'))
+    }
+    return new Promise((resolve, reject) => {
+      child.stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()))
+    })
+  }
+
+  async close(): Promise<void> {
+    const { child } = this
+    if (child === undefined) return this.over()
+    child.ref()
+    child.stdin.end()
+    const asking = setTimeout(() => signalGroup(child, 'SIGTERM'), END_MS)
+    const killing = setTimeout(() => signalGroup(child, 'SIGKILL'), END_MS + KILL_MS)
+    await this.gone
+    clearTimeout(asking)
+    clearTimeout(killing)
+    this.over()
+  }
+
+  private heard(chunk: Buffer): void {
+    const lines = this.isOver ? [] : this.reader.take(chunk)
+    if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
+    for (const line of lines) this.read(line)
+  }
+
+  /** What is no message is passed over: some servers write other things to their output. */
+  private read(line: string): void {
+    if (line.trim() === '') return
+    const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
+    if (parsed.ok) this.onmessage?.(parsed.value as JSONRPCMessage)
+    else this.onerror?.(new Error(parsed.error))
+  }
+
+  private refuse(reason: string): void {
+    this.end = reason
+    this.over()
+    if (this.child !== undefined) signalGroup(this.child, 'SIGKILL')
+  }
+
+  private over(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.child?.stdin.destroy()
+    this.child?.stdout.destroy()
+    this.child?.stderr.destroy()
+    this.onclose?.()
+  }
+}
+
+const NOT_FOUND = 127
+
+function ended(code: number | null): string {
+  return code === null ? 'it was killed' : `it ended with exit code ${code}`
+}

@@ -1,0 +1,64 @@
+import type { ChildProcessByStdio } from 'node:child_process'
+import type { Readable, Writable } from 'node:stream'
+import { messageOf, ToolError } from '../base/error.ts'
+
+export type GroupedChild = ChildProcessByStdio<Writable, Readable, Readable>
+
+export interface GroupOptions {
+  readonly cwd?: string | undefined
+  /** Instead of the environment of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined
+}
+
+/**
+ * The leader of a process group: runs the program and gives its exit code. Beside it something waits for the other end of
+ * fd 3 to close, which it does when this process dies, however it dies; then the whole group is killed.
+ */
+const LEADER = `exec 4<&0
+"$@" <&4 3<&- 4<&- &
+program=$!
+(trap '' TERM; read _ <&3; kill -s KILL -- -$$) </dev/null >/dev/null 2>&1 4<&- &
+watcher=$!
+trap : TERM
+exec </dev/null >/dev/null 2>&1 3<&- 4<&-
+wait $program; code=$?
+while kill -0 $program; do wait $program; code=$?; done
+kill -s KILL $watcher; wait $watcher
+exit $code`
+
+/** Starts a program in a process group of its own, which dies with this process, however that dies. Linux and macOS. */
+export async function startGroup(
+  command: string,
+  args: readonly string[],
+  { cwd, env }: GroupOptions,
+): Promise<GroupedChild> {
+  if (process.platform === 'win32') throw new ToolError('tool', 'Programs can be run on Linux and macOS only.')
+  const { spawn } = await import('node:child_process')
+  try {
+    const child = spawn('/bin/sh', ['-c', LEADER, 'sh', command, ...args], {
+      detached: true, // a group of its own
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(env === undefined ? {} : { env }),
+    }) as unknown as GroupedChild
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve)
+      child.once('error', reject)
+    })
+    return child
+  } catch (error) {
+    const where = cwd === undefined ? '' : ` in ${cwd} (is that folder there?)`
+    const message = `${command} could not be started${where}: ${messageOf(error)}`
+    throw new ToolError('tool', message, { cause: error })
+  }
+}
+
+/** To all of the group. */
+export function signalGroup({ pid }: GroupedChild, signal: NodeJS.Signals): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, signal)
+  } catch {
+    // Nobody of the group is left.
+  }
+}

@@ -1,0 +1,65 @@
+import type { Json } from '../../base/json.ts'
+import type { Logger, Tool } from '../tool.ts'
+
+/**
+ * Where tools come from: a toolkit that is there at once, or something that is started before an agent's first step, such
+ * as an MCP server. Given to an agent under a name: `sources: { github: mcpServer({ ... }) }`.
+ */
+export interface ToolSource {
+  /** What it is, for people who are asked and for the agent's hash: no secrets. */
+  readonly about: Json
+  /** The tools of one that need not be started, under their own names; null for one that must be. */
+  readonly tools: Readonly<Record<string, Tool>> | null
+  /** What starting it does, such as `exec:npx`: each is decided before it is started. */
+  readonly needs: readonly string[]
+  /** Does a run fail when it cannot be started? Else it goes on without these tools, and says so. */
+  readonly required: boolean
+  /** Who shares what was started: a run and all below it, each conversation for itself, or everything in the runtime. */
+  readonly scope: SourceScope
+  /** The same for two that may be one: they are shared within the scope. */
+  readonly key: string
+  /** Names of secrets that it needs and that are not there. */
+  missing(): readonly string[]
+  /** Starts it. Rejects with the reason. Not called where `tools` are there. */
+  open(place: SourcePlace): Promise<OpenSource>
+  readonly [sourceMark]: true
+}
+
+export const SOURCE_SCOPES = ['run', 'conversation', 'runtime'] as const
+export type SourceScope = (typeof SOURCE_SCOPES)[number]
+
+export interface SourcePlace {
+  /** What it is called by those who use it. */
+  readonly name: string
+  readonly logger: Logger
+  readonly signal: AbortSignal
+}
+
+/** One that was started. */
+export interface OpenSource {
+  /** By the names they have there; the agent's model sees `<source>__<name>`. */
+  readonly tools: ReadonlyMap<string, SourceTool>
+  /** What the model is told of how to use them; empty for nothing. */
+  readonly notes: string
+  /** What people should know, such as tools that were left out. */
+  readonly warnings: readonly string[]
+  /** Makes sure that it runs and that `tools` are what it has now. Rejects with the reason when it does not. */
+  ready(): Promise<void>
+  /** Ends it and everything it started. Never rejects. */
+  close(): Promise<void>
+}
+
+export interface SourceTool {
+  readonly tool: Tool
+  /** Changes with what a model or a person is told of it: what was allowed before it changed is asked for again. */
+  readonly version: string
+}
+
+export const sourceMark: unique symbol = Symbol.for('legate.source') as never
+
+export function isToolSource(value: unknown): value is ToolSource {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, sourceMark)
+}
+
+/** Between the name of a source and the name a tool has there. */
+export const SOURCE_SEPARATOR = '__'

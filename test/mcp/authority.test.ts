@@ -1,0 +1,152 @@
+import path from 'node:path'
+import { agent, createRuntime, type PendingApproval, type Run, type Runtime } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
+import { memoryRows, stores } from '../support/stores.ts'
+import { caller, everything, MAY_START, mark, noneRunning, oddServer, running, tempFolder } from './support.ts'
+
+async function answering(runtime: Runtime, run: Run, answer: object): Promise<string[]> {
+  const asked: string[] = []
+  for await (const event of run) {
+    if (event.type !== 'approval-request' || event.nodeId === null) continue
+    asked.push(`${event.request}: ${event.reason}`)
+    await runtime.answer(event.nodeId, { allow: true, ...answer })
+  }
+  return asked
+}
+
+async function asked(runtime: Runtime, request: string): Promise<PendingApproval> {
+  for (const giveUpAt = Date.now() + 5_000; ; ) {
+    const found = (await runtime.approvals()).find((one) => one.request === request)
+    if (found !== undefined) return found
+    if (Date.now() > giveUpAt) throw new Error(`nobody asks for ${request}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+describe('I2: starting a server is decided like everything else', () => {
+  test('without a rule for its program it is not started, and a run that needs it is denied', async () => {
+    const word = mark()
+    const { who, model } = caller({ all: everything({ args: [word] }) }, [], { use: ['tool:*'] })
+    const outcome = await openRuntime().run(who, 'go').result
+
+    expect(outcome).toMatchObject({ status: 'denied', modelCalls: 0 })
+    expect(outcome.error?.message).toBe('The tools of "all" are not available: no rule of caller allows exec:node')
+    expect(model.requests).toEqual([])
+    expect(running(word)).toEqual([])
+  })
+
+  test('one that is not required is left out, and the model is told', async () => {
+    const { who, model } = caller({ all: everything({ required: false }) }, [], { use: ['tool:*'] })
+    const run = openRuntime().run(who, 'go')
+    const events = await eventsOf(run)
+
+    expect((await run.result).status).toBe('completed')
+    expect(toolNamesIn(model.requests[0])).toEqual([])
+    expect(only(events, 'warning')).toHaveLength(1)
+  })
+
+  test('I1: a child gets no server that its host may not pass on', async () => {
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel(['no']),
+      sources: { all: everything() },
+      grant: MAY_START,
+    })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'Done.'])
+    const grant = { use: ['tool:*', 'agent:*', 'exec:*'], delegate: ['tool:*'] }
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child }, grant })
+    await openRuntime().run(host, 'go').result
+
+    expect(resultIn(model.requests[1])).toMatch(/no rule of host allows exec:node/)
+  })
+
+  test('a tool that is denied is not offered, and calling it by name is refused', async () => {
+    const grant = { ...MAY_START, deny: ['tool:all__get-*'] }
+    const { who, model } = caller({ all: everything() }, [['all__get-env', {}]], grant)
+    await openRuntime().run(who, 'go').result
+
+    expect(toolNamesIn(model.requests[0]).filter((name) => name.startsWith('all__get-'))).toEqual([])
+    expect(resultIn(model.requests[1])).toMatch(/all__get-env is not allowed here: caller denies tool:all__get-\*/)
+  })
+
+  test('a person is asked once for a run, before its first step, and sees what would be started', async () => {
+    const grant = { ...MAY_START, ask: ['exec:*'] }
+    const calls = [1, 2, 3].map(() => ['all__echo', { message: 'x' }] as [string, unknown])
+    const { who } = caller({ all: everything() }, calls, grant)
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    const first = await asked(runtime, 'exec:node')
+
+    expect(first).toMatchObject({ request: 'exec:node', reason: 'caller asks for exec:*' })
+    expect(JSON.stringify(first)).toMatch(/server-everything/)
+    expect(await answering(runtime, run, {})).toEqual(['exec:node: caller asks for exec:*'])
+    expect((await run.result).status).toBe('completed')
+  })
+
+  test('a denial ends a run that needs it', async () => {
+    const { who } = caller({ all: everything() }, [], { ...MAY_START, ask: ['exec:*'] })
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    await answering(runtime, run, { allow: false, reason: 'Not here.' })
+
+    expect(await run.result).toMatchObject({ status: 'denied', error: { message: 'Not here.' } })
+  })
+
+  test('what was allowed for a run holds in the process that goes on with it', async () => {
+    const [, open = memoryRows] = stores.find(([name]) => name.includes('sqlite')) ?? []
+    const rows = open()
+    const grant = { ...MAY_START, ask: ['exec:*', 'tool:all__echo'] }
+    const model = scriptedModel(({ messages }) => {
+      const isDone = messages.some(({ role }) => role === 'tool')
+      return isDone ? 'Done.' : { calls: [{ name: 'all__echo', input: { message: 'x' } }] }
+    })
+    const make = () => agent({ name: 'caller', instructions: '', model, sources: { all: everything() }, grant })
+    const first = createRuntime({ store: rows.open() })
+    const run = first.run(make(), 'go')
+    const answer = async (runtime: Runtime, request: string) =>
+      runtime.answer((await asked(runtime, request)).nodeId, { allow: true })
+    await answer(first, 'exec:node')
+    await asked(first, 'tool:all__echo')
+    await first.close()
+    const second = openRuntime({ store: rows.open(), agents: [make()] })
+    await second.resume()
+    const events = eventsOf(second.attach(run.id))
+    await answer(second, 'tool:all__echo')
+
+    expect(only(await events, 'approval-request').map(({ request }) => request)).toEqual([
+      'exec:node',
+      'tool:all__echo',
+    ])
+    expect(only(await events, 'tool-result')[0]?.content).toBe('Echo: x')
+  })
+})
+
+test('a tool that changed since it was allowed for the conversation is asked for again', async () => {
+  const file = path.join(tempFolder(), 'changed')
+  const grant = { ...MAY_START, ask: ['tool:odd__act'] }
+  const calls = [1, 2, 3].map(() => ['odd__act', {}] as [string, unknown])
+  const { who, model } = caller({ odd: oddServer('changing', { args: [file] }) }, calls, grant)
+  const runtime = openRuntime()
+  const asked = await answering(runtime, runtime.run(who, 'go'), { always: true })
+
+  expect(asked).toEqual([
+    'tool:odd__act: caller asks for tool:odd__act',
+    'tool:odd__act: caller asks for tool:odd__act, and it has changed since it was allowed',
+  ])
+  expect(model.requests.map(({ tools }) => tools[0]?.description)).toEqual(['Acts', ...Array(3).fill('Acts otherwise')])
+})
+
+test('a server of a run that waits for a person is there when the answer comes', async () => {
+  const word = mark()
+  const grant = { ...MAY_START, ask: ['tool:all__echo'] }
+  const { who, model } = caller({ all: everything({ args: [word] }) }, [['all__echo', { message: 'x' }]], grant)
+  const runtime = openRuntime()
+  const run = runtime.run(who, 'go')
+  await answering(runtime, run, {})
+
+  expect(resultIn(model.requests[1])).toBe('Echo: x')
+  await noneRunning(word)
+})

@@ -1,0 +1,215 @@
+import path from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { caller, mark, noneRunning, oddServer, tempFolder } from './support.ts'
+
+async function results(mode: string, calls: readonly string[], options: object = {}) {
+  const names = calls.map((name) => [`odd__${name}`, {}] as [string, unknown])
+  const { who, model } = caller({ odd: oddServer(mode, options) }, names)
+  const runtime = openRuntime()
+  const outcome = await runtime.run(who, 'go').result
+  const shown = resultsIn(model.requests.at(-1)).map(({ content, isError }) => ({ content: String(content), isError }))
+  return { outcome, shown, model }
+}
+
+describe('I10: a server that does not start', () => {
+  test.each([
+    ['silent', /it did not start: .*timed out/i],
+    ['nolist', /timed out/i],
+    ['notools', /it gave no list of tools/],
+  ])('%s', async (mode, reason) => {
+    const word = mark()
+    const started = performance.now()
+    const { outcome } = await results(mode, [], { args: [word], startTimeoutMs: 700 })
+
+    expect([outcome.status, outcome.error?.code]).toEqual(['unavailable', 'unavailable'])
+    expect(outcome.error?.message).toMatch(reason)
+    expect(outcome.error?.message).toMatch(/^The tools of "odd" are not available: /)
+    expect(performance.now() - started).toBeLessThan(5_000)
+    await noneRunning(word)
+  })
+
+  test('a program that is not there, and one that ends at once, say so without secrets', async () => {
+    const absent = await results('x', [], { command: 'no-such-program-here' })
+    const failed = await results('stderr', [], { envKeys: ['DB_PASSWORD'], secrets: () => 'hunter2hunter2' })
+
+    expect(absent.outcome.error?.message).toMatch(/not allowed|no rule of caller allows exec:no-such-program-here/)
+    expect(failed.outcome.error?.message).toMatch(/exit code 1; it said: could not reach the database with \[secret\]/)
+    expect(JSON.stringify(failed.outcome)).not.toContain('hunter2')
+  })
+
+  test('aster-goose 14/51: one that is not required is told of, and the run goes on', async () => {
+    const { who, model } = caller({ odd: oddServer('silent', { required: false, startTimeoutMs: 300 }) }, [])
+    const run = openRuntime().run(who, 'go')
+    const events = await eventsOf(run)
+
+    expect((await run.result).status).toBe('completed')
+    expect(only(events, 'warning').map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^The tools of "odd" are not available: it did not start/),
+    ])
+    expect(model.requests[0]?.messages[0]?.content).toMatch(/The tools of "odd" are not available/)
+  })
+})
+
+describe('I10: a server that starts and misbehaves', () => {
+  test('output that is no message is passed over', async () => {
+    const { shown } = await results('garbage', ['pid'])
+
+    expect(shown[0]?.content).toMatch(/^\d+$/)
+  })
+
+  test('a flood of output does not keep it from being used', async () => {
+    const { shown } = await results('flood', ['pid'])
+
+    expect(shown[0]?.content).toMatch(/^\d+$/)
+  })
+
+  test('names that are invalid, too long, double or missing', async () => {
+    const { who, model } = caller({ odd: oddServer('names') }, [
+      ['odd__good', {}],
+      ['odd__constructor', {}],
+      ['odd____proto__', {}],
+    ])
+    const events = await eventsOf(openRuntime().run(who, 'go'))
+    const names = toolNamesIn(model.requests[0])
+
+    expect(names.every((name) => /^[a-zA-Z0-9_-]{1,64}$/.test(name))).toBe(true)
+    expect(new Set(names).size).toBe(names.length)
+    expect(names.filter((name) => name.startsWith('odd__read_file_'))).toHaveLength(2)
+    expect(names).not.toContain('odd__task_only')
+    const told = only(events, 'warning').map(({ message }) => message)
+    expect(told).toContain('odd: two tools are named "good": the second was left out')
+    expect(told).toContain('odd: the tool "no_schema" was left out: its input schema does not describe an object')
+    expect(told).toContain('odd: the tool "task_only" was left out: it runs as a task only')
+    expect(resultsIn(model.requests.at(-1)).map(({ content }) => content)).toEqual([
+      'called good',
+      'called constructor',
+      'called __proto__',
+    ])
+    expect(model.requests[0]?.tools.find(({ name }) => name === 'odd__hidden')?.description).toBe('Plain words')
+  })
+
+  test('schemas that multiply, never end, are huge or are none', async () => {
+    const input = { a: `${'a'.repeat(40)}!` }
+    const { who, model } = caller({ odd: oddServer('schemas') }, [
+      ['odd__doubling', input],
+      ['odd__pattern', input],
+      ['odd__circle', input],
+      ['odd__broken', input],
+      ['odd__pattern', {}],
+    ])
+    const started = performance.now()
+    const events = await eventsOf(openRuntime().run(who, 'go'))
+    const shown = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
+
+    expect(shown.slice(0, 4)).toEqual(['doubling', 'pattern', 'circle', 'broken'].map((name) => `called ${name}`))
+    expect(shown[4]).toMatch(/arguments of odd__pattern are wrong/)
+    expect(only(events, 'warning').map(({ message }) => message)).toEqual([
+      expect.stringMatching(/"deep" was left out: its input schema is not plain JSON/),
+      expect.stringMatching(/"huge" was left out: its input schema is larger than 256 KB/),
+    ])
+    expect(performance.now() - started).toBeLessThan(5_000)
+  })
+
+  test('thousands of tools, and pages without end', async () => {
+    const many = caller({ odd: oddServer('many') }, [])
+    const endless = caller({ odd: oddServer('endless') }, [])
+    await openRuntime().run(many.who, 'go').result
+    await openRuntime().run(endless.who, 'go').result
+
+    expect(toolNamesIn(many.model.requests[0])).toHaveLength(500)
+    expect(toolNamesIn(endless.model.requests[0])).toHaveLength(50)
+  })
+
+  test('a result of 50 MB ends the connection, and the next call starts it again', async () => {
+    const { shown } = await results('x', ['big', 'pid'])
+
+    expect(shown[0]).toMatchObject({ isError: true, content: expect.stringMatching(/a message of more than 16 MB/) })
+    expect(shown[0]?.content).toMatch(/may or may not have taken effect/)
+    expect(shown[1]?.content).toMatch(/^\d+$/)
+  })
+
+  test('a long result is cut, and kept', async () => {
+    const { shown, model } = await results('x', ['long'])
+
+    expect(shown[0]?.content).toMatch(/\[cut: 65536 of 200003 bytes shown\./)
+    expect(toolNamesIn(model.requests[1])).toContain('read_result')
+  })
+
+  test('one that dies in the middle of a call is started again for the next', async () => {
+    const { shown, outcome } = await results('x', ['pid', 'dies', 'pid', 'killed', 'pid'])
+    const pids = [shown[0], shown[2], shown[4]].map((one) => one?.content)
+
+    expect(outcome.status).toBe('completed')
+    expect(shown[1]).toMatchObject({ isError: true, content: expect.stringMatching(/it ended with exit code 3/) })
+    expect(shown[1]?.content).toMatch(/may or may not have taken effect/)
+    expect(shown[3]?.isError).toBe(true)
+    expect(new Set(pids).size).toBe(3)
+  })
+
+  test('one that dies at every start is not started for ever', async () => {
+    const file = path.join(tempFolder(), 'dead')
+    const { shown, outcome } = await results('crashloop', ['pid', 'pid'], { args: [file], required: false })
+
+    expect(outcome.status).toBe('completed')
+    expect(shown[0]?.isError).toBe(true)
+    expect(shown[1]?.content).toMatch(/There is no tool "odd__pid"/)
+  })
+
+  test('a call that is never answered ends with its time', async () => {
+    const { shown } = await results('x', ['never'], { timeoutMs: 400 })
+
+    expect(shown[0]?.content).toMatch(/took longer than 400 ms and was stopped/)
+  })
+
+  test('thousands of notes of progress are not thousands of events', async () => {
+    const { who } = caller({ odd: oddServer('chatty', { timeoutMs: 800 }) }, [['odd__never', {}]])
+    const events = await eventsOf(openRuntime().run(who, 'go'))
+
+    expect(only(events, 'progress').length).toBeGreaterThan(0)
+    expect(only(events, 'progress').length).toBeLessThan(50)
+  })
+
+  test('results that are none, deeper than may be, or of an unknown kind are errors the model reads', async () => {
+    const { shown } = await results('x', ['wrong', 'odd', 'error', 'media', 'deep_result'])
+
+    expect(shown.map(({ isError }) => isError ?? false)).toEqual([true, true, true, false, false])
+    expect(shown[2]?.content).toMatch(/of this \. The end\.$/)
+    expect(shown[3]?.content).toMatch(/\[image left out: it has 6000000 characters/)
+  })
+
+  test('one that does not hear that it should end is killed', async () => {
+    const word = mark()
+    const { outcome } = await results('stubborn', ['pid'], { args: [word] })
+
+    expect(outcome.status).toBe('completed')
+    await noneRunning(word)
+  })
+})
+
+test('what the environment of a server holds, and what of it is shown', async () => {
+  process.env['LEGATE_TEST_OURS'] = 'ours-only'
+  const options = {
+    env: { PLAIN: 'plain', LD_PRELOAD: '/tmp/evil.so', node_options: '--inspect' },
+    envKeys: ['API_TOKEN', 'NOT_SET'],
+    secrets: (name: string) => (name === 'API_TOKEN' ? 'very-secret-token' : undefined),
+  }
+  const warned: string[] = []
+  const note = (message: string) => {
+    warned.push(message)
+  }
+  const logger = { debug: note, info: note, warn: note, error: note }
+  const { who, model } = caller({ odd: oddServer('x', options) }, [['odd__env', {}]])
+  const runtime = openRuntime({ logger })
+  const run = runtime.run(who, 'go')
+  const events = await eventsOf(run)
+  const shown = resultIn(model.requests[1])
+
+  expect(shown).toContain('"PLAIN":"plain"')
+  expect(shown).toContain('"API_TOKEN":"[secret]"')
+  expect(shown).not.toMatch(/ours-only|LD_PRELOAD|inspect/)
+  expect(warned).toContain('odd: LD_PRELOAD may not be set for a server; it was dropped.')
+  expect(only(events, 'warning').map(({ message }) => message)).toContain('odd: NOT_SET is not set, and it may need it')
+  const everything = JSON.stringify([events, warned, model.requests, runtime.store.nodesOf(run.id)])
+  expect(everything).not.toContain('very-secret-token')
+})

@@ -1,0 +1,134 @@
+// node server.mjs MODE: speaks the protocol line by line over standard input and output, and misbehaves as MODE says.
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+
+const [mode, file] = process.argv.slice(2)
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+const text = (words) => ({ content: [{ type: 'text', text: words }] })
+const plain = { type: 'object', properties: {} }
+const tool = (name, inputSchema = plain, description = 'A tool') => ({ name, description, inputSchema })
+
+/** Doubles with each of 30 steps. */
+function bomb() {
+  const defs = { s0: { type: 'string' } }
+  for (let n = 1; n <= 30; n++)
+    defs[`s${n}`] = { allOf: [{ $ref: `#/$defs/s${n - 1}` }, { $ref: `#/$defs/s${n - 1}` }] }
+  return { type: 'object', properties: { a: { $ref: '#/$defs/s30' } }, $defs: defs }
+}
+
+function deep(levels) {
+  let schema = { type: 'string' }
+  for (let n = 0; n < levels; n++) schema = { type: 'object', properties: { a: schema } }
+  return schema
+}
+
+const lists = {
+  names: () =>
+    [
+      tool('good'),
+      tool('read file!'),
+      tool('read file?'),
+      tool('x'.repeat(200)),
+      tool('good', plain, 'The second of its name'),
+      tool(''),
+      { description: 'No name', inputSchema: plain },
+      null,
+      7,
+      tool('no_schema', undefined),
+      tool('text_schema', { type: 'string' }),
+      tool('__proto__'),
+      tool('constructor'),
+      tool('hidden', plain, 'Plain\u{E0041}\u{E0042}\u200B words'),
+      { ...tool('task_only'), execution: { taskSupport: 'required' } },
+    ].map((item) => (item?.name === 'no_schema' ? { name: 'no_schema' } : item)),
+  schemas: () => [
+    tool('doubling', bomb()),
+    tool('deep', deep(200)),
+    tool('huge', { type: 'object', properties: { a: { enum: ['y'.repeat(400_000)] } } }),
+    tool('pattern', { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } }, required: ['a'] }),
+    tool('circle', { type: 'object', properties: { a: { $ref: '#' } }, allOf: [{ $ref: '#' }] }),
+    tool('broken', { type: 'object', properties: { a: { type: 'nothing-like-it' } } }),
+  ],
+  many: () => Array.from({ length: 2_000 }, (_, n) => tool(`tool${n}`)),
+  changing: () => [tool('act', plain, existsSync(file) ? 'Acts otherwise' : 'Acts')],
+}
+
+const calls = {
+  big: () => text('z'.repeat(50_000_000)),
+  long: () => text(`${'long '.repeat(40_000)}end`),
+  dies: () => process.exit(3),
+  killed: () => process.kill(process.pid, 'SIGKILL'),
+  wrong: () => ({ content: 'not a list' }),
+  odd: () => ({ content: [{ type: 'hologram', data: 'x' }] }),
+  deep_result: () => ({ ...text('x'), structuredContent: deep(100) }),
+  error: () => ({ ...text(`It failed because ${'of this '.repeat(500)}. The end.`), isError: true }),
+  env: () => text(JSON.stringify(process.env)),
+  media: () => ({ content: [{ type: 'image', data: 'a'.repeat(6_000_000), mimeType: 'image/png' }] }),
+  count: () => {
+    appendFileSync(file, 'x')
+    return text(String(readFileSync(file, 'utf8').length))
+  },
+  act: () => {
+    if (!existsSync(file)) {
+      writeFileSync(file, 'changed')
+      send({ method: 'notifications/tools/list_changed' })
+    }
+    return text('acted')
+  },
+  pid: () => text(String(process.pid)),
+}
+
+if (mode === 'stderr') {
+  process.stderr.write(`could not reach the database with ${process.env.DB_PASSWORD}\n`)
+  process.exit(1)
+}
+if (mode === 'garbage') process.stdout.write('Starting up...\n{"half": \n[1,2]\nnull\n"text"\n{}\n')
+if (mode === 'flood') setInterval(() => process.stdout.write(`${'noise '.repeat(1_000)}\n`), 0)
+if (mode === 'stubborn') process.on('SIGTERM', () => undefined)
+
+const dead = mode === 'crashloop' && file !== undefined && existsSync(file)
+
+function initialize({ id, params }) {
+  const capabilities = { tools: { listChanged: true } }
+  const instructions = mode === 'notes' ? 'Call good first.' : undefined
+  const serverInfo = { name: 'odd', version: '1' }
+  send({ id, result: { protocolVersion: params.protocolVersion, capabilities, serverInfo, instructions } })
+}
+
+function list({ id, params }) {
+  if (mode === 'nolist') return
+  if (mode === 'notools') return send({ id, result: { tools: 'none' } })
+  if (mode === 'endless') {
+    const at = Number(params?.cursor ?? 0)
+    return send({ id, result: { tools: [tool(`t${at}`)], nextCursor: `${at + 1}` } })
+  }
+  const usual = () => [...Object.keys(calls), 'never'].map((name) => tool(name))
+  send({ id, result: { tools: (lists[mode] ?? usual)() } })
+}
+
+function call({ id, params }) {
+  if (params.name === 'never') return chat(params._meta?.progressToken)
+  if (mode === 'crashloop') {
+    writeFileSync(file, 'dead')
+    process.exit(1)
+  }
+  const answer = Object.hasOwn(calls, params.name) ? calls[params.name] : () => text(`called ${params.name}`)
+  send({ id, result: answer(params.arguments) })
+}
+
+/** Never answers; one that is chatty says a lot before. */
+function chat(progressToken) {
+  if (mode !== 'chatty') return
+  for (let n = 1; n <= 5_000; n++) send({ method: 'notifications/progress', params: { progressToken, progress: n } })
+}
+
+const methods = { initialize, 'tools/list': list, 'tools/call': call }
+createInterface({ input: process.stdin }).on('line', (line) => {
+  const message = JSON.parse(line)
+  if (mode === 'silent' || message.id === undefined) return
+  if (dead) process.exit(1)
+  const method = methods[message.method] ?? (({ id }) => send({ id, result: {} }))
+  method(message)
+})
+if (mode === 'stubborn') setInterval(() => undefined, 1_000)
+else process.stdin.on('end', () => process.exit(0))
