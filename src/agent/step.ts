@@ -109,11 +109,11 @@ function requestOf(run: NodeRun): ModelRequest {
   const messages = messagesOf(withNotes(instructionsOf(agent), toolkit.notes), context)
   tellSessions(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
-  const mayDelegate = conversation.depth < turn.limits.depth
+  const { depth, groups } = conversation
+  const scope = { context, mayDelegate: depth < turn.limits.depth, groups, depth }
   return {
     messages,
-    tools:
-      node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, { context, mayDelegate, groups: conversation.groups }),
+    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, scope),
     settings: agent.settings,
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,

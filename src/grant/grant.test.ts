@@ -99,7 +99,10 @@ describe('the layers of a grant', () => {
     const plain = { by: 'the runtime', ask: [], deny: [] }
 
     expect(runtimeLayers(undefined, undefined)).toEqual([])
-    expect(runtimeLayers({ use: [] }, undefined)).toStrictEqual([{ ...plain, allow: [] }])
+    expect(runtimeLayers({ use: [] }, undefined)).toStrictEqual([{ ...plain, allow: [], deny: ['model:*'] }])
+    expect(runtimeLayers({ use: [], ask: ['tool:a'] }, undefined)).toStrictEqual([
+      { ...plain, allow: [], ask: ['tool:a'] },
+    ])
     expect(runtimeLayers({ use: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'] }, { turns: 2 })).toStrictEqual([
       { by: 'the runtime', allow: ['tool:a'], ask: ['tool:b'], deny: ['tool:c'], budget: { turns: 2 } },
     ])

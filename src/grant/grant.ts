@@ -58,8 +58,14 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
 /** What the application binds every run by. A budget alone says nothing about what may be done. */
 export function runtimeLayers(grant: Grant | undefined, budget: Budget | undefined): readonly Layer[] {
   if (grant === undefined && budget === undefined) return []
-  const layer = useLayer('the runtime', grant ?? { use: EVERYTHING })
+  const said = useLayer('the runtime', grant ?? { use: EVERYTHING })
+  const layer = allowsNothing(said) ? { ...said, deny: [...said.deny, 'model:*'] } : said
   return [budget === undefined ? layer : { ...layer, budget }]
+}
+
+/** Silence about models lets them pass; an application that allows nothing and asks for nothing is not silent. */
+function allowsNothing({ allow, ask }: Layer): boolean {
+  return allow.length === 0 && ask.length === 0
 }
 
 /** The same and one layer more: nothing that was denied before is allowed after. */

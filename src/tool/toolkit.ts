@@ -25,6 +25,14 @@ export interface ToolEntry {
   readonly tool: Tool | null
   /** Of one that may change while nobody looks: what was allowed before it changed is asked for again. */
   readonly version?: string
+  /** Where it is shown to a model; left out: wherever it is allowed. */
+  readonly isShown?: ((place: Place) => boolean) | undefined
+}
+
+/** Where tools are offered. */
+export interface Place {
+  /** Of the conversation: 0 at the root. */
+  readonly depth: number
 }
 
 /** The tools one agent sees. What is offered and what may run come from one decision. */
@@ -34,11 +42,14 @@ export class Toolkit {
   private readonly groups: Groups
   /** What the model is told of where its tools come from; empty for nothing. */
   readonly notes: string
+  /** Is any of its tools not shown everywhere? Mostly none is. */
+  private readonly isChoosy: boolean
 
   constructor(entries: ReadonlyMap<string, ToolEntry>, groups: Groups = NO_GROUPS, notes = '') {
     this.entries = entries
     this.groups = groups
     this.notes = notes
+    this.isChoosy = [...entries.values()].some(({ isShown }) => isShown !== undefined)
     this.schemas = [...entries.values()].filter(({ name }) => name !== READ_RESULT).map(({ schema }) => schema)
   }
 
@@ -70,12 +81,17 @@ export class Toolkit {
    * What the model is shown: allowed tools, those that start a child only where one may be started, and `read_result`
    * only where a result was cut.
    */
-  offer(layers: readonly Layer[], { context, mayDelegate, groups }: OfferScope): readonly ToolSchema[] {
-    const allowed = this.allowed(layers, groups)
+  offer(layers: readonly Layer[], { context, mayDelegate, groups, depth }: OfferScope): readonly ToolSchema[] {
+    const allowed = this.inPlace(this.allowed(layers, groups), { depth })
     const shown = mayDelegate ? allowed : allowed.filter(({ name }) => this.entries.get(name)?.delegates === false)
     const cut = context.some((node) => node.output.bodyRef !== undefined)
     const reader = cut ? this.entries.get(READ_RESULT) : undefined
     return reader === undefined ? shown : [...shown, reader.schema]
+  }
+
+  private inPlace(schemas: readonly ToolSchema[], place: Place): readonly ToolSchema[] {
+    if (!this.isChoosy) return schemas
+    return schemas.filter(({ name }) => this.entries.get(name)?.isShown?.(place) !== false)
   }
 
   private isAllowed(name: string, layers: readonly Layer[], state: GroupState): boolean {
@@ -85,7 +101,7 @@ export class Toolkit {
   }
 }
 
-interface OfferScope {
+interface OfferScope extends Place {
   readonly context: readonly Node[]
   readonly mayDelegate: boolean
   readonly groups: GroupState

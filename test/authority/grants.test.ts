@@ -63,13 +63,25 @@ test('an application that allows nothing has nothing done, at any depth, whateve
   const { agent: worker, model } = workerWith(wide)
   const runtime = openRuntime({ grant: { use: [] } })
 
-  await runtime.run(hostWith(worker, { grant: wide }), 'go').result
+  const host = hostWith(worker, { grant: wide })
+  for (const who of [host, worker]) {
+    const { status, error } = await runtime.run(who, 'go').result
+    expect({ status, error }).toMatchObject({
+      status: 'denied',
+      error: { message: expect.stringMatching(/the runtime denies model:\*/) },
+    })
+  }
   expect(model.requests).toEqual([])
-
-  await runtime.run(worker, 'go').result
   expect(ran).toEqual([])
-  expect(toolNamesIn(model.requests[0])).toEqual([])
-  for (const request of ['tool:read', 'agent:worker', 'file.read:/workspace/a', 'exec:git', 'net:example.com']) {
+  const requests = [
+    'tool:read',
+    'agent:worker',
+    'model:openai/gpt-5',
+    'file.read:/workspace/a',
+    'exec:git',
+    'net:a.org',
+  ]
+  for (const request of requests) {
     expect(runtime.explain(worker, request)).toMatchObject({ verdict: 'deny', by: 'the runtime' })
   }
 })

@@ -192,7 +192,7 @@ type Open = ReturnType<typeof createRuntime>
 /** A host that spawns itself under a profile; the child plays the script. */
 async function childWith(profile: string, script: Script, grant?: Grant, meanwhile?: (runtime: Open) => Promise<void>) {
   const ran: string[] = []
-  const tools = { ...toolsOf(ran), ...backgroundSubagents() }
+  const tools = { ...toolsOf(ran), ...backgroundSubagents({ nested: true }) }
   const model = scriptedModel((request, at) => {
     if (request.path.length > 1) return script(request, at)
     if (lastSaid(request).startsWith('[background]')) return 'told'

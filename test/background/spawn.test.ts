@@ -142,7 +142,12 @@ describe('cybros 14.1: subagent_spawn', () => {
 
   test('cybros A8: a child may not start one, and its words say which key it has', async () => {
     const inner: unknown[] = []
-    const { host } = hostOf(({ messages, path }) => {
+    const offered = new Map<number, string[]>()
+    const { host } = hostOf(({ messages, path, tools }) => {
+      offered.set(
+        path.length,
+        tools.map(({ name }) => name).filter((name) => /_spawn$|_run$|_wait$/.test(name)),
+      )
       if (path.length > 1) {
         inner.push(...messages.filter(({ role }) => role === 'tool').map(({ content }) => content))
         return inner.length === 0 ? { calls: [spawnCall('deeper')] } : 'child done'
@@ -162,6 +167,10 @@ describe('cybros 14.1: subagent_spawn', () => {
     })
     expect(inner).toEqual(["Tool 'subagent_spawn' validation failed: nested subagent_spawn is not allowed"])
     expect(runtime.store.linksOf(link?.id ?? '')).toEqual([])
+    expect([...offered]).toEqual([
+      [1, ['subagent_spawn', 'subagent_run', 'subagent_wait']],
+      [2, ['subagent_wait']],
+    ])
     await runtime.close()
   })
 

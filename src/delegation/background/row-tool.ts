@@ -5,7 +5,7 @@ import type { Ask } from '../../graph/approve.ts'
 import type { ToolEnd } from '../../tool/result.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
-import { type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
+import { type Place, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
 
 /** What a call did: its node has its end or waits; or it was refused with a code; or a person must be asked first. */
 export type RowToolEnd = 'done' | Refusal | { readonly ask: Ask } | ToolEnd
@@ -23,6 +23,8 @@ interface RowTool {
   readonly operation: Operation
   /** Offered only where a child may be started. */
   readonly startsChild: boolean
+  /** Where it is shown to a model; left out: wherever it is allowed. */
+  readonly isShown?: (place: Place) => boolean
 }
 
 const operations: WeakMap<Tool, RowTool> = new WeakMap()
@@ -36,7 +38,7 @@ export interface RowToolDefinition extends RowTool {
   readonly alsoTakes?: readonly string[]
 }
 
-export function rowTool({ name, operation, startsChild, ...shown }: RowToolDefinition): Tool {
+export function rowTool({ name, operation, startsChild, isShown = EVERYWHERE, ...shown }: RowToolDefinition): Tool {
   const made = tool({
     description: shown.description,
     inputSchema: shown.inputSchema,
@@ -48,9 +50,11 @@ export function rowTool({ name, operation, startsChild, ...shown }: RowToolDefin
   }) as Tool
   const loose = looseSchema(shown.inputSchema, shown.alsoTakes ?? [])
   const own = Object.freeze({ ...made, input: loose, timeoutMs: null })
-  operations.set(own, { operation, startsChild })
+  operations.set(own, { operation, startsChild, isShown })
   return own
 }
+
+const EVERYWHERE = () => true
 
 function looseSchema(schema: RowToolDefinition['inputSchema'], others: readonly string[]): CheckedSchema {
   const fields = [...Object.keys(schema.properties), ...others]
@@ -66,7 +70,9 @@ export function operationOf(entry: ToolEntry | undefined): Operation | undefined
 /** A tool of an agent's own as its toolkit holds it. */
 export function ownEntry(name: string, own: Tool, memberOf: readonly string[]): ToolEntry {
   const entry = toolEntry(name, own, memberOf)
-  return operations.get(own)?.startsChild === true ? { ...entry, schema: entry.schema, delegates: true } : entry
+  const row = operations.get(own)
+  if (row === undefined) return entry
+  return { ...entry, schema: entry.schema, delegates: row.startsChild, isShown: row.isShown }
 }
 
 /** What was refused as the end of its node: words for the model, the code for programs. */

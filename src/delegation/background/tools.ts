@@ -11,6 +11,7 @@ import {
 import type { CommitKind } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Tool } from '../../tool/tool.ts'
+import type { Place } from '../../tool/toolkit.ts'
 import { type BackgroundOptions, type BackgroundSpec, readOptions } from './options.ts'
 import { FieldReader, RefusedInput } from './read.ts'
 import { type RowToolEnd, rowTool } from './row-tool.ts'
@@ -33,7 +34,9 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     const alsoTakes = startsChild ? ['agent_profile'] : []
     const operation = (run: NodeRun, input: { readonly [key: string]: unknown }) =>
       refusing(() => OPERATIONS[name]({ run, spec, tool: name, read: new FieldReader(name, input) }))
-    const own = rowTool({ name, description: DESCRIPTIONS[name], inputSchema, alsoTakes, startsChild, operation })
+    const isShown = ({ depth }: Place) => !startsChild || spec.nested || depth === 0
+    const description = DESCRIPTIONS[name]
+    const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })
     specs.set(own, spec)
     return [name, own]
   })
