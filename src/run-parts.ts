@@ -1,7 +1,7 @@
 import type { AgentCore } from './agent/agent.ts'
 import type { Grant } from './grant/grant.ts'
 import type { Outcome } from './graph/outcome.ts'
-import type { Id } from './graph/rows.ts'
+import type { Id, Turn } from './graph/rows.ts'
 
 /** A failure at once is the same as one later. */
 export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
@@ -16,6 +16,7 @@ export interface SayOptions {
   readonly owner: string | null
   readonly title: string | null
   readonly grant: Grant | undefined
+  readonly attributes: Turn['attributes']
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]

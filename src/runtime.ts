@@ -43,7 +43,7 @@ import {
 } from './options.ts'
 import { noRun, RowActs } from './row-acts.ts'
 import { attempt, type HandleOptions, type SayOptions } from './run-parts.ts'
-import { callerLayer, checkInside, checkOwner, equipped, wrongInput } from './start-checks.ts'
+import { callerLayer, checkInside, checkOwner, equipped, readAttributes, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
@@ -162,8 +162,10 @@ export class Runtime extends RowActs {
     const { conversationId = fresh, abortSignal, owner = null, title = null, grant } = options
     const isKnown = options.conversationId !== undefined
     const started =
-      attempt(() => this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant })) ??
-      undefined
+      attempt(() => {
+        const attributes = readAttributes(options.attributes)
+        return this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant, attributes })
+      }) ?? undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent })
   }
 
@@ -281,6 +283,7 @@ export class Runtime extends RowActs {
       tree: newTree(treeLimitOf([agent.budget, this.options.budget])),
       deadline: null,
       mayStart: true,
+      attributes: options.attributes,
     }
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId

@@ -54,6 +54,17 @@ function checkCallerGrant(grant: Grant): void {
   throw new DefinitionError('definition', message)
 }
 
+/** A copy, so that nobody changes what was said. */
+export function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
+  if (attributes === undefined) return null
+  const json = toJson(attributes)
+  const where = 'run(agent, input, { attributes })'
+  if (!json.ok) throw new InputError('invalid_input', `${where}: they are not JSON. ${json.error}`)
+  const { value } = json
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
+  throw new InputError('invalid_input', `${where}: they are an object, such as { tenant: 'acme' }.`)
+}
+
 export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInput, { ok: false }>): InputError {
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }

@@ -173,6 +173,8 @@ export interface RunOptions {
   readonly grant?: Omit<Grant, 'delegate'>
   /** Instead of the agent's own tools, in this process: one that goes on with the run later has the agent's own. */
   readonly tools?: Tools
+  /** What tools, here and in all below, may know of the request: user, tenant, ids. Recorded; no model is shown it. */
+  readonly attributes?: { readonly [name: string]: Json }
 }
 
 /** What an agent may be asked directly, whatever its input is: a text, or messages of which the last is a user's. */

@@ -6,6 +6,7 @@ import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
 import { splitRule } from '../grant/rule.ts'
 import type { Ask } from '../graph/approve.ts'
+import { attributesOf } from '../graph/attributes.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { nextTryOf } from '../graph/retry-child.ts'
@@ -75,6 +76,7 @@ export class CalledChildren implements CurrentCall {
   private context(): ToolContext {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
+    const attributes = () => attributesOf(home.ledger.store, this.run.turn)
     return {
       idempotencyKey: node.idempotencyKey ?? node.id,
       node: { id: node.id, conversationId: node.conversationId, turnId: node.turnId, attempt: node.attempt },
@@ -86,6 +88,9 @@ export class CalledChildren implements CurrentCall {
       path: conversation.path,
       tracer: home.tracer,
       longTermMemory: home.longTermMemory,
+      get attributes() {
+        return attributes()
+      },
       get files() {
         return files()
       },

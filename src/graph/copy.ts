@@ -60,6 +60,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     cancel: row.cancel,
     outcome: row.outcome,
     wokenBy: row.wokenBy,
+    attributes: row.attributes,
     nodeCount: row.nodeCount,
     entryNodeId: row.entryNodeId,
     afterSeq: row.afterSeq,

@@ -27,6 +27,8 @@ export interface TurnRequest {
   readonly wakeAt?: number
   /** The run on whose budget it goes on. */
   readonly wokenBy?: Id
+  /** Of the request it is for. */
+  readonly attributes?: Turn['attributes']
 }
 
 /** A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make. */
@@ -50,6 +52,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
     spend: request.money === null ? null : newSpend(request.money),
     tree: request.tree ?? null,
     wokenBy: request.wokenBy ?? null,
+    attributes: request.attributes ?? null,
   })
   draft.addTurn(turn)
   draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
@@ -62,7 +65,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
 }
 
 export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
-  Partial<Pick<Turn, 'wokenBy' | 'tree'>>
+  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes'>>
 
 /** A turn that has not started and holds nothing yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
@@ -85,6 +88,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     cancel: null,
     outcome: null,
     wokenBy: given.wokenBy ?? null,
+    attributes: given.attributes ?? null,
     nodeCount: 0,
     entryNodeId: given.entryNodeId,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),

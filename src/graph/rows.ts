@@ -135,6 +135,8 @@ export interface Turn {
   readonly outcome: OutcomeRecord | null
   /** The run on whose budget it goes on: it tells of what has ended in the background. Null for one with an input of its own. */
   readonly wokenBy: Id | null
+  /** What its caller said of the request it is for; null for what the run above it, or none, says. */
+  readonly attributes: { readonly [name: string]: Json } | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
   /** The node that starts when the turn does. */

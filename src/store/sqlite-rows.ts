@@ -209,6 +209,7 @@ function packTurn(row: Turn): string {
     cancel: unless(row.cancel, null),
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
     wokenBy: unless(row.wokenBy, null),
+    attributes: unless(row.attributes, null),
     nodeCount: row.nodeCount,
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,

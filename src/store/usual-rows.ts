@@ -46,6 +46,7 @@ export const TURN: Turn = {
   cancel: null,
   outcome: null,
   wokenBy: null,
+  attributes: null,
   nodeCount: 0,
   entryNodeId: '',
   afterSeq: 0,

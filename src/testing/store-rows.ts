@@ -76,6 +76,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     cancel: null,
     outcome: null,
     wokenBy: null,
+    attributes: null,
     nodeCount: 0,
     afterSeq: 0,
     entryNodeId: `${place.turnId}-node`,

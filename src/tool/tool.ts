@@ -22,11 +22,15 @@ export interface ToolContext {
   /** For whom the run is, and the agents that led here from the root: the same in every child. */
   readonly owner: string | null
   readonly path: readonly string[]
+  /** What the caller of the run said of its request, `run(agent, input, { attributes })`: the same in every child. */
+  readonly attributes: Attributes
   /** `createRuntime({ tracer, longTermMemory })`: the very objects, in every agent and child; null without. */
   readonly tracer: unknown
   readonly longTermMemory: unknown
   readonly logger: Logger
 }
+
+export type Attributes = { readonly [name: string]: Json }
 
 /** Bound to the running call. Gives any outcome; `output` is null unless it completed. */
 export type Delegate = <In, Out>(
