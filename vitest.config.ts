@@ -7,6 +7,9 @@ const examples = ['test/examples/**/*.test.ts']
 const crash = ['test/crash/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 
+/** Every graph that a test makes is audited at its end. */
+const setupFiles = ['test/support/audit-all.ts']
+
 /** What runs no node in this process, or for minutes: a second time only with the full figures. */
 const once = [
   'src/{base,grant,output,prompt,cli}/**',
@@ -40,8 +43,13 @@ export default defineConfig({
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
       project('unit', { include: unit, exclude: left }),
-      project('suite', { include: suite, exclude: [...house, ...examples, ...crash, ...left], testTimeout: 30_000 }),
-      project('examples', { include: examples, testTimeout: 30_000 }),
+      project('suite', {
+        include: suite,
+        exclude: [...house, ...examples, ...crash, ...left],
+        testTimeout: 30_000,
+        setupFiles,
+      }),
+      project('examples', { include: examples, testTimeout: 30_000, setupFiles }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },

@@ -1,6 +1,7 @@
 import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
+import { type AuditOptions, type AuditReport, audit } from './conversation/audit.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import { isDead } from './engine/lease.ts'
@@ -57,6 +58,14 @@ export abstract class RowActs {
       rootId: node.rootId,
       plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
     })
+  }
+
+  /**
+   * Looks for everything that can be wrong with stored rows: in the whole store, or in one tree. With `repair` what can be
+   * mended without losing anything is; every repair is an event of its conversation.
+   */
+  async audit(options: AuditOptions = {}): Promise<AuditReport> {
+    return audit(this.ledger, options)
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */

@@ -12,6 +12,7 @@ import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
+import { type AuditOptions, type AuditReport, auditConversation } from './audit.ts'
 import { positiveNumber } from './bounds.ts'
 import {
   ConversationPages,
@@ -97,6 +98,13 @@ export class ConversationHandle {
   /** Recorded events of this conversation, or of one node. */
   async eventPage(query: EventPageQuery = {}): Promise<DurableEvent[]> {
     return this.pages.events(query)
+  }
+
+  /** What is wrong with its rows and with its delegations; with `repair`, what still is. See `runtime.audit`. */
+  async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
+    const { row } = this
+    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    return auditConversation(this.ledger, row, options)
   }
 
   /** The groups of its agent's toolkit, and whether each is on here. */

@@ -59,6 +59,8 @@ export interface Scanner extends Reader {
   blocks(rootId: Id, after: number): readonly StoredBlock[]
   /** Root conversations, newest first. */
   roots(query: { readonly limit: number; readonly before?: Id }): readonly Conversation[]
+  /** Conversations of a tree, or of all trees, by id. */
+  conversations(query: ConversationsQuery): readonly Conversation[]
   /** Conversations, turns and nodes whose id ends so; at most `limit`. */
   findIds(
     ending: string,
@@ -68,6 +70,13 @@ export interface Scanner extends Reader {
   openTurns(limit: number): readonly Turn[]
   /** Turns of user conversations that have not ended. */
   openRoots(limit: number): readonly Turn[]
+}
+
+export interface ConversationsQuery {
+  readonly rootId?: Id
+  /** Only those with a greater id. */
+  readonly after?: Id
+  readonly limit: number
 }
 
 export interface AwaitingQuery {

@@ -6,7 +6,8 @@ import { settle } from './settle.ts'
 import { releaseSpend } from './spend.ts'
 
 export interface LostClaim {
-  readonly engineId: Id
+  /** Null for a node that runs without a claim. */
+  readonly engineId: Id | null
   readonly reason: string
   /** The engine gave it back in good order: that does not count against the node. */
   readonly isClosed?: boolean

@@ -99,7 +99,8 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
 }
 
-function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
+/** The end of a child reaches its host. */
+export function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
   const settled = draft.changeLink(link, { outcome })
   const host = draft.turn(link.hostTurnId)
   draft.event(host, link.taskId, {
@@ -138,7 +139,7 @@ function countLate(draft: Draft, host: Turn, outcome: OutcomeRecord): void {
 }
 
 /** The waiting task gets the child's end as its result; one that was stopped keeps it as partial work. */
-function answerTask(draft: Draft, link: Link): void {
+export function answerTask(draft: Draft, link: Link): void {
   const task = draft.node(link.taskId)
   if (task.state === 'waiting') {
     draft.changeLink(link, { deliveredTo: task.id })

@@ -1,5 +1,5 @@
 import type { StoredBlock } from '../graph/commit.ts'
-import type { AwaitingQuery, RunnableQuery, Scanner } from '../graph/reader.ts'
+import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '../graph/reader.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './memory-tables.ts'
@@ -52,6 +52,7 @@ export function memoryScanner(tables: () => Tables): Scanner {
     lastSeq: (rootId) => tables().trees.get(rootId)?.seq ?? 0,
     blocks: (rootId, after) => blocks(tables(), rootId, after),
     roots: (query) => roots(tables(), query),
+    conversations: (query) => conversations(tables(), query),
     findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
     openTurns: (limit) => take(openTurns(tables()), limit),
     openRoots: (limit) => take(openRoots(tables()), limit),
@@ -213,6 +214,13 @@ function roots(tables: Tables, query: { readonly limit: number; readonly before?
   if (query.before !== undefined && start === 0) return []
   const found = ids.slice(start, start + Math.max(0, query.limit))
   return found.flatMap((rootId) => tables.conversations.get(rootId)?.row ?? [])
+}
+
+function conversations(tables: Tables, { rootId, after = '', limit }: ConversationsQuery): readonly Conversation[] {
+  const entries = rootId === undefined ? tables.conversations : (tables.trees.get(rootId)?.conversations ?? [])
+  const found: Conversation[] = []
+  for (const { row } of entries) if (row.id > after) found.push(row)
+  return found.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, Math.max(0, limit))
 }
 
 type FoundId = ReturnType<Scanner['findIds']>[number]

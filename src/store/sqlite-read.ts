@@ -40,6 +40,8 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
       return rowsOf(list(ROOTS, [end, bound(limit)]), conversation)
     },
+    conversations: ({ rootId = null, after = '', limit }) =>
+      rowsOf(list(CONVERSATIONS, [after, rootId, bound(limit)]), conversation),
     findIds: (ending, limit) => findIds(read, ending, limit),
     openTurns: (limit) => turns(OPEN_TURNS, [bound(limit)]),
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
@@ -70,6 +72,8 @@ const OPEN_TURNS = `SELECT data ->> '$.turn' FROM rows WHERE queue >= 'q' AND qu
 const OPEN_ROOTS = `SELECT t.data ->> '$.turn' FROM rows AS t ${CONVERSATION_OF_TURN}
   WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
+const CONVERSATIONS = `SELECT keys.id FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.slot = 'c' AND keys.id > ?1
+    AND (?2 IS NULL OR coalesce(rows.data ->> '$.rootId', keys.id) = ?2) ORDER BY keys.id LIMIT ?3`
 /** From one tree's first commit to the one of the tree made before it. */
 const ROOTS = `WITH RECURSIVE trees (first) AS (
     SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1

@@ -1,4 +1,3 @@
-import { parseOwnJson } from '../base/json.ts'
 import { changedConversation, changedLink, changedNode, changedTurn } from '../graph/copy.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
@@ -102,10 +101,6 @@ type PackedTurn = Partial<Omit<Turn, 'limits' | 'account' | 'outcome'>> & {
 }
 type PackedNode = Partial<Omit<Node, 'usage'>> & { readonly usage?: UsageParts }
 type PackedLink = Partial<Omit<Link, 'outcome'>> & { readonly outcome?: PackedOutcome }
-
-export function parseRow(data: SqlValue | undefined): Packed {
-  return parseOwnJson(String(data)) as Packed
-}
 
 export function toConversation({
   conversation: id,

@@ -1,7 +1,8 @@
 import type { Edge, Id } from '../graph/rows.ts'
 import type { NodeCell, RowCache, TreeRows, TurnCell } from './row-cache.ts'
 import type { SqlRow } from './sqlite-driver.ts'
-import { type EdgeEnds, edgeType, parseRow, SPAN, toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
+import { parseRow } from './sqlite-parse.ts'
+import { type EdgeEnds, edgeType, SPAN, toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
 
 /** Puts the rows of a span, as they are stored, into the cache unless they are there. The rows of their tree. */
 export function cacheSpan(cache: RowCache, [first, ...rest]: readonly SqlRow[]): TreeRows | undefined {

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { readTrees, type TreeRows } from '../graph/audit/tree-rows.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 import { type Connection, connect } from '../store/sqlite-driver.ts'
 import { wrongEffects } from './effect-laws.ts'
@@ -8,7 +9,6 @@ import { leftInFolder, withJsonRows } from './json-laws.ts'
 import { brokenChains, lostEvents, readCommits, unevenSequences } from './log-laws.ts'
 import type { CountedEffect } from './outside-counter.ts'
 import { brokenExits, leftBehind, leftLocks } from './process-laws.ts'
-import { readTrees, type TreeRows } from './tree-rows.ts'
 import type { WorkerLine } from './worker-log.ts'
 import type { WorkerExit } from './worker-process.ts'
 

@@ -1,6 +1,6 @@
+import type { TreeRows } from '../graph/audit/tree-rows.ts'
 import type { Node } from '../graph/rows.ts'
 import type { CountedEffect } from './outside-counter.ts'
-import type { TreeRows } from './tree-rows.ts'
 
 /** The name under which calls of models are counted; their key is the path of the agent that called. */
 const MODEL = 'model'

@@ -1,7 +1,7 @@
+import type { TreeRows } from '../graph/audit/tree-rows.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { DurableEventType, EventBody, EventRow } from '../graph/event.ts'
 import type { Id, Link, Node, Turn } from '../graph/rows.ts'
-import type { TreeRows } from './tree-rows.ts'
 
 /** What is true of a tree when its last run has ended: L3, L4 and L6. */
 export function unsettled(tree: TreeRows): string[] {

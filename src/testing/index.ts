@@ -1,4 +1,5 @@
 export type { Clock } from '../base/clock.ts'
+export { readTrees, type TreeRows } from '../graph/audit/tree-rows.ts'
 export { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
 export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash.ts'
 export {
@@ -30,6 +31,5 @@ export {
 } from './scripted-model.ts'
 export { storeConformance } from './store-conformance.ts'
 export { type ContractOptions, checkSubagentContract } from './subagent-contract.ts'
-export { readTrees, type TreeRows } from './tree-rows.ts'
 export type { WorkerLine } from './worker-log.ts'
 export type { WorkerExit, WorkerProcess } from './worker-process.ts'

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseJson } from '../base/json.ts'
+import { readTrees, type TreeRows } from '../graph/audit/tree-rows.ts'
 import { endedTurns, type SessionDocument } from '../graph/session-document.ts'
 import { jsonStore } from '../store/json.ts'
 import { isSessionFile, sessionFile } from '../store/session-file.ts'
 import type { Store } from '../store/store.ts'
-import { readTrees, type TreeRows } from './tree-rows.ts'
 
 /** Rows of a JSON store, and what is wrong with the folder itself. Opening it is the check of its journal. */
 export function withJsonRows<T>(folder: string, use: (trees: readonly TreeRows[], wrong: () => string[]) => T): T {

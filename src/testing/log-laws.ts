@@ -1,7 +1,7 @@
 import { parseOwnJson } from '../base/json.ts'
+import type { TreeRows } from '../graph/audit/tree-rows.ts'
 import { chainHash } from '../store/sqlite-commit.ts'
 import type { Connection } from '../store/sqlite-driver.ts'
-import type { TreeRows } from './tree-rows.ts'
 import type { WorkerLine } from './worker-log.ts'
 
 /** L1: every event that was acknowledged is read back, at its place, byte for byte. */

@@ -246,6 +246,22 @@ export const scanLaws: readonly Law[] = [
       assert.deepEqual([store.lastSeq('root-a'), store.lastSeq('root-b')], [5, 3])
     },
   ],
+  [
+    'conversations are listed by id, those of one tree or all, page by page',
+    async (store) => {
+      const child = (id: string, rootId: string) => conversationRow(id, { rootId, type: 'sub_agent', depth: 1 })
+      const ofA = [conversationRow('root-a'), child('z-of-a', 'root-a'), child('b-of-a', 'root-a')]
+      await store.commit(commitOf('root-a', { conversations: ofA }))
+      await store.commit(commitOf('root-b', { conversations: [conversationRow('root-b'), child('c-of-b', 'root-b')] }))
+
+      assert.deepEqual(idsOf(store.conversations({ rootId: 'root-a', limit: 9 })), ['b-of-a', 'root-a', 'z-of-a'])
+      assert.deepEqual(idsOf(store.conversations({ rootId: 'root-b', limit: 9 })), ['c-of-b', 'root-b'])
+      assert.deepEqual(idsOf(store.conversations({ limit: 3 })), ['b-of-a', 'c-of-b', 'root-a'])
+      assert.deepEqual(idsOf(store.conversations({ after: 'root-a', limit: 9 })), ['root-b', 'z-of-a'])
+      assert.deepEqual(store.conversations({ rootId: 'nowhere', limit: 9 }), [])
+      assert.deepEqual(store.conversations({ limit: 0 }), [])
+    },
+  ],
 ]
 
 function block(nodeId: string, epoch: number, text: string): LiveBlock {

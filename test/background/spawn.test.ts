@@ -2,8 +2,8 @@ import { agent, backgroundSubagents, createRuntime, type Json } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { inheritedTurns } from '../../src/delegation/background/read.ts'
+import { readTrees } from '../../src/graph/audit/tree-rows.ts'
 import { brokenGraph } from '../../src/testing/graph-laws.ts'
-import { readTrees } from '../../src/testing/tree-rows.ts'
 import { data, hostOf, idIn, lastSaid, playing, spawnCall, tasksIn, workerOf } from './support.ts'
 
 describe('cybros 14.1: subagent_spawn', () => {

@@ -6,6 +6,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/store-rows.ts'
+import { leaveUnaudited } from '../support/audit-all.ts'
 import { openRuntime } from '../support/reading.ts'
 
 async function talkOf(rounds: number) {
@@ -194,6 +195,7 @@ async function filled(kind: string, turns: number): Promise<Store> {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const store = kind === 'memory' ? memoryStore() : sqliteStore(path.join(folder, 'rows.db'))
+  leaveUnaudited(store)
   const place = { rootId: 'root-a', conversationId: 'root-a', laneId: 'root-a', turnId: '' }
   await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a', { turnCount: turns })] }))
   for (let from = 0; from < turns; from += 2_000) {

@@ -1,0 +1,150 @@
+import { InputError, messageOf, NotFoundError, StoreError } from '../base/error.ts'
+import { isDead } from '../engine/lease.ts'
+import { auditTree } from '../graph/audit/audit-tree.ts'
+import type { Surroundings } from '../graph/audit/check.ts'
+import { FINDING_TYPES, type Finding, type FindingType, finding } from '../graph/audit/finding.ts'
+import { planRepair } from '../graph/audit/repair.ts'
+import { eachTree, readTree, type TreeRows } from '../graph/audit/tree-rows.ts'
+import type { Conversation, Id } from '../graph/rows.ts'
+import type { Ledger } from '../store/ledger.ts'
+
+export interface AuditOptions {
+  /** Only the tree of this root conversation. Left out: the whole store. */
+  readonly rootId?: Id
+  /** Only these types of findings. */
+  readonly types?: readonly FindingType[]
+  /** Mends what can be mended without losing anything, and looks again. */
+  readonly repair?: boolean
+}
+
+export interface AuditReport {
+  /** What is wrong; after a repair, what still is. */
+  readonly findings: readonly Finding[]
+  /** What was wrong and is not any more. */
+  readonly repaired: readonly Finding[]
+  /** How much was looked at. */
+  readonly checked: {
+    readonly trees: number
+    readonly conversations: number
+    readonly turns: number
+    readonly nodes: number
+    readonly links: number
+  }
+}
+
+/** Repairs may bring others to light: so often it is looked again. */
+const MAX_ROUNDS = 5
+
+export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
+  checkOptions(ledger, options)
+  const looking = new Looking(ledger, options)
+  try {
+    if (options.rootId !== undefined) await looking.at(readTree(ledger.store, options.rootId))
+    else for (const tree of eachTree(ledger.store)) await looking.at(tree)
+  } catch (error) {
+    looking.unreadable(error)
+  }
+  return looking.report()
+}
+
+/** What concerns one conversation: its own rows, and its delegations with others. */
+export async function auditConversation(
+  ledger: Ledger,
+  { id, rootId }: Conversation,
+  options: Omit<AuditOptions, 'rootId'> = {},
+): Promise<AuditReport> {
+  const report = await audit(ledger, { ...options, rootId })
+  const isIts = (one: Finding) => one.conversationId === id || isLinkOf(ledger, one, id)
+  return { ...report, findings: report.findings.filter(isIts), repaired: report.repaired.filter(isIts) }
+}
+
+function isLinkOf({ store }: Ledger, { subject, id }: Finding, conversationId: Id): boolean {
+  return subject === 'link' && store.link(id)?.childConversationId === conversationId
+}
+
+class Looking {
+  private readonly ledger: Ledger
+  private readonly around: Surroundings
+  private readonly options: AuditOptions
+  private readonly findings: Finding[] = []
+  private readonly repaired: Finding[] = []
+  private readonly counts = { trees: 0, conversations: 0, turns: 0, nodes: 0, links: 0 }
+
+  constructor(ledger: Ledger, options: AuditOptions) {
+    const { store, kinds } = ledger
+    this.ledger = ledger
+    this.around = { kinds, isAlive: (id) => this.isAlive(id), hasBody: (hash) => store.body(hash) !== undefined }
+    this.options = options
+  }
+
+  /** What cannot be read is a finding too; a store that is closed or busy is not. */
+  unreadable(error: unknown): void {
+    if (!StoreError.isInstance(error) || error.code !== 'store') throw error
+    const { rootId = null } = this.options
+    const place = { subject: 'store', id: this.ledger.store.name, rootId, conversationId: null } as const
+    this.findings.push(finding('unreadable', place, `Rows cannot be read: ${messageOf(error)}`))
+  }
+
+  async at(tree: TreeRows): Promise<void> {
+    this.count(tree)
+    let found = this.look(tree)
+    if (this.options.repair === true) found = await this.mend(tree, found)
+    this.findings.push(...found)
+  }
+
+  report(): AuditReport {
+    return { findings: this.findings, repaired: this.repaired, checked: this.counts }
+  }
+
+  private look(tree: TreeRows): Finding[] {
+    return auditTree(tree, this.around, this.options.types)
+  }
+
+  /** What is left. A repair that was refused because the rows have changed is looked at again. */
+  private async mend(tree: TreeRows, first: readonly Finding[]): Promise<Finding[]> {
+    let [rows, found] = [tree, [...first]]
+    const before = new Map(found.map((one) => [keyOf(one), one]))
+    for (let round = 0; round < MAX_ROUNDS && found.some(({ repairable }) => repairable); round++) {
+      for (const one of found) if (one.repairable) await this.repair(rows, one)
+      rows = readTree(this.ledger.store, tree.rootId)
+      found = this.look(rows)
+      for (const one of found) before.set(keyOf(one), before.get(keyOf(one)) ?? one)
+    }
+    const left = new Set(found.map(keyOf))
+    for (const [key, one] of before) if (!left.has(key)) this.repaired.push(one)
+    return found
+  }
+
+  private async repair(tree: TreeRows, one: Finding): Promise<void> {
+    const plan = (draft: Parameters<typeof planRepair>[0]) => planRepair(draft, tree, one)
+    await this.ledger.commit({ kind: 'mutate', rootId: tree.rootId, plan })
+  }
+
+  private isAlive(engineId: Id): boolean {
+    const { store, clock } = this.ledger
+    const engine = store.engine(engineId)
+    return engine !== undefined && !isDead(engine, clock.now())
+  }
+
+  private count({ conversations, turns, nodes, links }: TreeRows): void {
+    this.counts.trees++
+    this.counts.conversations += conversations.size
+    this.counts.turns += turns.size
+    this.counts.nodes += nodes.size
+    this.counts.links += links.size
+  }
+}
+
+function keyOf({ type, subject, id }: Finding): string {
+  return `${type} ${subject} ${id}`
+}
+
+function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void {
+  if (rootId !== undefined && store.conversation(rootId)?.rootId !== rootId) {
+    throw new NotFoundError('not_found', `There is no root conversation ${rootId} in this store.`)
+  }
+  const unknown = types?.find((type) => !FINDING_TYPES.includes(type))
+  if (unknown === undefined) return
+  const message = `There is no finding of the type "${unknown}". There are: ${FINDING_TYPES.join(', ')}.`
+  throw new InputError('invalid_input', message)
+}
