@@ -9,6 +9,7 @@ import { hasLiveSources } from './agent/live-sources.ts'
 import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import type { AgentRegistry } from './agent/registry.ts'
+import { baseOf } from './agent/request/asked-agent.ts'
 import { runStep } from './agent/step.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
 import type { Bounds } from './conversation/conversation.ts'
@@ -159,8 +160,9 @@ export class Executors implements Home {
   }
 
   /** Makes an agent and those it may delegate to known to this process: all of them, or none when one cannot work. */
-  register(agent: AgentCore): void {
+  register(given: AgentCore): void {
     const { registry } = this.parts
+    const agent = baseOf(given)
     if (registry.has(agent)) return
     const found = new Map<string, AgentCore>()
     this.collect(agent, found)

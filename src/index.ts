@@ -46,6 +46,7 @@ export type {
   ToolResult,
 } from './agent/hooks/hooks.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
+export type { AgentRequest, RequestRuntime, RequestStartOptions } from './agent/request/agent-request.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
   ConflictError,

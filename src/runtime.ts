@@ -88,6 +88,7 @@ export class Runtime extends RowActs {
     const logger = options.logger ?? warningLogger
     const report = (error: unknown) => logger.error(messageOf(error), { error })
     this.report = report
+    this.registry.askedOf = (runId) => this.store.node(this.store.turn(runId)?.entryNodeId ?? '')?.metadata['asked']
     const kinds = new Map(Object.entries(options.kinds ?? {}))
     const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
@@ -152,11 +153,11 @@ export class Runtime extends RowActs {
     const current = currentCall()
     if (current?.runtime === this) {
       checkInside(options)
-      const child = current.start(equipped(agent, options), input, options)
+      const child = current.start(equipped(agent, input, options), input, options)
       return this.handle<Out, Written>({ ...child, abortSignal: options.abortSignal, isOwn: true, agent })
     }
     checkIsAgent(agent, 'run(agent, input)')
-    const runner = equipped(agent, options)
+    const runner = equipped(agent, input, options)
     this.executors.register(runner)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
     const { conversationId = fresh, abortSignal, owner = null, title = null, grant } = options
@@ -166,7 +167,7 @@ export class Runtime extends RowActs {
         const attributes = readAttributes(options.attributes)
         return this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant, attributes })
       }) ?? undefined
-    return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent })
+    return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
@@ -277,6 +278,7 @@ export class Runtime extends RowActs {
       nodeIds: briefing === null ? options.nodeIds.slice(1) : options.nodeIds,
       input: value,
       content: input.said?.content ?? inputContent(agent.input, value),
+      asked: input.said?.asked,
       briefing,
       limits: limitsOf([agent.budget, this.options.budget]),
       money: moneyOf([agent.budget, this.options.budget]),

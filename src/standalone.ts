@@ -5,6 +5,7 @@ import {
   type AgentInput,
   type AgentOutput,
   type AgentWritten,
+  type AnyAgent,
   type DirectInput,
   type Extension,
   markAgent,
@@ -12,10 +13,15 @@ import {
 } from './agent/agent.ts'
 import { defineAgent } from './agent/definition.ts'
 import { Direct } from './agent/input.ts'
+import { AgentRequest, type RequestAgent, type RequestStartOptions } from './agent/request/agent-request.ts'
+import type { Asked } from './agent/request/asked.ts'
 import { methodsOf, withExtension } from './agent/with-extension.ts'
-import { RunError } from './base/error.ts'
+import { DefinitionError, RunError } from './base/error.ts'
 import type { Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'
+import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from './extension/prompt/load-prompt.ts'
+import type { StartOptions } from './options.ts'
+import { loadPromptText } from './prompt/file/load-text.ts'
 import { createRuntime, Runtime } from './runtime.ts'
 import { currentCall } from './tool/current.ts'
 
@@ -29,23 +35,50 @@ export function agent<
 
 /** The object that users hold of an agent. */
 function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
-  const start = (input: In | DirectInput, options?: RunOptions) =>
-    runtimeHere().run(agent, new Direct(input) as In, options)
+  const start = (input: In | DirectInput, options?: RunOptions) => run(new Direct(input), runtimeHere(), options)
+  const run = (input: Direct, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
+  const request = () => new AgentRequest<Out>(requestAgent(run))
   const agent = Object.defineProperties(
     {
-      generate: (input: In | DirectInput, options?: RunOptions) => {
-        const outcome = completed(start(input, options))
-        // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
-        if (currentCall() !== undefined) outcome.catch(() => undefined)
-        return outcome
-      },
+      generate: (input: In | DirectInput, options?: RunOptions) => completedHere(start(input, options)),
       stream: start,
       use: (extension: Extension) => made(withExtension(core, extension)),
+      request,
+      loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
+      loadJsonPrompt: (...given: Parameters<AgentRequest['loadJsonPrompt']>) => request().loadJsonPrompt(...given),
+      loadPromptFile: (...given: Parameters<AgentRequest['loadPromptFile']>) => request().loadPromptFile(...given),
+      loadPromptText: (...given: Parameters<AgentRequest['loadPromptText']>) => request().loadPromptText(...given),
     },
     Object.getOwnPropertyDescriptors(core),
   ) as unknown as Agent<In, Out, Written>
-  if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent))
+  if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent as AnyAgent))
   return markAgent(agent)
+}
+
+type Start = (input: Direct, runtime: Runtime, options?: StartOptions) => Run
+
+function requestAgent(run: Start): RequestAgent {
+  const start = (asked: Asked, { runtime, ...options }: RequestStartOptions) => run(asked, runtimeOf(runtime), options)
+  return {
+    start,
+    generate: (asked, options) => completedHere(start(asked, options)),
+    load: async (onto, { kind, given, options }) => (await LOADERS[kind](given, { ...options, onto })) as AgentRequest,
+  }
+}
+
+const LOADERS = { yaml: loadYamlPrompt, json: loadJsonPrompt, file: loadPromptFile, text: loadPromptText } as const
+
+function runtimeOf(given: object | undefined): Runtime {
+  if (given === undefined) return runtimeHere()
+  if (given instanceof Runtime) return given
+  throw new DefinitionError('definition', 'start({ runtime }): make the runtime with createRuntime().')
+}
+
+function completedHere<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+  const outcome = completed(run)
+  // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
+  if (currentCall() !== undefined) outcome.catch(() => undefined)
+  return outcome
 }
 
 async function completed<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {

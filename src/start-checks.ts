@@ -1,5 +1,7 @@
 import { type AgentCore, isAgent } from './agent/agent.ts'
 import type { ReadInput } from './agent/input.ts'
+import { Asked } from './agent/request/asked.ts'
+import { askedAgent } from './agent/request/asked-agent.ts'
 import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
 import { type Json, toJson } from './base/json.ts'
@@ -35,10 +37,11 @@ export function checkInside({ abortSignal, grant, tools, ...options }: StartOpti
   throw new DefinitionError('definition', message)
 }
 
-/** The agent with the tools this run is given, instead of its own. */
-export function equipped(agent: AgentCore, { tools, grant }: StartOptions): AgentCore {
+/** The agent with the tools this run is given, instead of its own, and as the request wants it that it is asked with. */
+export function equipped(agent: AgentCore, input: unknown, { tools, grant }: StartOptions): AgentCore {
   if (grant !== undefined) checkCallerGrant(grant)
-  return tools === undefined || !isAgent(agent) ? agent : variant(agent, { tools })
+  const own = tools === undefined || !isAgent(agent) ? agent : variant(agent, { tools })
+  return input instanceof Asked ? askedAgent(own, input.prompt, input.extensions) : own
 }
 
 /** What the caller of one run binds it by. */

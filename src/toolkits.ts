@@ -1,4 +1,5 @@
 import type { AgentCore } from './agent/agent.ts'
+import { baseOf } from './agent/request/asked-agent.ts'
 import { ownEntry } from './delegation/background/row-tool.ts'
 import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import type { Ledger } from './store/ledger.ts'
@@ -17,7 +18,8 @@ export class Toolkits {
     this.ledger = ledger
   }
 
-  of(agent: AgentCore): Toolkit {
+  of(given: AgentCore): Toolkit {
+    const agent = baseOf(given)
     const known = this.made.get(agent)
     if (known !== undefined) return known
     const entries = new Map<string, ToolEntry>()

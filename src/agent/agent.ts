@@ -7,6 +7,7 @@ import type { Grant } from '../grant/grant.ts'
 import type { Content } from '../graph/content.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import type { ModelLike } from '../model/to-model.ts'
+import type { Prompt } from '../prompt/prompt.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Group } from '../tool/groups.ts'
@@ -16,6 +17,7 @@ import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
+import type { AgentRequest } from './request/agent-request.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
 
@@ -163,6 +165,8 @@ export interface AgentCore {
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
   readonly contextTurns: number
+  /** What it is asked in slots: only of an agent as one request has it, else null. */
+  readonly asked: Prompt | null
   /** Changes when what the agent is told or may use changes; code inside tools does not count. */
   readonly hash: string
 }
@@ -190,6 +194,13 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
   generate(input: NoInfer<In> | DirectInput, options?: RunOptions): Promise<CompletedOutcome<Out>>
   stream(input: NoInfer<In> | DirectInput, options?: RunOptions): Run<Out, Written>
+  /** What it is asked, built slot by slot: `agent.request().input(x).instruct(y).output(S).start()`. */
+  request(): AgentRequest<Out>
+  /** A request that says what a prompt file says; see `legate/prompt` for the language. */
+  loadYamlPrompt(...given: Parameters<AgentRequest['loadYamlPrompt']>): Promise<AgentRequest<Out>>
+  loadJsonPrompt(...given: Parameters<AgentRequest['loadJsonPrompt']>): Promise<AgentRequest<Out>>
+  loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
+  loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
   /** Only for the compiler: what it is asked, told apart from what every agent may be asked in words. */
   [asked]?(input: In): void
   /**

@@ -65,6 +65,7 @@ export function defineAgent(definition: Definition): AgentCore {
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
+    asked: null,
   })
 }
 

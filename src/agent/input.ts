@@ -24,6 +24,8 @@ export interface SaidInput {
   readonly content: Content
   /** Messages before it, as a model reads them. */
   readonly before: readonly Json[]
+  /** What the rows keep of a request in slots. */
+  readonly asked?: Json
 }
 
 /** An input that was given to the agent itself: it may be in words. */
@@ -37,7 +39,30 @@ export class Direct {
 
 /** What an agent is asked, by whatever way it is started. */
 export function readGiven(agent: InputTaker, given: unknown): ReadInput | Promise<ReadInput> {
+  if (given instanceof AskedInput) return after(readSlot(agent, given), (read) => withAsked(read, given))
   return given instanceof Direct ? readDirect(agent, given.input) : readInput(agent.name, agent.input, given)
+}
+
+/** An input in slots: what of it is said, and what the rows keep. */
+export abstract class AskedInput extends Direct {
+  abstract readonly record: Json
+  /** What people read of it in the conversation. */
+  abstract readonly content: Content
+}
+
+/** The slot of the input is checked like an input; a request that has none asks in its other slots. */
+function readSlot(agent: InputTaker, { input, record }: AskedInput): ReadInput | Promise<ReadInput> {
+  if (input === undefined || agent.input === null) return { ok: true, value: toValue(input ?? record) }
+  return readDirect(agent, input)
+}
+
+function toValue(input: unknown): Json {
+  const json = toJson(input)
+  return json.ok ? json.value : null
+}
+
+function withAsked(read: ReadInput, { record, content }: AskedInput): ReadInput {
+  return read.ok ? { ...read, said: { content, before: [], asked: record } } : read
 }
 
 interface InputTaker {

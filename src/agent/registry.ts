@@ -1,6 +1,9 @@
+import type { Json } from '../base/json.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
 import type { AgentCore } from './agent.ts'
+import { promptIn } from './request/asked.ts'
+import { askedAgent } from './request/asked-agent.ts'
 
 /** A function that makes agents may make a new one each time: the newest of a name are enough to go on with. */
 const MAX_VERSIONS = 64
@@ -14,6 +17,8 @@ export class AgentRegistry {
   private list: readonly string[] = []
   /** Grows with every agent that becomes known. */
   version = 0
+  /** What a run was asked with, as the rows keep it. */
+  askedOf: (runId: Id) => Json | undefined = () => undefined
   /** Does any agent here want copies of the conversations with a subagent? Mostly none does. */
   copiesSessions = false
 
@@ -67,7 +72,16 @@ export class AgentRegistry {
 
   /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */
   of(runId: Id, conversation: Pick<Conversation, 'agent'>): AgentCore | undefined {
-    return this.home.get(runId) ?? this.find(conversation.agent)
+    return this.home.get(runId) ?? this.asFound(runId, this.find(conversation.agent))
+  }
+
+  /** As its request has it, where the rows keep one. */
+  private asFound(runId: Id, agent: AgentCore | undefined): AgentCore | undefined {
+    const prompt = agent === undefined ? undefined : promptIn(this.askedOf(runId))
+    if (agent === undefined || prompt === undefined) return agent
+    const asked = askedAgent(agent, prompt)
+    this.home.set(runId, asked)
+    return asked
   }
 
   /** What the answer of a run must be; undefined where its code is not known here. */

@@ -30,6 +30,8 @@ import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
 import { messagesOf, saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
+import { saysOutput } from './request/asked-agent.ts'
+import { askedMessages } from './request/asked-messages.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
@@ -106,7 +108,11 @@ function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   const context = contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
-  const messages = messagesOf(withNotes(instructionsOf(agent), toolkit.notes), context)
+  const told = withNotes(instructionsOf(agent), toolkit.notes)
+  const messages =
+    agent.asked === null
+      ? messagesOf(told, context)
+      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked })
   tellSessions(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   const { depth, groups } = conversation
@@ -133,7 +139,7 @@ function withNotes(instructions: string, notes: string): string {
 
 /** The schema is also told in words: not every model takes it as a setting. */
 function instructionsOf(agent: AgentCore): string {
-  if (agent.output === null) return agent.instructions
+  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return agent.instructions
   return `${agent.instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }
 

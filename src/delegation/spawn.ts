@@ -166,6 +166,7 @@ function requestOf(
     toolName: offer.name,
     input,
     content: asked?.message ?? read.said?.content ?? (typeof input === 'string' ? input : JSON.stringify(input)),
+    asked: read.said?.asked,
     briefing: briefed.told ?? saidBefore(read) ?? background?.briefing ?? null,
     delegationContext: briefed.context,
     ceiling,

@@ -12,6 +12,8 @@ export interface TurnRequest {
   readonly nodeIds: readonly Id[]
   readonly input: Json
   readonly content: Content
+  /** What the input was asked with, for the node that answers it. Opaque to the graph. */
+  readonly asked?: Json | undefined
   /** What the agent is told before the input; null for nothing. */
   readonly briefing: string | TurnBriefing | null
   readonly limits: TurnLimits
@@ -125,6 +127,7 @@ function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
     effect: 'idempotent',
     blockers: 1,
     wakeAt,
+    ...(request.asked === undefined ? {} : { metadata: { asked: request.asked } }),
   })
   if (before?.kind === 'developer_message') draft.addEdge(before, user, 'sequence')
   else if (before !== undefined) draft.addEdge(before, answer, 'dependency')

@@ -73,6 +73,7 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: Retrying)
     turnId: ids.turn,
     nodeIds: briefing === null ? ids.nodes.slice(1) : ids.nodes,
     input: first.input,
+    asked: draft.node(first.entryNodeId).metadata['asked'],
     content: (briefing === null ? seed : others[0])?.input.content ?? '',
     briefing,
     limits: first.limits,

@@ -27,6 +27,7 @@ export interface SpawnRequest {
   readonly toolName: string
   readonly input: Json
   readonly content: Content
+  readonly asked?: Json | undefined
   readonly briefing: string | TurnBriefing | null
   readonly delegationContext: Json
   readonly ceiling: readonly Json[]
@@ -93,6 +94,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
     nodeIds: request.briefing === null ? ids.nodes.slice(1) : ids.nodes,
     input: request.input,
     content: request.content,
+    asked: request.asked,
     briefing: request.briefing,
     limits: request.limits,
     deadline: host.deadline,

@@ -15,7 +15,7 @@ import { isRecord, SchemaOutput, type SlotValue } from './slot.ts'
  */
 export function readSlot(slot: string, value: unknown, mappings: ReadMappings): SlotValue {
   if (slot === 'output' && isStandardSchema(value)) {
-    return new SchemaOutput(readSchema(value as Schema, 'output of a prompt', 'output'))
+    return new SchemaOutput(readSchema(value as Schema, 'output of a prompt'))
   }
   const filled = fillPlaceholders(plainValue(value, slot), mappings)
   return frozen(formOf(slot, typeof filled === 'string' ? cleanText(filled) : filled))
