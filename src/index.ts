@@ -45,6 +45,7 @@ export type {
   StreamedAnswer,
   ToolResult,
 } from './agent/hooks/hooks.ts'
+export type { NameClash } from './agent/name-clash.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
 export type { AgentRequest, RequestRuntime, RequestStartOptions } from './agent/request/agent-request.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'

@@ -16,6 +16,7 @@ import type { Tool } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
+import type { NameClash } from './name-clash.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
 import type { AgentRequest } from './request/agent-request.ts'
 
@@ -70,6 +71,8 @@ export interface SubagentConfig extends Attempts {
   readonly description?: string
   /** Instead of the key: what the host's model calls it by. */
   readonly toolName?: string
+  /** What becomes of it when another tool of its host has the name of its tool. Default `raise`: both are refused. */
+  readonly onNameClash?: NameClash
   /** The group of the host's `toolkit` that it belongs to. Left out: it is always on. */
   readonly group?: string
   /** Instead of the agent's own name: in grants, paths, events and results. */
@@ -115,6 +118,8 @@ export interface ToolGroup {
   readonly notes?: string
   readonly tools?: Tools
   readonly subagents?: Subagents
+  /** What becomes of those in it whose name another tool has. Default `raise`: both are refused. */
+  readonly onNameClash?: NameClash
 }
 
 /** Tools in groups, given to an agent as `toolkit`. Never changed: `create` and `remove` give another one. */

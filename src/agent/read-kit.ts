@@ -12,6 +12,7 @@ import {
   type Tools,
   toolkitMark,
 } from './agent.ts'
+import { freeName, type NameClash, settleClash } from './name-clash.ts'
 import { readSources } from './read-sources.ts'
 import { type NamedSubagent, readSubagents } from './read-subagents.ts'
 import { readTools } from './read-tools.ts'
@@ -29,10 +30,10 @@ export function readKit({ tools, sources, subagents, toolkit, name }: KitDefinit
   const given = readSources(sources, where)
   for (const source of given.values()) kit.addTools(source.tools ?? {}, null)
   const groups = toolkit === undefined ? NO_GROUPS : groupsIn(toolkit, where)
-  for (const [group, { tools: inGroup }] of groups) kit.addTools(inGroup ?? {}, group)
+  for (const [group, { tools: inGroup, onNameClash }] of groups) kit.addTools(inGroup ?? {}, group, onNameClash)
   kit.addSubagents(readSubagents(subagents ?? {}, where), null)
-  for (const [group, { subagents: inGroup }] of groups) {
-    kit.addSubagents(readSubagents(inGroup ?? {}, `${where}, group "${group}"`), group)
+  for (const [group, { subagents: inGroup, onNameClash }] of groups) {
+    kit.addSubagents(readSubagents(inGroup ?? {}, `${where}, group "${group}"`), group, onNameClash)
   }
   return { ...kit.finish(groups), sources: given }
 }
@@ -51,6 +52,7 @@ interface Member {
   readonly value: unknown
   readonly memberOf: string[]
   readonly config: SubagentConfig | null
+  readonly onClash: NameClash | undefined
 }
 
 /** Collects what an agent has under each name: the same thing may be in several groups, another of its name may not. */
@@ -64,18 +66,21 @@ class KitReader {
     this.where = where
   }
 
-  addTools(tools: Tools, group: string | null): void {
+  addTools(tools: Tools, group: string | null, onClash?: NameClash): void {
     for (const [name, tool] of readTools(tools, group === null ? this.where : `${this.where}, group "${group}"`)) {
       const config = subagentIn(tool) as SubagentConfig | undefined
-      if (config === undefined) this.add(name, { what: 'tool', value: tool, config: null }, group)
-      else this.add(name, { what: 'subagent', value: tool, config }, group ?? config.group ?? null)
+      if (config === undefined) this.add(name, { what: 'tool', value: tool, config: null, onClash }, group)
+      else this.addSubagent({ name, value: tool, config }, group, onClash)
     }
   }
 
-  addSubagents(subagents: readonly NamedSubagent[], group: string | null): void {
-    for (const { name, value, config } of subagents) {
-      this.add(name, { what: 'subagent', value, config }, group ?? config.group ?? null)
-    }
+  addSubagents(subagents: readonly NamedSubagent[], group: string | null, onClash?: NameClash): void {
+    for (const subagent of subagents) this.addSubagent(subagent, group, onClash)
+  }
+
+  private addSubagent({ name, value, config }: NamedSubagent, group: string | null, onClash?: NameClash): void {
+    const member = { what: 'subagent', value, config, onClash: config.onNameClash ?? onClash } as const
+    this.add(name, member, group ?? config.group ?? null)
   }
 
   finish(given: GroupedTools['groups']): Omit<Kit, 'sources'> {
@@ -95,9 +100,23 @@ class KitReader {
       this.members.set(name, { ...member, memberOf: group === null ? [] : [group] })
       return
     }
-    const isSame = known.value === member.value && known.memberOf.length > 0 && group !== null
-    if (!isSame) this.refuseTwo(name, known, member)
-    known.memberOf.push(group)
+    if (known.value === member.value && known.memberOf.length > 0 && group !== null) {
+      known.memberOf.push(group)
+      return
+    }
+    this.settle(name, known, { ...member, memberOf: group === null ? [] : [group] })
+  }
+
+  private settle(name: string, first: Member, second: Member): void {
+    const settled = settleClash(first.onClash, second.onClash)
+    if (settled === null) this.refuseTwo(name, first, second)
+    const [stays, goes] = settled.stays === 'first' ? [first, second] : [second, first]
+    this.members.set(name, stays)
+    if (settled.isRenamed)
+      this.members.set(
+        freeName(name, (other) => this.members.has(other)),
+        goes,
+      )
   }
 
   private refuseTwo(name: string, one: Pick<Member, 'what'>, other: Pick<Member, 'what'>): never {

@@ -15,6 +15,7 @@ import {
   type Tools,
 } from './agent.ts'
 import { readBriefing } from './briefing.ts'
+import { NAME_CLASHES } from './name-clash.ts'
 import { checkAgent, providedAgent, sparing } from './provided.ts'
 import { readForward } from './read-forward.ts'
 import { checkToolName, readTools } from './read-tools.ts'
@@ -47,6 +48,7 @@ const KEYS = [
   'name',
   'description',
   'toolName',
+  'onNameClash',
   'group',
   'presets',
   'tools',
@@ -90,6 +92,7 @@ function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void 
 
 function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   readBriefing(config.briefing, where)
+  checkChoice(config.onNameClash, NAME_CLASHES, `${where}.onNameClash`)
   checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)
   checkChoice(config.hooks, ['private', 'inherit'], `${where}.hooks`)
   checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)

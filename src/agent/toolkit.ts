@@ -1,6 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import { RESET_TOOLS } from '../tool/reset-tools.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from './agent.ts'
+import { NAME_CLASHES } from './name-clash.ts'
 
 export interface ToolkitOptions {
   readonly groups: { readonly [name: string]: ToolGroup }
@@ -42,7 +43,7 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const GROUP_KEYS = ['description', 'active', 'notes', 'tools', 'subagents']
+const GROUP_KEYS = ['description', 'active', 'notes', 'tools', 'subagents', 'onNameClash']
 
 function checkGroup(name: string, group: ToolGroup): void {
   if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(name)) {
@@ -58,6 +59,9 @@ function checkGroup(name: string, group: ToolGroup): void {
     refuse(`groups.${name} needs a description: the model reads it to decide.`)
   }
   if (typeof group.active !== 'boolean') refuse(`groups.${name}.active must be true or false.`)
+  if (group.onNameClash !== undefined && !NAME_CLASHES.includes(group.onNameClash)) {
+    refuse(`groups.${name}.onNameClash is one of ${NAME_CLASHES.join(', ')}, not ${JSON.stringify(group.onNameClash)}.`)
+  }
   if (group.tools !== undefined && Object.hasOwn(group.tools, RESET_TOOLS)) {
     refuse(`groups.${name}: the tool "${RESET_TOOLS}" is built in. Give yours another name.`)
   }

@@ -1,4 +1,5 @@
 import type { AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
+import { freeName } from '../agent/name-clash.ts'
 import { SUBAGENTS_GROUP } from '../agent/read-kit.ts'
 import { readConfig } from '../agent/read-subagents.ts'
 import { checkToolName } from '../agent/read-tools.ts'
@@ -54,12 +55,14 @@ export function makeSubagentTool(
   spec: SubagentSpec,
   { host, toolName, ephemeralMemory = true }: MakeSubagentOptions,
 ): MadeSubagentTool {
-  const name = toolName ?? `${spec?.name}_tool`
+  const wanted = toolName ?? `${spec?.name}_tool`
+  const name =
+    isTaken(host, wanted) && spec.onNameClash === 'rename' ? freeName(wanted, (other) => isTaken(host, other)) : wanted
   const where = `makeSubagentTool("${name}")`
   const memory = ephemeralMemory ? 'fresh' : 'session'
   const config = readConfig({ group: SUBAGENTS_GROUP, ...spec, agent, memory }, where)
   checkToolName(name, where)
-  if (hasName(host.tools, name) || hasName(host.subagents, name)) {
+  if (isTaken(host, name) && (config.onNameClash ?? 'raise') === 'raise') {
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
   const entry = subagentSource(name, { config, memberOf: [] }).entry()
@@ -71,7 +74,7 @@ export function makeSubagentTool(
   }
   const { description, inputSchema } = entry.schema
   return {
-    tool: delegatingTool(description, input, config),
+    tool: skippedFor(host, name, config) ?? delegatingTool(description, input, config),
     register: {
       name,
       description,
@@ -82,9 +85,19 @@ export function makeSubagentTool(
   }
 }
 
+function isTaken({ tools, subagents }: SubagentHost, name: string): boolean {
+  return hasName(tools, name) || hasName(subagents, name)
+}
+
 function hasName(names: object | undefined, name: string): boolean {
   if (names === undefined) return false
   return names instanceof Map ? names.has(name) : Object.hasOwn(names, name)
+}
+
+/** The host's own tool of that name, where it is to stay: putting it there again changes nothing. */
+function skippedFor({ tools }: SubagentHost, name: string, { onNameClash }: SubagentConfig): Tool | undefined {
+  if (onNameClash !== 'skip' || tools === undefined || !hasName(tools, name)) return undefined
+  return (tools instanceof Map ? tools.get(name) : Reflect.get(tools, name)) as Tool
 }
 
 function refuse(message: string): never {
