@@ -10,7 +10,7 @@ import { attributesOf } from '../graph/attributes.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { nextTryOf } from '../graph/retry-child.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Id, Node } from '../graph/rows.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/spawn.ts'
 import { type Attempts, checkAttempts } from '../tool/attempts.ts'
 import {
@@ -67,6 +67,16 @@ export class CalledChildren implements CurrentCall {
     }
     const { id, childConversationId } = spawned.link
     return { runId: id, conversationId: childConversationId, take: (runId) => this.run.work.lend(this.taken(runId)) }
+  }
+
+  recall(toolName: string): Json | undefined {
+    const { turn, home } = this.run
+    const { store } = home.ledger
+    for (const { id } of store.turnsOf(turn.laneId, { last: turn.ordinal, limit: RECALLED_TURNS }).toReversed()) {
+      const found = store.nodesOf(id).findLast((node) => isResultOf(node, toolName))
+      if (found !== undefined) return found.input.call?.input
+    }
+    return undefined
   }
 
   end(): void {
@@ -158,6 +168,13 @@ export class CalledChildren implements CurrentCall {
     await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, runId) })
     return outcome
   }
+}
+
+/** What was said longer ago is not looked for. */
+const RECALLED_TURNS = 50
+
+function isResultOf({ kind, state, input, output }: Node, toolName: string): boolean {
+  return kind === 'task' && state === 'finished' && output.isError !== true && input.call?.name === toolName
 }
 
 /** Code that goes on after its call has ended belongs to nobody: it can start nothing more. */

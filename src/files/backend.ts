@@ -22,6 +22,8 @@ export interface FileBackend {
   /** Whole or not at all: a reader sees the old file or the new one. Directories on the way are made. */
   write(path: LogicalPath, bytes: Uint8Array, options: { readonly overwrite: boolean }): Promise<void>
   delete(path: LogicalPath): Promise<void>
+  /** Does work with a directory as other programs reach it. Rejects where there is none on this machine. */
+  inDirectory<T>(path: LogicalPath, work: (directory: string) => Promise<T>): Promise<T>
 }
 
 export interface Range {

@@ -115,6 +115,20 @@ export class DiskBackend implements FileBackend {
     })
   }
 
+  async inDirectory<T>(at: LogicalPath, work: (directory: string) => Promise<T>): Promise<T> {
+    const held = await this.hold(at.segments, false).catch((error: unknown) => {
+      throw diskFailure(error, 'list', at.text)
+    })
+    try {
+      await held.check().catch((error: unknown) => {
+        throw diskFailure(error, 'list', at.text)
+      })
+      return await work(held.forOthers)
+    } finally {
+      await held.close()
+    }
+  }
+
   /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
   private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1

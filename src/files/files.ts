@@ -26,6 +26,11 @@ export interface Files {
   /** All edits or none. Asks for `file.read` and `file.write`. */
   edit(path: string, edits: readonly Edit[]): Promise<FileChange>
   delete(path: string): Promise<void>
+  /**
+   * Does work with a directory as programs of this machine reach it. Asks for `file.list`; what a program does there is not
+   * decided here.
+   */
+  inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T>
   /** Directories below which the agent may list or read. */
   allowedDirectories(): string[]
   /** What the agent may do where, a line for each place that rules name. */
@@ -139,6 +144,12 @@ export class BoundFiles implements Files {
   async delete(given: string): Promise<void> {
     const path = this.fileAt(given, 'delete')
     await this.parts.inTurn(path.text, () => this.parts.backend.delete(path))
+  }
+
+  async inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T> {
+    const path = readPath(directory, 'directory')
+    this.access.check('list', path)
+    return this.parts.backend.inDirectory(path, work)
   }
 
   allowedDirectories(): string[] {

@@ -60,6 +60,11 @@ export class HeldDirectory {
     return this.hasProc ? `/proc/self/fd/${this.handle.fd}` : this.path
   }
 
+  /** The way to itself for another process, as long as it is held. */
+  get forOthers(): string {
+    return this.hasProc ? `/proc/${process.pid}/fd/${this.handle.fd}` : this.path
+  }
+
   /** What has this name, no link followed; undefined when nothing has. */
   async find(name: string): Promise<Stats | undefined> {
     try {

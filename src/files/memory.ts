@@ -1,3 +1,4 @@
+import { InputError } from '../base/error.ts'
 import type { FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { FileDomain } from './domain.ts'
@@ -67,6 +68,11 @@ class MemoryBackend implements FileBackend {
     this.fileAt(path)
     const { directory, name } = this.placeOf(path)
     directory.delete(name)
+  }
+
+  inDirectory(path: LogicalPath): Promise<never> {
+    const message = `${path.text} is kept in memory: no program can run there. Use diskFiles().`
+    return Promise.reject(new InputError('invalid_input', message))
   }
 
   put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {

@@ -17,6 +17,19 @@ export {
   type Skill,
   skillInstructions,
 } from './discovery/skills.ts'
+export {
+  BUILTIN_TOOLKITS,
+  type BuiltinOptions,
+  type BuiltinToolkit,
+  builtinToolkit,
+} from './extension/builtin-toolkit.ts'
+export {
+  type ExtensionOptions,
+  type ExtensionSources,
+  extensionSources,
+  sourceName,
+} from './extension/extension-sources.ts'
+export { skillsTools } from './extension/skills-tools.ts'
 export { loadDefinition, readDefinition } from './load-definition.ts'
 export type { AskParameter } from './recipe/bind-values.ts'
 export {

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Json } from '../base/json.ts'
 import type { Grant } from '../grant/grant.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
@@ -38,6 +39,8 @@ export interface CurrentCall {
   start(agent: object, input: unknown, options?: ChildOptions): StartedChild
   /** The same in the background: the call may end before its child. With a session, one more turn of that child. */
   spawn(agent: object, input: unknown, options: SpawnOptions): Promise<SpawnedChild>
+  /** The input of the last call of a tool in this conversation that gave a result. */
+  recall(toolName: string): Json | undefined
   /** Runs code as this call. */
   inside<T>(code: (context: ToolContext) => T): T
 }

@@ -420,6 +420,10 @@ test('an operation on one path asks for that path only: no tree is walked', asyn
     delete: async ({ text }) => {
       asked.push(`delete ${text}`)
     },
+    inDirectory: ({ text }, work) => {
+      asked.push(`run in ${text}`)
+      return work(text)
+    },
   }
   const files = new FileDomain(backend, {}).open(ALL)
   const path = '/workspace/a/b'

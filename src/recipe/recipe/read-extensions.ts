@@ -1,3 +1,4 @@
+import { isDisallowedVariable } from '../../tool/mcp/environment.ts'
 import type { Fields } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'
 import type { ExtensionConfig } from './recipe.ts'
@@ -118,16 +119,3 @@ function allowedEnvironment(
   })
   return Object.fromEntries(allowed)
 }
-
-export function isDisallowedVariable(name: string): boolean {
-  return DISALLOWED.has(name.toUpperCase())
-}
-
-const DISALLOWED: ReadonlySet<string> = new Set([
-  ...['PATH', 'PATHEXT', 'SYSTEMROOT', 'WINDIR', 'COMSPEC', 'SHELL', 'IFS', 'ENV', 'BASH_ENV', 'ZDOTDIR', 'CDPATH'],
-  ...['LD_LIBRARY_PATH', 'LD_PRELOAD', 'LD_AUDIT', 'LD_DEBUG', 'LD_BIND_NOW', 'LD_ASSUME_KERNEL'],
-  ...['DYLD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'DYLD_FRAMEWORK_PATH', 'DYLD_FALLBACK_LIBRARY_PATH'],
-  ...['PYTHONPATH', 'PYTHONHOME', 'PYTHONSTARTUP', 'NODE_OPTIONS', 'NODE_PATH', 'RUBYOPT', 'RUBYLIB', 'GEM_PATH'],
-  ...['GEM_HOME', 'PERL5LIB', 'PERL5OPT', 'CLASSPATH', 'JAVA_TOOL_OPTIONS', 'GO111MODULE', 'GOROOT', 'APPINIT_DLLS'],
-  ...['SESSIONNAME', 'TEMP', 'TMP', 'LOCALAPPDATA', 'USERPROFILE', 'HOMEDRIVE', 'HOMEPATH', 'GIT_SSH_COMMAND'],
-])

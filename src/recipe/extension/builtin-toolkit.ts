@@ -1,0 +1,44 @@
+import { DefinitionError } from '../../base/error.ts'
+import { developerTools } from '../../tool/developer/developer-tools.ts'
+import { type MemoryToolsOptions, memoryTools } from '../../tool/memory/memory-tools.ts'
+import type { ToolSource } from '../../tool/source/source.ts'
+import { toolkitSource } from '../../tool/source/toolkit-source.ts'
+import { todoTools } from '../../tool/todo-tools.ts'
+import type { Tool } from '../../tool/tool.ts'
+import type { DiscoveryOptions } from '../discovery/places.ts'
+import { skillsTools } from './skills-tools.ts'
+
+export interface BuiltinOptions {
+  /** Where `memory` is kept. */
+  readonly memory?: MemoryToolsOptions
+  /** Where `skills` are looked for. */
+  readonly skills?: DiscoveryOptions
+  /** Only these of its tools. Left out or empty: all of them. */
+  readonly availableTools?: readonly string[]
+}
+
+const TOOLKITS = {
+  developer: () => developerTools(),
+  todo: () => todoTools(),
+  memory: ({ memory = {} }: BuiltinOptions) => memoryTools(memory),
+  skills: ({ skills = {} }: BuiltinOptions) => skillsTools(skills),
+} as const satisfies Readonly<Record<string, (options: BuiltinOptions) => Readonly<Record<string, Tool>>>>
+
+export type BuiltinToolkit = keyof typeof TOOLKITS
+export const BUILTIN_TOOLKITS: readonly BuiltinToolkit[] = Object.freeze(Object.keys(TOOLKITS) as BuiltinToolkit[])
+
+/** A toolkit that comes with the package, as a source: `sources: { developer: builtinToolkit('developer') }`. */
+export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {}): ToolSource {
+  if (!isBuiltinToolkit(name)) {
+    const known = BUILTIN_TOOLKITS.join(', ')
+    throw new DefinitionError('definition', `builtinToolkit(): there is no "${name}". There are ${known}.`)
+  }
+  const all: Readonly<Record<string, Tool>> = TOOLKITS[name](options)
+  const { availableTools = [] } = options
+  const wanted = Object.entries(all).filter(([tool]) => availableTools.length === 0 || availableTools.includes(tool))
+  return toolkitSource({ toolkit: name, tools: wanted.map(([tool]) => tool) }, Object.fromEntries(wanted))
+}
+
+export function isBuiltinToolkit(name: string): name is BuiltinToolkit {
+  return Object.hasOwn(TOOLKITS, name)
+}

@@ -1,0 +1,219 @@
+import { mcpServer } from '../../tool/mcp/mcp-server.ts'
+import type { SourceScope, ToolSource } from '../../tool/source/source.ts'
+import { absentSource } from '../../tool/source/toolkit-source.ts'
+import type { ExtensionConfig, HttpExtension, StdioExtension } from '../recipe/recipe.ts'
+import type { Notice } from '../text/notice.ts'
+import { BUILTIN_TOOLKITS, type BuiltinOptions, builtinToolkit, isBuiltinToolkit } from './builtin-toolkit.ts'
+
+export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'> {
+  /** Where the values of secrets are. Default: the environment of this process. */
+  readonly secrets?: (name: string) => string | undefined
+  /** The folder that servers are started in. Default: this process's own. */
+  readonly cwd?: string
+  /** Who shares a server. Default `run`. */
+  readonly scope?: SourceScope
+  /** Servers that agent files refer to by name. */
+  readonly named?: { readonly [name: string]: ToolSource }
+  /** The file that the entries are of, for notices. */
+  readonly file?: string
+}
+
+export interface ExtensionSources {
+  /** For `agent({ sources })`: one for each entry, by its name. */
+  readonly sources: { readonly [name: string]: ToolSource }
+  /** Each name as it was written, and the name its source has. */
+  readonly names: ReadonlyMap<string, string>
+  /** What is not available, and what to use instead. */
+  readonly notices: readonly Notice[]
+}
+
+/** The `extensions` of a recipe or an agent file as sources of tools. One that there is not is told of, not left out. */
+export function extensionSources(
+  extensions: readonly ExtensionConfig[],
+  options: ExtensionOptions = {},
+): ExtensionSources {
+  const sources = new Map<string, ToolSource>()
+  const names = new Map<string, string>()
+  const notices: Notice[] = []
+  for (const extension of extensions) {
+    const name = sourceName(extension.name)
+    if (sources.has(name)) {
+      const message = `two extensions are named "${extension.name}": the second is left out`
+      notices.push(noticeOf(extension, { message, hint: 'Rename one.' }, options))
+      continue
+    }
+    const found = sourceOf(extension, options)
+    if ('message' in found) notices.push(noticeOf(extension, found, options))
+    sources.set(name, 'message' in found ? absent(extension, found) : found)
+    names.set(extension.name, name)
+  }
+  return { sources: Object.fromEntries(sources), names, notices }
+}
+
+/** As a name of a source may be: `Context7 Docs` is `context7_docs`. */
+export function sourceName(given: string): string {
+  if (/^[a-zA-Z0-9][a-zA-Z0-9-]*(?:_[a-zA-Z0-9-]+)*$/.test(given) && given.length <= LONGEST) return given
+  const plain = given
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9-]+/g, '_')
+    .replace(/^[_-]+|_+$/g, '')
+  return plain.slice(0, LONGEST).replace(/_+$/, '') || 'extension'
+}
+
+const LONGEST = 40
+
+/** Why there is none. */
+interface Absence {
+  readonly message: string
+  readonly hint: string
+}
+
+function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
+  switch (extension.type) {
+    case 'stdio':
+      return stdioServer(extension, options)
+    case 'streamable_http':
+      return httpServer(extension, options)
+    case 'builtin':
+    case 'platform':
+      return builtin(extension, options)
+    case 'frontend':
+      return {
+        message: 'frontend extensions are drawn by a desktop application',
+        hint: 'Give the agent tools of your own for it: tools: { name: tool({ ... }) }.',
+      }
+    case 'inline_python':
+      return {
+        message: 'inline_python extensions are not run here',
+        hint: 'Put the code into a file that speaks MCP, and use a stdio extension: cmd: uv, args: [run, server.py].',
+      }
+    case 'named':
+      return namedServer(extension.name, options)
+  }
+}
+
+function stdioServer(extension: StdioExtension, options: ExtensionOptions): ToolSource | Absence {
+  const { cmd, args, envs, envKeys, timeoutSeconds, availableTools, required } = extension
+  if (cmd.trim() === '') return { message: 'it has no cmd', hint: 'Name the program that is the server.' }
+  return mcpServer({
+    command: cmd,
+    args,
+    env: envs,
+    envKeys,
+    availableTools,
+    required,
+    ...common(timeoutSeconds, options),
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  })
+}
+
+function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSource | Absence {
+  const { uri, headers, socket, envs, envKeys, timeoutSeconds, availableTools, required } = extension
+  if (socket !== null) return { message: 'sockets are not supported', hint: 'Let the server listen on a port.' }
+  try {
+    return mcpServer({
+      url: uri,
+      headers,
+      env: envs,
+      envKeys,
+      availableTools,
+      required,
+      ...common(timeoutSeconds, options),
+    })
+  } catch {
+    return { message: `its uri ${JSON.stringify(uri)} is no address`, hint: 'Write it as https://host/path.' }
+  }
+}
+
+/** The longest that a timer can be. */
+const MOST_SECONDS = 2_000_000
+
+function common(timeoutSeconds: number | null, { secrets, scope }: ExtensionOptions) {
+  return {
+    ...(timeoutSeconds === null ? {} : { timeoutMs: Math.min(Math.max(timeoutSeconds, 1), MOST_SECONDS) * 1_000 }),
+    ...(secrets === undefined ? {} : { secrets }),
+    ...(scope === undefined ? {} : { scope }),
+  }
+}
+
+function builtin({ name, availableTools }: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
+  const known = name.trim().toLowerCase()
+  if (isBuiltinToolkit(known)) return builtinToolkit(known, { ...options, availableTools: ours(known, availableTools) })
+  return {
+    message: `there is no built-in extension "${name}" here`,
+    hint: Object.hasOwn(INSTEAD, known)
+      ? (INSTEAD[known] ?? '')
+      : `There are ${BUILTIN_TOOLKITS.join(', ')}. Or use an MCP server.`,
+  }
+}
+
+/** Tools of built-in extensions of other programs by the names they have here. */
+const RENAMED: Readonly<Record<string, readonly string[]>> = {
+  text_editor: ['read_text_file', 'write_file', 'edit_file', 'list_directory'],
+  view: ['read_text_file'],
+  read: ['read_text_file'],
+  read_file: ['read_text_file'],
+  write: ['write_file'],
+  edit: ['edit_file'],
+  str_replace: ['edit_file'],
+  list_files: ['list_directory', 'tree'],
+  search: ['search_text', 'search_files'],
+  analyze: ['tree', 'search_text'],
+  remember_memory: ['memory_remember'],
+  retrieve_memories: ['memory_recall'],
+  remove_memory_category: ['memory_forget'],
+  remove_specific_memory: ['memory_forget'],
+  load_skill: ['skills_list', 'skills_load', 'skills_read'],
+}
+
+function ours(toolkit: string, available: readonly string[]): readonly string[] {
+  return available.flatMap((name) => {
+    const bare = name.startsWith(`${toolkit}__`) ? name.slice(toolkit.length + 2) : name
+    return Object.hasOwn(RENAMED, bare) ? (RENAMED[bare] ?? []) : [bare]
+  })
+}
+
+const INSTEAD: Readonly<Record<string, string>> = {
+  analyze: 'Use developer: its tree and search_text show what is where.',
+  summon: 'Delegating needs no extension here: give the agent subagents, or sub_recipes in a recipe.',
+  orchestrator: 'Delegating needs no extension here: give the agent subagents.',
+  extensionmanager: 'Extensions are chosen in the definition, not by the model.',
+  chatrecall: 'Use memory for what is to be kept from one run to the next.',
+  computercontroller: 'Use an MCP server for it, such as a stdio extension with npx -y @playwright/mcp.',
+  autovisualiser: 'Let the agent write files with developer.',
+  tutorial: 'Put the texts into skills.',
+  code_execution: 'Use the shell of developer.',
+  code_review: 'Use developer, or an agent of your own as a sub_recipe.',
+  apps: 'Let the agent write files with developer.',
+  tom: 'Put the text into the instructions.',
+  fetch: 'Use an MCP server for it, such as a stdio extension with uvx mcp-server-fetch.',
+  git: 'Use the shell of developer.',
+  github: 'Use an MCP server for it: streamable_http with uri https://api.githubcopilot.com/mcp/.',
+}
+
+function namedServer(name: string, { named = {}, ...options }: ExtensionOptions): ToolSource | Absence {
+  const found = Object.hasOwn(named, name) ? named[name] : undefined
+  if (found !== undefined) return found
+  if (isBuiltinToolkit(name)) return builtinToolkit(name, options)
+  const known = Object.keys(named).join(', ') || 'none'
+  return {
+    message: `there is no server "${name}"`,
+    hint: `Configure it, or write how it is started. There are: ${known}.`,
+  }
+}
+
+function absent({ name, type, required }: ExtensionConfig, { message, hint }: Absence): ToolSource {
+  return absentSource({ extension: name, type }, `${message}. ${hint}`, required)
+}
+
+function noticeOf({ name, required }: ExtensionConfig, { message, hint }: Absence, { file }: ExtensionOptions): Notice {
+  return {
+    level: required ? 'error' : 'warning',
+    code: 'extension',
+    message: `the extension "${name}" is not available: ${message}`,
+    file: file ?? '',
+    line: null,
+    hint,
+  }
+}

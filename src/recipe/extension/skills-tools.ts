@@ -1,0 +1,58 @@
+import type { JsonSchema } from '../../base/schema.ts'
+import { type Tool, tool } from '../../tool/tool.ts'
+import type { DiscoveryOptions } from '../discovery/places.ts'
+import { discoverSkills, readSkillFile, type Skill, skillInstructions } from '../discovery/skills.ts'
+
+export type SkillsToolName = 'skills_list' | 'skills_load' | 'skills_read'
+
+const NAME: JsonSchema = { type: 'string', minLength: 1, maxLength: 200 }
+
+/** Skills that lie in the project and in the user's folders: instructions that are read when they are needed. */
+export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolName, Tool> {
+  return {
+    skills_list: tool({
+      description: 'Lists the skills there are: instructions for certain kinds of work.',
+      inputSchema: schema({}, []),
+      effect: 'pure',
+      execute: async () => {
+        const { skills } = await discoverSkills(options)
+        return skills.map(({ name, description }) => `${name} - ${description}`).join('\n') || 'There are no skills.'
+      },
+    }) as Tool,
+    skills_load: tool({
+      description: 'Gives the instructions of a skill. Follow them for the work they are about.',
+      inputSchema: schema({ name: NAME, arguments: { type: 'string', maxLength: 8_000 } }, ['name']),
+      effect: 'pure',
+      execute: async (input) => {
+        const { name, arguments: given = '' } = input as { name: string; arguments?: string }
+        const skill = await find(name, options)
+        const files = skill.files.length === 0 ? [] : [`Files for skills_read: ${skill.files.slice(0, 100).join(', ')}`]
+        return [`# ${skill.name}`, skillInstructions(skill, given), ...files].join('\n\n')
+      },
+    }) as Tool,
+    skills_read: tool({
+      description: 'Reads a file that belongs to a skill, by its path there.',
+      inputSchema: schema({ name: NAME, file: NAME }, ['name', 'file']),
+      effect: 'pure',
+      execute: async (input) => {
+        const { name, file } = input as { name: string; file: string }
+        const skill = await find(name, options)
+        if (skill.files.includes(file)) return readSkillFile(skill, file)
+        throw new Error(`${name} has no file ${JSON.stringify(file)}. It has: ${skill.files.join(', ') || 'none'}`)
+      },
+    }) as Tool,
+  }
+}
+
+function schema(properties: Readonly<Record<string, JsonSchema>>, required: readonly string[]): JsonSchema {
+  return { type: 'object', properties, required: [...required], additionalProperties: false }
+}
+
+async function find(name: string, options: DiscoveryOptions): Promise<Skill> {
+  const { skills } = await discoverSkills(options)
+  const found = skills.find((skill) => skill.name === name)
+  if (found !== undefined) return found
+  throw new Error(
+    `there is no skill ${JSON.stringify(name)}. There are: ${skills.map((one) => one.name).join(', ') || 'none'}`,
+  )
+}

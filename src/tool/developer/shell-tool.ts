@@ -1,0 +1,105 @@
+import type { JsonSchema } from '../../base/schema.ts'
+import { type ProcessResult, runProcess } from '../run-process.ts'
+import { type Tool, type ToolContext, tool } from '../tool.ts'
+import { commandWords } from './command-words.ts'
+import { withWorkspacePaths } from './workspace-paths.ts'
+
+const MOST_SECONDS = 600
+const SECONDS = 120
+const KEPT_BYTES = 1_048_576
+
+interface ShellInput {
+  readonly command?: string
+  readonly argv?: readonly string[]
+  readonly cwd?: string
+  readonly timeout_seconds?: number
+}
+
+const SCHEMA: JsonSchema = {
+  type: 'object',
+  properties: {
+    command: { type: 'string', maxLength: 100_000, description: 'A command line. What needs a shell is run by sh -c' },
+    argv: {
+      type: 'array',
+      items: { type: 'string' },
+      minItems: 1,
+      maxItems: 1_000,
+      description: 'Instead of command: a program and its arguments, as they are',
+    },
+    cwd: { type: 'string', description: 'Where to run it. Default: the workspace' },
+    timeout_seconds: { type: 'integer', minimum: 1, maximum: MOST_SECONDS, description: `Default ${SECONDS}` },
+  },
+  additionalProperties: false,
+}
+
+/**
+ * Runs programs in the workspace. Asks `exec:` and the command line: `exec:git status`, or `exec:sh -c ...` for what needs
+ * a shell. All that a command starts ends with it.
+ */
+export function shellTool(): Tool {
+  const made = tool({
+    description:
+      'Runs a command in the workspace and gives its output and exit code. What it starts in the background ends with it.',
+    inputSchema: SCHEMA,
+    effect: 'effectful',
+    timeoutMs: (MOST_SECONDS + 5) * 1_000,
+    needs: (input) => {
+      const given = input as ShellInput
+      const words = wordsOf(given)
+      return words === undefined ? [] : [`exec:${words.join(' ')}`, `file.list:${placeOf(given)}`]
+    },
+    execute: (input, context) => run(input as ShellInput, context),
+  })
+  return withWorkspacePaths(made as Tool)
+}
+
+async function run(input: ShellInput, { files, signal }: ToolContext): Promise<string> {
+  const words = wordsOf(input)
+  if (words === undefined) throw new Error('give it either a command or an argv, and not an empty one')
+  const [program = '', ...args] = words
+  const seconds = input.timeout_seconds ?? SECONDS
+  const result = await files.inDirectory(placeOf(input), (cwd) =>
+    runProcess(program, args, {
+      signal,
+      cwd,
+      env: environment(),
+      timeoutMs: seconds * 1_000,
+      maxOutputBytes: KEPT_BYTES,
+    }),
+  )
+  return resultForm(result, seconds)
+}
+
+/** What is run: as it stands where it can, so that what is decided is the program, else by a shell. */
+function wordsOf({ command, argv }: ShellInput): readonly string[] | undefined {
+  const isOne = (command === undefined) !== (argv === undefined)
+  if (!isOne) return undefined
+  if (argv !== undefined) return argv[0] === '' ? undefined : argv
+  if (command === undefined || command.trim() === '') return undefined
+  return commandWords(command) ?? ['sh', '-c', command]
+}
+
+function placeOf({ cwd = '/workspace' }: ShellInput): string {
+  return cwd.length > 1 && cwd.endsWith('/') ? cwd.slice(0, -1) : cwd
+}
+
+/** Ours, without what looks like a secret: a model decides what is done with it. */
+function environment(): Record<string, string> {
+  const entries = Object.entries(process.env).filter(
+    ([name]) => !SECRET.test(name) && name !== 'PWD' && name !== 'OLDPWD',
+  )
+  return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])))
+}
+
+const SECRET = /KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|AUTH|COOKIE|SESSION/i
+
+function resultForm({ exitCode, stdout, stderr, isCut, timedOut }: ProcessResult, seconds: number): string {
+  const parts = [
+    stdout.trimEnd(),
+    stderr.trim() === '' ? '' : `[stderr]\n${stderr.trimEnd()}`,
+    isCut ? `[more than ${KEPT_BYTES / 1024} KB of output: the rest was left off]` : '',
+    timedOut ? `[stopped after ${seconds} s]` : '',
+    exitCode === 0 ? '' : `[exit code ${exitCode}]`,
+  ].filter((part) => part !== '')
+  return parts.join('\n') || '[no output]'
+}

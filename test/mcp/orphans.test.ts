@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { buildProgram } from '../crash/support/build.ts'
+import { mark, noneRunning, servers } from './support.ts'
+
+test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
+  'a process that ends by %s leaves no server behind',
+  async (signal) => {
+    const program = await buildProgram('host', 'test/mcp/programs')
+    const word = mark()
+    const server = path.join(import.meta.dirname, 'programs/server.mjs')
+    const child = spawn(process.execPath, [program, server, word], { stdio: ['ignore', 'pipe', 'inherit'] })
+    onTestFinished(() => {
+      child.kill('SIGKILL')
+    })
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    const before = servers(word)
+    child.kill(signal)
+
+    expect(before.length).toBeGreaterThanOrEqual(1)
+    await noneRunning(word)
+  },
+)
