@@ -198,7 +198,11 @@ export class Runtime extends RowActs {
    * Starts an agent that works beside the code that starts it, and gives a handle to wait for it, talk to it and stop it.
    * Inside a tool it is a child of the running call, which may end before it.
    */
-  async spawn<In, Out>(agent: Agent<In, Out>, input: In, options: SpawnAgentOptions = {}): Promise<Spawned<Out>> {
+  async spawn<In, Out, Written>(
+    agent: Agent<In, Out, Written>,
+    input: In,
+    options: SpawnAgentOptions = {},
+  ): Promise<Spawned<Out>> {
     const starter = {
       runtime: this,
       store: this.store,

@@ -207,7 +207,7 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
   /** Only for the compiler: what it is asked, told apart from what every agent may be asked in words. */
-  [asked]?(input: In): void
+  '~asked'?(input: In): void
   /**
    * The same agent with an extension: its hooks are called in this agent's runs, its methods are this agent's. This one
    * stays as it is. A method or an extension that is there already is refused, by the compiler where it can see it.
@@ -226,7 +226,6 @@ export interface Extension<Name extends string = string, Methods extends object 
   methods?(agent: AnyAgent): Methods
 }
 
-declare const asked: unique symbol
 declare const used: unique symbol
 
 /** Only for the compiler: the extensions an agent uses. */
