@@ -183,7 +183,7 @@ export class Runtime extends RowActs {
     if (this.store.conversation(id) === undefined) {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
-    await this.start()
+    if (this.store.isReadOnly !== true) await this.start()
     return new ConversationHandle(this.ledger, id, this.executors)
   }
 
@@ -258,7 +258,7 @@ export class Runtime extends RowActs {
     try {
       await this.executors.findModel()
     } catch (error) {
-      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }). ${messageOf(error)}`
+      const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
       throw new DefinitionError('definition', message)
     }
   }

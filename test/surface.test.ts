@@ -46,6 +46,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'diskFiles',
     'extension',
     'fileTools',
+    'findModel',
     'fromAiSdk',
     'generalWorker',
     'isAgent',

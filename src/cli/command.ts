@@ -20,6 +20,8 @@ export interface Option {
   readonly short?: string
   /** The name of its value; without one it is a switch. */
   readonly value?: string
+  /** May be given more than once. */
+  readonly isList?: true
   readonly text: string
 }
 
@@ -29,7 +31,7 @@ export type RunCommand = (call: Call) => Promise<number>
 /** One use of a command, as it was typed. */
 export interface Call {
   readonly words: readonly string[]
-  readonly values: Readonly<Record<string, string | boolean | undefined>>
+  readonly values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>
   readonly env: NodeJS.ProcessEnv
   /** Every command there is. */
   readonly commands: readonly Command[]
@@ -40,16 +42,23 @@ export const EXIT = { completed: 0, other: 1, usage: 2, parked: 3, interrupted: 
 /** Ends the program with one clear line on stderr. Usage errors also say where to read more. */
 export class CliError extends Error {
   readonly exitCode: number
+  readonly namesHelp: boolean
 
-  constructor(message: string, exitCode: number = EXIT.other) {
+  constructor(message: string, exitCode: number = EXIT.other, { namesHelp = exitCode === EXIT.usage } = {}) {
     super(message)
     this.exitCode = exitCode
+    this.namesHelp = namesHelp
   }
 }
 
 export function textOption({ values }: Call, name: string): string | undefined {
   const value = values[name]
   return typeof value === 'string' ? value : undefined
+}
+
+export function listOption({ values }: Call, name: string): readonly string[] {
+  const value = values[name]
+  return Array.isArray(value) ? (value as readonly string[]) : []
 }
 
 export function isSet({ values }: Call, name: string): boolean {
@@ -64,6 +73,11 @@ export const STORE: Option = {
 
 /** All options of a command, those that every command has included. */
 export function optionsOf(command: Command): readonly Option[] {
-  const usesStore = !['demo', 'validate', 'doctor', 'convert', 'completion', 'help'].includes(command.name)
-  return [...command.options, ...(usesStore ? [STORE] : []), { name: 'help', short: 'h', text: 'this text' }]
+  return [
+    ...command.options,
+    ...(STORELESS.includes(command.name) ? [] : [STORE]),
+    { name: 'help', short: 'h', text: 'this text' },
+  ]
 }
+
+const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help']

@@ -3,6 +3,15 @@ import type { Command, Option } from './command.ts'
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
 
+const PARAM: Option = {
+  name: 'param',
+  short: 'p',
+  value: 'KEY=VALUE',
+  isList: true,
+  text: 'a parameter of the file; may be repeated',
+}
+const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, instead of what the file names' }
+
 /** Every command, in the order of the help. Nothing is loaded before it is used. */
 export const COMMANDS: readonly Command[] = [
   {
@@ -17,6 +26,39 @@ export const COMMANDS: readonly Command[] = [
       const { demo } = await import('./demo/command.ts')
       return () => demo(process.argv[1] ?? '')
     },
+  },
+  {
+    name: 'run',
+    usage: 'FILE [TEXT] [--param KEY=VALUE] [--model MODEL] [--yes] [--json]',
+    summary: 'do what a recipe or agent file says, and print the answer',
+    about: [
+      'FILE is a path, or the name of a definition that legate doctor finds. TEXT is what it is asked, instead of its own ' +
+        'prompt; - reads it from stdin.',
+      'It may read below the current folder; before it writes, deletes, runs a program or uses the network it asks. In a ' +
+        'terminal you are asked here, also for parameters that have no value; elsewhere nothing is asked: what needs a ' +
+        'person is left waiting, with exit code 3 and the command that answers.',
+      'Where the output is no terminal it is the answer alone; what happens is told on stderr.',
+    ],
+    options: [PARAM, MODEL, { name: 'yes', short: 'y', text: 'allow whatever it asks for' }, JSON_LINES],
+    examples: [
+      ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
+      ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
+      ['legate run reviewer - < notes.txt > review.md', 'by name, its input and its answer in files'],
+    ],
+    takes: [1, 2],
+    completes: 'file',
+    load: async () => (await import('./commands/run.ts')).run,
+  },
+  {
+    name: 'init',
+    usage: '[FILE]',
+    summary: 'write a small recipe that works, to begin with',
+    about: ['FILE is recipe.yaml where none is named. A file that is there is left as it is.'],
+    options: [],
+    examples: [['legate init && legate run recipe.yaml -p topic=QUIC', 'the first run']],
+    takes: [0, 1],
+    completes: 'file',
+    load: async () => (await import('./commands/init.ts')).init,
   },
   {
     name: 'ps',
@@ -77,6 +119,23 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/log.ts')).log,
   },
   {
+    name: 'transcript',
+    usage: 'ID [--turns N] [--before RUN] [--json]',
+    summary: 'what was said in a conversation, the latest rounds',
+    options: [
+      { name: 'turns', value: 'N', text: 'how many rounds (20)' },
+      { name: 'before', value: 'RUN', text: 'the rounds before this one' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate transcript 1f0c9a2e', 'of the conversation that this run is of'],
+      ['legate transcript 1f0c9a2e --turns 5 --before 77ab01cd', 'further back'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/transcript.ts')).transcript,
+  },
+  {
     name: 'cancel',
     usage: 'ID [--reason TEXT] [--timeout SECONDS]',
     summary: 'stop a run and everything it started',
@@ -127,6 +186,16 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/answer.ts')).deny,
   },
   {
+    name: 'answer',
+    usage: 'ID TEXT',
+    summary: 'answer what an agent has asked a person',
+    options: [],
+    examples: [['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run']],
+    takes: [2, 2],
+    completes: 'id',
+    load: async () => (await import('./commands/reply.ts')).reply,
+  },
+  {
     name: 'resume',
     usage: '[ID] --module FILE [--json]',
     summary: 'go on with what is unfinished, as a worker',
@@ -162,6 +231,22 @@ export const COMMANDS: readonly Command[] = [
     takes: [1, Number.MAX_SAFE_INTEGER],
     completes: 'file',
     load: async () => (await import('./commands/validate.ts')).validate,
+  },
+  {
+    name: 'explain',
+    usage: 'FILE [TEXT] [--param KEY=VALUE] [--model MODEL] [--json]',
+    summary: 'what a run of a file begins with, without calling a model',
+    about: [
+      'The exact system prompt and first message, the tools, the model, what it may do, and what it can cost at most.',
+    ],
+    options: [PARAM, MODEL, JSON_LINES],
+    examples: [
+      ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
+      ['legate explain reviewer --json | jq -r .system', 'its system prompt alone'],
+    ],
+    takes: [1, 2],
+    completes: 'file',
+    load: async () => (await import('./commands/explain.ts')).explain,
   },
   {
     name: 'doctor',

@@ -34,7 +34,7 @@ async function demoWorker(folder: string): Promise<number> {
 /** One line for people. Only a defect of ours has a stack. */
 function fail(error: unknown, args: readonly string[]): number {
   if (error instanceof CliError) {
-    const more = error.exitCode === EXIT.usage ? ` See legate ${knownWord(args)}--help.` : ''
+    const more = error.namesHelp ? ` See legate ${knownWord(args)}--help.` : ''
     return complain(`${error.message}${more}`, error.exitCode)
   }
   if (isOurs(error)) return complain(error.message, EXIT.other)

@@ -1,6 +1,6 @@
-import { statSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join, resolve } from 'node:path'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { createRuntime, type Runtime, type Store } from '../index.ts'
 import { sqliteStore } from '../store/sqlite.ts'
 import { type Call, CliError, EXIT, textOption } from './command.ts'
@@ -25,6 +25,18 @@ export function openStore(call: Call, use: Use): Store {
   const path = storePath(call)
   if (sizeOf(path) === 0) throw new CliError(`${path} is empty: no program has written a run to it yet. ${NAME_IT}`)
   return sqliteStore({ path, busyMs: BUSY_MS[use], readOnly: use === 'read' })
+}
+
+/** The store of a call that starts a run: made, with its folder, where there is none. */
+export function openOrMakeStore(call: Call): Store {
+  const path = storePath(call)
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw new CliError(`Cannot make the folder of the store ${path}: ${why}. Name another with --store PATH.`)
+  }
+  return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
 
 /** Does something with the runtime of the call's store and closes it. It has no code of agents: it runs nothing. */

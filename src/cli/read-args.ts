@@ -51,11 +51,17 @@ function strictly(
   }
 }
 
-function parseOptions(options: readonly Option[]): Record<string, { type: 'boolean' | 'string'; short?: string }> {
+type ParseOption = { type: 'boolean' | 'string'; short?: string; multiple?: boolean }
+
+function parseOptions(options: readonly Option[]): Record<string, ParseOption> {
   return Object.fromEntries(
-    options.map(({ name, short, value }) => [
+    options.map(({ name, short, value, isList = false }) => [
       name,
-      { type: value === undefined ? 'boolean' : 'string', ...(short === undefined ? {} : { short }) },
+      {
+        type: value === undefined ? 'boolean' : 'string',
+        multiple: isList,
+        ...(short === undefined ? {} : { short }),
+      },
     ]),
   )
 }

@@ -46,6 +46,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
   return {
     name: 'sqlite',
     shared: true,
+    isReadOnly: file.readOnly,
     ...sqliteScanner(graph, read),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
     watch: (changed) => {

@@ -8,6 +8,8 @@ export interface Store extends Scanner {
   readonly name: string
   /** May other processes open the same rows? Then running nodes also write what they stream. */
   readonly shared: boolean
+  /** It refuses every commit: there is nothing to work on, only to look at. */
+  readonly isReadOnly?: boolean
   /**
    * Applies all of it or nothing, and writes `seq` into the events. Throws ConflictError when a row is not at the version
    * the commit expects, StoreError (`store_busy`, `store_full`, `store_readonly`, `store_closed`) when it cannot write.

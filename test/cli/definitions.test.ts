@@ -1,7 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
-import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
+import { project } from './support/project.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -9,17 +8,6 @@ const RECIPE =
   'title: T\ndescription: D\nprompt: "{{ a }}"\nparameters:\n  - {key: a, input_type: string, requirement: required, description: d}\n'
 const AGENT =
   '---\nname: reviewer\ndescription: Reviews.\ntools: Read, SendMessage\nmodel: sonnet\ncolor: red\nspeed: 1\n---\n\nYou review.\n'
-
-/** A folder with these files and an empty home folder. */
-function project(files: Readonly<Record<string, string>>): Place {
-  const place = new Place()
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(path.dirname(path.join(place.folder, name)), { recursive: true })
-    writeFileSync(path.join(place.folder, name), text)
-  }
-  place.more['HOME'] = path.join(place.folder, 'home')
-  return place
-}
 
 describe('legate validate', () => {
   test('tells what is wrong with file and line, looks at every file, and answers with its exit code', async () => {

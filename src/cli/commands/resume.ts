@@ -15,10 +15,11 @@ import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
-import { nothingOpen, takeUp } from '../worker/cancelled-runs.ts'
+import { nothingOpen, storeWords, takeUp } from '../worker/cancelled-runs.ts'
 import { InlineAsk } from '../worker/inline-ask.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
+import { endOf } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
 const GO_ON = 'Go on where you stopped.'
@@ -34,13 +35,21 @@ async function work(call: Call, file: string, options: WorkerOptions): Promise<n
   const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, 'write')
   const target =
     call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
-  const { store, knownAgents } = scopedStore(inner, target?.rootId)
+  const { store, knownAgents } = scopedStore(inner, target === undefined ? undefined : new Set([target.rootId]))
   const runtime = createRuntime({ ...options, store })
   const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
   const isAsking = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
-  const asker = isAsking ? new InlineAsk({ runtime, view, by: call.env['USER'] ?? 'user' }) : undefined
+  const askers = isAsking ? [new InlineAsk({ runtime, view, by: call.env['USER'] ?? 'user' })] : []
   const again = takeUp(file, textOption(call, 'store'))
-  const worker = new Worker({ runtime, view, knownAgents, lastSeqs: lastSeqs(inner, target), asker, again })
+  const worker = new Worker({
+    runtime,
+    view,
+    knownAgents,
+    lastSeqs: lastSeqs(inner, target),
+    askers,
+    ended: (run) => endOf(runtime, run, again),
+    standstills: { where: storeWords(textOption(call, 'store')), goOn: () => '' },
+  })
   goOnWithoutReader()
   try {
     const runs = await runsToDrive(runtime, target, options)

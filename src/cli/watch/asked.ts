@@ -17,10 +17,21 @@ export function wholeCallOf(node: Node): string {
   return call === undefined ? requestOf(node) : `${oneLine(call.name)} ${whole(call.input)}`
 }
 
-/** Which command answers a call that waits for a person. */
-export function answersOf(nodeId: Id): string {
+/** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
+export function answersOf(nodeId: Id, where = ''): string {
   const id = shortId(nodeId)
-  return `legate approve ${id}, or legate deny ${id} --reason TEXT`
+  return `legate approve ${id}${where}, or legate deny ${id} --reason TEXT${where}`
+}
+
+/** What a call has asked a person, on one line. */
+export function questionOf({ metadata: { question } }: Node): string {
+  const text = typeof question === 'object' && question !== null ? Reflect.get(question, 'text') : undefined
+  return typeof text === 'string' ? whole(text) : ''
+}
+
+/** Which command answers a question. */
+export function replyTo(nodeId: Id, where = ''): string {
+  return `legate answer ${shortId(nodeId)} TEXT${where}`
 }
 
 function requestOf({ kind, metadata: { approval } }: Node): string {

@@ -152,7 +152,7 @@ export class EventLines {
 
   private message({ role, content, nodeId, purpose }: Extract<RunEvent, { type: 'message' }>): string {
     const text = wordsOf(content)
-    if (role === 'user') return `is asked: ${cleanText(text)}`
+    if (role === 'user') return `is asked: ${cleanText(text.trimEnd())}`
     if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
     this.shown.delete(nodeId ?? '')

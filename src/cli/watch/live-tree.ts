@@ -20,6 +20,8 @@ const LEAST_TREE = 3
 export interface LiveTreeOptions {
   readonly paint: Paint
   readonly hint: string
+  /** What stays when it is closed. Default: the whole tree. */
+  readonly leaves?: 'tree' | 'footer'
 }
 
 /** The trees of some runs on a terminal, always as they are now. */
@@ -32,16 +34,18 @@ export class LiveTree {
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly startedAt: number = Date.now()
   private hint: string
+  private readonly leaves: 'tree' | 'footer'
   private question: Question | null = null
   private shown: (() => void) | undefined
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onResize = (): void => this.draw()
 
-  constructor(runtime: Runtime, { paint, hint }: LiveTreeOptions) {
+  constructor(runtime: Runtime, { paint, hint, leaves = 'tree' }: LiveTreeOptions) {
     this.runtime = runtime
     this.paint = paint
     this.hint = hint
+    this.leaves = leaves
   }
 
   take(event: RunEvent, runId: Id): void {
@@ -70,7 +74,7 @@ export class LiveTree {
     clearTimeout(this.soon)
     process.stdout.off('resize', this.onResize)
     this.hint = ''
-    if (this.trees.size > 0) this.draw(MOST_LEFT)
+    if (this.trees.size > 0) this.draw(this.leaves === 'tree' ? MOST_LEFT : 0)
     this.screen.close()
   }
 
@@ -98,7 +102,8 @@ export class LiveTree {
     const { columns, rows } = this.screen.measure()
     const doing = doingIn(this.runtime)
     const asked = this.asked(columns - 1, rows)
-    const table = treeRows([...this.trees.values()], {
+    const shown = most === 0 ? [] : [...this.trees.values()]
+    const table = treeRows(shown, {
       doing: ({ id, hears }) => doing(id, hears),
       now: Date.now(),
       // One row for the footer, one for the cursor.

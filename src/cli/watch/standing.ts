@@ -5,8 +5,10 @@ import { Takers } from './takers.ts'
 export interface Standing {
   /** unattended: it could go on, but no process works on it. parked: only a person can go on with it. */
   readonly state: 'queued' | 'running' | 'stopping' | 'parked' | 'unattended'
-  /** Calls that wait for a person. */
+  /** Calls that wait for a person to allow them. */
   readonly asked: readonly Node[]
+  /** Calls that have asked something and wait for the answer. */
+  readonly questions: readonly Node[]
   /** Agents whose code would be needed to go on. */
   readonly needs: readonly string[]
   /** Processes that run a node of it now. */
@@ -19,20 +21,21 @@ export interface Standing {
 export function standingOf(runtime: Runtime, turn: Turn): Standing {
   const look = new Look(runtime)
   look.at(turn)
-  const { asked, needs, pids, wakes } = look
-  const found = { asked, needs: [...needs], pids: [...pids], wakes }
+  const { asked, questions, needs, pids, wakes } = look
+  const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
   if (turn.cancel !== null) return { ...found, state: 'stopping' }
   if (pids.size > 0 || wakes) return { ...found, state: 'running' }
   if (needs.size > 0) {
     const isExpected = [...needs].some((agent) => look.takers.mayTake(turn, agent))
     return { ...found, state: isExpected ? 'running' : 'unattended' }
   }
-  if (asked.length > 0) return { ...found, state: 'parked' }
+  if (asked.length + questions.length > 0) return { ...found, state: 'parked' }
   return { ...found, state: turn.state === 'queued' ? 'queued' : 'running' }
 }
 
 class Look {
   readonly asked: Node[] = []
+  readonly questions: Node[] = []
   readonly needs: Set<string> = new Set()
   readonly pids: Set<number> = new Set()
   wakes = false
@@ -55,6 +58,7 @@ class Look {
 
   private node(node: Node): void {
     if (node.state === 'awaiting_approval') this.asked.push(node)
+    if (node.state === 'waiting' && node.wait?.on === 'question') this.questions.push(node)
     if (node.state === 'running') this.running(node)
     if (node.state !== 'pending' || node.blockers > 0) return
     if (this.takers.alive.size > 0 && node.wakeAt !== null && node.wakeAt > Date.now()) this.wakes = true

@@ -1,7 +1,7 @@
 import type { RunEvent, Runtime } from '../../index.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { jsonLine, write } from '../terminal/output.ts'
-import { painter } from '../terminal/paint.ts'
+import { type Paint, painter } from '../terminal/paint.ts'
 import { EventLines } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
 import type { Question } from './question-lines.ts'
@@ -20,8 +20,8 @@ export interface View {
 }
 
 /** A live tree for people, plain lines where nobody looks at a terminal, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): View {
-  const paint = painter(process.stdout, env)
+export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false }: ViewOptions): View {
+  const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
     return {
       wantsHistory: false,
@@ -34,17 +34,22 @@ export function viewFor(runtime: Runtime, { json, env, hint }: ViewOptions): Vie
     }
   }
   if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint })
+  return lineView(paint, isBeside)
+}
+
+function lineView(paint: Paint, isBeside: boolean): View {
   const lines = new Map<string, EventLines>()
+  const put = (text: string) => {
+    ;(isBeside ? process.stderr : process.stdout).write(text)
+  }
   return {
     wantsHistory: false,
     take: (event, runId) => {
       const teller = lines.get(runId) ?? new EventLines({ paint, deltas: false })
       lines.set(runId, teller)
-      return write(teller.tell(event))
+      return isBeside ? put(teller.tell(event)) : write(teller.tell(event))
     },
-    say: (text) => {
-      process.stdout.write(text)
-    },
+    say: put,
     ask: () => undefined,
     close: () => undefined,
   }
@@ -55,4 +60,6 @@ export interface ViewOptions {
   readonly env: NodeJS.ProcessEnv
   /** What a person can do meanwhile. */
   readonly hint: string
+  /** Lines go to stderr where there is no screen: the output is for something else. */
+  readonly isBeside?: boolean
 }

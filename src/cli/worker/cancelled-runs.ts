@@ -10,8 +10,12 @@ const NAMED = 5
 export type TakeUp = (runId: Id) => string
 
 export function takeUp(file: string, store: string | undefined): TakeUp {
-  const where = store === undefined ? '' : ` --store ${shellWord(store)}`
-  return (runId) => `legate resume ${shortId(runId)} --module ${shellWord(file)}${where}`
+  return (runId) => `legate resume ${shortId(runId)} --module ${shellWord(file)}${storeWords(store)}`
+}
+
+/** The option that names a store in a command; empty where none was named. */
+export function storeWords(store: string | undefined): string {
+  return store === undefined ? '' : ` --store ${shellWord(store)}`
 }
 
 /** That nothing is unfinished; and how to take up what was cancelled, which goes on only when it is named. */

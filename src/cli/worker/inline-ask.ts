@@ -1,13 +1,18 @@
-import type { Id, PendingApproval, Run, Runtime } from '../../index.ts'
+import type { AnswerWord, ApprovalWord, Id, PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
 import { whole } from '../watch/words.ts'
+import { type Asker, approvalsIn, questionsIn } from './asker.ts'
 import { TypedLine } from './typed-line.ts'
 
 /** What is typed so soon after a question has appeared was not typed because of it. */
 const UNREAD_MS = 400
+/** Enough to see that it is no answer; enough for one. */
+const LONGEST = { key: 12, words: 8_000 } as const
+
+type Asked = PendingApproval | PendingQuestion
 
 export interface InlineAskOptions {
   readonly runtime: Runtime
@@ -19,12 +24,13 @@ export interface InlineAskOptions {
  * Asks the person at the terminal, one question at a time, below the tree. An answer is a key and Enter, both typed
  * after the question could be read; whatever was typed before is dropped.
  */
-export class InlineAsk {
+export class InlineAsk implements Asker {
+  readonly isPatient = true
   private readonly options: InlineAskOptions
-  private current: PendingApproval | undefined
+  private current: Asked | undefined
   /** Its answer is on its way: it is not asked again. */
   private readonly answered: Set<Id> = new Set()
-  private readonly line: TypedLine = new TypedLine()
+  private line: TypedLine = new TypedLine(LONGEST.key)
   private isHeard = false
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onKeys = (keys: Buffer): void => this.hear(keys.toString('utf8'))
@@ -41,10 +47,9 @@ export class InlineAsk {
   /** Puts the next question of these runs, if there is one and none is open. */
   async look(runs: readonly Run[]): Promise<void> {
     const { runtime } = this.options
-    if (this.current !== undefined && runtime.store.node(this.current.nodeId)?.state === 'awaiting_approval') return
-    const ids = new Set(runs.map(({ id }) => id))
-    const asked = await runtime.approvals()
-    const next = asked.find(({ rootRunId, nodeId }) => ids.has(rootRunId) && !this.answered.has(nodeId))
+    if (this.current !== undefined && this.isOpen(this.current)) return
+    const asked: readonly Asked[] = [...(await approvalsIn(runtime, runs)), ...(await questionsIn(runtime, runs))]
+    const next = asked.find(({ nodeId }) => !this.answered.has(nodeId))
     if (next?.nodeId !== this.current?.nodeId) this.show(next)
   }
 
@@ -53,19 +58,24 @@ export class InlineAsk {
     this.show(undefined)
   }
 
-  private show(next: PendingApproval | undefined): void {
+  private isOpen(asked: Asked): boolean {
+    const node = this.options.runtime.store.node(asked.nodeId)
+    return node?.state === (isQuestion(asked) ? 'waiting' : 'awaiting_approval')
+  }
+
+  private show(next: Asked | undefined): void {
     const wasAsking = this.current !== undefined
     clearTimeout(this.soon)
     this.current = next
     this.isHeard = false
-    this.line.clear()
+    this.line = new TypedLine(next !== undefined && isQuestion(next) ? LONGEST.words : LONGEST.key)
     this.options.view.ask(next === undefined ? null : this.question(next), () => this.hearSoon(next))
     if (next !== undefined && !wasAsking) this.listen()
     if (next === undefined && wasAsking) this.leaveOff()
   }
 
   /** Everything that is there by then is read, and dropped, before anything is heard. */
-  private hearSoon(shown: PendingApproval | undefined): void {
+  private hearSoon(shown: Asked | undefined): void {
     const begin = (): void => {
       if (this.current !== shown) return
       this.isHeard = true
@@ -91,11 +101,17 @@ export class InlineAsk {
     if (!this.isHeard || keys.startsWith(ESCAPE)) return
     for (const key of keys) {
       const said = this.line.take(key)
-      const word = said === undefined ? undefined : WORDS[said.toLowerCase()]
+      const word = said === undefined ? undefined : this.wordOf(said)
       // What was typed behind an answer was not typed for the next question.
       if (word !== undefined) return this.answer(word)
     }
     this.draw()
+  }
+
+  private wordOf(said: string): Word | undefined {
+    if (this.current === undefined) return undefined
+    if (!isQuestion(this.current)) return WORDS[said.toLowerCase()]
+    return said.trim() === '' ? undefined : { text: said.trim() }
   }
 
   private draw(): void {
@@ -105,14 +121,12 @@ export class InlineAsk {
   private answer(word: Word): void {
     if (this.current === undefined) return
     const { runtime, view, by } = this.options
-    const { nodeId, request } = this.current
+    const { nodeId } = this.current
+    const said = saidOf(this.current, word)
     this.answered.add(nodeId)
     this.show(undefined)
     runtime.answer(nodeId, { ...word, by }).then(
-      () =>
-        view.say(
-          `${word.allow ? 'Allowed' : 'Denied'} ${oneLine(request)}${word.always ? ' for this conversation' : ''}.\n`,
-        ),
+      () => view.say(`${said}\n`),
       (error: unknown) => {
         this.answered.delete(nodeId)
         view.say(`${error instanceof Error ? error.message : String(error)}\n`)
@@ -120,22 +134,35 @@ export class InlineAsk {
     )
   }
 
-  private question({ path, request, tool, input, reason }: PendingApproval): Question {
+  private question(asked: Asked): Question {
+    const typed = this.isHeard ? ` > ${oneLine(this.line.text)}` : ''
+    const who = asked.path.map(oneLine).join(' > ')
+    if (isQuestion(asked)) {
+      return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
+    }
+    const { request, tool, input, reason } = asked
     const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${whole(input)}`
     return {
-      text: `${path.map(oneLine).join(' > ')} wants ${what} (${oneLine(reason)}).`,
-      prompt: `Allow? y yes, a always here, n no, then Enter${this.isHeard ? ` > ${this.line.text}` : ''}`,
+      text: `${who} wants ${what} (${oneLine(reason)}).`,
+      prompt: `Allow? y yes, a always here, n no, then Enter${typed}`,
     }
   }
+}
+
+function isQuestion(asked: Asked): asked is PendingQuestion {
+  return 'to' in asked
+}
+
+function saidOf(asked: Asked, word: Word): string {
+  if (isQuestion(asked)) return `Answered ${asked.path.map(oneLine).join(' > ')}.`
+  const { allow, always = false } = 'allow' in word ? word : { allow: false }
+  return `${allow ? 'Allowed' : 'Denied'} ${oneLine(asked.request)}${always ? ' for this conversation' : ''}.`
 }
 
 const CTRL_C = '\u0003'
 const ESCAPE = '\u001b'
 
-interface Word {
-  readonly allow: boolean
-  readonly always?: boolean
-}
+type Word = AnswerWord | Pick<ApprovalWord, 'allow' | 'always'>
 
 const WORDS: Readonly<Record<string, Word | undefined>> = {
   y: { allow: true },

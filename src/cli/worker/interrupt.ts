@@ -9,8 +9,8 @@ export interface Interrupts {
   readonly restore: () => void
 }
 
-/** Ctrl-C once asks to stop, twice ends at once; SIGTERM and SIGHUP hand over. Holds until the process ends. */
-export function onInterrupt({ ask, leave, restore }: Interrupts): void {
+/** Ctrl-C once asks to stop, twice ends at once; SIGTERM and SIGHUP hand over. Gives a function that ends it. */
+export function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
   let asked = false
   const interrupted = (): void => {
     if (asked) {
@@ -23,4 +23,9 @@ export function onInterrupt({ ask, leave, restore }: Interrupts): void {
   process.on('SIGINT', interrupted)
   process.once('SIGTERM', leave)
   process.once('SIGHUP', leave)
+  return () => {
+    process.off('SIGINT', interrupted)
+    process.off('SIGTERM', leave)
+    process.off('SIGHUP', leave)
+  }
 }

@@ -9,8 +9,8 @@ export interface ScopedStore {
   readonly knownAgents: () => ReadonlySet<string> | undefined
 }
 
-/** The store as a worker sees it that works on one tree only, or on all: whatever it could claim is of that tree. */
-export function scopedStore(store: Store, rootId: Id | undefined): ScopedStore {
+/** The store as a worker sees it that works on some trees only, or on all: whatever it could claim is of those. */
+export function scopedStore(store: Store, trees: ReadonlySet<Id> | undefined): ScopedStore {
   let known: ReadonlySet<string> | undefined
   const inner: Store = {
     ...store,
@@ -19,13 +19,13 @@ export function scopedStore(store: Store, rootId: Id | undefined): ScopedStore {
       return store.runnable(query)
     },
   }
-  return { knownAgents: () => known, store: rootId === undefined ? inner : onlyTree(inner, rootId) }
+  return { knownAgents: () => known, store: trees === undefined ? inner : onlyTrees(inner, trees) }
 }
 
-function onlyTree(store: Store, rootId: Id): Store {
+function onlyTrees(store: Store, trees: ReadonlySet<Id>): Store {
   const ours = <T extends { readonly rootId: Id }>(limit: number, find: (limit: number) => readonly T[]): T[] =>
     find(Math.max(limit, LOOKED_AT))
-      .filter((row) => row.rootId === rootId)
+      .filter((row) => trees.has(row.rootId))
       .slice(0, limit)
   return {
     ...store,

@@ -1,11 +1,15 @@
 const ENTER = /^[\r\n]$/
 const BACKSPACE = /^[\b\u007f]$/
-/** Enough to see that it is no answer. */
-const LONGEST = 12
 
 /** What a person types, key by key, until Enter. */
 export class TypedLine {
   text = ''
+  /** What is longer is no answer, or more than anybody types. */
+  private readonly longest: number
+
+  constructor(longest: number) {
+    this.longest = longest
+  }
 
   /** The line, when this key ends it. */
   take(key: string): string | undefined {
@@ -14,8 +18,8 @@ export class TypedLine {
       this.clear()
       return line
     }
-    if (BACKSPACE.test(key)) this.text = this.text.slice(0, -1)
-    else if (/^[ -~]$/.test(key) && this.text.length < LONGEST) this.text += key
+    if (BACKSPACE.test(key)) this.text = [...this.text].slice(0, -1).join('')
+    else if (/^\P{Cc}$/u.test(key) && this.text.length < this.longest) this.text += key
     return undefined
   }
 

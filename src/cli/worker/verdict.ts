@@ -1,11 +1,11 @@
-import type { Run, Runtime } from '../../index.ts'
+import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
-import { answersOf, wholeCallOf } from '../watch/asked.ts'
+import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
 import type { TakeUp } from './cancelled-runs.ts'
 
@@ -24,16 +24,38 @@ export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
 }
 
+/** Of a run whose answer is shown by itself: only what there is to say of one that did not complete. */
+export async function wrongEnd(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
+  const verdict = await endOf(runtime, run, again)
+  return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
+}
+
+/** How people can go on with what stands still. */
+export interface Standstills {
+  /** What names the store in a command; empty where it need not be named. */
+  readonly where: string
+  /** The command that goes on when all is answered; empty where this one may simply be given again. */
+  readonly goOn: (runId: Id) => string
+}
+
 /** Null as long as it may go on by itself. */
-export function standstillOf(runtime: Runtime, run: Run, known: ReadonlySet<string>): Verdict | null {
+export function standstillOf(
+  runtime: Runtime,
+  run: Run,
+  { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
+): Verdict | null {
   const turn = runtime.store.turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const { asked, needs, pids, wakes } = standingOf(runtime, turn)
+  const { asked, questions, needs, pids, wakes } = standingOf(runtime, turn)
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   const name = nameOf(runtime, run)
-  if (asked.length > 0) {
-    const calls = asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node.id)}`)
-    return { exitCode: EXIT.parked, text: `${name} waits for a person:\n${calls.join('\n')}` }
+  const waits = [
+    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node.id, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
+  ]
+  if (waits.length > 0) {
+    const then = goOn(run.id) === '' ? '' : `\n  Then: ${goOn(run.id)}`
+    return { exitCode: EXIT.parked, text: `${name} waits for a person:\n${waits.join('\n')}${then}` }
   }
   if (needs.length === 0) return null
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')

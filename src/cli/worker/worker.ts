@@ -2,11 +2,10 @@ import type { Id, Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { standingOf } from '../watch/standing.ts'
 import type { View } from '../watch/view.ts'
-import type { TakeUp } from './cancelled-runs.ts'
-import type { InlineAsk } from './inline-ask.ts'
+import type { Asker } from './asker.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { endOf, exitCodeOf, nameOf, standstillOf, type Verdict } from './verdict.ts'
+import { exitCodeOf, nameOf, type Standstills, standstillOf, type Verdict } from './verdict.ts'
 
 const LOOK_MS = 250
 
@@ -16,9 +15,11 @@ export interface WorkerParts {
   readonly knownAgents: ScopedStore['knownAgents']
   /** The last event of each tree before this worker began: what comes after it is news. */
   readonly lastSeqs: ReadonlyMap<Id, number>
-  /** Where there is a person at the terminal. */
-  readonly asker: InlineAsk | undefined
-  readonly again: TakeUp
+  /** Who answers what needs a person. */
+  readonly askers: readonly Asker[]
+  /** What is said of a run that has ended. */
+  readonly ended: (run: Run) => Promise<Verdict>
+  readonly standstills: Standstills
 }
 
 /** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
@@ -30,13 +31,11 @@ export class Worker {
   private runs: readonly Run[] = []
   private exitCode: number | undefined
   private done: () => void = () => undefined
-  private readonly isDone: Promise<void> = new Promise((resolve) => {
-    this.done = resolve
-  })
+  private readonly release: () => void
 
   constructor(parts: WorkerParts) {
     this.parts = parts
-    onInterrupt({
+    this.release = onInterrupt({
       ask: () => this.stopAll(),
       leave: () => this.leave(EXIT.terminated),
       restore: () => this.giveBack(),
@@ -45,48 +44,77 @@ export class Worker {
 
   /** Gives the exit code. */
   async drive(runs: readonly Run[]): Promise<number> {
+    await this.follow(runs)
+    return this.end()
+  }
+
+  /** Resolves when none of these can go on, or this process was asked to end. */
+  async follow(runs: readonly Run[]): Promise<void> {
+    if (this.exitCode !== undefined) return
     this.runs = runs
-    const { view } = this.parts
+    const isDone = new Promise<void>((resolve) => {
+      this.done = resolve
+    })
     const timer = setInterval(() => this.look(), LOOK_MS)
     for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
-    await this.isDone
+    await isDone
     clearInterval(timer)
+  }
+
+  /** Gives the terminal back, says what came of all, and gives the exit code. */
+  end(): number {
     this.giveBack()
-    for (const { text } of this.verdicts.values()) view.say(`\n${text}\n`)
-    return this.exitCode ?? exitCodeOf([...this.verdicts.values()])
+    const verdicts = [...this.verdicts.values()]
+    for (const { text } of verdicts) if (text !== '') this.parts.view.say(`\n${text}\n`)
+    return this.exitCode ?? exitCodeOf(verdicts)
+  }
+
+  /** Hears no signals any more. */
+  close(): void {
+    this.release()
   }
 
   private async watch(run: Run): Promise<void> {
-    const { runtime, view, lastSeqs, again } = this.parts
-    const ended = endOf(runtime, run, again)
+    const { runtime, view, lastSeqs } = this.parts
+    const ended = this.parts.ended(run)
+    // Whoever iterates hears of it too.
+    ended.catch(() => undefined)
     const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
-    for await (const event of run.events({ after })) await view.take(event, run.id)
+    for await (const event of run.events({ after })) {
+      await view.take(event, run.id)
+      if (event.type === 'approval-request' || event.type === 'question') this.ask()
+    }
     this.settle(run, await ended)
   }
 
   /** The terminal as it was. */
   private giveBack(): void {
-    this.parts.asker?.close()
+    for (const asker of this.parts.askers) asker.close()
     this.parts.view.close()
   }
 
   private settle(run: Run, verdict: Verdict): void {
     this.verdicts.set(run, verdict)
-    if (this.verdicts.size === this.runs.length) this.done()
+    if (this.runs.every((one) => this.verdicts.has(one))) this.done()
+  }
+
+  private ask(): void {
+    for (const asker of this.parts.askers) asker.look(this.runs).catch(() => undefined)
   }
 
   /** A run at a standstill comes back to life when somebody answers it, as long as there are others to wait for. */
   private look(): void {
-    const { runtime, knownAgents, asker } = this.parts
+    const { runtime, knownAgents, askers, standstills } = this.parts
     const known = knownAgents()
     if (known === undefined) return
-    asker?.look(this.runs).catch(() => undefined)
+    this.ask()
+    const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
-      const verdict = attempt(() => standstillOf(runtime, run, known))
+      const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
       const isOver = this.verdicts.has(run) && runtime.store.turn(run.id)?.state === 'ended'
       if (verdict === undefined || isOver) continue
       // Whoever is asked may take the time that is needed.
-      if (verdict?.exitCode === EXIT.parked && asker !== undefined && this.exitCode === undefined) continue
+      if (verdict?.exitCode === EXIT.parked && isAsking) continue
       if (verdict === null) {
         this.doubts.delete(run)
         this.verdicts.delete(run)

@@ -1,0 +1,149 @@
+import type { Grant } from '../../index.ts'
+import { type AgentFile, modelOf } from '../../recipe/index.ts'
+import { type Call, EXIT, isSet, textOption } from '../command.ts'
+import { agentOf } from '../definition/agent-of.ts'
+import { inputFor } from '../definition/input.ts'
+import { loadFor } from '../definition/load.ts'
+import { fromHere, refused } from '../definition/refused.ts'
+import { rootGrant } from '../definition/root-grant.ts'
+import { tellNotices } from '../definition/tell-notices.ts'
+import { type CostBound, costBound } from '../explain/cost-bound.ts'
+import { type FirstRequest, firstRequest, ListeningModel } from '../explain/first-request.ts'
+import { duration, money } from '../terminal/amounts.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
+import { jsonLine, outputColumns, write } from '../terminal/output.ts'
+import { type Paint, painter } from '../terminal/paint.ts'
+import { cut } from '../terminal/width.ts'
+import { wordsOf } from '../watch/words.ts'
+
+/** Everything a run of a file begins with, found without calling a model. */
+export async function explain(call: Call): Promise<number> {
+  const definition = await loadFor(call)
+  tellNotices(definition, call.env)
+  const model = modelFor(definition, call)
+  const asked = askable(definition, call)
+  const listening = new ListeningModel(model ?? NO_MODEL)
+  const first = await firstRequest(agentOf(asked, listening), await inputFor(asked, call), listening)
+  const sight: Sight = { definition, model, first, bound: costBound(model, first) }
+  await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
+  return first.request === null ? EXIT.other : EXIT.completed
+}
+
+const NO_MODEL = 'none/none'
+const NOTHING_ASKED = '(what you ask it)'
+
+/** Nobody need think of a question to see what an agent is told; one that takes JSON is then shown as if it took words. */
+function askable(definition: AgentFile, { words }: Call): AgentFile {
+  if (words.length > 1 || (definition.prompt !== null && definition.input === null)) return definition
+  return { ...definition, prompt: NOTHING_ASKED, input: null }
+}
+
+interface Sight {
+  readonly definition: AgentFile
+  readonly model: string | null
+  readonly first: FirstRequest
+  readonly bound: CostBound
+}
+
+function modelFor(definition: AgentFile, call: Call): string | null {
+  try {
+    return textOption(call, 'model') ?? modelOf(definition, new Map()) ?? call.env['LEGATE_MODEL'] ?? null
+  } catch (error) {
+    throw refused(error)
+  }
+}
+
+function asJson({ definition, model, first, bound }: Sight): object {
+  const { request, limits, spend, trouble } = first
+  return {
+    file: definition.file,
+    name: definition.name,
+    dialect: definition.dialect,
+    model,
+    system: systemOf(first),
+    messages: (request?.messages ?? []).filter(({ role }) => role !== 'system'),
+    tools: request?.tools ?? [],
+    settings: request?.settings ?? definition.settings,
+    outputSchema: request?.outputSchema ?? null,
+    grant: { root: rootGrant(), file: definition.grant },
+    limits: { ...limits, ...(spend?.limit ?? {}) },
+    costBound: bound,
+    extensions: definition.extensions,
+    trouble,
+  }
+}
+
+function asText(sight: Sight, paint: Paint): string {
+  const { definition, model, first, bound } = sight
+  const { limits, request, trouble } = first
+  const rows: readonly (readonly [string, string])[] = [
+    ['file', `${fromHere(definition.file)} (${definition.dialect})`],
+    ['model', model ?? "none is named: your config file's, or a local Ollama's"],
+    ['settings', JSON.stringify(request?.settings ?? definition.settings)],
+    [
+      'limits',
+      `${limits.turns} model calls, ${limits.toolCalls} tool calls, ${limits.children} subagents, ${limits.depth} deep, ${duration(limits.wallMs)}`,
+    ],
+    ['cost', bound.usd === null ? `no bound: ${bound.how}` : `at most ${money(bound.usd)}: ${bound.how}`],
+  ]
+  const facts = rows.map(([name, value]) => `  ${paint('dim', name.padEnd(9))} ${oneLine(value)}\n`).join('')
+  return [
+    `${paint('bold', oneLine(definition.name))}\n${facts}`,
+    section('Grant of the command line', grantLines(rootGrant()), paint),
+    section('Grant of the file, which narrows it', grantLines(definition.grant ?? {}), paint),
+    section(`Tools (${request?.tools.length ?? 0})`, toolLines(first), paint),
+    section('Extensions', extensionLines(definition), paint),
+    section('System prompt', systemOf(first), paint),
+    section('First message', userOf(first), paint),
+    section('It would not get so far', trouble ?? '', paint),
+  ]
+    .filter((part) => part !== '')
+    .join('\n')
+}
+
+function grantLines({ use, ask, deny, delegate }: Grant): string {
+  return [
+    ['use', use],
+    ['delegate', delegate],
+    ['ask', ask],
+    ['deny', deny],
+  ]
+    .flatMap(([name, rules]) => (rules === undefined ? [] : [`${String(name).padEnd(9)} ${[...rules].join(' ')}`]))
+    .join('\n')
+}
+
+function toolLines({ request }: FirstRequest): string {
+  const tools = request?.tools ?? []
+  const width = Math.min(32, Math.max(0, ...tools.map(({ name }) => name.length)))
+  return tools
+    .map(({ name, description }) => cut(`${name.padEnd(width)}  ${oneLine(description)}`, outputColumns() - 3))
+    .join('\n')
+}
+
+function extensionLines({ extensions }: AgentFile): string {
+  return (extensions ?? [])
+    .map((extension) => {
+      const { type, name } = extension
+      if (extension.type === 'stdio') return `${name} (${type}): ${[extension.cmd, ...extension.args].join(' ')}`
+      return extension.type === 'streamable_http' ? `${name} (${type}): ${extension.uri}` : `${name} (${type})`
+    })
+    .map(oneLine)
+    .join('\n')
+}
+
+function systemOf({ request }: FirstRequest): string {
+  return (request?.messages ?? [])
+    .flatMap((message) => (message.role === 'system' ? [message.content] : []))
+    .join('\n\n')
+}
+
+function userOf({ request }: FirstRequest): string {
+  const asked = (request?.messages ?? []).find(({ role }) => role === 'user')
+  return asked === undefined ? '' : wordsOf(asked.content)
+}
+
+function section(title: string, text: string, paint: Paint): string {
+  if (text.trim() === '') return ''
+  const lines = cleanText(text.trimEnd()).split('\n')
+  return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
+}

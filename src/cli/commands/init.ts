@@ -1,0 +1,65 @@
+import { writeFileSync } from 'node:fs'
+import { type Call, CliError, EXIT } from '../command.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { write } from '../terminal/output.ts'
+
+const FILE = 'recipe.yaml'
+
+/** A recipe that works as it is, with one of each thing that most recipes have. */
+const RECIPE = `# legate run FILE --param topic="HTTP/3"
+# legate explain FILE shows what the model is told, without calling it.
+version: "1.0.0"
+title: Explain a topic
+description: Explains one topic to a given reader, in a few sentences
+
+parameters:
+  - key: topic
+    input_type: string
+    requirement: required
+    description: what is to be explained
+  - key: reader
+    input_type: select
+    requirement: optional
+    default: a beginner
+    options: [a beginner, an expert]
+    description: for whom
+
+instructions: |
+  You explain things clearly and briefly. Use plain words and no headings.
+
+prompt: |
+  Explain {{ topic }} to {{ reader }}, in at most five sentences.
+
+# Model and limits. Without a model: --model, LEGATE_MODEL, or that of your config file.
+# settings:
+#   goose_provider: anthropic
+#   goose_model: claude-sonnet-4-5
+#   max_turns: 10
+
+# Tools: built-in toolkits, or any MCP server.
+# extensions:
+#   - type: builtin
+#     name: developer
+`
+
+/** Writes it where no file is yet. */
+export async function init(call: Call): Promise<number> {
+  const [file = FILE] = call.words
+  if (!/\.ya?ml$/i.test(file))
+    throw new CliError(`"${oneLine(file)}" is no name for a recipe: it ends in .yaml.`, EXIT.usage)
+  try {
+    writeFileSync(file, RECIPE.replaceAll('FILE', file), { flag: 'wx' })
+  } catch (error) {
+    throw new CliError(troubleOf(error, file), EXIT.usage, { namesHelp: false })
+  }
+  await write(`${oneLine(file)} is written. Try it: legate run ${oneLine(file)} --param topic="HTTP/3"\n`)
+  return EXIT.completed
+}
+
+function troubleOf(error: unknown, file: string): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  if (code === 'EEXIST')
+    return `${oneLine(file)} is there already and is left as it is. Name another: legate init FILE.`
+  if (code === 'ENOENT') return `The folder of ${oneLine(file)} is not there. Make it first.`
+  return `Cannot write ${oneLine(file)}: ${oneLine(message)}`
+}

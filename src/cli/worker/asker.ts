@@ -1,0 +1,26 @@
+import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
+
+/** Whoever answers, at this worker, what its runs need a person for. */
+export interface Asker {
+  /** Does it wait for somebody? Else what it leaves open is left to other commands. */
+  readonly isPatient: boolean
+  /** Looks for something to answer in these runs. */
+  look(runs: readonly Run[]): Promise<void>
+  close(): void
+}
+
+export async function approvalsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingApproval[]> {
+  const found = await Promise.all(runs.map(({ id }) => runtime.approvals({ runId: id })))
+  return found.flat()
+}
+
+/** More than any person answers in a sitting. */
+const MOST_QUESTIONS = 1_000
+
+export async function questionsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingQuestion[]> {
+  const { store } = runtime
+  const rootOf = (conversationId: string) => store.conversation(conversationId)?.rootId
+  const roots = new Set(runs.map(({ conversationId }) => rootOf(conversationId)))
+  const found = await runtime.questions({ limit: MOST_QUESTIONS })
+  return found.filter(({ conversationId }) => roots.has(rootOf(conversationId)))
+}
