@@ -50,6 +50,30 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/run.ts')).run,
   },
   {
+    name: 'chat',
+    usage: '[FILE] [--param KEY=VALUE] [--model MODEL] [--continue ID]',
+    summary: 'talk with an agent; what is said is kept',
+    about: [
+      'FILE is a recipe or agent file, or a name that legate doctor finds; without one it is an assistant. A message that ' +
+        'begins with @name is handed to the definition of that name, as a subagent.',
+      'Ctrl-C stops the answer, once more leaves; Ctrl-D leaves. Where the input is no terminal each line is a message.',
+    ],
+    options: [
+      PARAM,
+      MODEL,
+      { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' },
+      { name: 'yes', short: 'y', text: 'allow whatever it asks for' },
+    ],
+    examples: [
+      ['legate chat', 'then, for example: @reviewer look at src/'],
+      ['legate chat tutor.yaml -p topic=QUIC', 'talk about a recipe'],
+      ['legate chat --continue 1f0c9a2e', 'where you left off'],
+    ],
+    takes: [0, 1],
+    completes: 'file',
+    load: async () => (await import('./commands/chat.ts')).chat,
+  },
+  {
     name: 'init',
     usage: '[FILE]',
     summary: 'write a small recipe that works, to begin with',

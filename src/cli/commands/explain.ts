@@ -20,7 +20,7 @@ import { wordsOf } from '../watch/words.ts'
 export async function explain(call: Call): Promise<number> {
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
-  const model = modelFor(definition, call)
+  const model = modelName(definition, call)
   const asked = askable(definition, call)
   const listening = new ListeningModel(model ?? NO_MODEL)
   const first = await firstRequest(agentOf(asked, listening), await inputFor(asked, call), listening)
@@ -45,7 +45,7 @@ interface Sight {
   readonly bound: CostBound
 }
 
-function modelFor(definition: AgentFile, call: Call): string | null {
+function modelName(definition: AgentFile, call: Call): string | null {
   try {
     return textOption(call, 'model') ?? modelOf(definition, new Map()) ?? call.env['LEGATE_MODEL'] ?? null
   } catch (error) {

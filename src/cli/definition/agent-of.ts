@@ -1,18 +1,18 @@
-import { type AnyAgent, agent, type ModelLike } from '../../index.ts'
-import { type AgentFile, modelOf } from '../../recipe/index.ts'
+import { type AnyAgent, agent, type ModelLike, type Subagents } from '../../index.ts'
+import type { AgentFile } from '../../recipe/index.ts'
 import { rootGrant } from './root-grant.ts'
 
-/** The agent that a definition describes. `model` replaces what the file names. */
-export function agentOf(definition: AgentFile, model: ModelLike | undefined): AnyAgent {
+/** The agent that a definition describes. Without a model it has that of its host. */
+export function agentOf(definition: AgentFile, model: ModelLike | undefined, subagents: Subagents = {}): AnyAgent {
   const { name, description, instructions, settings, output, budget, input } = definition
-  const chosen = model ?? modelOf(definition, new Map())
   return agent({
     name,
     description,
     instructions,
     settings,
+    subagents,
     grant: rootGrant(),
-    ...(chosen === null ? {} : { model: chosen }),
+    ...(model === undefined ? {} : { model }),
     ...(output === null ? {} : { output }),
     ...(input === null ? {} : { input }),
     ...(budget === null ? {} : { budget }),

@@ -11,6 +11,7 @@ export function askLine(question: string): Promise<string> {
   const asker = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
   return new Promise<string>((resolve, reject) => {
     const end = (why: Error): void => {
+      asker.removeAllListeners()
       asker.close()
       process.stderr.write('\n')
       reject(why)
@@ -18,7 +19,7 @@ export function askLine(question: string): Promise<string> {
     asker.once('SIGINT', () => end(new CliError('Interrupted.', EXIT.interrupted)))
     asker.once('close', () => end(new CliError('Nothing was answered.', EXIT.usage, { namesHelp: false })))
     asker.question(question, (answer) => {
-      asker.removeAllListeners('close')
+      asker.removeAllListeners()
       asker.close()
       resolve(answer)
     })

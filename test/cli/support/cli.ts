@@ -27,6 +27,8 @@ export interface StartOptions {
   readonly env?: NodeJS.ProcessEnv
   readonly uid?: number
   readonly cwd?: string
+  /** What comes in; left out: nothing does. */
+  readonly input?: string
 }
 
 /** A folder with a store and a gate that holds agents until it is opened; all is gone after the test. */
@@ -99,13 +101,14 @@ export class Place {
     return runtime
   }
 
-  private start(args: readonly string[], { env = {}, uid, cwd = this.folder }: StartOptions): Process {
+  private start(args: readonly string[], { env = {}, uid, cwd = this.folder, input }: StartOptions): Process {
     const child = spawn(process.execPath, args, {
       cwd,
       env: { ...this.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     })
+    child.stdin?.end(input)
     const started = new Process(child)
     this.children.push(started)
     return started

@@ -124,6 +124,9 @@ export class ScreenModel {
       A: () => {
         this.row = Math.max(this.top, this.row - number)
       },
+      G: () => {
+        this.column = number - 1
+      },
       K: () => {
         this.lines[this.row] = (this.lines[this.row] ?? []).slice(0, this.column)
       },

@@ -1,0 +1,142 @@
+import { createInterface } from 'node:readline'
+import { createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
+import { type ChatParts, chatAgent } from '../chat/chat-agent.ts'
+import { ChatView } from '../chat/chat-view.ts'
+import { readMessage } from '../chat/read-message.ts'
+import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { loadFor } from '../definition/load.ts'
+import { modelFor } from '../definition/model-for.ts'
+import { tellNotices } from '../definition/tell-notices.ts'
+import { findRun, shortId } from '../find-run.ts'
+import { openOrMakeStore } from '../open-store.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { exitNow, note, write } from '../terminal/output.ts'
+import { viewFor } from '../watch/view.ts'
+import { askersFor } from '../worker/askers-for.ts'
+import { storeWords } from '../worker/cancelled-runs.ts'
+import { InlineAsk } from '../worker/inline-ask.ts'
+import { lastAnswer } from '../worker/last-answer.ts'
+import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
+import { wrongEnd } from '../worker/verdict.ts'
+import { Worker } from '../worker/worker.ts'
+
+const PROMPT = '> '
+
+/** Talks with an agent, turn by turn; what is said is kept in the store. */
+export async function chat(call: Call): Promise<number> {
+  const definition = call.words[0] === undefined ? undefined : await loadFor(call)
+  if (definition !== undefined) tellNotices(definition, call.env)
+  const model = await modelFor(definition, textOption(call, 'model'))
+  const talk = new Talk(call, { definition, model, env: call.env })
+  return exitNow(await talk.hold())
+}
+
+class Talk {
+  private readonly call: Call
+  private readonly parts: ChatParts
+  private readonly runtime: Runtime
+  private readonly knownAgents: ScopedStore['knownAgents']
+  private readonly trees: Set<Id> = new Set()
+  private readonly said: string[] = []
+  private conversationId: Id | undefined
+
+  constructor(call: Call, parts: ChatParts) {
+    this.call = call
+    this.parts = parts
+    const { store, knownAgents } = scopedStore(openOrMakeStore(call), this.trees)
+    this.knownAgents = knownAgents
+    this.runtime = createRuntime({ store, model: parts.model, files: diskFiles({ workspace: process.cwd() }) })
+  }
+
+  async hold(): Promise<number> {
+    try {
+      this.conversationId = this.continued()
+      const code = InlineAsk.isPossible(this.call.env) ? await this.withPerson() : await this.withInput()
+      if (this.conversationId !== undefined) note(this.farewell(this.conversationId))
+      return code
+    } finally {
+      await this.runtime.close()
+    }
+  }
+
+  private async withPerson(): Promise<number> {
+    const who = oneLine(this.parts.definition?.name ?? 'assistant')
+    note(`${who}, ${this.parts.model.id}. @name hands a message to a subagent. Ctrl-D leaves.`)
+    for (;;) {
+      const message = await readMessage({ text: PROMPT, history: this.said })
+      if (message === null || /^\/(?:exit|quit)\s*$/.test(message)) return EXIT.completed
+      if (message.trim() === '') continue
+      this.said.push(message)
+      const code = await this.turn(message)
+      if (code === EXIT.terminated) return code
+    }
+  }
+
+  /** Nobody sits there: each line is a message, and what cannot be answered here ends it. */
+  private async withInput(): Promise<number> {
+    let last: number = EXIT.completed
+    for await (const line of createInterface({ input: process.stdin, terminal: false })) {
+      if (line.trim() === '') continue
+      last = await this.turn(line)
+      if (last === EXIT.parked || last === EXIT.interrupted || last === EXIT.terminated) return last
+    }
+    return last
+  }
+
+  private async turn(message: string): Promise<number> {
+    const agent = await chatAgent(this.parts, message)
+    const { runtime, call, knownAgents, conversationId } = this
+    const run = runtime.run(agent, message as never, conversationId === undefined ? {} : { conversationId })
+    this.trees.add(run.conversationId)
+    return this.follow(run, call, knownAgents)
+  }
+
+  private async follow(run: Run, call: Call, knownAgents: ScopedStore['knownAgents']): Promise<number> {
+    const { runtime } = this
+    const isLive = InlineAsk.isPossible(call.env)
+    const view = isLive
+      ? new ChatView(runtime, call.env)
+      : viewFor(runtime, { json: false, env: call.env, hint: '', isBeside: true })
+    const where = storeWords(textOption(call, 'store'))
+    const worker = new Worker({
+      runtime,
+      view,
+      knownAgents,
+      lastSeqs: new Map(),
+      askers: askersFor(call, runtime, view),
+      ended: (one) => wrongEnd(runtime, one, () => 'Say it again, or something else.'),
+      standstills: { where, goOn: () => `legate chat --continue ${shortId(run.conversationId)}${where}` },
+    })
+    await worker.follow([run])
+    const code = worker.end()
+    worker.close()
+    // Only what was recorded can be gone on with.
+    if (runtime.store.turn(run.id) !== undefined) this.conversationId = run.conversationId
+    if (isLive) process.stdout.write('\n')
+    else await write(await lastAnswer(runtime, run))
+    return code
+  }
+
+  /** The conversation that `--continue` names. */
+  private continued(): Id | undefined {
+    const ending = textOption(this.call, 'continue')
+    if (ending === undefined) return undefined
+    const { store } = this.runtime
+    const { conversationId } = findRun(store, ending)
+    const row = store.conversation(conversationId)
+    const name = this.parts.definition?.name ?? 'assistant'
+    if (row?.type !== 'user') throw new CliError(`The conversation of ${oneLine(ending)} is a subagent's.`, EXIT.usage)
+    if (row.agent.name !== name) {
+      const other = oneLine(row.agent.name)
+      throw new CliError(`That conversation is with "${other}", not "${oneLine(name)}": name its file.`, EXIT.usage)
+    }
+    this.trees.add(conversationId)
+    return conversationId
+  }
+
+  private farewell(conversationId: Id): string {
+    const file = this.call.words[0] === undefined ? '' : ` ${this.call.words[0]}`
+    const where = storeWords(textOption(this.call, 'store'))
+    return `Go on with it: legate chat${oneLine(file)} --continue ${shortId(conversationId)}${where}`
+  }
+}

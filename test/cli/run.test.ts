@@ -1,0 +1,233 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { skipUnlessBuilt } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
+import { project } from './support/project.ts'
+import { Terminal } from './support/terminal.ts'
+
+beforeEach(skipUnlessBuilt)
+
+const RECIPE = `title: T
+description: D
+instructions: You explain.
+prompt: "Explain {{ topic }} to {{ reader }}."
+parameters:
+  - {key: topic, input_type: string, requirement: required, description: what to explain}
+  - {key: reader, input_type: select, requirement: optional, description: for whom, default: a child, options: [a child, an expert]}
+`
+const AGENT = '---\nname: reviewer\ndescription: Reviews.\n---\n\nYou review.\n'
+
+describe('legate run, in a pipe', () => {
+  test('prints the answer alone to stdout, and what happens to stderr', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
+
+    const { code, stdout, stderr } = await place.run(['run', 'a.yaml', '--param', 'topic=QUIC'])
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'It is fast.\n' })
+    expect(stderr).toContain('is asked: Explain QUIC to a child.')
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('You explain.')
+  })
+
+  test('a value is text, whatever YAML or template is in it', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+    const value = 'x"\nsettings: {goose_model: evil}\n- {{ reader }} {% raw %} #'
+
+    const { code } = await place.run(['run', 'a.yaml', '--param', `topic=${value}`])
+
+    expect(code).toBe(0)
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(
+      JSON.stringify(`Explain ${value} to a child.`).slice(1, -1),
+    )
+  })
+
+  test('--json is one event a line, the last of them the end with its outcome', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
+
+    const { code, stdout } = await place.run(['run', 'a.yaml', '-p', 'topic=QUIC', '--json'])
+    const events = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string; outcome?: object })
+
+    expect(code).toBe(0)
+    expect(events.map(({ type }) => type)).toContain('message')
+    expect(events.at(-1)).toMatchObject({ type: 'run-end', outcome: { status: 'completed' } })
+  })
+
+  test('words after the file are what it is asked; - takes them from stdin; a name is enough where it is found', async () => {
+    const place = project({ '.claude/agents/reviewer.md': AGENT })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))
+    writeFileSync(path.join(place.folder, 'diff.txt'), 'one line\nanother\n')
+
+    const word = await place.run(['run', 'reviewer', 'Look at src.'])
+    const asked = JSON.stringify(mock.getLastRequest()?.body)
+    const piped = await place.run(['run', '.claude/agents/reviewer.md', '-'], {
+      input: readFileSync(path.join(place.folder, 'diff.txt'), 'utf8'),
+    })
+
+    expect([word.stdout, piped.stdout]).toEqual(['Fine.\n', 'Fine.\n'])
+    expect(asked).toContain('Look at src.')
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('one line\\nanother')
+  })
+
+  test('--model is used instead of the one of the file', async () => {
+    const place = project({ 'a.yaml': `${RECIPE}settings: {goose_provider: anthropic, goose_model: claude-x}\n` })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
+
+    const { code } = await place.run(['run', 'a.yaml', '-p', 'topic=x', '--model', 'openai/gpt-5-mini'])
+
+    expect(code).toBe(0)
+    expect(mock.getLastRequest()?.body).toMatchObject({ model: 'gpt-5-mini' })
+  })
+
+  test('another end than completed is exit code 1, told on stderr, with nothing on stdout', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    await serveModel(place, (one) => one.on({}, { error: { message: 'no such model' }, status: 404 }))
+
+    const { code, stdout, stderr } = await place.run(['run', 'a.yaml', '-p', 'topic=x'])
+
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(/a \w{8} failed after .*: /)
+  })
+
+  test('without any model it is refused before anything is recorded, with what to set', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    Object.assign(place.more, { OPENAI_API_KEY: '', ANTHROPIC_API_KEY: '', OLLAMA_HOST: 'http://127.0.0.1:1' })
+
+    const { code, stderr } = await place.run(['run', 'a.yaml', '-p', 'topic=x'])
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/^legate: .*Set LEGATE_MODEL/)
+  })
+
+  test('goes on with no run of others in the same store', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    const [orphan = ''] = await place.orphans('talker')
+    await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
+
+    const { code } = await place.run(['run', 'a.yaml', '-p', 'topic=x'])
+
+    expect(code).toBe(0)
+    expect(place.runtime().store.turn(orphan)?.state).toBe('running')
+  })
+})
+
+describe('legate run, in a terminal', () => {
+  test('asks for what is missing, shows the tree, and prints the answer below it', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'It is **fast**.\nVery.' }))
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 80, rows: 24 })
+
+    await terminal.shows('topic, what to explain:')
+    terminal.type('QUIC\r')
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.all).toMatch(/✓ a +completed: It is \*\*fast\*\*\. Very\./)
+    expect(terminal.screen.all).toMatch(/\n\nIt is \*\*fast\*\*\.\nVery\.$/)
+    expect(terminal.screen.isCursorVisible).toBe(true)
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Explain QUIC to a child.')
+  })
+
+  test('asks an agent file without a prompt what it shall do; Ctrl-C there leaves nothing behind', async () => {
+    const place = project({ 'reviewer.md': AGENT })
+    await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))
+    const asked = new Terminal(place, ['run', 'reviewer.md'], { cols: 80, rows: 24 })
+    await asked.shows('What shall reviewer do?')
+    asked.type('Look.\r')
+    expect(await asked.ended).toBe(0)
+    expect(asked.screen.all).toContain('\nFine.')
+
+    const left = new Terminal(place, ['run', 'reviewer.md'], { cols: 80, rows: 24 })
+    await left.shows('What shall reviewer do?')
+    left.type('\u0003')
+    expect(await left.ended).toBe(130)
+  })
+})
+
+describe('legate explain', () => {
+  test('aster-goose 15/11: shows what the model is told, its tools, grant, limits and cost bound, and calls none', async () => {
+    const place = project({ 'a.yaml': RECIPE })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'never' }))
+
+    const { code, stdout } = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC'])
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^a\n {2}file +a\.yaml \(recipe\)\n {2}model +openai\/gpt-5\n/)
+    expect(stdout).toMatch(/\n {2}limits +25 model calls, /)
+    expect(stdout).toMatch(/\n {2}cost +at most \$100\.00: 25 calls that each fill 400000 tokens/)
+    expect(stdout).toMatch(/\n {2}ask +file\.write:\/workspace\/\*\* file\.delete:\/workspace\/\*\* exec:\* net:\*\n/)
+    expect(stdout).toMatch(/\nSystem prompt\n {2}You explain\.\n/)
+    expect(stdout).toMatch(/\nFirst message\n {2}Explain QUIC to a child\.\n$/)
+    expect(mock.getRequests()).toEqual([])
+  })
+
+  test('what it shows is what a run sends', async () => {
+    const place = project({ 'a.yaml': `${RECIPE}settings: {temperature: 0.2, max_turns: 3}\n` })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
+
+    const explained = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC', '--json'])
+    await place.run(['run', 'a.yaml', '-p', 'topic=QUIC'])
+    const { system, messages, tools, limits, costBound } = JSON.parse(explained.stdout) as {
+      system: string
+      messages: readonly { content: string }[]
+      tools: readonly { name: string }[]
+      limits: object
+      costBound: { usd: number }
+    }
+    const sent = JSON.stringify(mock.getLastRequest()?.body)
+
+    expect(sent).toContain(JSON.stringify(system).slice(1, -1))
+    expect(sent).toContain(JSON.stringify(messages[0]?.content).slice(1, -1))
+    for (const { name } of tools) expect(sent).toContain(`"${name}"`)
+    expect(limits).toMatchObject({ turns: 3 })
+    expect(costBound.usd).toBeCloseTo(12)
+  })
+
+  test('an agent file needs no question to be explained; what it narrows is shown', async () => {
+    const place = project({ 'r.md': AGENT.replace('description', 'permissionMode: plan\ndescription') })
+    await serveModel(place, (one) => one.on({}, { content: 'never' }))
+
+    const { code, stdout } = await place.run(['explain', 'r.md'])
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /\nGrant of the file, which narrows it\n {2}deny +exec:\* file\.delete:\*\* file\.write:\*\*\n/,
+    )
+    expect(stdout).toContain('\nSystem prompt\n  You review.\n')
+  })
+})
+
+describe('legate init', () => {
+  test('writes a recipe that is sound and runs; what is there is left as it is', async () => {
+    const place = project({})
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
+
+    const made = await place.run(['init'])
+    const again = await place.run(['init'])
+    const valid = await place.run(['validate', 'recipe.yaml'])
+    const ran = await place.run(['run', 'recipe.yaml', '--param', 'topic=HTTP/3'])
+
+    expect(made).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('legate run recipe.yaml --param topic="HTTP/3"'),
+    })
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml is there already') })
+    expect(valid.stdout).toBe('recipe.yaml: ok (recipe, recipe)\n')
+    expect(ran).toMatchObject({ code: 0, stdout: 'It is fast.\n' })
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Explain HTTP/3 to a beginner')
+  })
+
+  test.each([
+    [['init', 'notes.txt'], /is no name for a recipe: it ends in \.yaml/],
+    [['init', 'no/such/folder/a.yaml'], /The folder of no\/such\/folder\/a\.yaml is not there/],
+  ])('%j is refused', async (args, message) => {
+    const { code, stderr } = await project({}).run(args)
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(message)
+  })
+})
