@@ -2,7 +2,7 @@ import { type AnyAgent, agent, type Model } from '../../index.ts'
 import { type AgentFile, type Definition, discover, loadDefinition, noticesOf } from '../../recipe/index.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { rootGrant } from '../definition/root-grant.ts'
-import { mentionModel, mentionOf } from './mention-model.ts'
+import { mentionOf, toolName } from './mentions.ts'
 
 /** More than a model chooses from well; whoever is named with an @ is always among them. */
 const MOST_OFFERED = 30
@@ -19,23 +19,20 @@ export interface ChatParts {
 
 /** The agent of the next turn: definitions are read anew, so that what has changed on disk is seen. */
 export async function chatAgent({ definition, model, env }: ChatParts, message: string): Promise<AnyAgent> {
-  const subagents = await subagentsFor(message, env)
-  const tools = new Map(subagents.map(({ name, tool }) => [name, tool]))
-  const talker = mentionModel(model, (name) => tools.get(name) ?? tools.get(name.replace(/[./-]+$/, '')))
-  const offered = Object.fromEntries(subagents.map(({ tool, agent: one }) => [tool, one]))
-  if (definition !== undefined) return agentOf(definition, talker, offered)
+  const found = await subagentsFor(message, env)
+  const subagents = Object.fromEntries(found.map(({ tool, agent: one }) => [tool, one]))
+  if (definition !== undefined) return agentOf(definition, model, subagents)
   return agent({
     name: 'assistant',
     description: 'Talks with a person at a terminal.',
     instructions: INSTRUCTIONS,
-    model: talker,
-    subagents: offered,
+    model,
+    subagents,
     grant: rootGrant(),
   }) as AnyAgent
 }
 
 interface Offered {
-  readonly name: string
   readonly tool: string
   readonly agent: AnyAgent
 }
@@ -44,7 +41,7 @@ async function subagentsFor(message: string, env: NodeJS.ProcessEnv): Promise<re
   const { definitions } = await discover({ env })
   const taken = definitions.filter(({ shadowedBy }) => shadowedBy === null)
   const named = mentionOf(message)?.name ?? ''
-  const isNamed = ({ name }: Definition) => name === named || name === named.replace(/[./-]+$/, '')
+  const isNamed = ({ name }: Definition) => name === named
   const first = [...taken.filter(isNamed), ...taken.filter((one) => !isNamed(one))].slice(0, MOST_OFFERED)
   const offered = await Promise.all(first.map(offer))
   // Two names may give one tool: the nearer has it.
@@ -57,13 +54,9 @@ async function offer({ file, name }: Definition): Promise<Offered | undefined> {
   try {
     const definition = await loadDefinition(file)
     if (definition.isHidden) return undefined
-    return { name, tool: toolName(name), agent: agentOf(definition, undefined) }
+    return { tool: toolName(name), agent: agentOf(definition, undefined) }
   } catch (error) {
     if (noticesOf(error).length === 0) throw error
     return undefined
   }
-}
-
-function toolName(name: string): string {
-  return `call_${name.replace(/[^a-zA-Z0-9_-]+/g, '_').slice(0, 50)}`
 }

@@ -22,11 +22,11 @@ export function readMessage({ text, history }: Prompt): Promise<string | null> {
   let soon: ReturnType<typeof setTimeout> | undefined
   let isAsked = false
   return new Promise((resolve) => {
+    // What is first said to be the end is it: closing says it once more.
     const end = (message: string | null): void => {
       clearTimeout(soon)
-      reader.removeAllListeners()
-      reader.close()
       resolve(message)
+      reader.close()
     }
     reader.on('line', (line) => {
       isAsked = false
@@ -35,18 +35,15 @@ export function readMessage({ text, history }: Prompt): Promise<string | null> {
       soon = setTimeout(() => end(lines.join('\n')), PASTED_MS)
     })
     reader.on('SIGINT', () => {
-      if (isAsked) {
-        process.stdout.write('\n')
-        return end(null)
-      }
+      if (isAsked) return end(null)
       isAsked = true
       process.stdout.write('\n(Ctrl-C again leaves.)\n')
       reader.write(null, { ctrl: true, name: 'u' })
       reader.prompt()
     })
-    reader.on('close', () => {
-      process.stdout.write('\n')
-      end(lines.length === 0 ? null : lines.join('\n'))
+    reader.once('close', () => {
+      if (lines.length === 0) process.stdout.write('\n')
+      resolve(lines.length === 0 ? null : lines.join('\n'))
     })
     reader.prompt()
   })

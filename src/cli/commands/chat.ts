@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline'
 import { createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
 import { type ChatParts, chatAgent } from '../chat/chat-agent.ts'
 import { ChatView } from '../chat/chat-view.ts'
+import { mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { loadFor } from '../definition/load.ts'
@@ -45,7 +46,12 @@ class Talk {
     this.parts = parts
     const { store, knownAgents } = scopedStore(openOrMakeStore(call), this.trees)
     this.knownAgents = knownAgents
-    this.runtime = createRuntime({ store, model: parts.model, files: diskFiles({ workspace: process.cwd() }) })
+    this.runtime = createRuntime({
+      store,
+      model: parts.model,
+      files: diskFiles({ workspace: process.cwd() }),
+      extensions: [mentions()],
+    })
   }
 
   async hold(): Promise<number> {

@@ -10,18 +10,16 @@ export function canAsk(): boolean {
 export function askLine(question: string): Promise<string> {
   const asker = createInterface({ input: process.stdin, output: process.stderr, terminal: true })
   return new Promise<string>((resolve, reject) => {
-    const end = (why: Error): void => {
-      asker.removeAllListeners()
-      asker.close()
+    // The first of these counts: whichever it is, the others follow of it.
+    asker.once('SIGINT', () => {
+      reject(new CliError('Interrupted.', EXIT.interrupted))
       process.stderr.write('\n')
-      reject(why)
-    }
-    asker.once('SIGINT', () => end(new CliError('Interrupted.', EXIT.interrupted)))
-    asker.once('close', () => end(new CliError('Nothing was answered.', EXIT.usage, { namesHelp: false })))
-    asker.question(question, (answer) => {
-      asker.removeAllListeners()
       asker.close()
+    })
+    asker.once('close', () => reject(new CliError('Nothing was answered.', EXIT.usage, { namesHelp: false })))
+    asker.question(question, (answer) => {
       resolve(answer)
+      asker.close()
     })
   })
 }

@@ -1,22 +1,19 @@
-import type { Message, Model, ModelRequest, Part, ToolSchema } from '../../index.ts'
-
-/** The tool that delegates to each name, as the model sees it. */
-export type ToolOf = (name: string) => string | undefined
+import type { ExtensionCore, Message, ModelRequest, Part, ToolSchema } from '../../index.ts'
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
 /**
- * The model of a chat. What a person says to `@name` is handed to that subagent without asking the model; all else, and
- * what is made of the subagent's answer, is the model's.
+ * What a person says to `@name` is handed to that subagent without asking the model; all else, and what is made of the
+ * subagent's answer, is the model's.
  */
-export function mentionModel(model: Model, toolOf: ToolOf): Model {
+export function mentions(): ExtensionCore {
   return {
-    get id() {
-      return model.id
-    },
-    stream: (request, options) => {
-      const call = mentionedCall(request, toolOf)
-      return call === undefined ? model.stream(request, options) : handedOver(call)
+    name: 'mentions',
+    hooks: {
+      wrapModel: (request, next, { path }) => {
+        const call = path.length === 1 ? mentionedCall(request) : undefined
+        return call === undefined ? next(request) : handedOver(call)
+      },
     },
   }
 }
@@ -27,9 +24,9 @@ interface MentionedCall {
 }
 
 /** Only what was said last counts, and only where it begins with the name. */
-function mentionedCall({ messages, tools }: ModelRequest, toolOf: ToolOf): MentionedCall | undefined {
+function mentionedCall({ messages, tools }: ModelRequest): MentionedCall | undefined {
   const { name, rest } = mentionOf(lastSaid(messages.at(-1))) ?? {}
-  const tool = name === undefined ? undefined : toolOf(name)
+  const tool = name === undefined ? undefined : toolName(name)
   const offered = tools.find((one) => one.name === tool)
   if (tool === undefined || rest === undefined || !takesMessage(offered)) return undefined
   const session = sessionWith(tool, messages)
@@ -52,7 +49,12 @@ function sessionWith(tool: string, messages: readonly Message[]): string | undef
 /** Whom a message is for and what it says; undefined where it begins with no name. */
 export function mentionOf(text: string): { readonly name: string; readonly rest: string } | undefined {
   const [, name = '', rest = ''] = /^\s*@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)[,:]?\s+(\S[\s\S]*)$/u.exec(text) ?? []
-  return name === '' ? undefined : { name, rest: rest.trim() }
+  return name === '' ? undefined : { name: name.replace(/[./-]+$/, ''), rest: rest.trim() }
+}
+
+/** The tool that delegates to a definition of this name. */
+export function toolName(name: string): string {
+  return `call_${name.replace(/[^a-zA-Z0-9_-]+/g, '_').slice(0, 50)}`
 }
 
 function lastSaid(message: Message | undefined): string {
@@ -65,7 +67,9 @@ function textOf(message: Message | undefined): string {
   return message.content.flatMap((block) => (block.type === 'text' ? [block.text] : [])).join('\n')
 }
 
-async function* handedOver({ tool, input }: MentionedCall): AsyncGenerator<Part, void> {
-  yield { type: 'tool-call', id: `mention-${tool}`, name: tool, input }
-  yield { type: 'finish', reason: 'tool-calls', usage: NO_USAGE }
+function handedOver({ tool, input }: MentionedCall): readonly Part[] {
+  return [
+    { type: 'tool-call', id: `mention-${tool}`, name: tool, input },
+    { type: 'finish', reason: 'tool-calls', usage: NO_USAGE },
+  ]
 }

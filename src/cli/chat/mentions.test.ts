@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest'
-import type { Message, Model, Part, ToolSchema } from '../../index.ts'
-import { mentionModel, mentionOf } from './mention-model.ts'
-
-const inner: Model = {
-  id: 'test/model',
-  async *stream() {
-    yield { type: 'text-delta', text: 'mine' }
-  },
-}
+import type { HookContext, Message, ModelRequest, Part, ToolSchema } from '../../index.ts'
+import { mentionOf, mentions } from './mentions.ts'
 
 function takes(...properties: readonly string[]): ToolSchema {
   const schema = { type: 'object', properties: Object.fromEntries(properties.map((key) => [key, { type: 'string' }])) }
@@ -15,10 +8,14 @@ function takes(...properties: readonly string[]): ToolSchema {
 }
 
 async function parts(messages: readonly Message[], tools: readonly ToolSchema[] = [takes('message')]): Promise<Part[]> {
-  const model = mentionModel(inner, (name) => (name === 'poet' ? 'call_poet' : undefined))
-  const request = { messages, tools, settings: {}, outputSchema: null, path: [] }
+  const { hooks } = mentions()
+  const request: ModelRequest = { messages, tools, settings: {}, outputSchema: null, path: [] }
+  async function* next(): AsyncGenerator<Part> {
+    yield { type: 'text-delta', text: 'mine' }
+  }
   const heard: Part[] = []
-  for await (const part of model.stream(request, { signal: new AbortController().signal })) heard.push(part)
+  const said = await hooks?.wrapModel?.(request, next, { path: ['host'] } as unknown as HookContext)
+  for await (const part of said as AsyncIterable<Part> | Iterable<Part>) heard.push(part)
   return heard
 }
 

@@ -1,0 +1,156 @@
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { skipUnlessBuilt } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
+import { project } from './support/project.ts'
+import { Terminal } from './support/terminal.ts'
+
+beforeEach(skipUnlessBuilt)
+
+const POET = '---\nname: poet\ndescription: Writes poems.\n---\n\nYou write poems.\n'
+const TUTOR =
+  'title: T\ndescription: D\ninstructions: You teach {{ topic }}.\nparameters:\n  - {key: topic, input_type: string, requirement: required, description: d}\n'
+/** The last thing on the screen: ready for the next message. */
+const READY = /\n> ?$/
+
+describe('legate chat, in a pipe', () => {
+  test('each line is a message; the model is told what was said before, also when it is gone on with', async () => {
+    const place = project({})
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'third' }, { content: 'Three.' })
+      one.on({ userMessage: 'second' }, { content: 'Two.' })
+      one.on({}, { content: 'One.' })
+    })
+
+    const { code, stdout, stderr } = await place.run(['chat'], { input: 'first\n\nsecond\n' })
+    const [, again = ''] = /Go on with it: legate (chat --continue \w{8})\n$/.exec(stderr) ?? []
+    const more = await place.run(again.split(' '), { input: 'third\n' })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'One.\nTwo.\n' })
+    expect(more).toMatchObject({ code: 0, stdout: 'Three.\n' })
+    const last = JSON.stringify(mock.getLastRequest()?.body)
+    for (const text of ['first', 'One.', 'second', 'Two.', 'third']) expect(last).toContain(text)
+    const { store } = place.runtime()
+    expect(store.roots({ limit: 10 })).toHaveLength(1)
+  })
+
+  test('@name hands a message to the definition of that name, and the next one to the same session', async () => {
+    const place = project({ '.claude/agents/poet.md': POET })
+    const mock = await serveModel(place, (one) => {
+      one.on({ systemMessage: 'You write poems.', userMessage: 'more' }, { content: 'Violets are blue.' })
+      one.on({ systemMessage: 'You write poems.' }, { content: 'Roses are red.' })
+      one.on({ toolResultContains: 'Violets' }, { content: 'Then blue.' })
+      one.on({ toolResultContains: 'Roses' }, { content: 'A poem on roses.' })
+    })
+
+    const { code, stdout } = await place.run(['chat'], { input: '@poet write a poem\n@poet more\n' })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'A poem on roses.\nThen blue.\n' })
+    const { store } = place.runtime()
+    const [chat] = store.roots({ limit: 10 })
+    const turns = store.turnsOf(chat?.id ?? '', { limit: 10 })
+    const links = turns.flatMap(({ id }) => store.linksOf(id))
+    expect(links.map(({ agentName }) => agentName)).toEqual(['poet', 'poet'])
+    expect(new Set(links.map(({ childConversationId }) => childConversationId)).size).toBe(1)
+    // Nobody was asked whether to delegate.
+    expect(mock.getRequests()).toHaveLength(4)
+  })
+
+  test('a definition that was written meanwhile is found; one that is broken harms nothing', async () => {
+    const place = project({ '.claude/agents/broken.md': '---\nname: [\n---\n' })
+    await serveModel(place, (one) => {
+      one.on({ systemMessage: 'You write poems.' }, { content: 'Roses are red.' })
+      one.on({ toolResultContains: 'Roses' }, { content: 'Done.' })
+      one.on({}, { content: 'Hello.' })
+    })
+    const before = await place.run(['chat'], { input: '@poet write\n' })
+    writeFileSync(path.join(place.folder, '.claude/agents/poet.md'), POET)
+    const after = await place.run(['chat'], { input: '@poet write\n' })
+
+    expect([before.stdout, after.stdout]).toEqual(['Hello.\n', 'Done.\n'])
+  })
+
+  test('with a file it is that agent; its parameters are asked for nowhere but in a terminal', async () => {
+    const place = project({ 'tutor.yaml': TUTOR })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Listen.' }))
+
+    const missing = await place.run(['chat', 'tutor.yaml'], { input: 'go on\n' })
+    const given = await place.run(['chat', 'tutor.yaml', '-p', 'topic=Latin'], { input: 'go on\n' })
+
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('Give --param topic=VALUE.') })
+    expect(given).toMatchObject({ code: 0, stdout: 'Listen.\n' })
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('You teach Latin.')
+  })
+
+  test('what goes wrong in one turn is told, and the next goes on', async () => {
+    const place = project({})
+    await serveModel(place, (one) => {
+      one.on({ userMessage: 'bad' }, { error: { message: 'broken' }, status: 400 })
+      one.on({}, { content: 'Fine.' })
+    })
+
+    const { code, stdout, stderr } = await place.run(['chat'], { input: 'bad\ngood\n' })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Fine.\n' })
+    expect(stderr).toMatch(/assistant \w{8} failed after/)
+  })
+
+  test.each([
+    ['an id that there is not', ['chat', '--continue', 'ffffffff'], /No id in this store ends in "ffffffff"/],
+    ['a file that there is not', ['chat', 'nope.yaml'], /^legate: nope\.yaml: cannot be read/],
+  ])('refuses %s', async (_, args, message) => {
+    const place = project({})
+    await serveModel(place, (one) => one.on({}, { content: 'x' }))
+    const { code, stderr } = await place.run(args, { input: 'x\n' })
+
+    expect(code).toBe(2)
+    expect(stderr).toMatch(message)
+  })
+})
+
+describe('legate chat, in a terminal', () => {
+  test('shows what is said, keeps what was typed, takes pasted lines as one message, and leaves at Ctrl-D', async () => {
+    const place = project({})
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'pasted' }, { content: 'Both lines.' })
+      one.on({}, { content: 'Hello.\nSecond line.' }, { chunkSize: 4 })
+    })
+    const terminal = new Terminal(place, ['chat'], { cols: 80, rows: 24 })
+    await terminal.shows((screen) => READY.test(`\n${screen}`))
+    terminal.type('hi\r')
+    await terminal.shows((screen) => /\nHello\.\nSecond line\.\n1 agent .*\n\n> ?$/.test(screen))
+
+    terminal.type('pasted one\rpasted two\r')
+    await terminal.shows((screen) => /Both lines\.\n[^\n]*\n\n> ?$/.test(screen))
+    const request = JSON.stringify(mock.getLastRequest()?.body)
+    terminal.type('\u0004')
+
+    expect(await terminal.ended).toBe(0)
+    expect(request).toContain('pasted one\\npasted two')
+    expect(terminal.screen.all).toMatch(/Go on with it: legate chat --continue \w{8}$/)
+    expect(terminal.screen.isCursorVisible).toBe(true)
+  })
+
+  test('Ctrl-C stops the answer and not the chat; a second one leaves', async () => {
+    const place = project({})
+    await serveModel(place, (one) => {
+      one.on({ userMessage: 'slow' }, { content: 'never' }, { latency: 60_000 })
+      one.on({}, { content: 'Quick.' })
+    })
+    const terminal = new Terminal(place, ['chat'], { cols: 80, rows: 24 })
+    await terminal.shows((screen) => READY.test(`\n${screen}`))
+    terminal.type('slow\r')
+    await terminal.shows('thinking')
+    terminal.type('\u0003')
+    await terminal.shows((screen) => /cancelled after[\s\S]*\n> ?$/.test(screen))
+
+    terminal.type('quick\r')
+    await terminal.shows((screen) => /Quick\.\n[^\n]*\n\n> ?$/.test(screen))
+    terminal.type('\u0003')
+    await terminal.shows('(Ctrl-C again leaves.)')
+    terminal.type('\u0003')
+
+    expect(await terminal.ended).toBe(0)
+  })
+})
