@@ -26,12 +26,13 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
   let richest: Recovered | undefined
 
   test('reliability L1-L9: ends the same after a kill at any point', async () => {
-    const points = pointsOf(await run([]), 0)
+    const all = pointsOf(await run([]), 0)
+    const points = isFull ? all : firstAndLast(all)
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))
 
     richest = cases.reduce((most, one) => (richness(one) > richness(most) ? one : most))
-    expect(points.length).toBeGreaterThan(20)
+    expect(points.length).toBeGreaterThan(10)
   })
 
   test('ends the same after another kill at any point of the recovery', async () => {
@@ -41,6 +42,13 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
     await inParallel(isFull ? recovery : recovery.filter(({ hit }) => hit === 1), (again) => run([kill, again]))
   })
 })
+
+/** Of the times that a point is passed. */
+function firstAndLast(points: readonly KillPoint[]): KillPoint[] {
+  const times = new Map<string, number>()
+  for (const { point, hit } of points) times.set(point, Math.max(hit, times.get(point) ?? 0))
+  return points.filter(({ point, hit }) => hit === 1 || hit === times.get(point))
+}
 
 /** A kill, and what the worker passed that went on after it. */
 interface Recovered {
