@@ -102,6 +102,7 @@ export {
   type SubagentHost,
   type SubagentSpec,
 } from './delegation/make-subagent-tool.ts'
+export { type PlannerOptions, planner } from './extension/planner/planner.ts'
 export type { FilePolicy } from './files/access.ts'
 export type { FileInfo } from './files/backend.ts'
 export { type DiskFilesOptions, diskFiles } from './files/disk.ts'

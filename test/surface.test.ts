@@ -59,6 +59,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'memoryTools',
     'missingSecrets',
     'modelInfo',
+    'planner',
     'runProcess',
     'toUIMessageStream',
     'todoTools',

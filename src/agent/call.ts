@@ -9,6 +9,7 @@ import type { Answer } from '../graph/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 import { permit } from '../tool/permit.ts'
+import { usageOf } from './estimate.ts'
 import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
 import { wrappedModel } from './hooks/wrap-model.ts'
 import type { NodeRun } from './node-run.ts'
@@ -38,6 +39,21 @@ export function call(run: NodeRun, model: Model, request: ModelRequest): Promise
   return new Promise((resolve, reject) => {
     const heard = new Heard(run, model, { resolve, reject })
     run.home.lastCall = heard
+    heard.listen(request)
+  })
+}
+
+export interface CallUntil {
+  readonly request: ModelRequest
+  /** Is what was said enough? What follows is not waited for. */
+  readonly isEnough: (text: string) => boolean
+}
+
+/** The same for an answer that is left off as soon as it is enough. Nothing of it is seen live. */
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const heard = new Heard(run, model, { resolve, reject })
+    heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
     heard.listen(request)
   })
 }
@@ -102,6 +118,8 @@ class Heard {
   private cutBy: Answer['cutBy'] = null
   private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
+  /** Of an answer that may be left off: does it end here? */
+  isEnough: ((text: string) => boolean) | undefined
   /** Hooks that are at work on what came last: what comes next waits for them. */
   private held: Promise<void> | undefined
 
@@ -154,6 +172,7 @@ class Heard {
     try {
       if (result.done) return this.end()
       this.take(result.value)
+      if (this.isOver) return
       if (this.size > ANSWER_LIMIT) return this.fail(tooLong(this.model))
       if (this.parts !== undefined) this.next(this.parts)
     } catch (error) {
@@ -178,6 +197,15 @@ class Heard {
     this.settle.resolve(this.answer())
   }
 
+  /** The answer is enough as it is. What it cost is not told any more, so it is estimated. */
+  leaveOff(request: ModelRequest): boolean {
+    if (this.isOver) return true
+    if (this.usage === NO_USAGE) this.usage = usageOf(request, this.text)
+    leaveOff(this.parts).catch(() => undefined)
+    this.finish()
+    return true
+  }
+
   private fail(error: unknown): void {
     if (this.isOver) return
     this.leave()
@@ -197,7 +225,9 @@ class Heard {
         if (part.text === '') return
         this.text += part.text
         this.chunks++
-        return this.emit(part)
+        this.emit(part)
+        this.isEnough?.(part.text)
+        return
       case 'text-end':
         return this.closeText(part.providerMetadata)
       case 'reasoning-delta':
@@ -270,9 +300,10 @@ class Heard {
 
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
-    this.show(body)
     this.run.work.heard()
     if ('text' in body) this.size += body.text.length
+    if (this.isEnough !== undefined) return
+    this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
     const hooked = hookedEvent(this.run, body, (own) => this.show(own))
     if (hooked === undefined) return

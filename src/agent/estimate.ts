@@ -39,6 +39,12 @@ export function withAnswerOf(request: ModelRequest, answerTokens: number): Model
   return { ...request, settings: { ...settings, maxOutputTokens } }
 }
 
+/** What a call has used whose provider was not heard to the end, about. */
+export function usageOf(request: ModelRequest, text: string): Usage {
+  const outputTokens = Math.ceil(sizeOf(text) / BYTES)
+  return { inputTokens: tokensOf(request), outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
+}
+
 function priceOf({ id }: Model, inputTokens: number, outputTokens: number): number | null {
   return costOf({ inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }, id)
 }

@@ -8,6 +8,7 @@ export function messagesOf(instructions: string, context: readonly Node[]): Mess
   const messages: Message[] = []
   if (instructions !== '') messages.push({ role: 'system', content: instructions })
   for (const node of context) {
+    if (node.purpose === 'plan' || node.metadata['planned'] !== undefined) continue
     const nudge = node.kind === 'agent_message' ? node.input.nudge : undefined
     if (nudge !== undefined) messages.push({ role: 'user', content: nudge })
     const message = messageOf(node)

@@ -1,14 +1,15 @@
 import { after } from '../base/after.ts'
 import { DeniedError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
 import { planAsk } from '../graph/approve.ts'
 import { NO_USAGE, plainCall } from '../graph/content.ts'
-import { contextOf } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
 import {
   type Answer,
   countFailedCall,
   expansionIds,
+  type PlanNote,
   type PlannedTask,
   planAnswer,
   planExpand,
@@ -17,21 +18,19 @@ import { mayCall } from '../graph/next-call.ts'
 import { planReserve } from '../graph/reserve.ts'
 import { planResult, planRetry } from '../graph/result.ts'
 import type { Failure, Node } from '../graph/rows.ts'
-import { sessionsText } from '../graph/session.ts'
-import type { Message, Model, ModelRequest } from '../model/model.ts'
+import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
-import type { AgentCore } from './agent.ts'
 import { type Judged, judge } from './answer.ts'
-import { briefRequest } from './brief.ts'
-import { AskFirst, CallFailed, call, NOT_ASKED } from './call.ts'
-import { contextTurnsOf } from './conversation-settings.ts'
+import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
-import { messagesOf, saysNothing } from './messages.ts'
+import { saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
-import { saysOutput } from './request/asked-agent.ts'
-import { askedMessages } from './request/asked-messages.ts'
+import { PlanReader, type Verdict } from './planner/plan-reader.ts'
+import { planningOf } from './planner/planning.ts'
+import { toolLogs } from './planner/tool-logs.ts'
+import { requestOf } from './request-of.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
@@ -40,14 +39,54 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   }
   if (run.hooks !== null) return callHooked(run, model)
   const request = requestOf(run)
-  return run.turn.spend === null ? callModel(run, model, request) : callWithinBudget(run, model, request)
+  return run.turn.spend === null
+    ? callModel(run, model, request)
+    : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
+}
+
+interface Asking {
+  readonly request: ModelRequest
+  readonly ask: (request: ModelRequest) => Promise<void>
+}
+
+function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
+  return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
+}
+
+/** The one that plans is asked which tool is needed, and left off as soon as that is known. */
+async function callPlan(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+  const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
+  const plan = new PlanReader()
+  const ask = (given: ModelRequest) =>
+    callUntil(planRun, model, { request: given, isEnough: (text) => plan.hear(text) }).then(
+      (answer) => expandPlan(run, answer, plan.verdict()),
+      onFailed(run),
+    )
+  await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
+}
+
+/** What it said that is no plan is no reason to fail: the run goes on without tools. */
+function expandPlan(run: NodeRun, answer: Answer, verdict: Verdict): void | Promise<void> {
+  const call = 'tool' in verdict ? { id: `plan_${run.node.ordinal}`, name: verdict.tool, input: verdict.input } : null
+  const warning = 'wrong' in verdict ? `The plan for tools was left out: ${verdict.wrong}.` : null
+  const plan = { purpose: 'tool' in verdict ? verdict.purpose : '', warning }
+  return expand(run, { ...answer, calls: call === null ? [] : [call] }, plan)
+}
+
+/** Readers of the outcome find there which tools were used. */
+function keepToolLogs({ turn, home }: NodeRun): void {
+  const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
+  if (logs.length > 0) home.extensionRuns.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
 
 /** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
 async function callHooked(run: NodeRun, model: Model): Promise<void> {
   try {
-    const request = await hookedRequest(run, requestOf(run))
-    return await (run.turn.spend === null ? callModel(run, model, request) : callWithinBudget(run, model, request))
+    const planning = planningOf(run, model)
+    if (run.hooks?.planner != null && planning?.step !== 'judge') keepToolLogs(run)
+    if (planning?.step === 'judge') return await callPlan(run, model, planning.request)
+    const request = await hookedRequest(run, planning?.request ?? requestOf(run))
+    return await askWithin(run, model, { request, ask: (given) => callModel(run, model, given) })
   } catch (error) {
     if (!(error instanceof ExtensionFailed)) throw error
     return fail(run, new CallFailed(NOT_ASKED, error))
@@ -60,7 +99,7 @@ function isBeside({ purpose }: Node): boolean {
 }
 
 /** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
-async function callWithinBudget(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: Asking): Promise<void> {
   const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
   const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
   if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
@@ -72,7 +111,7 @@ async function callWithinBudget(run: NodeRun, model: Model, request: ModelReques
     plan: (draft) => planReserve(draft, run.work.claim, cost),
   })
   if (reserved.verdict === 'over') return
-  if (reserved.verdict === 'ok') return callModel(run, model, withAnswerOf(request, reserved.answerTokens))
+  if (reserved.verdict === 'ok') return ask(withAnswerOf(request, reserved.answerTokens))
   const last = { ...run, node: reserved.node }
   const wrapUp = run.hooks === null ? requestOf(last) : await hookedRequest(last, requestOf(last))
   return callModel(last, model, withAnswerOf(wrapUp, reserved.answerTokens))
@@ -83,13 +122,14 @@ function unpriced({ id }: Model): string {
 }
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
-  return call(run, model, request).then(
-    (answer) => act(run, answer),
-    (error: unknown) => {
-      if (error instanceof CallFailed) return fail(run, error)
-      throw error
-    },
-  )
+  return call(run, model, request).then((answer) => act(run, answer), onFailed(run))
+}
+
+function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
+  return (error) => {
+    if (error instanceof CallFailed) return fail(run, error)
+    throw error
+  }
 }
 
 /** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
@@ -102,45 +142,6 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
 
 function act(run: NodeRun, answer: Answer): void | Promise<void> {
   return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer)
-}
-
-function requestOf(run: NodeRun): ModelRequest {
-  const { node, turn, agent, toolkit, home, conversation, layers } = run
-  if (node.purpose === 'brief') return briefRequest(run)
-  const context = contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
-  const told = withNotes(instructionsOf(agent), toolkit.notes)
-  const messages =
-    agent.asked === null
-      ? messagesOf(told, context)
-      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked })
-  tellSessions(messages, run)
-  if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
-  const { depth, groups } = conversation
-  const scope = { context, mayDelegate: depth < turn.limits.depth, groups, depth }
-  return {
-    messages,
-    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, scope),
-    settings: agent.settings,
-    outputSchema: agent.output?.jsonSchema ?? null,
-    path: conversation.path,
-  }
-}
-
-/** Where older turns are cut off, the ids of sessions are with them: then the model is told which it holds. */
-function tellSessions(messages: Message[], { turn, agent, conversation, home: { ledger } }: NodeRun): void {
-  if (turn.ordinal < contextTurnsOf(conversation, agent)) return
-  const text = sessionsText(ledger.store, conversation, ledger.clock.now())
-  if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
-}
-
-function withNotes(instructions: string, notes: string): string {
-  return notes === '' ? instructions : `${instructions}\n\n${notes}`
-}
-
-/** The schema is also told in words: not every model takes it as a setting. */
-function instructionsOf(agent: AgentCore): string {
-  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return agent.instructions
-  return `${agent.instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
@@ -184,9 +185,9 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function expand(run: NodeRun, answer: Answer): void | Promise<void> {
+function expand(run: NodeRun, answer: Answer, plan?: PlanNote): void | Promise<void> {
   const tasks = answer.calls.map((toolCall) => planTask(run, toolCall))
-  const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length) }
+  const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   return run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,

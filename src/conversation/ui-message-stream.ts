@@ -70,7 +70,7 @@ class Writer {
       case 'reset':
         return this.reset(event.nodeId)
       case 'message':
-        if (event.role === 'agent') this.message(event)
+        if (event.role === 'agent' && event.purpose !== 'plan') this.message(event)
         return
       default:
         return this.ownTask(event)

@@ -104,10 +104,15 @@ function defaultReason(turn: Turn, status: Status): string {
 function lastSpeaker(nodes: readonly Node[]): Node | undefined {
   for (let at = nodes.length - 1; at >= 0; at--) {
     const node = nodes[at]
-    if (node?.kind !== 'agent_message' || node.output.content === undefined || node.purpose === 'brief') continue
+    if (node?.kind !== 'agent_message' || node.output.content === undefined || isAside(node)) continue
     if (textOf(node.output.content) !== '') return node
   }
   return undefined
+}
+
+/** What a briefing or a plan says is no part of an answer. */
+function isAside({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'plan'
 }
 
 /** A run that was stopped before it said anything has what its last call has given: what a child of it had said, too. */

@@ -44,8 +44,14 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   const answer = withinLimit(step.answer, toolCallsLeft(before))
   const planned = step.tasks.length === answer.calls.length ? step.tasks : step.tasks.slice(0, answer.calls.length)
   const turn = countCall(draft, node, answer)
-  const ended = draft.changeNode(node, { usage: answer.usage })
-  const tasks = planned.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at }))
+  const { plan } = step
+  const ended = draft.changeNode(
+    node,
+    plan === undefined ? { usage: answer.usage } : { ...PLANNED, usage: answer.usage },
+  )
+  if (plan !== undefined && plan.warning !== null)
+    draft.event(turn, node.id, { type: 'warning', message: plan.warning })
+  const tasks = planned.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at, plan }))
   const next = addNext(draft, turn, {
     id: step.ids[step.tasks.length] ?? node.id,
     blockers: tasks.length,
@@ -57,7 +63,17 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   settle(draft)
 }
 
+const PLANNED: Pick<Node, 'purpose'> = { purpose: 'plan' }
+
+/** The answer only said which tool is needed, or none: the next one is told what came of it. */
+export interface PlanNote {
+  readonly purpose: string
+  /** Why what was said is no plan; null where it is one. */
+  readonly warning: string | null
+}
+
 export interface Step {
+  readonly plan?: PlanNote | undefined
   readonly answer: Answer
   /** One per call of the answer. */
   readonly tasks: readonly PlannedTask[]
@@ -208,11 +224,7 @@ function addNext(draft: Draft, turn: Turn, { id, blockers, call }: NextNode): No
   })
 }
 
-function addTask(
-  draft: Draft,
-  turn: Turn,
-  { task, ids, at }: { task: PlannedTask; ids: readonly Id[]; at: number },
-): Node {
+function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): Node {
   const id = ids[at] ?? turn.id
   return draft.addNode(turn, {
     id,
@@ -220,7 +232,15 @@ function addTask(
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
     effect: task.effect,
     timeoutMs: task.timeoutMs,
+    ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purpose } } }),
   })
+}
+
+interface NewTask {
+  readonly task: PlannedTask
+  readonly ids: readonly Id[]
+  readonly at: number
+  readonly plan: PlanNote | undefined
 }
 
 function linkTasks(draft: Draft, { node, next, tasks }: { node: Node; next: Node; tasks: readonly Node[] }): void {

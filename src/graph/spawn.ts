@@ -307,7 +307,7 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
     engineId: null,
     wait: { on: 'children', refs: [link.id], join: 'all', until },
     wakeAt: until,
-    metadata: task.metadata['approvedBy'] === undefined ? { subagent: child } : { ...task.metadata, subagent: child },
+    metadata: isPlain(task) ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
 }
@@ -322,4 +322,9 @@ function attach(draft: Draft, task: Node, { link, request }: Made): Link {
   endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
   settle(draft)
   return draft.changeLink(link, { deliveredTo: task.id })
+}
+
+/** Few shapes of metadata keep the rows alike. */
+function isPlain({ metadata }: Node): boolean {
+  return metadata['approvedBy'] === undefined && metadata['planned'] === undefined
 }

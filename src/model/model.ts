@@ -74,5 +74,7 @@ export type Part =
 export interface Model {
   /** `provider/model`. */
   readonly id: string
+  /** False for a model that cannot call tools: then `planner()` asks it which one is needed. Left out: it can. */
+  readonly nativeTools?: boolean
   stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<Part>
 }

@@ -58,6 +58,12 @@ export class ExtensionRuns {
     return extra === undefined || Object.keys(extra).length === 0 ? undefined : extra
   }
 
+  /** Puts something beside the answer of a run. */
+  keep(runId: Id, key: string, value: Json): void {
+    const extra = this.open.get(runId)?.extra
+    if (extra !== undefined) extra[key] = value
+  }
+
   contextOf(extension: ExtensionCore, place: HookPlace): HookContext {
     const { runId, nodeId, purpose, work } = place
     const { store } = this.ledger

@@ -1,0 +1,79 @@
+import type { Node } from '../../graph/rows.ts'
+import type { Model, ModelRequest } from '../../model/model.ts'
+import { Prompt } from '../../prompt/prompt.ts'
+import { promptOf, slotsOf } from '../../prompt/slots-of.ts'
+import type { NodeRun } from '../node-run.ts'
+import { requestOf } from '../request-of.ts'
+import { PLAN_SHAPE } from './plan-reader.ts'
+import { actionResults } from './tool-logs.ts'
+import { toolShape } from './tool-shape.ts'
+
+/** What the model call of a node is, for an agent whose tools are planned: null where its model calls them itself. */
+export type Planning = { readonly step: 'judge' | 'answer'; readonly request: ModelRequest } | null
+
+/** From the rows alone: a process that goes on with the run comes to the same. */
+export function planningOf(run: NodeRun, model: Model): Planning {
+  const settings = run.hooks?.planner ?? null
+  if (settings === null || settings.strategy === 'native') return null
+  if (settings.strategy === 'auto' && model.nativeTools !== false) return null
+  const nodes = run.home.ledger.store.nodesOf(run.turn.id)
+  const plans = nodes.filter(({ purpose }) => purpose === 'plan')
+  const isOver = plans.length >= settings.maxRounds || plans.at(-1)?.output.calls === undefined
+  const isDue = run.node.purpose === 'answer' && (plans.length === 0 || !isOver)
+  const asked = askedOf(run, nodes)
+  const judge = isDue ? judgeRequest(run, asked, nodes) : null
+  return judge === null
+    ? { step: 'answer', request: answerRequest(run, asked, nodes) }
+    : { step: 'judge', request: judge }
+}
+
+/** What the run was asked, in slots. */
+function askedOf({ agent }: NodeRun, nodes: readonly Node[]): Prompt {
+  if (agent.asked !== null) return agent.asked
+  const content = nodes.find(({ kind }) => kind === 'user_message')?.input.content ?? ''
+  if (typeof content === 'string') return new Prompt().input(content)
+  const texts = content.flatMap((block) => (block.type === 'text' ? [block.text] : []))
+  const others = content.filter(({ type }) => type !== 'text')
+  return new Prompt().input(texts.join('\n\n')).attachment(others)
+}
+
+const QUESTION =
+  'Decide whether one of {tools} is needed to answer {input}. If so, say which one, with what arguments and for what purpose. If what is known already is enough, no tool is needed.'
+
+/** Null where there is no tool to plan with. */
+function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest | null {
+  const { tools } = requestOf(run)
+  if (tools.length === 0) return null
+  const {
+    instruct,
+    output: _output,
+    output_format: _format,
+    examples: _examples,
+    options: _options,
+    ...kept
+  } = slotsOf(asked)
+  const slots = { ...kept, ...(instruct === undefined ? {} : { 'extra instruction': instruct }) }
+  const results = actionResults(nodes)
+  const prompt = promptOf(slots)
+    .actionResults(Object.keys(results).length === 0 ? null : results)
+    .replace(
+      'tools',
+      tools.map(({ name, description, inputSchema }) => ({ name, desc: description, kwargs: toolShape(inputSchema) })),
+    )
+    .instruct(QUESTION)
+    .output(PLAN_SHAPE)
+  const { output } = prompt.toRequest({ tools: 'text' })
+  const judged = { ...run, agent: { ...run.agent, asked: prompt, output } }
+  return { ...requestOf(judged), tools: [] }
+}
+
+const NOTICE =
+  'The {action_results} were found for this request: build the answer on them, say where what you use of them comes from, and leave out what they do not say.'
+
+/** What was found stands in the prompt beside what was asked. */
+function answerRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest {
+  const results = actionResults(nodes)
+  if (Object.keys(results).length === 0) return { ...requestOf(run), tools: [] }
+  const prompt = asked.addActionResults(results).set('extra_instruction', NOTICE)
+  return { ...requestOf({ ...run, agent: { ...run.agent, asked: prompt } }), tools: [] }
+}

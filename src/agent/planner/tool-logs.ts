@@ -1,0 +1,51 @@
+import type { Json } from '../../base/json.ts'
+import { textOf } from '../../graph/content.ts'
+import { resultContent } from '../../graph/end-node.ts'
+import type { Node } from '../../graph/rows.ts'
+
+/** A tool that was used in a run, what for, and what came of it. */
+export type ToolLog = {
+  readonly tool_name: string
+  readonly kwargs: Json
+  readonly purpose: string
+  readonly result: Json
+  readonly success: boolean
+}
+
+/** Of the nodes of a run, in order; those it has not got to the end of are left out. */
+export function toolLogs(nodes: readonly Node[]): ToolLog[] {
+  return nodes
+    .filter(({ kind, endedAt, input }) => kind === 'task' && endedAt !== null && input.call !== undefined)
+    .map((task) => {
+      const { name = '', input: kwargs = null } = task.input.call ?? {}
+      return { tool_name: name, kwargs, purpose: purposeOf(task) ?? name, ...resultOf(task) }
+    })
+}
+
+/** What was found, by what it was wanted for: a purpose that is there already gets a number. */
+export function actionResults(nodes: readonly Node[]): { readonly [purpose: string]: Json } {
+  const results = new Map<string, Json>()
+  for (const { purpose, result, success } of toolLogs(nodes.filter((node) => purposeOf(node) !== undefined))) {
+    results.set(freeName(results, purpose), success ? result : { error: result })
+  }
+  return Object.fromEntries(results)
+}
+
+/** What a planned call is for; undefined for any other node. */
+export function purposeOf({ metadata }: Node): string | undefined {
+  const { planned } = metadata as { readonly planned?: { readonly purpose?: string } }
+  return planned?.purpose
+}
+
+function resultOf(task: Node): Pick<ToolLog, 'result' | 'success'> {
+  const success = task.state === 'finished' && task.output.isError !== true
+  return { success, result: task.output.value ?? textOf(resultContent(task)) }
+}
+
+function freeName(taken: ReadonlyMap<string, Json>, purpose: string): string {
+  if (!taken.has(purpose)) return purpose
+  for (let number = 2; ; number++) {
+    const name = `${purpose} (${number})`
+    if (!taken.has(name)) return name
+  }
+}
