@@ -35,7 +35,7 @@ function emissions(events: readonly RunEvent[]): string[] {
   return only(events, 'extension').map(({ name }) => name)
 }
 
-describe('agently 19/2-4: composition', () => {
+describe('agently 19/: composition', () => {
   test('2: an extension adds methods and state, typed without a cast; the agent without it has none', async () => {
     const counting = extension({
       name: 'counting',
@@ -135,7 +135,7 @@ describe('agently 19/2-4: composition', () => {
   })
 })
 
-describe('agently 19/5-8: hooks around a model call', () => {
+describe('agently 19/: hooks around a model call', () => {
   test('5: those before a request run in order, awaited; the second sees the first; nobody else does', async () => {
     const seen: string[] = []
     const adds = (text: string) =>

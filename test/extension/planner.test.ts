@@ -43,7 +43,7 @@ function toolEvents(events: readonly RunEvent[]) {
   return only(events, 'extension').map(({ name, data }) => ({ name, ...(data as object) }))
 }
 
-describe('agently 19/73-85: the tool planner', () => {
+describe('agently 19/: the tool planner', () => {
   test('73: no tool needed: two requests, the first with input, instruct, tools and the fixed shape', async () => {
     const { agent: helper, model } = who(['{"use_tool": false}', 'Hello.'])
     const outcome = await helper.request().input('Hi').instruct('Be kind.').start().result
@@ -242,7 +242,7 @@ describe('agently 19/73-85: the tool planner', () => {
     ).toEqual(runs.map((_, at) => [{ city: String(at) }]))
   })
 
-  test('80: several rounds, until it says no; equal purposes get a number; no more rounds than allowed', async () => {
+  test('several rounds, until it says no; equal purposes get a number; no more rounds than allowed', async () => {
     const asks = [plan('weather', { city: 'Graz' }), plan('weather', { city: 'Linz' })]
     const two = who([...asks, '{"use_tool": false}', 'Both.'], { strategy: 'planner', maxRounds: 5 })
     const capped = who([...asks, 'Both.'], { strategy: 'planner', maxRounds: 2 })

@@ -32,7 +32,7 @@ export function actionResults(nodes: readonly Node[]): { readonly [purpose: stri
 }
 
 /** What a planned call is for; undefined for any other node. */
-export function purposeOf({ metadata }: Node): string | undefined {
+function purposeOf({ metadata }: Node): string | undefined {
   const { planned } = metadata as { readonly planned?: { readonly purpose?: string } }
   return planned?.purpose
 }
