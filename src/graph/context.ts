@@ -4,14 +4,15 @@ import type { Id, Node, Turn } from './rows.ts'
 export const CONTEXT_TURNS = 50
 
 /**
- * What a node may know: what led to it in its turn, and the latest rounds before, oldest first. Only what has ended is
+ * What a node may know: what led to it in its turn, the latest rounds before, oldest first, and what its lane began with. Only what has ended is
  * shown, so a sibling that still runs never is. Bounded by rounds; nothing loads a whole conversation.
  */
 export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
-  const nodes: Node[] = []
-  for (const earlier of earlierTurns(reader, turn, limitTurns - 1)) {
+  const rounds = earlierTurns(reader, turn, limitTurns - 1)
+  const nodes: Node[] = pinsOf(reader, turn, rounds)
+  for (const earlier of rounds) {
     for (const known of reader.nodesOf(earlier.id)) if (known.endedAt !== null) nodes.push(known)
   }
   const own = reader.nodesOf(turn.id)
@@ -19,6 +20,16 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
   for (const known of own) if (known.ordinal < node.ordinal && known.endedAt !== null) nodes.push(known)
   return nodes
 }
+
+/** What its lane was told to begin with is known however long it gets: the words of a host or application, not of people. */
+function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
+  if ((rounds[0] ?? turn).ordinal === 0) return []
+  const [first] = reader.turnsOf(turn.laneId, { last: 0, limit: 1 })
+  if (first === undefined) return []
+  return reader.nodesOf(first.id).filter(({ kind, endedAt }) => PINNED.includes(kind) && endedAt !== null)
+}
+
+const PINNED: readonly string[] = ['developer_message', 'system_message']
 
 /** In a turn that nobody has put nodes into, what was made before a node and has ended is what led to it. */
 function isByHand({ metadata }: Node): boolean {

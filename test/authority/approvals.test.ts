@@ -145,6 +145,101 @@ describe.each(stores)('an answer on %s', (_, create) => {
 
     expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'both done' })
   })
+
+  test('agentscope 8.8/108: of calls made together one is asked for; the others are done, and not again', async () => {
+    const ran: string[] = []
+    const noted = (name: string) =>
+      tool({
+        description: name,
+        inputSchema: { type: 'object' },
+        execute: () => {
+          ran.push(name)
+          return name
+        },
+      })
+    const define = () =>
+      agent({
+        name: 'worker',
+        instructions: '',
+        tools: { first: noted('first'), deploy: noted('deploy'), last: noted('last') },
+        grant: { ask: ['tool:deploy'] },
+        model: scriptedModel(({ messages }) => {
+          const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+          if (results.length > 0) return results.join(', ')
+          return { calls: ['first', 'deploy', 'last'].map((name) => ({ name, input: {} })) }
+        }),
+      })
+    const one = world.start()
+    const run = one.runtime.run(define(), 'go')
+    await asked(one.runtime)
+    while (ran.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await one.kill()
+    expect(ran.sort()).toEqual(['first', 'last'])
+    expect(world.store.nodesOf(run.id).map(({ state }) => state)).toEqual([
+      'finished',
+      'finished',
+      'finished',
+      'awaiting_approval',
+      'finished',
+      'pending',
+    ])
+
+    const { runtime } = world.start({ agents: [define()] })
+    const [ask] = await asked(runtime)
+    await runtime.answer(ask?.nodeId ?? '', { allow: true })
+    await runtime.resume()
+
+    expect((await runtime.attach(run.id).result).text).toBe('first, deploy, last')
+    expect(ran).toEqual(['first', 'last', 'deploy'])
+  })
+
+  test('agentscope 8.8/109: two children at depth 2 ask twice each, over a restart; each hears its own answers', async () => {
+    done.length = 0
+    const twice: Script = ({ messages, path }) => {
+      const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+      if (results.length === 2) return results.join(' / ')
+      return { calls: [{ name: 'deploy', input: { to: `${path[1]}-${results.length}` } }] }
+    }
+    const both: Script = ({ messages }) => {
+      const results = messages.flatMap((message) => (message.role === 'tool' ? [String(message.content)] : []))
+      if (results.length > 0) return results.map((result) => result.split('\n').at(-1)).join('\n')
+      return { calls: ['left', 'right'].map((name) => ({ name, input: { message: 'go' } })) }
+    }
+    const define = () =>
+      agent({
+        name: 'root',
+        instructions: '',
+        model: scriptedModel(both),
+        subagents: { left: hostOf('left', worker(twice)), right: hostOf('right', worker(twice)) },
+      })
+    const one = world.start()
+    const run = one.runtime.run(define(), 'go')
+    const before = await asked(one.runtime, 2)
+    expect(before.map(({ path }) => path.join('/')).sort()).toEqual(['root/left/worker', 'root/right/worker'])
+    await one.kill()
+
+    const { runtime } = world.start({ agents: [define()] })
+    await runtime.resume()
+    const answers = {
+      'left-0': { allow: true },
+      'right-0': { allow: false, reason: 'not there' },
+      'left-1': { allow: true, edit: { to: 'staging' } },
+      'right-1': { allow: true },
+    }
+    for (const [to, answer] of Object.entries(answers)) {
+      const [ask] = await asked(runtime, 1, to)
+      await runtime.answer(ask?.nodeId ?? '', { by: 'ann', ...answer })
+    }
+    const { status, text } = await runtime.attach(run.id).result
+
+    expect(status).toBe('completed')
+    expect(text.split('\n')).toEqual([
+      'deployed to left-0 / deployed to staging',
+      expect.stringMatching(/not there.* \/ deployed to right-1$/),
+    ])
+    expect(done).toEqual([{ to: 'left-0' }, { to: 'staging' }, { to: 'right-1' }])
+  })
 })
 
 describe.each(stores)('a yes on %s', (_, create) => {

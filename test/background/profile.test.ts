@@ -92,8 +92,9 @@ describe('cybros 13: profiles of a child', () => {
     }
   })
 
-  test('cybros A23: a child with 7 rounds is shown 7, and what came before is not', async () => {
+  test('cybros A23 and A54: a child with 7 rounds is shown 7 and what it was told to begin with, no more', async () => {
     const shown: number[] = []
+    const told: string[] = []
     const { host } = hostOf(
       (request) => {
         const results = resultsIn(request)
@@ -110,6 +111,7 @@ describe('cybros 13: profiles of a child', () => {
           instructions: 'x',
           model: scriptedModel(({ messages }) => {
             shown.push(messages.filter(({ role }) => role === 'user').length)
+            told.push(messages.map(({ role, content }) => (role === 'system' ? content : role)).join('|'))
             return 'ok'
           }),
         }),
@@ -120,6 +122,8 @@ describe('cybros 13: profiles of a child', () => {
 
     expect(Math.max(...shown)).toBe(7)
     expect(shown).toHaveLength(10)
+    for (const text of told)
+      expect(text).toMatch(/^[^|]*\|You are a subagent in an independent conversation[^|]*\|user/)
     await runtime.close()
   })
 

@@ -43,7 +43,7 @@ describe.each<[Parameters<typeof joinStatus>[0], (string | null)[], string | und
   })
 })
 
-describe.each(stores)('waiting for children in the background, on %s', (_, create) => {
+describe.each(stores)('agentscope 8.9/116: waiting for children in the background, on %s', (_, create) => {
   const world = useWorld(create)
 
   test('cybros A76: any, and the losers are cancelled', async () => {
@@ -261,7 +261,7 @@ describe('reading what a child has said', () => {
     })
   })
 
-  test('subagent_list names them all, the newest first, with what they do', async () => {
+  test('agentscope 8.9/112: subagent_list names them all, the newest first, with what they do', async () => {
     const slow = gate()
     const { host } = hostOf(
       playing(

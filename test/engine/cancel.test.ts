@@ -73,7 +73,7 @@ describe.each(stores)('cancelling on %s', (_, create) => {
       expect(world.store.turn(run.id)).toMatchObject({ cancel: { reason: null }, outcome: { status: 'cancelled' } })
     })
 
-    test('is cancelled by another process within a second', async () => {
+    test('agentscope 8.9/118: is cancelled by another process within a second', async () => {
       const { runtime } = start({ engine: { sweepMs: 1_000 } })
       const { run, heard } = await family(runtime)
       const other = start({ engine: { sweepMs: 1_000 } })

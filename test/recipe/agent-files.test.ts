@@ -87,7 +87,7 @@ function markdown(fields: string, body = 'Do it.'): string {
 const named = 'name: a\ndescription: d'
 
 describe('front matter', () => {
-  test('aster-goose 14/97: dashes in a description or in the body divide nothing', async () => {
+  test('aster-goose 14/97, agentscope 8.9/111: dashes in a description or in the body divide nothing', async () => {
     const agent = await agentIn(
       '.claude/agents/a.md',
       markdown('name: a\ndescription: "x --- y"\ncolor: red', 'One\n\n---\n\nTwo --- three\n---'),
