@@ -6,7 +6,7 @@ import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
 import { inOrder } from './agent/hooks/order.ts'
 import { hasLiveSources } from './agent/live-sources.ts'
-import type { Home, HooksAbove, NodeRun } from './agent/node-run.ts'
+import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
@@ -16,6 +16,7 @@ import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
+import { EagerChildren } from './delegation/eager.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
 import { type KindDefinition, runKind } from './delegation/kind.ts'
 import { runTask } from './delegation/task.ts'
@@ -114,6 +115,8 @@ export class Executors implements Home {
     this.longTermMemory = parts.longTermMemory
     this.causeOf = parts.causeOf
   }
+
+  readonly eagerFor = (run: NodeRun): EagerWork => new EagerChildren(run)
 
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {
@@ -372,7 +375,7 @@ export class Executors implements Home {
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
     if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
-    for (const { agent: below, isProvided, config } of this.toolkits.sourcesOf(agent)) {
+    for (const { agent: below, isProvided, config } of this.toolkits.allBelow(agent)) {
       if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
       if (config.hooks === 'inherit') this.hasHooksForChildren = true
       if (below === null) continue

@@ -48,6 +48,7 @@ export type {
 export { type MissingSecret, missingSecrets } from './agent/missing-secrets.ts'
 export type { NameClash } from './agent/name-clash.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
+export type { Repair } from './agent/repair.ts'
 export type { AgentRequest, RequestRuntime, RequestStartOptions } from './agent/request/agent-request.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {

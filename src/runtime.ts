@@ -153,8 +153,9 @@ export class Runtime extends RowActs {
     const current = currentCall()
     if (current?.runtime === this) {
       checkInside(options)
-      const child = current.start(equipped(agent, input, options), input, options)
-      return this.handle<Out, Written>({ ...child, abortSignal: options.abortSignal, isOwn: true, agent })
+      const runner = equipped(agent, input, options)
+      const child = current.start(runner, input, options)
+      return this.handle<Out, Written>({ ...child, abortSignal: options.abortSignal, isOwn: true, agent: runner })
     }
     checkIsAgent(agent, 'run(agent, input)')
     const runner = equipped(agent, input, options)

@@ -30,18 +30,19 @@ export function checkOwner(
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
-export function checkInside({ abortSignal, grant, tools, ...options }: StartOptions): void {
+export function checkInside({ abortSignal, grant, tools, repair, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (key === undefined) return
-  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant and tools can be given.`
+  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant, tools and repair can be given.`
   throw new DefinitionError('definition', message)
 }
 
-/** The agent with the tools this run is given, instead of its own, and as the request wants it that it is asked with. */
-export function equipped(agent: AgentCore, input: unknown, { tools, grant }: StartOptions): AgentCore {
+/** The agent with what this run is given instead of its own, and as the request wants it that it is asked with. */
+export function equipped(agent: AgentCore, input: unknown, { tools, grant, repair }: StartOptions): AgentCore {
   if (grant !== undefined) checkCallerGrant(grant)
-  const own = tools === undefined || !isAgent(agent) ? agent : variant(agent, { tools })
-  return input instanceof Asked ? askedAgent(own, input.prompt, input.extensions) : own
+  const isAsked = input instanceof Asked
+  const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
+  return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
 /** What the caller of one run binds it by. */

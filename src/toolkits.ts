@@ -1,6 +1,7 @@
 import type { AgentCore } from './agent/agent.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { ownEntry } from './delegation/background/row-tool.ts'
+import { eagerOffers } from './delegation/eager.ts'
 import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import type { Ledger } from './store/ledger.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'
@@ -40,6 +41,11 @@ export class Toolkits {
     const sources = subagentSources(agent)
     this.sources.set(agent, sources)
     return sources
+  }
+
+  /** Those that its model may call, and those that items of its answer start. */
+  allBelow(agent: AgentCore): SubagentSource[] {
+    return [...this.sourcesOf(agent), ...eagerOffers(agent).map(({ source }) => source)]
   }
 
   /** What providers gave stays: they are called once per delegation. */

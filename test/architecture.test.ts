@@ -69,7 +69,14 @@ const deciders = [
 
 /** What makes a run or lets one go on, and who uses it. A new name here is a new door: add it to the doors matrix. */
 const starters: readonly (readonly [name: string, ...users: string[]])[] = [
-  ['spawn', 'src/delegation/background/start-child.ts', 'src/delegation/called-children.ts', 'src/delegation/task.ts'],
+  [
+    'spawn',
+    'src/delegation/background/start-child.ts',
+    'src/delegation/called-children.ts',
+    'src/delegation/eager.ts',
+    'src/delegation/task.ts',
+  ],
+  ['planEager', 'src/delegation/spawn.ts'],
   ['planReply', 'src/row-acts.ts'],
   ['planHostReply', 'src/delegation/background/start-child.ts'],
   ['planSay', 'src/runtime.ts'],

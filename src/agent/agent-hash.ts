@@ -31,6 +31,8 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     ...(core.groups.size === 0 ? {} : { groups: groupsOf(core) }),
     input: core.input?.jsonSchema ?? null,
     output: core.output?.jsonSchema ?? null,
+    ...(core.repair === null ? {} : { repair: core.repair }),
+    ...(core.eager === null ? {} : { eager: [...core.eager.keys()] }),
     grant: core.grant ?? null,
     budget: core.budget ?? null,
     contextTurns: core.contextTurns,

@@ -7,6 +7,8 @@ import type { Grant } from '../grant/grant.ts'
 import type { Content } from '../graph/content.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import type { ModelLike } from '../model/to-model.ts'
+import type { FieldPath, FieldValue } from '../output/field-path.ts'
+import type { PathPattern } from '../output/path-pattern.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
@@ -18,6 +20,7 @@ import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
 import type { NameClash } from './name-clash.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
+import type { Repair } from './repair.ts'
 import type { AgentRequest } from './request/agent-request.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
@@ -47,6 +50,13 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly input?: In
   /** What it must answer with: checked, and asked for once more when it does not fit. */
   readonly output?: Out
+  /** How often an answer that does not fit is asked for again, and how. Default: once. */
+  readonly repair?: Repair
+  /**
+   * Children that items of the answer start, each as soon as its item is complete and fits, while the answer is still
+   * being written: `{ 'tasks[*]': { agent: worker } }`. `output` is the plan, `delegations` what came of it.
+   */
+  readonly eager?: Eager<AgentWritten<Out>>
   readonly grant?: Grant
   readonly budget?: Budget
   /** Code around what it does: an extension of its own, after those it uses. */
@@ -109,6 +119,27 @@ export interface SubagentConfig extends Attempts {
   readonly streamOptions?: StreamOptions
 }
 
+/** By path of the answer: what an item there starts. */
+export type Eager<Written> = { readonly [P in FieldPath<Written>]?: EagerValue<FieldValue<Written, P>> }
+
+/** An agent, a function that gives one, or an agent with settings. */
+export type EagerValue<Item = unknown> = AnyAgent | (() => AnyAgent) | EagerConfig<Item>
+
+export interface EagerConfig<Item = unknown>
+  extends Omit<
+    SubagentConfig,
+    'description' | 'toolName' | 'group' | 'presets' | 'memory' | 'session' | 'hooks' | 'promoteAfterMs'
+  > {
+  /** What the child is asked. Left out: the item itself, as JSON where the agent takes a text. */
+  readonly input?: (item: Item, place: { readonly field: string }) => unknown
+}
+
+export interface EagerCore {
+  readonly pattern: PathPattern
+  readonly config: SubagentConfig
+  readonly input: EagerConfig<never>['input'] | undefined
+}
+
 export interface ToolGroup {
   /** What the model reads to decide whether it wants the group. */
   readonly description: string
@@ -162,6 +193,10 @@ export interface AgentCore {
   readonly meta: GroupedTools['meta']
   readonly input: CheckedSchema | null
   readonly output: CheckedSchema | null
+  /** Null: asked for once more. */
+  readonly repair: Repair | null
+  /** By path; null where items start nothing. */
+  readonly eager: ReadonlyMap<string, EagerCore> | null
   readonly grant: Grant | undefined
   readonly budget: Budget | undefined
   /** Those it uses, in the order it was given them, and its own hooks. */
@@ -184,6 +219,8 @@ export interface RunOptions {
   readonly tools?: Tools
   /** What tools, here and in all below, may know of the request: user, tenant, ids. Recorded; no model is shown it. */
   readonly attributes?: { readonly [name: string]: Json }
+  /** Instead of the agent's own, in this process too. */
+  readonly repair?: Repair
 }
 
 /** What an agent may be asked directly, whatever its input is: a text, or messages of which the last is a user's. */

@@ -1,48 +1,101 @@
 import { type Json, parseJson, toJson } from '../base/json.ts'
-import { type CheckedSchema, describeIssues } from '../base/schema.ts'
-import { textOf } from '../graph/content.ts'
+import { type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
+import { writtenText } from '../graph/content.ts'
 import type { Answer } from '../graph/expand.ts'
 import type { Node } from '../graph/rows.ts'
-import type { AgentCore } from './agent.ts'
+import { FieldParser } from '../output/field-parser.ts'
+import { emptyFields } from '../output/missing-fields.ts'
 import { saysNothing } from './messages.ts'
+import type { NodeRun } from './node-run.ts'
+import type { Repair } from './repair.ts'
 
 /** What becomes of an answer without tool calls. */
 export type Judged =
-  | { readonly end: 'completed'; readonly value: Json | undefined }
-  | { readonly end: 'again'; readonly nudge: string }
+  | { readonly end: 'completed'; readonly value: Json | undefined; readonly written?: Json }
+  /** It is asked for again; with what is wrong, unless that is not to be told. */
+  | { readonly end: 'again'; readonly nudge: string | null }
   | { readonly end: 'failed'; readonly code: string; readonly message: string }
 
 const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 
-/** An empty or invalid answer is asked for once more; after that it is a failure with a name, never an empty success (I6). */
-export function judge(agent: AgentCore, node: Node, answer: Answer): Judged | Promise<Judged> {
-  const isSecond = node.purpose === 'repair'
+/** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
+export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
+  const { agent, node } = run
   if (saysNothing(answer.content)) {
-    if (!isSecond) return { end: 'again', nudge: EMPTY_NUDGE }
+    if (mayRepair(run)) return again(agent.repair, EMPTY_NUDGE)
     return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
   }
   if (agent.output === null || node.purpose === 'wrap_up') return { end: 'completed', value: undefined }
-  return judgeValue(agent.output, textOf(answer.content), isSecond)
+  return judgeValue(run, agent.output, writtenText(answer.content))
 }
 
-async function judgeValue(schema: CheckedSchema, text: string, isSecond: boolean): Promise<Judged> {
-  const read = await readValue(schema, text)
-  if (read.ok) return { end: 'completed', value: read.value }
-  if (isSecond) return { end: 'failed', code: 'invalid_output', message: read.error }
-  return { end: 'again', nudge: `Your answer does not fit. ${read.error}\nAnswer again with only the corrected JSON.` }
+/** The call was stopped in the middle of an answer that cannot fit any more. */
+export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): Judged {
+  return judgeUnfit(run, { value: undefined, issue: describeIssues(issues) })
 }
 
-async function readValue(
-  schema: CheckedSchema,
-  text: string,
-): Promise<{ ok: true; value: Json } | { ok: false; error: string }> {
-  const parsed = parseJson(unfenced(text))
-  if (!parsed.ok) return { ok: false, error: `It is not JSON: ${parsed.error}` }
-  const checked = await schema.validate(parsed.value)
-  if (!checked.ok) return { ok: false, error: describeIssues(checked.issues) }
+async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<Judged> {
+  const read = await readAnswer(schema, text, run.agent.repair)
+  return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
+}
+
+function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
+  const { repair } = run.agent
+  if (mayRepair(run)) {
+    return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
+  }
+  if (repair?.onFailure === 'return' && value !== undefined) return { end: 'completed', value }
+  return { end: 'failed', code: 'invalid_output', message: issue }
+}
+
+interface Unfit {
+  readonly value: Json | undefined
+  readonly issue: string
+}
+
+/** Each call of the turn that asks for an answer again counts, the one at hand included. */
+function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
+  const isRepair = ({ purpose, ordinal }: Node) => purpose === 'repair' && ordinal <= node.ordinal
+  const repairs = home.ledger.store.nodesOf(turn.id).filter(isRepair)
+  return repairs.length < (agent.repair?.retries ?? 1)
+}
+
+function again(repair: Repair | null, nudge: string): Judged {
+  return { end: 'again', nudge: repair?.feedback === false ? null : nudge }
+}
+
+type Read =
+  | { readonly issue: null; readonly value: Json; readonly written: Json }
+  | { readonly issue: string; readonly value: Json | undefined }
+
+/** The whole text where it is JSON that fits; else the document in it that readers of its fields are told of. */
+async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
+  const whole = parseJson(unfenced(text))
+  const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
+  if (first?.issue === null) return first
+  const parser = new FieldParser(schema, {})
+  parser.push(text)
+  parser.end()
+  if (parser.state === 'complete') {
+    const found = await readValue(schema, parser.value as Json, repair)
+    return found.issue === null ? found : (first ?? found)
+  }
+  if (first !== undefined) return first
+  const isAbsent = parser.state === 'absent' && !whole.ok
+  return { issue: isAbsent ? `It is not JSON: ${whole.error}` : parser.problem, value: undefined }
+}
+
+async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
+  const checked = await schema.validate(written)
+  if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
   const json = toJson(checked.value)
-  return { ok: true, value: json.ok ? json.value : parsed.value }
+  const value = json.ok ? json.value : written
+  const missing = repair?.ensure === undefined ? [] : emptyFields(written, repair.ensure, repair.allowNull ?? true)
+  if (missing.length > 0) return { issue: `It lacks ${missing.slice(0, MOST_NAMED).join(', ')}.`, value }
+  return { issue: null, value, written }
 }
+
+const MOST_NAMED = 20
 
 /** Models like to put JSON into a code fence. */
 function unfenced(text: string): string {

@@ -9,6 +9,7 @@ import type { Answer } from '../graph/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 import { permit } from '../tool/permit.ts'
+import type { AnswerWatch } from './answer-watch.ts'
 import { usageOf } from './estimate.ts'
 import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
 import { wrappedModel } from './hooks/wrap-model.ts'
@@ -35,12 +36,18 @@ export class AskFirst extends Error {
 }
 
 /** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
-export function call(run: NodeRun, model: Model, request: ModelRequest): Promise<Answer> {
+export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject })
+    const heard = new Heard(run, model, { resolve, reject, watch })
     run.home.lastCall = heard
     heard.listen(request)
   })
+}
+
+export interface Calling {
+  readonly request: ModelRequest
+  /** Hears the text while it comes, and may stop the call. */
+  readonly watch: AnswerWatch | undefined
 }
 
 export interface CallUntil {
@@ -52,7 +59,7 @@ export interface CallUntil {
 /** The same for an answer that is left off as soon as it is enough. Nothing of it is seen live. */
 export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const heard = new Heard(run, model, { resolve, reject })
+    const heard = new Heard(run, model, { resolve, reject, watch: undefined })
     heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
     heard.listen(request)
   })
@@ -97,6 +104,7 @@ function cutStream(model: Model): ModelError {
 interface Settle {
   readonly resolve: (answer: Answer) => void
   readonly reject: (failure: CallFailed) => void
+  readonly watch: AnswerWatch | undefined
 }
 
 /** Collects the parts of one answer. A model that does not hear its signal is not waited for. */
@@ -105,6 +113,7 @@ class Heard {
   private readonly model: Model
   private readonly settle: Settle
   private parts: AsyncIterator<Part> | undefined
+  private controller: AbortController | undefined
   private isOver = false
   private isFinished = false
   private live: LiveNode | undefined
@@ -136,6 +145,7 @@ class Heard {
       if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
       if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
+      if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
       work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
       work.heard()
@@ -150,11 +160,19 @@ class Heard {
 
   private open(request: ModelRequest): void {
     if (this.isOver) return
-    const { work, hooks } = this.run
-    const ask = (asked: ModelRequest) => this.model.stream(asked, work)
+    const { hooks } = this.run
+    const stoppable = this.stoppable()
+    const ask = (asked: ModelRequest) => this.model.stream(asked, stoppable)
     const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
     this.parts = stream[Symbol.asyncIterator]()
     this.next(this.parts)
+  }
+
+  /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */
+  private stoppable(): { readonly signal: AbortSignal } {
+    if (this.settle.watch === undefined) return this.run.work
+    this.controller = new AbortController()
+    return this.controller
   }
 
   private next(parts: AsyncIterator<Part>): void {
@@ -209,6 +227,7 @@ class Heard {
   private fail(error: unknown): void {
     if (this.isOver) return
     this.leave()
+    this.controller?.abort(error)
     leaveOff(this.parts).catch(() => undefined)
     this.settle.reject(new CallFailed(this.answer(), error))
   }
@@ -227,7 +246,7 @@ class Heard {
         this.chunks++
         this.emit(part)
         this.isEnough?.(part.text)
-        return
+        return this.settle.watch?.hear(part.text)
       case 'text-end':
         return this.closeText(part.providerMetadata)
       case 'reasoning-delta':

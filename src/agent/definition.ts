@@ -10,7 +10,9 @@ import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts
 import { withHash } from './agent-hash.ts'
 import { readBriefing } from './briefing.ts'
 import { checkHooks, OWN_HOOKS } from './hooks/extension.ts'
+import { readEager } from './read-eager.ts'
 import { readKit } from './read-kit.ts'
+import { readRepair } from './repair.ts'
 
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
 
@@ -26,6 +28,8 @@ const KEYS = [
   'toolkit',
   'input',
   'output',
+  'repair',
+  'eager',
   'grant',
   'budget',
   'hooks',
@@ -48,6 +52,7 @@ export function defineAgent(definition: Definition): AgentCore {
   if (definition.toolTrace !== undefined && typeof definition.toolTrace !== 'boolean') {
     refuse(`${where}: toolTrace must be true or false.`)
   }
+  const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
   return withHash({
     name,
     description: definition.description ?? '',
@@ -57,7 +62,9 @@ export function defineAgent(definition: Definition): AgentCore {
     ...readKit(definition, where),
     meta: definition.toolkit?.meta ?? 'none',
     input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
-    output: definition.output ? readSchema(definition.output, `${where}, output`) : null,
+    output,
+    repair: readRepair(definition.repair, output, where),
+    eager: readEager(definition.eager, output, where),
     grant: definition.grant,
     budget: definition.budget,
     extensions: definition.hooks === undefined ? NO_EXTENSIONS : [{ name: OWN_HOOKS, hooks: definition.hooks }],

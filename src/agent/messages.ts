@@ -1,5 +1,6 @@
 import { type Content, plainContent, textOf } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
+import { eagerField, isEager } from '../graph/is-eager.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Message } from '../model/model.ts'
 
@@ -31,7 +32,7 @@ function messageOf(node: Node): Message | undefined {
     case 'character_message':
       return spoken(node)
     case 'task':
-      return node.input.call === undefined ? given(node) : taskResult(node)
+      return node.input.call === undefined || isEager(node) ? given(node) : taskResult(node)
     default:
       return given(node)
   }
@@ -75,7 +76,9 @@ export function saysNothing(content: Content): boolean {
 /** What a node gave that no model asked for: there is no call it could be the result of. */
 function given(node: Node): Message | undefined {
   const text = textOf(resultContent(node))
-  return text === '' ? undefined : { role: 'user', content: `[${node.kind}] ${text}` }
+  return text === ''
+    ? undefined
+    : { role: 'user', content: `[${isEager(node) ? eagerField(node) : node.kind}] ${text}` }
 }
 
 function taskResult(node: Node): Message {

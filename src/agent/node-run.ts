@@ -1,3 +1,4 @@
+import type { Json } from '../base/json.ts'
 import type { Feeds } from '../conversation/feeds.ts'
 import type { Work } from '../engine/engine.ts'
 import type { FileDomain } from '../files/domain.ts'
@@ -7,6 +8,7 @@ import type { Profiles } from '../grant/profile.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
+import type { FieldEvent } from '../output/field-event.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Logger } from '../tool/tool.ts'
@@ -29,6 +31,15 @@ export interface NodeRun {
   readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
+}
+
+/** Starts children for items of an answer, each when it is complete. */
+export interface EagerWork {
+  wants(event: FieldEvent): boolean
+  /** One more item that is complete and fits. */
+  start(event: FieldEvent): Promise<void>
+  /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
+  finish(plan: Json): Promise<readonly Id[]>
 }
 
 /** Hooks of hosts, the nearest first. */
@@ -74,6 +85,8 @@ export interface Home {
   /** The agent of a conversation, if this process has code for it. */
   agentFor(conversation: Conversation): AgentCore | undefined
   waitFor(runId: Id): Promise<Outcome>
+  /** What starts children for items of an answer that is being written. */
+  eagerFor(run: NodeRun): EagerWork
   /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }

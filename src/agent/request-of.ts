@@ -1,4 +1,6 @@
 import { contextOf } from '../graph/context.ts'
+import { isEager } from '../graph/is-eager.ts'
+import type { Node } from '../graph/rows.ts'
 import { sessionsText } from '../graph/session.ts'
 import type { Message, ModelRequest } from '../model/model.ts'
 import type { AgentCore } from './agent.ts'
@@ -13,7 +15,7 @@ import { askedMessages } from './request/asked-messages.ts'
 export function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
-  const context = contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
+  const context = shownTo(node, contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent)))
   const told = withNotes(instructionsOf(agent), toolkit.notes)
   const messages =
     agent.asked === null
@@ -30,6 +32,18 @@ export function requestOf(run: NodeRun): ModelRequest {
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
   }
+}
+
+/**
+ * What a plan has started is not shown to the calls that are to make it better; one that is asked as if for the first
+ * time is not shown what did not fit either.
+ */
+function shownTo({ purpose, input, turnId }: Node, all: Node[]): Node[] {
+  if (purpose !== 'repair') return all
+  const context = all.filter((node) => node.turnId !== turnId || !isEager(node))
+  if (input.nudge !== undefined) return context
+  const last = context.findLastIndex(({ kind, output }) => kind !== 'agent_message' || output.calls !== undefined)
+  return context.slice(0, last + 1)
 }
 
 /** Where older turns are cut off, the ids of sessions are with them: then the model is told which it holds. */

@@ -14,19 +14,21 @@ import {
   planAnswer,
   planExpand,
 } from '../graph/expand.ts'
+import { isEager } from '../graph/is-eager.ts'
 import { mayCall } from '../graph/next-call.ts'
 import { planReserve } from '../graph/reserve.ts'
 import { planResult, planRetry } from '../graph/result.ts'
-import type { Failure, Node } from '../graph/rows.ts'
+import type { Failure, Id, Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
-import { type Judged, judge } from './answer.ts'
-import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
+import { type Judged, judge, judgeDoomed } from './answer.ts'
+import { type AnswerWatch, DoomedAnswer, watchAnswer } from './answer-watch.ts'
+import { AskFirst, CallFailed, type Calling, call, callUntil, NOT_ASKED } from './call.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
 import { saysNothing } from './messages.ts'
-import type { NodeRun } from './node-run.ts'
+import type { EagerWork, NodeRun } from './node-run.ts'
 import { PlanReader, type Verdict } from './planner/plan-reader.ts'
 import { planningOf } from './planner/planning.ts'
 import { toolLogs } from './planner/tool-logs.ts'
@@ -122,7 +124,9 @@ function unpriced({ id }: Model): string {
 }
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
-  return call(run, model, request).then((answer) => act(run, answer), onFailed(run))
+  const watch = watchAnswer(run)
+  if (watch !== undefined) return callWatched(run, model, { request, watch })
+  return call(run, model, { request, watch }).then((answer) => act(run, answer), onFailed(run))
 }
 
 function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
@@ -130,6 +134,17 @@ function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
     if (error instanceof CallFailed) return fail(run, error)
     throw error
   }
+}
+
+/** What is done while the answer comes is over before the answer is acted on. */
+async function callWatched(run: NodeRun, model: Model, calling: Calling & { watch: AnswerWatch }): Promise<void> {
+  const { watch } = calling
+  const answer = await call(run, model, calling).catch((error: unknown) => ({ error }))
+  await watch.settled()
+  if (!('error' in answer)) return act(run, answer, watch)
+  const { error } = answer
+  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run)(error)
+  return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
 }
 
 /** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
@@ -140,14 +155,14 @@ function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Pro
   return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
 }
 
-function act(run: NodeRun, answer: Answer): void | Promise<void> {
-  return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer)
+function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+  return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
 }
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
-function conclude(run: NodeRun, answer: Answer): void | Promise<void> {
-  if (run.node.purpose === 'brief') return end(run, answer, judgeBrief(answer))
-  return after(judge(run.agent, run.node, answer), (judged) => end(run, answer, judged))
+function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+  if (run.node.purpose === 'brief') return end(run, answer, { judged: judgeBrief(answer) })
+  return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
 }
 
 function judgeBrief({ content }: Answer): Judged {
@@ -155,14 +170,36 @@ function judgeBrief({ content }: Answer): Judged {
   return { end: 'failed', code: 'empty_answer', message: 'The briefing was empty.' }
 }
 
-function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void> {
+interface Watched {
+  readonly judged: Judged
+  readonly watch: AnswerWatch | undefined
+}
+
+/** Where items of the answer start children, each has its child before the answer ends. */
+function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void | Promise<void> {
+  if (run.agent.eager === null) return end(run, answer, { judged })
+  return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
+}
+
+async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Id[]> {
+  const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
+  return plan === undefined || eager === null ? [] : eager.finish(plan)
+}
+
+interface End {
+  readonly judged: Judged
+  readonly tasks?: readonly Id[]
+}
+
+function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
   const final = {
     answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] },
-    again: judged.end === 'again' ? judged.nudge : null,
+    again: judged.end === 'again' ? judged : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
     extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
     response: run.agent.toolTrace && run.node.purpose !== 'brief' ? { tool_trace: toolTrace(run) } : undefined,
+    delegations: tasks,
   }
   return run.home.ledger.commit({
     kind: 'result',
@@ -173,7 +210,9 @@ function end(run: NodeRun, answer: Answer, judged: Judged): void | Promise<void>
 
 /** The tools whose results the answer builds on, in order. */
 function toolTrace({ home, turn }: NodeRun): string[] {
-  const tasks = home.ledger.store.nodesOf(turn.id).filter(({ kind, endedAt }) => kind === 'task' && endedAt !== null)
+  const tasks = home.ledger.store.nodesOf(turn.id).filter((node) => {
+    return node.kind === 'task' && node.endedAt !== null && !isEager(node)
+  })
   return tasks.map(({ input }) => input.call?.name ?? '')
 }
 

@@ -3,22 +3,25 @@ import { type ModelLike, toModel } from '../model/to-model.ts'
 import { type AgentCore, type AnyAgent, markAgent, type Tools } from './agent.ts'
 import { withHash } from './agent-hash.ts'
 import { readKit } from './read-kit.ts'
+import { type Repair, readRepair } from './repair.ts'
 
 export interface Changes {
   readonly name?: string | undefined
   readonly model?: ModelLike | undefined
   /** Instead of all it has. */
   readonly tools?: Tools | undefined
+  readonly repair?: Repair | undefined
 }
 
-/** An agent with another name, model or set of tools: its hash is another too. The agent itself where nothing changes. */
-export function variant(agent: AnyAgent, { name, model, tools }: Changes): AnyAgent {
-  if (name === undefined && model === undefined && tools === undefined) return agent
+/** An agent with another name, model, set of tools or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
+export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes): AnyAgent {
+  if (name === undefined && model === undefined && tools === undefined && repair === undefined) return agent
   const changed: Omit<AgentCore, 'hash'> = {
     ...agent,
     name: name ?? agent.name,
     model: toModel(model) ?? agent.model,
     ...(tools === undefined ? {} : kitOf(agent, tools)),
+    repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
   }
   return markAgent(withHash(changed)) as AnyAgent
 }

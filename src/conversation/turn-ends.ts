@@ -1,7 +1,7 @@
 import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
-import { type Outcome, type OutcomeRecord, withWords } from '../graph/outcome.ts'
-import type { Reader } from '../graph/reader.ts'
+import { type Outcome, withWords } from '../graph/outcome.ts'
+import { outcomeOf } from '../graph/outcome-of.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './keep-alive.ts'
@@ -61,7 +61,8 @@ export class TurnEnds {
     this.keepAlive.release()
     const { answerNodeId } = turn.outcome
     const said = nodes.find(({ id }) => id === answerNodeId)
-    const outcome = said ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
+    const isWhole = said !== undefined && turn.outcome.delegations.length === 0
+    const outcome = isWhole ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
     for (const { resolve } of waiting) resolve(outcome)
   }
 }
@@ -69,10 +70,4 @@ export class TurnEnds {
 interface Waiter {
   resolve(outcome: Outcome): void
   reject(error: StoreError): void
-}
-
-/** A turn's outcome with its words. */
-function outcomeOf(reader: Reader, record: OutcomeRecord): Outcome {
-  const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
-  return withWords(record, node?.output ?? {})
 }

@@ -7,6 +7,7 @@ import type { CheckedSchema, Issue } from '../base/schema.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
+import { type EagerItem, planEager } from '../graph/eager.ts'
 import type { Forward } from '../graph/forward.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
 import type { Id, Link } from '../graph/rows.ts'
@@ -50,6 +51,8 @@ export interface Delegation {
   readonly ids: ChildIds
   /** For mode `background`. */
   readonly background?: BackgroundDelegation
+  /** The item of an answer that it is for, instead of a call: the node that runs is the answer. */
+  readonly eager?: EagerItem
 }
 
 export interface BackgroundDelegation extends BackgroundSpawn {
@@ -104,10 +107,16 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResu
   })
 }
 
-function commitSpawn(run: NodeRun, agent: AnyAgent, request: SpawnRequest): SpawnResult | Promise<SpawnResult> {
+interface Request extends SpawnRequest {
+  readonly eager: EagerItem | null
+}
+
+function commitSpawn(run: NodeRun, agent: AnyAgent, request: Request): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
   home.settleChild(request.ids.turn, agent)
-  const step = { kind: 'spawn', rootId: node.rootId, plan: (draft: Draft) => planSpawn(draft, request) } as const
+  const { eager } = request
+  const plan = (draft: Draft) => (eager === null ? planSpawn(draft, request) : planEager(draft, eager, request))
+  const step = { kind: 'spawn', rootId: node.rootId, plan } as const
   return after(home.ledger.commit(step), (spawned) => {
     if ('link' in spawned) return spawned
     home.leaveChild(request.ids.turn)
@@ -151,9 +160,9 @@ interface Prepared {
 
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
-  { offer, mode, ids, background }: Delegation,
+  { offer, mode, ids, background, eager }: Delegation,
   { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Prepared,
-): SpawnRequest {
+): Request {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {
@@ -183,6 +192,7 @@ function requestOf(
     background: background ?? null,
     session: sessionPlan(offer, document),
     forward: offer.forward ?? null,
+    eager: eager ?? null,
   }
 }
 

@@ -2,6 +2,7 @@ import type { Draft } from './draft.ts'
 import type { CancelRequest, Id, Node } from './rows.ts'
 import { settle } from './settle.ts'
 import { stopRuns } from './stop-runs.ts'
+import { supersede } from './supersede.ts'
 
 /**
  * Asks a run and its subtree to stop. What is not running is stopped by this commit, so nothing is released by it; what
@@ -14,8 +15,11 @@ export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest
 
 /** The code inside a node is gone: what it started and awaited is of no use to anybody. */
 export function cancelCalled(draft: Draft, node: Node): void {
+  if (node.kind === 'agent_message') supersede(draft, node.turnId, NONE)
   for (const link of draft.openLinks(node.turnId)) {
     if (link.taskId !== node.id || link.mode !== 'called' || link.onParentClose !== 'cancel') continue
     planCancel(draft, link.id, { cause: 'parent', reason: 'What started it has ended.' })
   }
 }
+
+const NONE: readonly Id[] = []

@@ -1,4 +1,5 @@
 import { NO_USAGE, textOf } from './content.ts'
+import { isEager } from './is-eager.ts'
 import { isStatus, type OutcomeRecord, type Status } from './outcome.ts'
 import type { Node, Turn } from './rows.ts'
 
@@ -18,7 +19,7 @@ const ADVICE: Readonly<Record<Status, string | null>> = {
 
 const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
 
-const NONE_OPEN: readonly string[] = []
+const NONE: readonly string[] = []
 
 /** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
@@ -39,8 +40,17 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     retryable: RETRYABLE.has(status),
     advice: ADVICE[status],
     uncertain: turn.account.uncertain,
-    open: NONE_OPEN,
+    open: NONE,
+    delegations: delegationsOf(leaf, nodes),
   }
+}
+
+/** Those of the plan as it ended; where it did not, all that were started. */
+function delegationsOf(leaf: Node | undefined, nodes: readonly Node[]): readonly string[] {
+  const planned = leaf?.metadata['delegations'] as readonly string[] | undefined
+  if (planned !== undefined || nodes.length === 1) return planned ?? NONE
+  const tasks = nodes.filter(isEager)
+  return tasks.length === 0 ? NONE : tasks.map(({ id }) => id)
 }
 
 /** The outcome of a delegation that never became a child. */
@@ -59,7 +69,8 @@ export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied
     retryable: RETRYABLE.has(status),
     advice: ADVICE[status],
     uncertain: [],
-    open: NONE_OPEN,
+    open: NONE,
+    delegations: NONE,
   }
 }
 

@@ -9,6 +9,7 @@ import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 import { settleAnswer, settleSpend } from './spend.ts'
+import { supersede } from './supersede.ts'
 
 export interface Answer {
   readonly content: Content
@@ -100,18 +101,19 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const output = outputOf(end.answer)
   if (end.again !== null && node.purpose !== 'wrap_up' && turn.cancel === null && mayCall(turn)) {
     const [id = node.id] = expansionIds(node.id, 0)
-    const call = { purpose: 'repair', nudge: end.again, limit: null } as const
+    const call = { purpose: 'repair', nudge: end.again.nudge, limit: null } as const
     const next = addNext(draft, turn, { id, blockers: 0, call })
     endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
     linkTasks(draft, { node, next, tasks: [] })
     return settle(draft)
   }
+  if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
   endNode(draft, ended, {
     state: end.failure === null ? 'finished' : 'errored',
     output: finalOutput(output, end),
     failure: end.failure,
     streamed: end.answer.streamed,
-    ...(end.response === undefined ? {} : { metadata: { ...ended.metadata, response: end.response } }),
+    ...withNotes(ended, end),
   })
   settle(draft)
 }
@@ -121,16 +123,30 @@ function finalOutput(output: NodeOutput, { value, extra }: FinalAnswer): NodeOut
   return extra === undefined ? whole : { ...whole, extra }
 }
 
+/** What the end of the message says beside its words. */
+function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): Pick<NodeEnd, 'metadata'> {
+  if (response === undefined && delegations === undefined) return {}
+  return {
+    metadata: {
+      ...metadata,
+      ...(response === undefined ? {} : { response }),
+      ...(delegations === undefined ? {} : { delegations: [...delegations] }),
+    },
+  }
+}
+
 export interface FinalAnswer {
   readonly answer: Answer
-  /** What to tell the model if it can be asked once more; null when the answer stands. */
-  readonly again: string | null
+  /** It is to be asked for again if that can be, with these words or without any; null when the answer stands. */
+  readonly again: { readonly nudge: string | null } | null
   readonly value: NodeOutput['value']
   readonly failure: Node['failure']
   /** What is told with it where it is the result of a delegation. */
   readonly response?: Json | undefined
   /** What extensions have put beside it. */
   readonly extra?: NodeOutput['extra'] | undefined
+  /** Where items of it start children: their tasks, in the order of the items. Others of the turn are superseded. */
+  readonly delegations?: readonly Id[] | undefined
 }
 
 /** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */

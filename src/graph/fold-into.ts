@@ -1,15 +1,16 @@
 import { outputContent } from './body.ts'
 import type { Draft } from './draft.ts'
 import { fold } from './fold.ts'
-import { type OutcomeRecord, withWords } from './outcome.ts'
-import type { Link, Node, NodeOutput } from './rows.ts'
+import { type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
+import { outcomeOf } from './outcome-of.ts'
+import type { Id, Link, Node, NodeOutput } from './rows.ts'
 
 /** The child's end as the output of the task that waits for it. A text too long to show is kept as a body. */
 export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const notes = { response: said?.metadata['response'] }
-  const { content, isError, metadata } = fold(link, withWords(outcome, said?.output ?? {}), notes)
+  const { content, isError, metadata } = fold(link, wholeOutcome(draft, outcome, said), notes)
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)
@@ -23,4 +24,9 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
     metadata,
     subagent,
   }
+}
+
+function wholeOutcome(draft: Draft, outcome: OutcomeRecord, said: Node | undefined): Outcome {
+  if (outcome.delegations.length === 0) return withWords(outcome, said?.output ?? {})
+  return outcomeOf({ node: (id: Id) => draft.findNode(id), turn: (id: Id) => draft.findTurn(id) }, outcome)
 }

@@ -33,10 +33,28 @@ export function fold(facts: FoldFacts, outcome: Outcome, { response, issues = []
   }
   const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
   return {
-    content: facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
+    content: withDelegations(
+      facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
+      outcome,
+    ),
     isError: outcome.status !== 'completed',
     metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
   }
+}
+
+/** What an answer's items have started is a part of the answer. */
+function withDelegations(content: Content, { status, delegations }: Outcome): Content {
+  if (delegations.length === 0 || status !== 'completed') return content
+  const lines = delegations.map(({ field, status, text, output, error }) => {
+    return JSON.stringify({
+      field,
+      status,
+      result: output ?? text,
+      ...(error === null ? {} : { error: error.message }),
+    })
+  })
+  const text = `What was done for it:\n${lines.join('\n')}`
+  return typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
 }
 
 /** What code that reads the result's metadata can act on; the words are in the content. */

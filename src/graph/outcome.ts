@@ -40,10 +40,12 @@ export interface OutcomeRecord {
   readonly uncertain: readonly string[]
   /** Runs that it started in the background and that were not over when it ended. */
   readonly open: readonly string[]
+  /** The tasks that items of its plan started (`eager`), in the order of the items. */
+  readonly delegations: readonly string[]
 }
 
 /** How a run ended, with everything about it. */
-export interface Outcome extends OutcomeRecord {
+export interface Outcome extends Omit<OutcomeRecord, 'delegations'> {
   /** The answer, or what there was of it when the run ended early. */
   readonly text: string
   readonly content: Content
@@ -51,8 +53,16 @@ export interface Outcome extends OutcomeRecord {
   readonly output: Json
   /** What extensions have put beside it, by their own keys. */
   readonly extra: { readonly [key: string]: Json }
+  /** How the children ended that items of the answer started (`eager`), in the order of the items. */
+  readonly delegations: readonly EagerOutcome[]
 }
 
+export interface EagerOutcome extends Outcome {
+  /** The place of its item in the answer: `tasks[0]`. */
+  readonly field: string
+}
+
+const NO_DELEGATIONS: readonly EagerOutcome[] = []
 const NOTHING: Outcome['extra'] = Object.freeze({})
 
 type Said = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
@@ -80,6 +90,7 @@ export function withWords(record: OutcomeRecord, said: Said): Outcome {
     advice: record.advice,
     uncertain: record.uncertain,
     open: record.open,
+    delegations: NO_DELEGATIONS,
   }
 }
 

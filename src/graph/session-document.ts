@@ -1,6 +1,7 @@
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall } from './content.ts'
 import { resultContent } from './end-node.ts'
+import { isEager } from './is-eager.ts'
 import type { Reader } from './reader.ts'
 import type { Id, Node, Turn } from './rows.ts'
 
@@ -110,7 +111,7 @@ function messageOf(node: Node): SessionMessage | undefined {
     case 'character_message':
       return spoken(node)
     case 'task':
-      return node.input.call === undefined ? undefined : answered(node, node.input.call)
+      return node.input.call === undefined || isEager(node) ? undefined : answered(node, node.input.call)
     default:
       return undefined
   }

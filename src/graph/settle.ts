@@ -6,6 +6,7 @@ import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { endedInBackground } from './ended-in-background.ts'
 import { foldInto } from './fold-into.ts'
+import { isEager } from './is-eager.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import { leavePlace } from './release.ts'
 import { retryChild } from './retry-child.ts'
@@ -93,9 +94,11 @@ function withOpen(draft: Draft, turn: Turn, outcome: OutcomeRecord): OutcomeReco
 function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   const last = draft.lastLeaf
   const isNewest = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
-  if (isNewest && last.state === 'finished' && turn.cancel === null) return [last]
+  if (isNewest && last.state === 'finished' && turn.cancel === null && !isEager(last)) return [last]
   const nodes = draft.nodesOf(turn.id)
-  const leaf = nodes.findLast((node) => draft.edgesFrom(node.id).every(({ type }) => type === 'branch'))
+  const leaf = nodes.findLast((node) => {
+    return !isEager(node) && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
+  })
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
 }
 
@@ -144,5 +147,8 @@ export function answerTask(draft: Draft, link: Link): void {
   if (task.state === 'waiting') {
     draft.changeLink(link, { deliveredTo: task.id })
     endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
-  } else if (task.state === 'stopped') draft.changeNode(task, { output: foldInto(draft, task, link) })
+  } else if (task.state === 'stopped') {
+    draft.changeNode(task, { output: foldInto(draft, task, link) })
+    draft.touchTurn(task.turnId)
+  }
 }

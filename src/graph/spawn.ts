@@ -64,10 +64,12 @@ export interface BackgroundSpawn {
   readonly wait: { readonly timeoutMs: number | null } | null
 }
 
-export type Spawned =
-  | { readonly link: Link }
-  | { readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'; readonly reason: string }
-  | { readonly lost: true }
+export type Spawned = { readonly link: Link } | Refused | { readonly lost: true }
+
+interface Refused {
+  readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'
+  readonly reason: string
+}
 
 /**
  * The child and the waiting of its host in one commit: conversation, turn, seed nodes, link, task parked. The child's ids
@@ -83,8 +85,14 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   }
   if (known !== undefined) return { link: attach(draft, task, { link: known, request }) }
   const host = draft.turn(task.turnId)
-  const refused = refusal(draft, host, request)
-  if (refused !== undefined) return refused
+  const refused = spawnRefusal(draft, host, request)
+  return refused ?? { link: startChild(draft, task, request) }
+}
+
+/** One that may be started. */
+export function startChild(draft: Draft, task: Node, request: SpawnRequest): Link {
+  const { ids } = request
+  const host = draft.turn(task.turnId)
   const making = { task, host, ids, request: request.isShared ? withSession(draft, host, request) : request }
   const link = addLink(draft, making)
   const child = childConversation(draft, making)
@@ -103,7 +111,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
     mayStart: link.released,
   })
   leaveTask(draft, task, { link, request })
-  return { link: draft.link(link.id) }
+  return draft.link(link.id)
 }
 
 export interface ChildIds {
@@ -123,7 +131,7 @@ export function planDeliver(draft: Draft, linkId: Id): void {
   if (link.deliveredTo === null) deliver(draft, link, link.taskId)
 }
 
-function refusal(draft: Draft, host: Turn, request: SpawnRequest): Spawned | undefined {
+export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): Refused | undefined {
   const { account, limits } = host
   if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
   const depth = draft.conversation(host.conversationId).depth + 1
@@ -326,5 +334,5 @@ function attach(draft: Draft, task: Node, { link, request }: Made): Link {
 
 /** Few shapes of metadata keep the rows alike. */
 function isPlain({ metadata }: Node): boolean {
-  return metadata['approvedBy'] === undefined && metadata['planned'] === undefined
+  return metadata['approvedBy'] === undefined && metadata['planned'] === undefined && metadata['eager'] === undefined
 }

@@ -75,6 +75,11 @@ export class FieldParser<Written = unknown, Read = Written> {
     return this.parser.value
   }
 
+  /** Why there is no document, in words for the model; empty while there may be one. */
+  get problem(): string {
+    return this.parser.problem
+  }
+
   /** What is worth knowing about a document that could be read: doubled keys, numbers that JSON cannot keep. */
   get notes(): readonly Issue[] {
     return this.parser.notes

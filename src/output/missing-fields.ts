@@ -7,15 +7,28 @@ import { dotPath } from './path-text.ts'
  * has no title is named; a list without items lacks nothing.
  */
 export function missingFields(value: unknown, wanted: readonly (string | Path)[]): string[] {
-  return wanted.flatMap((path) => missingIn(value, readPath(path), []))
+  return emptyFields(value, wanted, true)
 }
 
-function missingIn(value: unknown, pattern: PathPattern, path: Path): string[] {
+/** The same, where null need not be enough. */
+export function emptyFields(value: unknown, wanted: readonly (string | Path)[], allowsNull: boolean): string[] {
+  return wanted.flatMap((path) => missingIn({ value, pattern: readPath(path), path: [] }, allowsNull))
+}
+
+interface Place {
+  readonly value: unknown
+  readonly pattern: PathPattern
+  readonly path: Path
+}
+
+function missingIn({ value, pattern, path }: Place, allowsNull: boolean): string[] {
   const [segment, ...rest] = pattern
-  if (segment === undefined) return []
+  if (segment === undefined) return value === null && !allowsNull ? [dotPath(path)] : []
   const found = keysIn(value, segment)
   if (found === undefined) return [spell(path, segment)]
-  return found.flatMap((key) => missingIn(Reflect.get(Object(value), key), rest, [...path, key]))
+  return found.flatMap((key) =>
+    missingIn({ value: Reflect.get(Object(value), key), pattern: rest, path: [...path, key] }, allowsNull),
+  )
 }
 
 /** The keys that the segment takes; undefined where there should be one and is none. */

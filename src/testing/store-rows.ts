@@ -174,6 +174,7 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
     advice: null,
     uncertain: [],
     open: [],
+    delegations: [],
   }
 }
 

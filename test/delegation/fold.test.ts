@@ -17,6 +17,7 @@ const outcome: Outcome = {
   advice: null,
   uncertain: [],
   open: [],
+  delegations: [],
   text: 'Words.',
   content: 'Words.',
   output: null,

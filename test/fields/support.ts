@@ -21,19 +21,20 @@ export function heldModel() {
     next.open()
     next = gate()
   }
-  const take = async (): Promise<Part | Error> => {
+  const take = async (signal: AbortSignal): Promise<Part | Error> => {
+    signal.throwIfAborted()
     const { opened } = next
     const part = queue.shift()
     if (part !== undefined) return part
-    await opened
-    return take()
+    await Promise.race([opened, new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))])
+    return take(signal)
   }
   const model: Model = {
     id: 'held/model',
-    async *stream(request) {
+    async *stream(request, { signal }) {
       requests.push(request)
       for (;;) {
-        const part = await take()
+        const part = await take(signal)
         if (part instanceof Error) throw part
         yield part
         if (part.type === 'finish') return

@@ -7,6 +7,7 @@ import type { OutputOf, OutputShape } from '../../prompt/shape/output-shape.ts'
 import type { Layers } from '../../prompt/slots/slot.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ExtensionCore } from '../hooks/extension.ts'
+import type { Repair } from '../repair.ts'
 import { Asked } from './asked.ts'
 
 export interface RequestStartOptions {
@@ -15,6 +16,8 @@ export interface RequestStartOptions {
   readonly grant?: Omit<Grant, 'delegate'>
   /** Instead of the agent's own tools, in this process. */
   readonly tools?: { readonly [name: string]: Tool<never, unknown> }
+  /** How often an answer that does not fit is asked for again, and how, instead of what the agent says. */
+  readonly repair?: Repair
   /** Goes on in this conversation instead of a new one. */
   readonly conversationId?: Id
   /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */

@@ -81,6 +81,7 @@ export const doors: readonly Door[] = [
     const answer = mutation.createNode({ kind: 'agent_message' })
     mutation.createEdge(said.id, answer.id, 'sequence')
   }),
+  { name: 'an item of a plan that starts it', depth: 1, hasOffer: true, open: throughPlan },
   { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
 ]
 
@@ -211,6 +212,15 @@ function sendOnce({ smuggled }: Try): Script {
 }
 
 const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+
+/** The host answers with a plan whose item is what the worker is asked. */
+function throughPlan(attempt: Try): Promise<void> {
+  const { ask } = offerOf(attempt.bound, attempt.worker.make('message'))
+  const output = { type: 'object', properties: { steps: { type: 'array', items: {} } }, required: ['steps'] }
+  const plan = () => JSON.stringify({ ...attempt.smuggled, steps: ['probe'] })
+  const host = hostOf(attempt, plan, { output, eager: { 'steps[*]': ask } })
+  return runIn(attempt, (runtime) => runtime.run(host, 'go' as never))
+}
 
 function throughMadeTool(attempt: Try): Promise<void> {
   const { profile } = attempt.bound

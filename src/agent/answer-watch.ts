@@ -1,0 +1,77 @@
+import type { Issue } from '../base/schema.ts'
+import type { FieldEvent } from '../output/field-event.ts'
+import { FieldParser } from '../output/field-parser.ts'
+import type { EagerWork, NodeRun } from './node-run.ts'
+
+/** The answer cannot fit any more: a field of it is complete and does not. */
+export class DoomedAnswer extends Error {
+  readonly issues: readonly Issue[]
+
+  constructor(issues: readonly Issue[]) {
+    super('the answer does not fit')
+    this.issues = issues
+  }
+}
+
+/** Reads an answer while it is streamed, for what is done before it ends; undefined where nothing is. */
+export function watchAnswer(run: NodeRun): AnswerWatch | undefined {
+  const { agent, node, home } = run
+  if (agent.output === null || (node.purpose !== 'answer' && node.purpose !== 'repair')) return undefined
+  const eager = agent.eager === null ? null : home.eagerFor(run)
+  const isStrict = agent.repair?.failFast === true
+  return eager === null && !isStrict ? undefined : new AnswerWatch(new FieldParser(agent.output, {}), eager, isStrict)
+}
+
+/** Fields are looked at in order, one after the other, while more text comes. */
+export class AnswerWatch {
+  readonly eager: EagerWork | null
+  /** Called when the call should go no further. */
+  onStop: ((reason: unknown) => void) | null = null
+  private readonly parser: FieldParser
+  private readonly isStrict: boolean
+  private looking: Promise<void> = Promise.resolve()
+  private failure: { readonly reason: unknown } | null = null
+
+  constructor(parser: FieldParser, eager: EagerWork | null, isStrict: boolean) {
+    this.parser = parser
+    this.eager = eager
+    this.isStrict = isStrict
+  }
+
+  hear(text: string): void {
+    const { eager } = this
+    const events = this.parser.push(text).filter((event) => {
+      return event.kind === 'done' && (this.isStrict || eager?.wants(event) === true)
+    })
+    if (events.length > 0) this.looking = this.looking.then(() => this.look(events))
+  }
+
+  /** When all that was heard has been looked at. Rejects with what went wrong, unless that is the answer's own fault. */
+  async settled(): Promise<void> {
+    await this.looking
+    if (this.failure !== null && !(this.failure.reason instanceof DoomedAnswer)) throw this.failure.reason
+  }
+
+  private async look(events: readonly FieldEvent[]): Promise<void> {
+    try {
+      for (const event of events) {
+        if (this.failure !== null) return
+        await this.lookAt(event)
+      }
+    } catch (reason) {
+      this.stop(reason)
+    }
+  }
+
+  private async lookAt(event: FieldEvent): Promise<void> {
+    const issues = await this.parser.check(event)
+    if (issues.length === 0) {
+      if (this.eager?.wants(event)) await this.eager.start(event)
+    } else if (this.isStrict) this.stop(new DoomedAnswer(issues))
+  }
+
+  private stop(reason: unknown): void {
+    this.failure ??= { reason }
+    this.onStop?.(reason)
+  }
+}

@@ -1,0 +1,56 @@
+import { DefinitionError } from '../base/error.ts'
+import type { CheckedSchema } from '../base/schema.ts'
+import { hasField } from '../output/has-field.ts'
+import { readPath } from '../output/path-pattern.ts'
+
+/** What is done about an answer that is empty or does not fit. Each new try is a model call of its own. */
+export interface Repair {
+  /** How often it is asked for again. Default 1. */
+  readonly retries?: number
+  /** Fields that must be there, also where the schema lets them be left out: `items[*].title`. */
+  readonly ensure?: readonly string[]
+  /** May an ensured field be null? Default true. */
+  readonly allowNull?: boolean
+  /** False: it is asked for again as if for the first time. Default true: the model is told what was wrong. */
+  readonly feedback?: boolean
+  /** The call is stopped as soon as a field is complete that does not fit. */
+  readonly failFast?: boolean
+  /** `return`: a last value that does not fit is taken as it is. Default `fail`: the run ends `invalid_output`. */
+  readonly onFailure?: 'fail' | 'return'
+}
+
+const KEYS = ['retries', 'ensure', 'allowNull', 'feedback', 'failFast', 'onFailure']
+
+/** Checks what cannot work; null where nothing is said. */
+export function readRepair(repair: Repair | undefined, output: CheckedSchema | null, where: string): Repair | null {
+  if (repair === undefined) return null
+  if (typeof repair !== 'object' || repair === null) refuse(where, `it is an object of ${KEYS.join(', ')}.`)
+  const unknown = Object.keys(repair).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined) refuse(where, `it has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkChoices(repair, where)
+  const { ensure = [], failFast = false, onFailure = 'fail' } = repair
+  if (output === null && (ensure.length > 0 || failFast || onFailure === 'return')) {
+    refuse(where, 'it is about the fields of an answer: give the agent an output.')
+  }
+  if (output !== null) for (const path of ensure) checkPath(output, path, where)
+  return Object.freeze({ ...repair, ensure: Object.freeze([...ensure]) })
+}
+
+function checkChoices({ retries = 1, ensure = [], onFailure = 'fail', ...switches }: Repair, where: string): void {
+  if (!Number.isInteger(retries) || retries < 0 || retries > 100)
+    refuse(where, 'retries is a whole number from 0 to 100.')
+  if (!['fail', 'return'].includes(onFailure)) refuse(where, 'onFailure is "fail" or "return".')
+  const isList = Array.isArray(ensure) && ensure.every((path) => typeof path === 'string')
+  if (!isList) refuse(where, 'ensure is a list of paths.')
+  for (const [key, value] of Object.entries(switches)) {
+    if (value !== undefined && typeof value !== 'boolean') refuse(where, `${key} must be true or false.`)
+  }
+}
+
+function checkPath({ jsonSchema }: CheckedSchema, path: string, where: string): void {
+  if (!hasField(jsonSchema, readPath(path))) refuse(where, `ensure: the output schema has no ${JSON.stringify(path)}.`)
+}
+
+function refuse(where: string, message: string): never {
+  throw new DefinitionError('definition', `agent(): ${where}, repair: ${message}`)
+}

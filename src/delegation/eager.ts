@@ -1,0 +1,140 @@
+import type { AgentCore, EagerCore } from '../agent/agent.ts'
+import type { EagerWork, NodeRun } from '../agent/node-run.ts'
+import { messageOf } from '../base/error.ts'
+import { sha256 } from '../base/hash.ts'
+import { deriveIds } from '../base/id.ts'
+import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { refusedOutcome } from '../graph/conclude.ts'
+import { type EagerItem, planRefusedItem } from '../graph/eager.ts'
+import type { OutcomeRecord } from '../graph/outcome.ts'
+import type { Id } from '../graph/rows.ts'
+import { childIds } from '../graph/spawn.ts'
+import type { FieldEvent } from '../output/field-event.ts'
+import { fieldsAt } from '../output/fields-at.ts'
+import { dotPath } from '../output/path-text.ts'
+import { type Offer, spawn } from './spawn.ts'
+import { type SubagentSource, subagentSource } from './subagent.ts'
+
+/** What items at one path of an agent's answer start. */
+export interface EagerOffer extends EagerCore {
+  readonly path: string
+  readonly source: SubagentSource
+  offer(): Offer
+}
+
+/** Made once per agent: what binds a child is worked out once per offer. */
+const offers: WeakMap<AgentCore, readonly EagerOffer[]> = new WeakMap()
+
+export function eagerOffers(agent: AgentCore): readonly EagerOffer[] {
+  if (agent.eager === null) return NONE
+  const known = offers.get(agent)
+  if (known !== undefined) return known
+  const made = [...agent.eager].map(([path, core]) => eagerOffer(path, core))
+  offers.set(agent, made)
+  return made
+}
+
+/** An item is the child's input: there is no message and no session to go on with. */
+function eagerOffer(path: string, core: EagerCore): EagerOffer {
+  const source = subagentSource(path, { config: core.config, memberOf: [] })
+  let made: Offer | undefined
+  return {
+    ...core,
+    path,
+    source,
+    offer: () => {
+      const entry = source.entry()
+      made ??= { ...entry, contract: 'typed', input: entry.agent.input }
+      return made
+    },
+  }
+}
+
+/**
+ * Starts a child for each item of a plan while the plan is being written. The task of an item is derived from the item,
+ * so the same item of a later try, or after a crash, finds the child it has.
+ */
+export class EagerChildren implements EagerWork {
+  private readonly run: NodeRun
+  private readonly offers: readonly EagerOffer[]
+  private readonly seen: Map<string, number> = new Map()
+
+  constructor(run: NodeRun) {
+    this.run = run
+    this.offers = eagerOffers(run.agent)
+  }
+
+  wants(event: FieldEvent): boolean {
+    return this.offers.some(({ pattern }) => event.isAt(pattern))
+  }
+
+  async start(event: FieldEvent): Promise<void> {
+    for (const offer of this.offers) {
+      if (event.isAt(offer.pattern)) await this.ensure(offer, { field: event.dot, value: event.value }, this.seen)
+    }
+  }
+
+  async finish(plan: Json): Promise<Id[]> {
+    const seen = new Map<string, number>()
+    const tasks: Id[] = []
+    for (const offer of this.offers) {
+      for (const { path, value } of fieldsAt(plan, offer.pattern)) {
+        tasks.push(await this.ensure(offer, { field: dotPath(path), value }, seen))
+      }
+    }
+    return tasks
+  }
+
+  /** The task of an item, which is there after it unless the claim of the plan is lost. */
+  private async ensure(offer: EagerOffer, { field, value }: Found, seen: Map<string, number>): Promise<Id> {
+    const json = toJson(value)
+    const item = json.ok ? json.value : null
+    const digest = `${offer.path}/${sha256(canonicalJson(item))}`
+    const ordinal = seen.get(digest) ?? 0
+    seen.set(digest, ordinal + 1)
+    const [taskId = ''] = deriveIds(this.run.turn.id, `eager/${digest}/${ordinal}`, 1)
+    if (this.run.home.ledger.store.node(taskId) === undefined) await this.begin(offer, { taskId, field, item })
+    return taskId
+  }
+
+  private async begin(own: EagerOffer, eager: EagerItem): Promise<void> {
+    const offer = own.offer()
+    const input = await inputOf(own, offer, eager)
+    if ('failed' in input) return this.refuse(offer, eager, refusedOutcome('invalid_input', input.failed))
+    const ids = childIds(eager.taskId, 0)
+    const spawned = await spawn(this.run, { offer, input: input.value, mode: 'parked', ids, eager })
+    if ('ask' in spawned) {
+      const why = `${spawned.ask.request} must be allowed by a person (${spawned.ask.reason}), who cannot be asked in the middle of an answer. Make it a subagent that the model calls`
+      return this.refuse(offer, eager, refusedOutcome('denied', `${why}.`))
+    }
+    if ('refused' in spawned) await this.refuse(offer, eager, spawned.refused)
+  }
+
+  /** What came to no child is told as its outcome. */
+  private async refuse({ name, contract, agent }: Offer, eager: EagerItem, outcome: OutcomeRecord): Promise<void> {
+    const { home, node, work } = this.run
+    const request = { claim: work.claim, toolName: name, hostName: this.run.agent.name, contract, agent }
+    const plan = (draft: Parameters<typeof planRefusedItem>[0]) => planRefusedItem(draft, { eager, request, outcome })
+    await home.ledger.commit({ kind: 'spawn', rootId: node.rootId, plan })
+  }
+}
+
+interface Found {
+  readonly field: string
+  readonly value: unknown
+}
+
+type ItemInput = { readonly value: unknown } | { readonly failed: string }
+
+/** The item itself, or what the definition makes of it; as text for an agent that takes one. */
+async function inputOf(own: EagerOffer, offer: Offer, { item, field }: EagerItem): Promise<ItemInput> {
+  try {
+    if (own.input !== undefined) return { value: await own.input(item as never, { field }) }
+  } catch (error) {
+    return { failed: `The input for ${field} could not be made: ${messageOf(error)}` }
+  }
+  if (offer.input !== null || typeof item === 'string') return { value: item }
+  return { value: JSON.stringify(item) }
+}
+
+const NONE: readonly EagerOffer[] = []
