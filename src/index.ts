@@ -5,16 +5,21 @@ export {
   type AgentOutput,
   type AgentWritten,
   type AnyAgent,
+  type AutoDefinition,
+  type AutoFunction,
   type DirectInput,
   type DirectMessage,
   type Extension,
   type GroupedTools,
   isAgent,
+  type McpServers,
   type RunOptions,
   type Sources,
   type SubagentConfig,
   type Subagents,
   type SubagentValue,
+  type ToolChoice,
+  type ToolFunctionOptions,
   type ToolGroup,
   type Tools,
 } from './agent/agent.ts'
@@ -131,7 +136,7 @@ export { costOf, type ModelInfo, modelInfo } from './model/named/prices.ts'
 export type { ModelLike } from './model/to-model.ts'
 export type { AnswerWord, ApprovalWord, RuntimeOptions, SpawnAgentOptions, StartOptions } from './options.ts'
 export { createRuntime, type Runtime } from './runtime.ts'
-export { agent } from './standalone.ts'
+export { agent, auto } from './standalone.ts'
 export { memoryStore } from './store/memory.ts'
 export type { SessionSettings, SessionStore } from './store/session-store.ts'
 export type { Store } from './store/store.ts'

@@ -6,18 +6,23 @@ import {
   type AgentOutput,
   type AgentWritten,
   type AnyAgent,
+  type AutoDefinition,
+  type AutoFunction,
   type DirectInput,
   type Extension,
   markAgent,
   type RunOptions,
 } from './agent/agent.ts'
+import { withHash } from './agent/agent-hash.ts'
+import { autoCore, autoOf, callable } from './agent/auto.ts'
 import { defineAgent } from './agent/definition.ts'
 import { Direct } from './agent/input.ts'
 import { AgentRequest, type RequestAgent, type RequestStartOptions } from './agent/request/agent-request.ts'
 import type { Asked } from './agent/request/asked.ts'
 import { methodsOf, withExtension } from './agent/with-extension.ts'
+import { withChosen, withFunction, withMcp, withTool } from './agent/with-tools.ts'
 import { DefinitionError, RunError } from './base/error.ts'
-import type { Schema } from './base/schema.ts'
+import type { InferInput, InferOutput, Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'
 import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from './extension/prompt/load-prompt.ts'
 import type { StartOptions } from './options.ts'
@@ -43,6 +48,11 @@ function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
       generate: (input: In | DirectInput, options?: RunOptions) => completedHere(start(input, options)),
       stream: start,
       use: (extension: Extension) => made(withExtension(core, extension)),
+      registerTool: (...given: Rest<typeof withTool>) => made(withTool(core, ...given)),
+      useTools: (...given: Rest<typeof withChosen>) => made(withChosen(core, ...given)),
+      toolFunc: (...given: Rest<typeof withFunction>) => made(withFunction(core, ...given)),
+      useMcp: (...given: Rest<typeof withMcp>) => made(withMcp(core, ...given)),
+      auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoOf(core, definition)),
       request,
       loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
       loadJsonPrompt: (...given: Parameters<AgentRequest['loadJsonPrompt']>) => request().loadJsonPrompt(...given),
@@ -53,6 +63,25 @@ function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
   ) as unknown as Agent<In, Out, Written>
   if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent as AnyAgent))
   return markAgent(agent)
+}
+
+type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
+  Parameters<F> extends [AgentCore, ...infer Others] ? Others : never
+
+/** A typed function that a model implements. What cannot work is refused here, not when it is called. */
+export function auto<const In extends Schema, const Out extends Schema>(
+  definition: AutoDefinition<In, Out>,
+): AutoFunction<InferInput<In>, InferOutput<Out>> {
+  const own = autoCore(null, definition)
+  const core = withHash({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
+  return madeFunction(core) as unknown as AutoFunction<InferInput<In>, InferOutput<Out>>
+}
+
+function madeFunction(core: AgentCore): AnyAgent {
+  const agent = made<unknown, unknown, unknown>(core)
+  const call = async (input: unknown, options?: RunOptions) =>
+    (await completedHere(runtimeHere().run(agent, input, options))).output
+  return callable(agent as AnyAgent, call)
 }
 
 type Start = (input: Direct, runtime: Runtime, options?: StartOptions) => Run

@@ -38,6 +38,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'agent',
     'asAiSdkTool',
     'askTools',
+    'auto',
     'attribute',
     'backgroundSubagents',
     'costOf',

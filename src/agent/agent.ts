@@ -13,8 +13,9 @@ import type { Prompt } from '../prompt/prompt.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Group } from '../tool/groups.ts'
+import type { McpServerOptions } from '../tool/mcp/options.ts'
 import type { ToolSource } from '../tool/source/source.ts'
-import type { Tool } from '../tool/tool.ts'
+import type { Tool, ToolContext, ToolDefinition } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
@@ -243,6 +244,21 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   loadJsonPrompt(...given: Parameters<AgentRequest['loadJsonPrompt']>): Promise<AgentRequest<Out>>
   loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
+  /** The same agent with one more tool. This one stays as it is; no other agent has it. */
+  registerTool<In extends Schema, Result>(name: string, given: Tool<never, unknown> | ToolDefinition<In, Result>): this
+  /** The same agent with more tools: an object of them, a function of `auto`, a name it has already, or a list of these. */
+  useTools(tools: ToolChoice | readonly ToolChoice[]): this
+  /** The same agent with a function as a tool, under the function's name. */
+  toolFunc<const In extends Schema, Result>(
+    code: (input: InferOutput<In>, context: ToolContext) => Result | Promise<Result>,
+    options: ToolFunctionOptions<In>,
+  ): this
+  /** The same agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config files. */
+  useMcp(servers: McpServers | { readonly mcpServers: McpServers }): this
+  /** A typed function that a model implements, with this agent's model, tools and instructions. */
+  auto<const In extends Schema, const Result extends Schema>(
+    definition: AutoDefinition<In, Result>,
+  ): AutoFunction<InferInput<In>, InferOutput<Result>>
   /** Only for the compiler: what it is asked, told apart from what every agent may be asked in words. */
   '~asked'?(input: In): void
   /**
@@ -254,6 +270,37 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
     extension: Extension<Name, Methods> & NoClash<Self, Name, Methods>,
   ): Self & Methods & Uses<Known<Name>>
 }
+
+/** What `useTools` takes. */
+export type ToolChoice = string | Tools | AutoFunction<never, unknown>
+
+export interface ToolFunctionOptions<In extends Schema = Schema>
+  extends Pick<ToolDefinition<In, unknown>, 'description' | 'effect' | 'timeoutMs' | 'approval'> {
+  /** Left out: the function's own. */
+  readonly name?: string
+  readonly input: In
+  readonly output?: Schema
+}
+
+export type McpServers = { readonly [name: string]: McpServerOptions | ToolSource }
+
+/** A function that a model implements: what it does, what it is given, what it gives back. */
+export interface AutoDefinition<In extends Schema, Out extends Schema> {
+  /** In grants, paths and events. Default `auto`. */
+  readonly name?: string
+  readonly description: string
+  readonly input: In
+  readonly output: Out
+  readonly model?: ModelLike
+}
+
+/**
+ * Call it, stream it (`.stream(input)`), or give it to others: in `tools` or in `subagents` it is a delegation. It throws
+ * RunError, with the outcome, unless its run completed.
+ */
+export type AutoFunction<In = unknown, Out = unknown> = ((input: In, options?: RunOptions) => Promise<Out>) &
+  Agent<In, Out> &
+  Tool<In, Out>
 
 /** Hooks and methods that are added to an agent with `.use()`: a value, made with `extension()`. */
 export interface Extension<Name extends string = string, Methods extends object = object, State = unknown>
@@ -295,8 +342,10 @@ export function markAgent<T extends AgentCore>(agent: T): T {
   return Object.freeze(agent)
 }
 
+/** A function may be one: see `auto`. */
 export function isAgent(value: unknown): value is AnyAgent {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, agentMark)
+  const isThing = (typeof value === 'object' && value !== null) || typeof value === 'function'
+  return isThing && Object.hasOwn(value, agentMark)
 }
 
 const NAME = /^[\p{L}\p{N}_][\p{L}\p{N}_ .:@-]{0,127}$/u

@@ -120,7 +120,8 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
 }
 
 export function isTool(value: unknown): value is Tool {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, toolMark)
+  const isThing = (typeof value === 'object' && value !== null) || typeof value === 'function'
+  return isThing && Object.hasOwn(value, toolMark)
 }
 
 function checkDefinition(definition: unknown): void {

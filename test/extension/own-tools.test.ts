@@ -1,0 +1,230 @@
+import { agent, auto, planner, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, expectTypeOf, test } from 'vitest'
+import { z } from 'zod'
+import { MAY_START, serverFile } from '../mcp/support.ts'
+import { openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
+
+const calling = (name: string, input: object = {}) =>
+  scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
+const says = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
+
+describe('agently 19/: tools of an agent', () => {
+  test('69, 72: a tool that is registered is usable at once, by this agent and by no other', async () => {
+    const model = calling('look')
+    const bare = agent({ name: 'who', instructions: '', model })
+    const other = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'x') })
+    const looking = bare.registerTool('look', {
+      description: 'Looks',
+      inputSchema: z.object({}),
+      execute: () => 'seen',
+    })
+    await openRuntime().run(looking, 'go').result
+
+    expect(toolNamesIn(model.requests[0])).toEqual(['look'])
+    expect(resultIn(model.requests[1])).toBe('seen')
+    expect([bare, other].map(({ tools }) => [...tools.keys()])).toEqual([[], []])
+  })
+
+  test('70: two agents, each with a tool of one name, call each its own', async () => {
+    const one = calling('helper')
+    const two = calling('helper')
+    const base = (model: typeof one) => agent({ name: 'same', instructions: '', model })
+    const runtime = openRuntime()
+    await Promise.all([
+      runtime.run(base(one).registerTool('helper', says('one')), 'go').result,
+      runtime.run(base(two).registerTool('helper', says('two')), 'go').result,
+    ])
+
+    expect([one, two].map(({ requests }) => resultIn(requests[1]))).toEqual(['one', 'two'])
+  })
+
+  test('71: use by name, by object, by list; a name that there is not is refused at once', () => {
+    const count = auto({
+      name: 'count',
+      description: 'Counts',
+      input: z.object({ text: z.string() }),
+      output: z.number(),
+    })
+    const who = agent({ name: 'who', instructions: '' }).registerTool('one', says('1'))
+    const all = who
+      .useTools('one')
+      .useTools({ two: says('2') })
+      .useTools([{ three: says('3') }, 'two', count])
+
+    expect([...all.tools.keys(), ...all.subagents.keys()]).toEqual(['one', 'two', 'three', 'count'])
+    expect(() => who.useTools('six')).toThrow(/there is no tool "six". It has: one/)
+    expect(() => who.useTools(['one', 'six'])).toThrow(/there is no tool "six"/)
+    expect(() => who.useTools({ one: says('other') })).toThrow(/has a tool "one" already/)
+    expect(() => who.useTools((() => 1) as never)).toThrow(/is a bare function: use toolFunc/)
+    expect(() => who.registerTool('no name', says('x'))).toThrow(/is no name for a tool/)
+  })
+
+  test('84: tools are shown in the order they were registered', async () => {
+    const model = scriptedModel(() => 'ok')
+    const names = ['zeta', 'alpha', 'mid', 'beta']
+    const who = names.reduce(
+      (made, name) => made.registerTool(name, says(name)),
+      agent({ name: 'who', instructions: '', model }),
+    )
+    await openRuntime().run(who, 'go').result
+
+    expect(toolNamesIn(model.requests[0])).toEqual(names)
+  })
+
+  test('85: a function becomes a tool under its name; it has signal, run and progress, which is seen in the stream', async () => {
+    const model = calling('double', { n: 4 })
+    async function double({ n }: { n: number }, context: { progress(text: string): void; signal: AbortSignal }) {
+      context.progress(`doubling ${n}`)
+      return context.signal.aborted ? 0 : n * 2
+    }
+    const who = agent({ name: 'who', instructions: '', model }).toolFunc(double, {
+      description: 'Doubles',
+      input: z.object({ n: z.number() }),
+      effect: 'pure',
+    })
+    const seen: string[] = []
+    for await (const event of openRuntime().run(who, 'go')) if (event.type === 'progress') seen.push(event.message)
+
+    expect([resultIn(model.requests[1]), seen]).toEqual(['8', ['doubling 4']])
+    expect(() => who.toolFunc(() => 1, { description: '', input: z.object({}) })).toThrow(/has no name/)
+    expect([...who.toolFunc(() => 1, { name: 'one', description: '', input: z.object({}) }).tools.keys()]).toEqual([
+      'double',
+      'one',
+    ])
+  })
+
+  test('86: tools of an MCP server are for this agent only, and are called; planned ones too', async () => {
+    const server = { command: 'node', args: [serverFile('everything'), 'stdio'] }
+    const echo = (script: Parameters<typeof scriptedModel>[0]) => {
+      const model = scriptedModel(script)
+      const bare = agent({ name: 'who', instructions: '', model, grant: MAY_START })
+      return { model, bare, who: bare.useMcp({ mcpServers: { all: server } }) }
+    }
+    const native = echo([{ calls: [{ name: 'all__echo', input: { message: 'hi' } }] }, 'done'])
+    const command = { purpose: 'hear', tool_name: 'all__echo', tool_kwargs: { message: 'ho' } }
+    const planned = echo([JSON.stringify({ use_tool: true, tool_command: command }), 'done'])
+    const runtime = openRuntime()
+    await runtime.run(native.who, 'go').result
+    const outcome = await runtime.run(planned.who.use(planner({ strategy: 'planner' })), 'go').result
+
+    expect(resultIn(native.model.requests[1])).toBe('Echo: hi')
+    expect(outcome.extra['tool_logs']).toMatchObject([{ tool_name: 'all__echo', result: 'Echo: ho' }])
+    expect(native.bare.sources.size).toBe(0)
+    expect(() => native.who.useMcp({ all: server })).toThrow(/has a source "all" already/)
+    expect(() => native.who.useMcp({})).toThrow(/name a server/)
+  })
+
+  test('methods of extensions stay with an agent that gets more tools', async () => {
+    const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
+      .use({ name: 'asks', methods: (made) => ({ tools_of: () => [...made.tools.keys()] }) })
+      .registerTool('one', says('1'))
+
+    expect(who.tools_of()).toEqual(['one'])
+  })
+})
+
+describe('agently 19/: functions that a model implements', () => {
+  const Sum = z.object({ formula: z.string(), precision: z.number().default(2) })
+
+  test('97, 98: the input has all arguments by name, the description is the instruction, the value comes back itself', async () => {
+    const model = scriptedModel(() => '7')
+    const calc = auto({ name: 'calc', description: 'Works out a formula.', input: Sum, output: z.number(), model })
+    const value = await calc({ formula: '3+4' })
+
+    expectTypeOf(value).toEqualTypeOf<number>()
+    expect(value).toBe(7)
+    const [system, user] = model.requests[0]?.messages ?? []
+    expect(String(system?.content)).toMatch(/the function "calc": Works out a formula\..*"type":"number"/s)
+    expect(user?.content).toBe('{"formula":"3+4","precision":2}')
+  })
+
+  test('99: what cannot work fails when it is defined, a missing argument when it is called', async () => {
+    const calc = auto({ description: 'x', input: Sum, output: z.number(), model: scriptedModel(() => '1') })
+
+    // @ts-expect-error: formula is missing
+    await expect(calc({})).rejects.toThrow(/formula/)
+    // @ts-expect-error: words are no input
+    await expect(calc('3+4')).rejects.toThrow(/input of "auto" is wrong/)
+    function* generator() {}
+    async function* asyncGenerator() {}
+    expect(() => auto(generator as never)).toThrow(/a generator cannot be implemented by a model/)
+    expect(() => auto(asyncGenerator as never)).toThrow(/a generator cannot be implemented/)
+    expect(() => auto((() => 1) as never)).toThrow(/types are gone when code runs/)
+    // @ts-expect-error: output is missing
+    expect(() => auto({ description: 'x', input: Sum })).toThrow(/it needs an output/)
+    expect(() => auto({ description: ' ', input: Sum, output: z.number() })).toThrow(/it needs a description/)
+    expect(() => auto({ description: 'x', input: Sum, output: z.number(), tools: {} } as never)).toThrow(
+      /has no "tools"/,
+    )
+  })
+
+  test('100: the agent’s tools, model and instructions are the function’s too; calls at once do not meet', async () => {
+    const model = scriptedModel(({ messages }) => {
+      const result = messages.find(({ role }) => role === 'tool')
+      if (result !== undefined) return { text: String(result.content), delayMs: 2 }
+      const { n } = JSON.parse(String(messages.at(-1)?.content)) as { n: number }
+      return { calls: [{ name: 'double', input: { n } }], delayMs: 2 }
+    })
+    const host = agent({ name: 'host', instructions: 'You are exact.', model }).toolFunc(
+      function double({ n }: { n: number }) {
+        return n * 2
+      },
+      { description: '', input: z.object({ n: z.number() }), effect: 'pure' },
+    )
+    const twice = host.auto({
+      name: 'twice',
+      description: 'Doubles.',
+      input: z.object({ n: z.number() }),
+      output: z.number(),
+    })
+    const values = await Promise.all(Array.from({ length: 10 }, (_, n) => twice({ n })))
+
+    expect(values).toEqual(Array.from({ length: 10 }, (_, n) => n * 2))
+    expect(String(model.requests[0]?.messages[0]?.content)).toMatch(/^You are exact\.\n\nYou are the function "twice"/)
+  })
+
+  test('100: a call can be cancelled, and streamed', async () => {
+    const slow = auto({
+      description: 'x',
+      input: z.object({}),
+      output: z.object({ a: z.string(), b: z.number() }),
+      model: scriptedModel((_, call) =>
+        call === 0 ? { delayMs: 5_000, text: '{}' } : { chunks: ['{"a":"x",', '"b":1}'] },
+      ),
+    })
+    const controller = new AbortController()
+    const pending = slow({}, { abortSignal: controller.signal })
+    setTimeout(() => controller.abort(), 20)
+    await expect(pending).rejects.toMatchObject({ outcome: { status: 'cancelled' } })
+    const run = slow.stream({})
+
+    expect(await run.field('a')).toBe('x')
+    expect((await run.result).output).toEqual({ a: 'x', b: 1 })
+  })
+
+  test('101: the same function is a tool and a subagent, with no more code: a delegation either way', async () => {
+    const inner = scriptedModel(() => '3')
+    const count = auto({
+      name: 'count',
+      description: 'Counts words.',
+      input: z.object({ text: z.string() }),
+      output: z.number(),
+      model: inner,
+    })
+    const runtime = openRuntime()
+    for (const kit of [
+      { tools: { count } },
+      { subagents: { count } },
+      { subagents: [{ agent: count, toolName: 'count' }] },
+    ]) {
+      const model = calling('count', { text: 'a b c' })
+      const outcome = await runtime.run(agent({ name: 'host', instructions: '', model, ...kit }), 'go').result
+
+      expect([outcome.status, outcome.children]).toEqual(['completed', 1])
+      expect(resultIn(model.requests[1])).toBe('3')
+      expect(model.requests[0]?.tools).toMatchObject([{ name: 'count', description: 'Counts words.' }])
+    }
+    expect((await runtime.run(count, { text: 'a' }).result).output).toBe(3)
+  })
+})
