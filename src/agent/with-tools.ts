@@ -8,7 +8,7 @@ import { withHash } from './agent-hash.ts'
 import { readKit } from './read-kit.ts'
 
 /** The agent with more tools and sources. A name that is taken is refused. */
-export function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly sources?: Sources }): AgentCore {
+function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly sources?: Sources }): AgentCore {
   const where = whereOf(agent)
   const kit = readKit({ name: agent.name, ...added }, where)
   const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => hasTool(agent, name))
