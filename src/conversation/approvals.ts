@@ -15,7 +15,7 @@ export interface PendingApproval {
   readonly path: readonly string[]
   /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
   readonly request: string
-  /** The tool it would call; null for a model. */
+  /** The tool it would call; null for a model, and for a server that would be started: `input` says which. */
   readonly tool: string | null
   readonly input: Json
   /** Who wants a person to be asked, by which rule. */

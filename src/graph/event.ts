@@ -97,7 +97,7 @@ export type EventBody =
     }
   | {
       readonly type: 'approval-request'
-      /** Null when it is a model call that is asked for. */
+      /** Null when it is a model call that is asked for, or the start of a server. */
       readonly call: ToolCall | null
       readonly request: string
       readonly reason: string

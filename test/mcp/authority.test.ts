@@ -4,7 +4,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import { caller, everything, MAY_START, mark, noneRunning, oddServer, running, tempFolder } from './support.ts'
+import { caller, MAY_START, mark, noneRunning, oddServer, running, tempFolder } from './support.ts'
 
 async function answering(runtime: Runtime, run: Run, answer: object): Promise<string[]> {
   const asked: string[] = []
@@ -28,7 +28,7 @@ async function asked(runtime: Runtime, request: string): Promise<PendingApproval
 describe('I2: starting a server is decided like everything else', () => {
   test('without a rule for its program it is not started, and a run that needs it is denied', async () => {
     const word = mark()
-    const { who, model } = caller({ all: everything({ args: [word] }) }, [], { use: ['tool:*'] })
+    const { who, model } = caller({ all: oddServer('x', { args: [word] }) }, [], { use: ['tool:*'] })
     const outcome = await openRuntime().run(who, 'go').result
 
     expect(outcome).toMatchObject({ status: 'denied', modelCalls: 0 })
@@ -38,7 +38,7 @@ describe('I2: starting a server is decided like everything else', () => {
   })
 
   test('one that is not required is left out, and the model is told', async () => {
-    const { who, model } = caller({ all: everything({ required: false }) }, [], { use: ['tool:*'] })
+    const { who, model } = caller({ all: oddServer('x', { required: false }) }, [], { use: ['tool:*'] })
     const run = openRuntime().run(who, 'go')
     const events = await eventsOf(run)
 
@@ -52,7 +52,7 @@ describe('I2: starting a server is decided like everything else', () => {
       name: 'child',
       instructions: '',
       model: scriptedModel(['no']),
-      sources: { all: everything() },
+      sources: { all: oddServer('x') },
       grant: MAY_START,
     })
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'Done.'])
@@ -65,7 +65,7 @@ describe('I2: starting a server is decided like everything else', () => {
 
   test('a tool that is denied is not offered, and calling it by name is refused', async () => {
     const grant = { ...MAY_START, deny: ['tool:all__get-*'] }
-    const { who, model } = caller({ all: everything() }, [['all__get-env', {}]], grant)
+    const { who, model } = caller({ all: oddServer('x') }, [['all__get-env', {}]], grant)
     await openRuntime().run(who, 'go').result
 
     expect(toolNamesIn(model.requests[0]).filter((name) => name.startsWith('all__get-'))).toEqual([])
@@ -75,19 +75,19 @@ describe('I2: starting a server is decided like everything else', () => {
   test('a person is asked once for a run, before its first step, and sees what would be started', async () => {
     const grant = { ...MAY_START, ask: ['exec:*'] }
     const calls = [1, 2, 3].map(() => ['all__echo', { message: 'x' }] as [string, unknown])
-    const { who } = caller({ all: everything() }, calls, grant)
+    const { who } = caller({ all: oddServer('x') }, calls, grant)
     const runtime = openRuntime()
     const run = runtime.run(who, 'go')
     const first = await asked(runtime, 'exec:node')
 
     expect(first).toMatchObject({ request: 'exec:node', reason: 'caller asks for exec:*' })
-    expect(JSON.stringify(first)).toMatch(/server-everything/)
+    expect(JSON.stringify(first)).toMatch(/server\.mjs/)
     expect(await answering(runtime, run, {})).toEqual(['exec:node: caller asks for exec:*'])
     expect((await run.result).status).toBe('completed')
   })
 
   test('a denial ends a run that needs it', async () => {
-    const { who } = caller({ all: everything() }, [], { ...MAY_START, ask: ['exec:*'] })
+    const { who } = caller({ all: oddServer('x') }, [], { ...MAY_START, ask: ['exec:*'] })
     const runtime = openRuntime()
     const run = runtime.run(who, 'go')
     await answering(runtime, run, { allow: false, reason: 'Not here.' })
@@ -103,7 +103,7 @@ describe('I2: starting a server is decided like everything else', () => {
       const isDone = messages.some(({ role }) => role === 'tool')
       return isDone ? 'Done.' : { calls: [{ name: 'all__echo', input: { message: 'x' } }] }
     })
-    const make = () => agent({ name: 'caller', instructions: '', model, sources: { all: everything() }, grant })
+    const make = () => agent({ name: 'caller', instructions: '', model, sources: { all: oddServer('x') }, grant })
     const first = createRuntime({ store: rows.open() })
     const run = first.run(make(), 'go')
     const answer = async (runtime: Runtime, request: string) =>
@@ -142,7 +142,7 @@ test('a tool that changed since it was allowed for the conversation is asked for
 test('a server of a run that waits for a person is there when the answer comes', async () => {
   const word = mark()
   const grant = { ...MAY_START, ask: ['tool:all__echo'] }
-  const { who, model } = caller({ all: everything({ args: [word] }) }, [['all__echo', { message: 'x' }]], grant)
+  const { who, model } = caller({ all: oddServer('x', { args: [word] }) }, [['all__echo', { message: 'x' }]], grant)
   const runtime = openRuntime()
   const run = runtime.run(who, 'go')
   await answering(runtime, run, {})

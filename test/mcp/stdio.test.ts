@@ -4,7 +4,7 @@ import { agent, mcpServer, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, tasksOf, toolNamesIn } from '../support/reading.ts'
-import { caller, everything, MAY_START, mark, noneRunning, serverFile, servers, tempFolder } from './support.ts'
+import { caller, everything, MAY_START, mark, noneRunning, serverFile, tempFolder } from './support.ts'
 
 describe('a server over its standard input and output', () => {
   test('gives its tools under its name, and a call reaches it', async () => {
@@ -108,92 +108,6 @@ describe('a server over its standard input and output', () => {
     expect(results[2]).toMatchObject({ isError: true, content: expect.stringMatching(/Access denied/) })
     expect(results[4]?.content).toMatch(/Ann/)
     expect(existsSync(memory)).toBe(true)
-  })
-})
-
-describe('who shares a server, and when it ends', () => {
-  function family(scope: 'run' | 'conversation' | 'runtime', word: string) {
-    const source = () => everything({ args: [word], scope })
-    const seen: number[] = []
-    const look = tool({
-      description: 'Looks',
-      inputSchema: { type: 'object' },
-      execute: () => {
-        seen.push(servers(word).length)
-        return 'looked'
-      },
-    })
-    const step = [{ calls: [{ name: 'all__echo', input: { message: 'x' } }] }, { calls: [{ name: 'look', input: {} }] }]
-    const child = agent({
-      name: 'child',
-      instructions: '',
-      model: scriptedModel([...step, 'done', ...step, 'done']),
-      sources: { all: source() },
-      tools: { look },
-      grant: MAY_START,
-    })
-    const calls = [{ calls: [1, 2].map(() => ({ name: 'ask', input: { message: 'go' } })) }]
-    const host = agent({
-      name: 'host',
-      instructions: '',
-      model: scriptedModel([...step, ...calls, 'done']),
-      sources: { all: source() },
-      tools: { look },
-      subagents: { ask: child },
-      grant: MAY_START,
-    })
-    return { host, seen }
-  }
-
-  test('aster-goose 15: a run and its children use one process, which ends with the run', async () => {
-    const word = mark()
-    const { host, seen } = family('run', word)
-    const outcome = await openRuntime().run(host, 'go').result
-
-    expect([outcome.status, seen]).toEqual(['completed', [1, 1, 1]])
-    await noneRunning(word)
-  })
-
-  test('with scope conversation each has its own', async () => {
-    const word = mark()
-    const { host, seen } = family('conversation', word)
-    await openRuntime().run(host, 'go').result
-
-    expect(Math.max(...seen)).toBeGreaterThan(1)
-    await noneRunning(word)
-  })
-
-  test('with scope runtime it stays until the runtime is closed', async () => {
-    const word = mark()
-    const { who } = caller({ all: everything({ args: [word], scope: 'runtime' }) }, [['all__echo', { message: 'x' }]])
-    const runtime = openRuntime()
-    await runtime.run(who, 'go').result
-    const [first] = servers(word)
-
-    expect(first).toBeDefined()
-    await runtime.close()
-    await noneRunning(word)
-  })
-
-  test('a server is not started by a run that comes to no step', async () => {
-    const word = mark()
-    const { who } = caller({ all: everything({ args: [word] }) }, [])
-    const controller = new AbortController()
-    controller.abort()
-    await openRuntime().run(who, 'go', { abortSignal: controller.signal }).result
-
-    await noneRunning(word)
-  })
-
-  test('closing the runtime in the middle of a start leaves nothing behind', async () => {
-    const word = mark()
-    const { who } = caller({ all: everything({ args: [word] }) }, [])
-    const runtime = openRuntime({ engine: { graceMs: 50 } })
-    runtime.run(who, 'go').result.catch(() => undefined)
-    await new Promise((resolve) => setTimeout(resolve, 60))
-    await runtime.close()
-
-    await noneRunning(word)
   })
 })
 

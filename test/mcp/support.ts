@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, mcpServer, type Sources, type StdioServerOptions } from 'legate'
@@ -105,4 +106,24 @@ export async function startHttp(args: readonly string[], port: number): Promise<
     if (Date.now() > giveUpAt) throw new Error(`nothing serves ${url}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
+}
+
+interface Seen {
+  readonly path: string
+  readonly authorization: string | undefined
+}
+
+/** A server of HTTP until the test ends, and what it was asked. */
+export async function listen(answer: Parameters<typeof createHttpServer>[1] & object) {
+  const seen: Seen[] = []
+  const server = createHttpServer((request, response) => {
+    seen.push({ path: request.url ?? '', authorization: request.headers.authorization })
+    answer(request, response)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, seen }
 }

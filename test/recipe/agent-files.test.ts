@@ -24,6 +24,7 @@ describe('aster-goose 14/92: files that people have', () => {
             'shell',
             'search_files',
             'list_directory',
+            'search_text',
           ],
         },
       },
@@ -168,9 +169,9 @@ describe('aster-goose 14/93: tools in every spelling', () => {
 
   test.each([
     ['absent', '', null],
-    ['a text', 'tools: Read, Grep, mcp__srv__*', [...READ, 'search_files', 'srv__*']],
-    ['a list', 'tools:\n  - Read\n  - Grep\n  - mcp__srv', [...READ, 'search_files', 'srv__*']],
-    ['a list in a text', 'tools: "[\'Read\', \\"Grep\\"]"', [...READ, 'search_files']],
+    ['a text', 'tools: Read, Grep, mcp__srv__*', [...READ, 'search_files', 'search_text', 'srv__*']],
+    ['a list', 'tools:\n  - Read\n  - Grep\n  - mcp__srv', [...READ, 'search_files', 'search_text', 'srv__*']],
+    ['a list in a text', 'tools: "[\'Read\', \\"Grep\\"]"', [...READ, 'search_files', 'search_text']],
     ['none', 'tools: []', []],
     ['all', 'tools: "*"', null],
     ['names of our own', 'tools: read_text_file, my_tool', ['read_text_file', 'my_tool']],

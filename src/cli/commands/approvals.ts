@@ -28,7 +28,8 @@ export function approvals(call: Call): Promise<number> {
 
 function linesOf({ nodeId, path, request, tool, input, reason, since, expiresAt }: PendingApproval): string {
   const id = shortId(nodeId)
-  const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${whole(input)}`
+  const asked = oneLine(tool ?? request)
+  const what = tool === null && input === null ? asked : `${asked} ${whole(input)}`
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,

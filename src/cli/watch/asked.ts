@@ -1,4 +1,4 @@
-import type { Id, Node } from '../../index.ts'
+import type { Id, Json, Node } from '../../index.ts'
 import { shortId } from '../find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { preview, whole } from './words.ts'
@@ -8,13 +8,17 @@ const PREVIEW = 120
 /** What a node does or wants to do, on one line: its call, or what a person is asked to allow it. */
 export function callOf(node: Node): string {
   const { call } = node.input
-  return call === undefined ? requestOf(node) : `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
+  if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
+  const { request, input } = askedOf(node)
+  return input === null ? request : `${request} ${preview(input, PREVIEW)}`
 }
 
 /** The same with all of its arguments: whoever answers must see what they say yes to. */
 export function wholeCallOf(node: Node): string {
   const { call } = node.input
-  return call === undefined ? requestOf(node) : `${oneLine(call.name)} ${whole(call.input)}`
+  if (call !== undefined) return `${oneLine(call.name)} ${whole(call.input)}`
+  const { request, input } = askedOf(node)
+  return input === null ? request : `${request} ${whole(input)}`
 }
 
 /** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
@@ -34,7 +38,9 @@ export function replyTo(nodeId: Id, where = ''): string {
   return `legate answer ${shortId(nodeId)} TEXT${where}`
 }
 
-function requestOf({ kind, metadata: { approval } }: Node): string {
-  const request = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'request') : undefined
-  return oneLine(typeof request === 'string' && request !== '' ? request : kind)
+/** What a node without a call waits for: a model it would ask, or a server it would start, and which. */
+function askedOf({ kind, metadata: { approval } }: Node): { readonly request: string; readonly input: Json } {
+  const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
+  const { request, input } = asked
+  return { request: oneLine(typeof request === 'string' && request !== '' ? request : kind), input: input ?? null }
 }

@@ -43,6 +43,8 @@ class McpConnection implements OpenSource, Server {
   private readonly secrets: ReadonlyMap<string, string>
   private session: Session | undefined
   private starting: Promise<Session> | undefined
+  /** What a start waits for. */
+  private opening: Transport | undefined
   private listing: Promise<void> | undefined
   private starts: number[] = []
   private isChanged = true
@@ -59,7 +61,7 @@ class McpConnection implements OpenSource, Server {
         return value === undefined || value === '' ? [] : [[name, value] as const]
       }),
     )
-    this.redaction = new Redaction([...this.secrets.values(), ...Object.values(settings.headers)])
+    this.redaction = new Redaction([...this.secrets.values(), ...telling(settings.headers), ...telling(settings.env)])
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
 
@@ -94,6 +96,7 @@ class McpConnection implements OpenSource, Server {
 
   async close(): Promise<void> {
     this.isClosed = true
+    await this.opening?.close().catch(() => undefined)
     await this.starting?.catch(() => undefined)
     await this.end()
   }
@@ -121,7 +124,9 @@ class McpConnection implements OpenSource, Server {
     })
     const transport = await this.transport()
     client.onclose = () => this.forget(transport)
+    this.opening = transport
     try {
+      if (this.isClosed) throw new Error('it is not needed any more')
       await client.connect(transport, { timeout: this.settings.startTimeoutMs })
     } catch (error) {
       const words = lastWords(transport)
@@ -130,6 +135,7 @@ class McpConnection implements OpenSource, Server {
         words === '' || messageOf(error).includes(words) ? messageOf(error) : `${messageOf(error)} (${words})`
       throw new ToolError('tool', this.redaction.clean(`it did not start: ${reason}`), { cause: error })
     }
+    this.opening = undefined
     this.session = { client, transport }
     this.isChanged = true
     this.notes = shownText(this.redaction.clean(client.getInstructions() ?? ''))
@@ -228,6 +234,14 @@ class McpConnection implements OpenSource, Server {
     return new ToolError('tool', this.redaction.clean(words), { cause: error })
   }
 }
+
+/** Values that are secret by the look of their names, and what stands behind a word such as Bearer. */
+function telling(named: Readonly<Record<string, string>>): string[] {
+  const values = Object.entries(named).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []))
+  return values.flatMap((value) => [value, ...value.split(' ').slice(1)])
+}
+
+const SECRET_NAME = /auth|cookie|credential|key|passw|secret|token/i
 
 /** The longest a timer can be: calls have a time limit of their own. */
 const NO_TIMEOUT = 2 ** 31 - 1

@@ -9,7 +9,7 @@ export interface HttpPlace {
 }
 
 /** How long an answer whose stream broke may take to come by another way. */
-const RESUME_MS = 3_000
+const RESUME_MS = 2_000
 
 /**
  * A server over HTTP. Its messages are no larger, and no deeper, than they may be. `onLost` is called when a request will

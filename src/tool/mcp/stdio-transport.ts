@@ -42,6 +42,10 @@ export class StdioTransport implements Transport {
 
   async start(): Promise<void> {
     const child = await startGroup(this.program.command, this.program.args, this.program)
+    if (this.isOver) {
+      signalGroup(child, 'SIGKILL')
+      throw new ToolError('tool', 'it is not needed any more')
+    }
     this.child = child
     child.stdin.on('error', () => undefined) // its end is told by its exit
     child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))

@@ -76,6 +76,8 @@ const calls = {
     return text('acted')
   },
   pid: () => text(String(process.pid)),
+  echo: ({ message }) => text(`Echo: ${message}`),
+  'get-env': () => text('env'),
 }
 
 if (mode === 'stderr') {
