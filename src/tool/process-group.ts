@@ -12,14 +12,15 @@ export interface GroupOptions {
 
 /**
  * The leader of a process group: runs the program and gives its exit code. Beside it something waits for the other end of
- * fd 3 to close, which it does when this process dies, however it dies; then the whole group is killed.
+ * fd 3 to close, which it does when this process dies, however it dies; then the whole group is killed. It hears of no end
+ * itself, from its first line on: the program may be asked to end as soon as it runs.
  */
-const LEADER = `exec 4<&0
+const LEADER = `trap : TERM
+exec 4<&0
 "$@" <&4 3<&- 4<&- &
 program=$!
 (trap '' TERM; read _ <&3; kill -s KILL -- -$$) </dev/null >/dev/null 2>&1 4<&- &
 watcher=$!
-trap : TERM
 exec </dev/null >/dev/null 2>&1 3<&- 4<&-
 wait $program; code=$?
 while kill -0 $program; do wait $program; code=$?; done
