@@ -50,6 +50,37 @@ describe('resume', () => {
     expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing is unfinished in this store.\n' })
   })
 
+  test.each([
+    ['of the whole store', []],
+    ['of the tree of a run that is over', ['ID']],
+  ])('waits for what was left in the background, %s, and for the turn that tells of it', async (_name, args) => {
+    const place = new Place()
+    const { worker, ids } = await place.startRuns(['starter'])
+    const [id = ''] = ids
+    const { store } = place.runtime()
+    await until('its child works on without it', () => {
+      const [link] = store.openLinks(id)
+      return (
+        store.turn(id)?.state === 'ended' && store.openNodes(link?.id ?? '').some(({ state }) => state === 'running')
+      )
+    })
+    worker.kill('SIGKILL')
+    await worker.ended
+    const without = await place.run(['resume'])
+    place.open()
+
+    const named = args.map(() => id.slice(-8))
+    const { code, stdout, stderr } = await place.run(['resume', ...named, '--module', agentsModule])
+
+    expect(without.stderr).toContain('1 unfinished run of "talker"')
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(/talker \w{8} completed after/)
+    expect(stdout).toMatch(/starter \w{8} completed after .*\n\n {2}It said: what it should\.\n/)
+    expect(store.openTurns(10)).toEqual([])
+    const again = await place.run(['resume', '--module', agentsModule])
+    expect(again.stdout).toBe('Nothing is unfinished in this store.\n')
+  })
+
   test('goes on with one run only, when it is named', async () => {
     const place = new Place()
     const [first = '', second = ''] = await place.orphans('talker', 'lead')

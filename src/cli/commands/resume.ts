@@ -18,6 +18,7 @@ import { viewFor } from '../watch/view.ts'
 import { nothingOpen, storeWords, takeUp } from '../worker/cancelled-runs.ts'
 import { InlineAsk } from '../worker/inline-ask.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
+import { asChild, openTops, Tops } from '../worker/open-tops.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
 import { endOf } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
@@ -35,7 +36,8 @@ async function work(call: Call, file: string, options: WorkerOptions): Promise<n
   const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, 'write')
   const target =
     call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
-  const { store, knownAgents } = scopedStore(inner, target === undefined ? undefined : new Set([target.rootId]))
+  const trees = target === undefined ? undefined : new Set([target.rootId])
+  const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
   const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
   const isAsking = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
@@ -47,14 +49,21 @@ async function work(call: Call, file: string, options: WorkerOptions): Promise<n
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
     askers,
-    ended: (run) => endOf(runtime, run, again),
+    ended: async (run) => asChild(runtime, run, await endOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: () => '' },
   })
   goOnWithoutReader()
   try {
-    const runs = await runsToDrive(runtime, target, options)
-    if (runs.length > 0) return await worker.drive(runs)
-    view.say(`${nothingOpen(store, again)}\n`)
+    const tops = new Tops(runtime, trees)
+    const isOpen = openTops(store, trees).length > 0
+    if (!isOpen && target?.outcome) await tops.follow(worker, [await goOn(runtime, target, options.agents)])
+    else {
+      await runtime.resume()
+      await tops.follow(worker)
+    }
+    if (isOpen || target !== undefined) return worker.end()
+    view.say(`${nothingOpen(store, again)}
+`)
     return EXIT.completed
   } finally {
     await runtime.close()
@@ -62,20 +71,8 @@ async function work(call: Call, file: string, options: WorkerOptions): Promise<n
 }
 
 function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, number> {
-  const open = target === undefined ? store.openRoots(Number.MAX_SAFE_INTEGER) : [target]
+  const open = target === undefined ? openTops(store) : [target]
   return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
-}
-
-/** What is open, of the whole store or of one tree. A run that was cancelled is taken up again as one more. */
-async function runsToDrive(runtime: Runtime, target: Turn | undefined, options: WorkerOptions): Promise<Run[]> {
-  const { store } = runtime
-  if (target?.outcome && hasNoOpenRun(store, target)) return [await goOn(runtime, target, options.agents)]
-  const runs = await runtime.resume()
-  return runs.filter(({ id }) => target === undefined || store.turn(id)?.rootId === target.rootId)
-}
-
-function hasNoOpenRun(store: Store, { rootId }: Turn): boolean {
-  return store.turnsOf(rootId, { limit: 100 }).every(({ state }) => state === 'ended')
 }
 
 /** What was said and done is in the conversation: the agent reads it and goes on from there. */
@@ -108,7 +105,7 @@ async function sameInput({ name, input }: AnyAgent, { id, conversationId, input:
 async function explain(call: Call): Promise<number> {
   const store = openStore(call, 'read')
   const found = await closing(store, () => {
-    const open = store.openRoots(Number.MAX_SAFE_INTEGER)
+    const open = openTops(store)
     const agents = new Set(open.map(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? '?'))
     if (open.length === 0) return nothingOpen(store, takeUp('FILE', textOption(call, 'store')))
     return `${plural(open.length, 'unfinished run')} of ${[...agents].map((name) => `"${oneLine(name)}"`).join(', ')}.`

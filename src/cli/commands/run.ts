@@ -1,4 +1,4 @@
-import { type AnyAgent, createRuntime, diskFiles, type Id, type Json, type Run, type Runtime } from '../../index.ts'
+import { type AnyAgent, createRuntime, diskFiles, type Id, type Json } from '../../index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
@@ -12,6 +12,7 @@ import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
 import { storeWords } from '../worker/cancelled-runs.ts'
 import { lastAnswer } from '../worker/last-answer.ts'
+import { Tops } from '../worker/open-tops.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
 import { type Standstills, wrongEnd } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
@@ -44,12 +45,7 @@ async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
   try {
     const started = runtime.run(agent, input as never)
     trees.add(started.conversationId)
-    await worker.follow([started])
-    for (let left = leftOpen(runtime, started); left.length > 0; left = leftOpen(runtime, started)) {
-      const before = left.map(({ id }) => id)
-      await worker.follow(left)
-      if (leftOpen(runtime, started).every(({ id }) => before.includes(id))) break
-    }
+    await new Tops(runtime, trees).follow(worker, [started])
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
     if (!isJson) await write(answer)
@@ -63,13 +59,4 @@ async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
 function goOnWith(call: Call): Standstills {
   const where = storeWords(textOption(call, 'store'))
   return { where, goOn: (runId) => `legate resume ${shortId(runId)}${where}` }
-}
-
-/** What a run has left behind when it ended: children in the background, and turns that wait in its conversation. */
-function leftOpen(runtime: Runtime, { conversationId }: Run): Run[] {
-  const { store } = runtime
-  const turns = store.turnsOf(conversationId, { limit: 1_000 })
-  const children = turns.filter(({ state }) => state === 'ended').flatMap(({ id }) => store.openLinks(id))
-  const open = turns.filter(({ state }) => state !== 'ended')
-  return [...open.map(({ id }) => id), ...children.map(({ id }) => id)].map((id) => runtime.attach(id))
 }

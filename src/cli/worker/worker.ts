@@ -25,9 +25,9 @@ export interface WorkerParts {
 /** Drives runs until none of them can go on, and shows them meanwhile. Hears signals from the moment it is made. */
 export class Worker {
   private readonly parts: WorkerParts
-  private readonly verdicts: Map<Run, Verdict> = new Map()
+  private readonly verdicts: Map<Id, Verdict> = new Map()
   /** Standstills seen once: seen again, they are believed. */
-  private readonly doubts: Map<Run, string> = new Map()
+  private readonly doubts: Map<Id, string> = new Map()
   private runs: readonly Run[] = []
   private exitCode: number | undefined
   private done: () => void = () => undefined
@@ -42,16 +42,11 @@ export class Worker {
     })
   }
 
-  /** Gives the exit code. */
-  async drive(runs: readonly Run[]): Promise<number> {
-    await this.follow(runs)
-    return this.end()
-  }
-
   /** Resolves when none of these can go on, or this process was asked to end. */
   async follow(runs: readonly Run[]): Promise<void> {
     if (this.exitCode !== undefined) return
     this.runs = runs
+    for (const { id } of runs) this.verdicts.delete(id)
     const isDone = new Promise<void>((resolve) => {
       this.done = resolve
     })
@@ -94,8 +89,8 @@ export class Worker {
   }
 
   private settle(run: Run, verdict: Verdict): void {
-    this.verdicts.set(run, verdict)
-    if (this.runs.every((one) => this.verdicts.has(one))) this.done()
+    this.verdicts.set(run.id, verdict)
+    if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
 
   private ask(): void {
@@ -111,15 +106,15 @@ export class Worker {
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
       const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
-      const isOver = this.verdicts.has(run) && runtime.store.turn(run.id)?.state === 'ended'
+      const isOver = this.verdicts.has(run.id) && runtime.store.turn(run.id)?.state === 'ended'
       if (verdict === undefined || isOver) continue
       // Whoever is asked may take the time that is needed.
       if (verdict?.exitCode === EXIT.parked && isAsking) continue
       if (verdict === null) {
-        this.doubts.delete(run)
-        this.verdicts.delete(run)
-      } else if (this.doubts.get(run) === verdict.text) this.settle(run, verdict)
-      else this.doubts.set(run, verdict.text)
+        this.doubts.delete(run.id)
+        this.verdicts.delete(run.id)
+      } else if (this.doubts.get(run.id) === verdict.text) this.settle(run, verdict)
+      else this.doubts.set(run.id, verdict.text)
     }
   }
 

@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, tool } from 'legate'
+import { agent, backgroundSubagents, tool } from 'legate'
 
 /** `await` until this file is there: how a test holds things where it wants them. */
 const gate = process.env.LEGATE_TEST_GATE ?? ''
@@ -116,6 +116,18 @@ export const typed = agent({
   model: model(({ asked }) => ({
     chunks: ['Asked ', ...(asked.length === 1 ? ['WAIT'] : []), `${asked.length} times: ${asked.at(-1)}`],
   })),
+})
+
+/** Starts a talker in the background, answers at once, and says what it hears of it later. */
+export const starter = agent({
+  name: 'starter',
+  instructions: 'You start others.',
+  tools: { ...backgroundSubagents({ agent: talker }) },
+  model: model(({ results, asked }) => {
+    if (asked.length > 1) return { chunks: [`It said: ${/日本語/.test(asked.at(-1)) ? 'what it should' : 'nothing'}.`] }
+    if (results.length > 0) return { chunks: ['It is at work.'] }
+    return { calls: [{ name: 'subagent_spawn', input: { name: 'teller', prompt: 'Tell me.' } }] }
+  }),
 })
 
 /** Says what time it is, again and again, once the gate is open. */
