@@ -2,6 +2,7 @@ import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
 import { type AuditOptions, type AuditReport, audit } from './conversation/audit.ts'
+import { exportTree, importTree } from './conversation/export.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import { isDead } from './engine/lease.ts'
@@ -66,6 +67,19 @@ export abstract class RowActs {
    */
   async audit(options: AuditOptions = {}): Promise<AuditReport> {
     return audit(this.ledger, options)
+  }
+
+  /**
+   * All of a tree as JSON Lines, one line at a time, for `import` of any store. Of a run that is not over it is a copy as
+   * it stands: let only one of the two go on.
+   */
+  export(rootId: Id): Iterable<string> {
+    return exportTree(this.store, rootId)
+  }
+
+  /** Takes a tree that `export` gave, with the same hashes, or nothing of it. Gives the id of its root conversation. */
+  import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    return importTree(this.ledger, lines)
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */

@@ -15,6 +15,8 @@ export interface AuditOptions {
   readonly types?: readonly FindingType[]
   /** Mends what can be mended without losing anything, and looks again. */
   readonly repair?: boolean
+  /** Also holds every stored record against the hashes of what was committed: finds any later change. */
+  readonly verify?: boolean
 }
 
 export interface AuditReport {
@@ -30,6 +32,8 @@ export interface AuditReport {
     readonly nodes: number
     readonly links: number
   }
+  /** How much was held against its hashes; null unless `verify` was asked for. A store in memory keeps none. */
+  readonly verified: { readonly rows: number; readonly commits: number } | null
 }
 
 /** Repairs may bring others to light: so often it is looked again. */
@@ -38,6 +42,7 @@ const MAX_ROUNDS = 5
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, options)
   const looking = new Looking(ledger, options)
+  if (options.verify === true) looking.verify()
   try {
     if (options.rootId !== undefined) await looking.at(readTree(ledger.store, options.rootId))
     else for (const tree of eachTree(ledger.store)) await looking.at(tree)
@@ -68,6 +73,7 @@ class Looking {
   private readonly options: AuditOptions
   private readonly findings: Finding[] = []
   private readonly repaired: Finding[] = []
+  private verified: AuditReport['verified'] = null
   private readonly counts = { trees: 0, conversations: 0, turns: 0, nodes: 0, links: 0 }
 
   constructor(ledger: Ledger, options: AuditOptions) {
@@ -75,6 +81,16 @@ class Looking {
     this.ledger = ledger
     this.around = { kinds, isAlive: (id) => this.isAlive(id), hasBody: (hash) => store.body(hash) !== undefined }
     this.options = options
+  }
+
+  /** Before anything is repaired. */
+  verify(): void {
+    const { rootId, types } = this.options
+    const { archive, name } = this.ledger.store
+    if (archive === undefined) throw new InputError('invalid_input', `The store "${name}" keeps no hashes to verify.`)
+    const { findings, rows, commits } = archive.verify(rootId)
+    for (const one of findings) if (types === undefined || types.includes(one.type)) this.findings.push(one)
+    this.verified = { rows, commits }
   }
 
   /** What cannot be read is a finding too; a store that is closed or busy is not. */
@@ -93,7 +109,7 @@ class Looking {
   }
 
   report(): AuditReport {
-    return { findings: this.findings, repaired: this.repaired, checked: this.counts }
+    return { findings: this.findings, repaired: this.repaired, checked: this.counts, verified: this.verified }
   }
 
   private look(tree: TreeRows): Finding[] {

@@ -10,6 +10,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
+import { messageOf } from '../base/error.ts'
 import { codeOf, fileError } from './json-error.ts'
 import { FORMAT, FORMAT_VERSION, type ReadJournal, readJournal } from './json-journal-read.ts'
 import { type JournalEntry, toLine } from './json-record.ts'
@@ -94,6 +95,17 @@ export class Journal {
   /** Reads it again from the beginning. */
   reread(take: (entry: JournalEntry) => void): void {
     readAll(this.descriptor, this.options.path, take)
+  }
+
+  /** What is wrong with the file as it is now; null when nothing is. */
+  damage(): string | null {
+    try {
+      const { size } = readJournal(this.descriptor, this.options.path, () => undefined)
+      const lost = this.size - size
+      return lost > 0 ? `The last line of the journal ${this.options.path} is not what was written.` : null
+    } catch (error) {
+      return messageOf(error)
+    }
   }
 
   close(): void {

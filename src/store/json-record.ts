@@ -1,10 +1,23 @@
 import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../base/json.ts'
 import { type Commit, emptyCommit } from '../graph/commit.ts'
+import type { WholeTree } from './archive.ts'
 import type { Piece } from './memory-snapshot.ts'
+import type { ChainLink } from './memory-tables.ts'
 
 /** What a line of the journal may hold. */
-export type JournalEntry = Header | { readonly commit: Commit } | Piece
+export type JournalEntry = Header | CommitEntry | TreeEntry | Piece
+
+export interface CommitEntry {
+  readonly commit: Commit
+  /** What the tree's record has of it; left out for a commit of no tree. */
+  readonly link?: ChainLink
+}
+
+/** A whole tree that another store gave away: all of it in one line. */
+export interface TreeEntry {
+  readonly tree: WholeTree
+}
 
 /** The first line. */
 export interface Header {
@@ -33,12 +46,12 @@ export function readLine(line: string): JournalLine | undefined {
 
 /** Most lists of a commit are empty. */
 function packed(entry: JournalEntry): JournalEntry {
-  if ('commit' in entry) return { commit: withoutEmpty(entry.commit) }
+  if ('commit' in entry) return { ...entry, commit: withoutEmpty(entry.commit) }
   return 'rows' in entry ? { rows: withoutEmpty(entry.rows) } : entry
 }
 
 function unpacked(entry: JournalEntry): JournalEntry {
-  if ('commit' in entry) return { commit: whole(entry.commit) }
+  if ('commit' in entry) return { ...entry, commit: whole(entry.commit) }
   return 'rows' in entry ? { rows: whole(entry.rows) } : entry
 }
 

@@ -1,13 +1,17 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../base/error.ts'
+import { finding } from '../graph/audit/finding.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Id } from '../graph/rows.ts'
+import type { Verified, WholeTree } from './archive.ts'
+import { extend, newRows, nextLink, tombstoneOf } from './json-chain.ts'
 import { Documents } from './json-documents.ts'
 import { fileError } from './json-error.ts'
 import { Journal } from './json-journal.ts'
 import { lockFolder } from './json-lock.ts'
 import type { JournalEntry } from './json-record.ts'
+import { memoryArchive, putWhole } from './memory-archive.ts'
 import { applyCommit, checkCommit } from './memory-commit.ts'
 import { memoryScanner } from './memory-scan.ts'
 import { piecesOf, putPiece } from './memory-snapshot.ts'
@@ -46,6 +50,11 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
     shared: false,
     commit: (commit) => rows().commit(commit),
     ...memoryScanner(() => rows().tables),
+    archive: {
+      ...memoryArchive(() => rows().tables),
+      verify: (rootId) => rows().verify(rootId),
+      restore: (whole) => rows().restore(whole),
+    },
     watch: () => {
       rows()
       return () => undefined
@@ -108,11 +117,30 @@ class JsonRows {
   /** Written first: what is in the tables can be read back. */
   commit(commit: Commit): void {
     checkCommit(this.tables, commit)
-    this.journal.append({ commit })
+    const link = nextLink(this.tables, commit)
+    this.journal.append(link === undefined ? { commit } : { commit, link })
     const tree = applyCommit(this.tables, commit)
+    if (tree !== undefined && link !== undefined) extend(tree, link)
     for (const id of shownIn(commit)) this.documents.changed(id)
     if (tree !== undefined) for (const gone of this.settle(tree)) this.documents.remove(gone)
     if (this.isGrown()) this.compact()
+  }
+
+  restore(whole: WholeTree): void {
+    checkCommit(this.tables, newRows(whole))
+    this.journal.append({ tree: whole })
+    this.put(whole)
+    for (const { letter, id } of whole.rows) if (letter === 'c') this.documents.changed(id)
+    if (this.isGrown()) this.compact()
+  }
+
+  /** Rows and their record; and the file itself, line by line. */
+  verify(rootId?: Id): Verified {
+    const verified = memoryArchive(() => this.tables).verify(rootId)
+    const damage = this.journal.damage()
+    if (damage === null) return verified
+    const place = { subject: 'store', id: this.options.folder, rootId: null, conversationId: null } as const
+    return { ...verified, findings: [...verified.findings, finding('unreadable', place, damage)] }
   }
 
   reload(): void {
@@ -132,8 +160,17 @@ class JsonRows {
   private take(entry: JournalEntry): void {
     if ('commit' in entry) {
       const tree = applyCommit(this.tables, entry.commit)
+      if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
       if (tree !== undefined) this.settle(tree)
-    } else if (!('store' in entry)) putPiece(this.tables, entry)
+    } else if ('tree' in entry) this.put(entry.tree)
+    else if (!('store' in entry)) putPiece(this.tables, entry)
+  }
+
+  private put(whole: WholeTree): void {
+    const tree = putWhole(this.tables, whole)
+    if (tree === undefined) return
+    tree.chain = whole.records.map(({ events: _, ...link }) => link)
+    this.settle(tree)
   }
 
   /** Forgets ended trees beyond those that are kept. Gives the ids of their conversations. */
@@ -148,6 +185,7 @@ class JsonRows {
     const gone: Id[] = []
     while (ended.size > keep && ended.first !== null) {
       gone.push(...ended.first.conversations.map(({ id }) => id))
+      this.tables.tombstones.push(tombstoneOf(ended.first))
       forgetTree(this.tables, ended.first)
     }
     return gone

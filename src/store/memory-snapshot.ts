@@ -1,12 +1,16 @@
 import { type Commit, emptyCommit, type StoredBlock } from '../graph/commit.ts'
 import type { Edge, EngineRow, Id } from '../graph/rows.ts'
+import type { Tombstone } from './archive.ts'
 import { applyCommit } from './memory-commit.ts'
-import { emptyTables, type Tables, type Tree } from './memory-tables.ts'
+import { type ChainLink, emptyTables, type Tables, type Tree } from './memory-tables.ts'
+import { asNew } from './unpack-tree.ts'
 
 /** Tables as a row of pieces, none of them large: what one process writes and another reads. Plain data. */
 export type Piece =
   /** Rows of one tree, at the versions they have. */
   | { readonly rows: Commit }
+  /** The record of one tree's commits. */
+  | { readonly chain: readonly ChainLink[]; readonly rootId: Id }
   /** What belongs to no tree; the last piece. */
   | { readonly rest: Rest }
 
@@ -16,6 +20,7 @@ interface Rest {
   readonly lastBlock: number
   /** Trees without an open turn, the one that ended first in front. */
   readonly ended: readonly Id[]
+  readonly tombstones?: readonly Tombstone[]
 }
 
 export function* piecesOf(tables: Tables): Generator<Piece> {
@@ -23,6 +28,7 @@ export function* piecesOf(tables: Tables): Generator<Piece> {
   const trees = [...tables.trees].sort((a, b) => a.number - b.number)
   for (const tree of trees) {
     for (const rows of rowsOf(tree)) yield { rows: { ...emptyCommit('mutate', 0, tree.id), ...rows } }
+    for (const chain of inParts(tree.chain ?? [])) yield { chain, rootId: tree.id }
     for (const hash of tree.bodies ?? []) {
       const text = written.has(hash) ? '' : (tables.bodies.get(hash)?.text ?? '')
       written.add(hash)
@@ -35,6 +41,7 @@ export function* piecesOf(tables: Tables): Generator<Piece> {
       blocks: [...tables.blocks.values()],
       lastBlock: tables.lastBlock,
       ended: [...tables.ended].map(({ id }) => id),
+      ...(tables.tombstones.length === 0 ? {} : { tombstones: tables.tombstones }),
     },
   }
 }
@@ -48,7 +55,15 @@ export function tablesOf(pieces: Iterable<Piece>): Tables {
 
 export function putPiece(tables: Tables, piece: Piece): void {
   if ('rows' in piece) putRows(tables, piece.rows)
+  else if ('chain' in piece) putChain(tables, piece.rootId, piece.chain)
   else putRest(tables, piece.rest)
+}
+
+function putChain(tables: Tables, rootId: Id, links: readonly ChainLink[]): void {
+  const tree = tables.trees.get(rootId)
+  if (tree === undefined) return
+  tree.chain ??= []
+  tree.chain.push(...links)
 }
 
 /** How many rows make a piece. */
@@ -88,16 +103,12 @@ function putRows(tables: Tables, rows: Commit): void {
   for (const row of links) restore(tables.links.get(row.id), row)
 }
 
-/** New rows have version 1; these had another. */
-function asNew<Row extends { readonly version: number }>(row: Row): Row {
-  return row.version === 1 ? row : { ...row, version: 1 }
-}
-
 function restore<Row>(entry: { row: Row } | undefined, row: Row): void {
   if (entry !== undefined) entry.row = row
 }
 
-function putRest(tables: Tables, { engines, blocks, lastBlock, ended }: Rest): void {
+function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones = [] }: Rest): void {
+  tables.tombstones.push(...tombstones)
   for (const row of engines) tables.engines.set(row.id, row)
   for (const list of blocks) {
     const [first] = list

@@ -1,8 +1,13 @@
 import type { StoredBlock } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import type { Tombstone } from './archive.ts'
 import { Chain, type Chained } from './chain.ts'
 import { IdMap, type Keyed } from './id-map.ts'
+import type { ChainRecord } from './tree-chain.ts'
+
+/** The events are in the tree's own list. */
+export type ChainLink = Omit<ChainRecord, 'events'>
 
 /** All rows of one root: a tree is forgotten as a whole. */
 export class Tree implements Keyed, Chained {
@@ -19,6 +24,8 @@ export class Tree implements Keyed, Chained {
   readonly events: EventRow[] = []
   /** Hashes of the bodies it holds. */
   bodies: Set<string> | null = null
+  /** The record of its commits; null where none is kept. */
+  chain: ChainLink[] | null = null
 
   constructor(id: Id, number: number) {
     this.id = id
@@ -114,6 +121,8 @@ export interface Tables {
   readonly bodies: Map<string, { readonly text: string; trees: number }>
   readonly engines: Map<Id, EngineRow>
   readonly blocks: Map<Id, StoredBlock[]>
+  /** What is left of trees that were deleted. */
+  readonly tombstones: Tombstone[]
   lastBlock: number
   treeCount: number
   /** Keeps the shape of a check known while none is made: see Ledger. */
@@ -134,6 +143,7 @@ export function emptyTables(): Tables {
     bodies: new Map(),
     engines: new Map(),
     blocks: new Map(),
+    tombstones: [],
     lastBlock: 0,
     treeCount: 0,
     last: undefined,

@@ -1,8 +1,9 @@
 import { StoreError } from '../base/error.ts'
+import { memoryArchive, putWhole } from './memory-archive.ts'
 import { applyCommit } from './memory-commit.ts'
 import { reloadTables } from './memory-reload.ts'
 import { memoryScanner } from './memory-scan.ts'
-import { emptyTables, forgetTree, type Tables } from './memory-tables.ts'
+import { emptyTables, forgetTree, type Tables, type Tree } from './memory-tables.ts'
 import type { Store } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -23,13 +24,14 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     commit: (commit) => {
       const open = tables()
       const tree = applyCommit(open, commit)
-      if (tree === undefined) return
-      if (tree.openTurns > 0) {
-        open.ended.delete(tree)
-        return
-      }
-      open.ended.add(tree)
-      if (open.ended.size > keep) forgetOldest(open, keep)
+      if (tree !== undefined) settle(open, tree, keep)
+    },
+    archive: {
+      ...memoryArchive(tables),
+      restore: (whole) => {
+        const tree = putWhole(tables(), whole)
+        if (tree !== undefined) settle(tables(), tree, keep)
+      },
     },
     ...memoryScanner(tables),
     watch: () => {
@@ -43,6 +45,15 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       current = undefined
     },
   }
+}
+
+function settle(tables: Tables, tree: Tree, keep: number): void {
+  if (tree.openTurns > 0) {
+    tables.ended.delete(tree)
+    return
+  }
+  tables.ended.add(tree)
+  if (tables.ended.size > keep) forgetOldest(tables, keep)
 }
 
 function closedError(): StoreError {

@@ -1,5 +1,4 @@
 import { StoreError } from '../base/error.ts'
-import { shortSha256 } from '../base/hash.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Body, EngineRow, Id } from '../graph/rows.ts'
 import { staleRow } from './conflict.ts'
@@ -20,13 +19,14 @@ import {
   turnSlot,
   WIDTH,
 } from './sqlite-rows.ts'
+import { chainHash, edgeMark, memberText, rowMark } from './tree-chain.ts'
 
 /** A commit as it is written, made before the file is locked. */
 export interface CommitTexts {
   /** The values of its conversations, turns, nodes and links, one row after the other; numbers are still to be given. */
   readonly values: SqlValue[]
   readonly events: string
-  readonly digest: string
+  readonly marks: string
 }
 
 export function commitTexts(commit: Commit): CommitTexts {
@@ -35,23 +35,24 @@ export function commitTexts(commit: Commit): CommitTexts {
   for (const row of commit.turns) pushTurn(values, row)
   for (const row of commit.nodes) pushNode(values, row)
   for (const row of commit.links) pushLink(values, row)
-  return { values, events: packEvents(commit.events), digest: shortSha256(writtenText(commit, values)) }
+  return { values, events: packEvents(commit.events), marks: marksOf(commit, values) }
 }
 
-/** Everything but the events, with the turns of nodes and links, which their data does not say. */
-function writtenText({ nodes, links, edges, bodies }: Commit, values: readonly SqlValue[]): string {
-  let text = ''
-  for (let at = WIDTH - 1; at < values.length; at += WIDTH) text += `${values[at]}\n`
-  for (const { turnId } of nodes) text += `${turnId}\n`
-  for (const { hostTurnId } of links) text += `${hostTurnId}\n`
-  for (const { from, to, type } of edges) text += `${from} ${to} ${type}\n`
-  for (const { hash } of bodies) text += `${hash}\n`
-  return text
-}
-
-/** The chain of a tree: the hash of the commit before, the digest of the rows this one wrote, and what it told. */
-export function chainHash(before: string, digest: string, events: string): string {
-  return shortSha256(`${before}\n${digest}\n${events}`)
+/** All rows but bodies, which say themselves what they are. */
+function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: readonly SqlValue[]): string {
+  let marks = ''
+  let at = WIDTH - 1
+  const text = (): string => {
+    const data = String(values[at])
+    at += WIDTH
+    return data
+  }
+  for (const { id } of conversations) marks += rowMark('c', id, text())
+  for (const { id } of turns) marks += rowMark('t', id, text())
+  for (const { id, turnId } of nodes) marks += rowMark('n', id, memberText(turnId, text()))
+  for (const { id, hostTurnId } of links) marks += rowMark('l', id, memberText(hostTurnId, text()))
+  for (const edge of edges) marks += edgeMark(edge)
+  return marks
 }
 
 export interface Writing {
@@ -100,7 +101,7 @@ function rootSpan({ rootId, conversations }: Commit, numbers: readonly number[])
   return spanOf(numbers[conversations.findIndex(({ id }) => id === rootId)] ?? 0)
 }
 
-const ADD_COMMIT = `INSERT INTO commits (n, root_id, seq, kind, at, events, digest, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+const ADD_COMMIT = `INSERT INTO commits (n, root_id, seq, kind, at, events, marks, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 
 interface Extension {
   readonly commit: Commit
@@ -109,20 +110,21 @@ interface Extension {
   readonly tree: number
 }
 
-function extendTree(db: Connection, { commit, texts: { events, digest }, before, tree }: Extension): Tail {
+function extendTree(db: Connection, { commit, texts: { events, marks }, before, tree }: Extension): Tail {
   const number = (before?.commit ?? 0) + 1
   if (number >= COMMITS_PER_TREE) throw new StoreError('store', `The tree ${commit.rootId} is full; start another.`)
   const seq = (before?.seq ?? 0) + commit.events.length
-  const hash = chainHash(before?.hash ?? '', digest, events)
+  const { kind, at } = commit
+  const hash = chainHash(before?.hash ?? '', { kind, at, seq, events, marks })
   const n = tree * COMMITS_PER_TREE + number
-  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, commit.kind, commit.at, events, digest, hash])
+  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, kind, at, events, marks, hash])
   return { tree, commit: number, seq, hash }
 }
 
 /** A key that is taken refuses the commit. */
 function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly number[]): void {
   try {
-    for (const some of portions(newKeys(commit, numbers), 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
+    addKeys(db, newKeys(commit, numbers))
   } catch (error) {
     if ((resultCode(error) & 0xff) !== RESULT.constraint) throw error
     checkCommit(commit, graph.reader, { hasTree: true, asks: true })
@@ -130,7 +132,7 @@ function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly numbe
   }
 }
 
-function newKeys({ conversations, turns, nodes, links }: Commit, numbers: readonly number[]): SqlValue[] {
+export function newKeys({ conversations, turns, nodes, links }: Commit, numbers: readonly number[]): SqlValue[] {
   const keys: SqlValue[] = []
   let at = 0
   const put = ({ id, version }: { readonly id: Id; readonly version: number }, slot: string): void => {
@@ -146,6 +148,10 @@ function newKeys({ conversations, turns, nodes, links }: Commit, numbers: readon
   for (const row of nodes) put(row, 'n')
   for (const row of links) put(row, 'l')
   return keys
+}
+
+export function addKeys(db: Connection, keys: readonly SqlValue[]): void {
+  for (const some of portions(keys, 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
 }
 
 /** Rows of one statement, at most. */
@@ -167,11 +173,11 @@ function portions(values: readonly SqlValue[], width: number): readonly (readonl
   return some
 }
 
-function putRows(db: Connection, values: readonly SqlValue[]): void {
+export function putRows(db: Connection, values: readonly SqlValue[]): void {
   for (const some of portions(values, WIDTH)) db.run(PUT_ROWS[some.length / WIDTH] ?? '', some)
 }
 
-function putBody(db: Connection, { hash, text }: Body): void {
+export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])
 }
 

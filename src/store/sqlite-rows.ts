@@ -158,7 +158,7 @@ export function edgeType(letter: string): EdgeType {
 type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
 /** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
-function packConversation(row: Conversation): string {
+export function packConversation(row: Conversation): string {
   const { id, agent, path } = row
   return JSON.stringify({
     conversation: id,
@@ -184,7 +184,7 @@ function packConversation(row: Conversation): string {
   })
 }
 
-function packTurn(row: Turn): string {
+export function packTurn(row: Turn): string {
   const { id, conversationId, outcome } = row
   return JSON.stringify({
     turn: id,
@@ -214,7 +214,7 @@ function packTurn(row: Turn): string {
   })
 }
 
-function packNode(row: Node): string {
+export function packNode(row: Node): string {
   return JSON.stringify({
     node: row.id,
     version: row.version,
@@ -247,7 +247,7 @@ function packNode(row: Node): string {
   })
 }
 
-function packLink(row: Link): string {
+export function packLink(row: Link): string {
   const { id, childConversationId, outcome } = row
   return JSON.stringify({
     link: id,

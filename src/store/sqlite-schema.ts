@@ -69,8 +69,8 @@ CREATE INDEX blocks_of_tree ON blocks (root_id, n);
 CREATE INDEX blocks_of_node ON blocks (node_id);
 
 -- One row per commit of a tree, with its events; \`n\` is the span of its root conversation times 2^24, plus the
--- commit's number in the tree; \`seq\` is the sequence after it. \`digest\` covers the rows it wrote, \`hash\` the hash
--- before it, the digest and the events.
+-- commit's number in the tree; \`seq\` is the sequence after it. \`marks\` names the rows it wrote, each with a hash of
+-- what was written; \`hash\` covers the hash before it and all of this.
 CREATE TABLE commits (
   n INTEGER PRIMARY KEY,
   root_id TEXT,        -- in the first commit of the tree
@@ -78,7 +78,7 @@ CREATE TABLE commits (
   kind TEXT NOT NULL,
   at INTEGER NOT NULL,
   events TEXT NOT NULL,
-  digest TEXT NOT NULL,
+  marks TEXT NOT NULL,
   hash TEXT NOT NULL
 );
 `

@@ -19,7 +19,6 @@ import { createInterface } from 'node:readline'
 import { build } from 'tsdown'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { isLegateError } from '../base/error.ts'
-import { readCommits } from '../testing/log-laws.ts'
 import { storeConformance } from '../testing/store-conformance.ts'
 import {
   commitOf,
@@ -32,9 +31,12 @@ import {
   warningEvent,
 } from '../testing/store-rows.ts'
 import { sqliteStore } from './sqlite.ts'
-import { chainHash, commitTexts } from './sqlite-commit.ts'
+import { commitTexts } from './sqlite-commit.ts'
 import { type Connection, connect } from './sqlite-driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite-schema.ts'
+import { findTrees, readRecords } from './sqlite-tree.ts'
+import { verifySqlite } from './sqlite-verify.ts'
+import { chainHash } from './tree-chain.ts'
 
 storeConformance({ name: 'sqlite', open: (folder) => sqliteStore(join(folder, 'legate.db')), durable: true, test })
 storeConformance({
@@ -289,9 +291,12 @@ test('the chain of hashes covers rows and events of every commit', async () => {
     commitOf('root-a', { events: [warningEvent(place, 'two'), warningEvent(place, 'three')] }),
   ]
   let hash = ''
+  let seq = 0
   for (const commit of commits) {
-    const { digest, events } = commitTexts(commit)
-    hash = chainHash(hash, digest, events)
+    const { marks, events } = commitTexts(commit)
+    const { kind, at } = commit
+    seq += commit.events.length
+    hash = chainHash(hash, { kind, at, seq, events, marks })
     await store.commit(commit)
   }
   await store.close()
@@ -382,12 +387,9 @@ const COUNTS = `SELECT (SELECT count(*) FROM rows WHERE data ->> '$.edges' IS NU
   - (SELECT count(*) FROM keys WHERE slot IN ('c', 't', 'n', 'l'))`
 
 function verifyChains(db: Connection): Map<string, string> {
-  const last = new Map<string, string>()
-  for (const { rootId, digest, events, hash } of readCommits(db)) {
-    expect(hash).toBe(chainHash(last.get(rootId) ?? '', digest, events))
-    last.set(rootId, hash)
-  }
-  return last
+  expect(verifySqlite(db).findings).toEqual([])
+  const trees = [...findTrees(db).byRoot]
+  return new Map(trees.map(([rootId, { tree = 0 }]) => [rootId, readRecords(db, tree).at(-1)?.hash ?? '']))
 }
 
 async function writeUntilKilled(round: number): Promise<string[]> {

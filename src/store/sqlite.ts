@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import { RowCache } from './row-cache.ts'
+import { sqliteArchive } from './sqlite-archive.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './sqlite-commit.ts'
 import { type Connection, RESULT, resultCode } from './sqlite-driver.ts'
 import { busyMessage, storeError } from './sqlite-error.ts'
@@ -49,6 +50,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     isReadOnly: file.readOnly,
     ...sqliteScanner(graph, read),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
+    archive: sqliteArchive({ read, write: (change) => writeAtOnce({ session, graph, file }, change) }),
     watch: (changed) => {
       session()
       return watchers.add(changed)
@@ -138,23 +140,32 @@ interface Place {
 
 /** Nothing to wait for unless another process holds the lock. */
 function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
-  const { path, readOnly } = place.file
-  if (readOnly) {
-    const message = `The store of ${path} was opened to be read only. Open it without \`readOnly\` to write.`
-    throw new StoreError('store_readonly', message, { details: { path } })
-  }
+  requireWritable(place.file)
   const texts = commitTexts(commit)
-  if (!tryCommit(place, commit, texts)) return commitPatiently(place, commit, texts)
+  if (!tryCommit(place, commit, texts)) return patiently(place.file, () => tryCommit(place, commit, texts))
+}
+
+function requireWritable({ path, readOnly }: SqliteFile): void {
+  if (!readOnly) return
+  const message = `The store of ${path} was opened to be read only. Open it without \`readOnly\` to write.`
+  throw new StoreError('store_readonly', message, { details: { path } })
+}
+
+type Change = (db: Connection, cache: RowCache) => void
+
+/** Something else than a commit, in one transaction. */
+function writeAtOnce(place: Place, change: Change): void | Promise<void> {
+  requireWritable(place.file)
+  if (!tryWrite(place, change)) return patiently(place.file, () => tryWrite(place, change))
 }
 
 /** Drivers block the event loop: each try waits 20 ms at most, the rest of the time others may run. */
-async function commitPatiently(place: Place, commit: Commit, texts: CommitTexts): Promise<void> {
-  const { path, busyMs } = place.file
+async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): Promise<void> {
   const giveUpAt = performance.now() + busyMs
   do {
     if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
     await sleep(5 + Math.random() * 45)
-  } while (!tryCommit(place, commit, texts))
+  } while (!tryOnce())
 }
 
 /** False when another process holds the lock. */
@@ -174,6 +185,23 @@ function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts
     rollBack(db)
     current.cache.clear()
     throw storeError(error, path)
+  }
+}
+
+function tryWrite({ session }: Place, change: Change): boolean {
+  const current = session()
+  const { db, path } = current
+  if (!begin(db, path)) return false
+  try {
+    change(db, checkedCache(current))
+    db.exec('COMMIT')
+    current.commits = ++commitsHere
+    return true
+  } catch (error) {
+    rollBack(db)
+    throw storeError(error, path)
+  } finally {
+    current.cache.clear()
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Commit } from '../graph/commit.ts'
 import type { Scanner } from '../graph/reader.ts'
+import type { Archive } from './archive.ts'
 
 /**
  * Where graphs are kept. Reads see every commit that was acknowledged before them.
@@ -16,6 +17,8 @@ export interface Store extends Scanner {
    * Done when the rows would survive what the store's durability promises: when it returns, or when its promise resolves.
    */
   commit(commit: Commit): void | Promise<void>
+  /** Whole trees, to give away, to take and to hold against the record of what was committed. */
+  readonly archive?: Archive
   /** Calls `changed` after another process has committed. Returns a function that ends it. */
   watch(changed: () => void): () => void
   /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */

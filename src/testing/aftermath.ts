@@ -6,7 +6,7 @@ import { wrongEffects } from './effect-laws.ts'
 import { unsettled } from './ended-laws.ts'
 import { brokenGraph } from './graph-laws.ts'
 import { leftInFolder, withJsonRows } from './json-laws.ts'
-import { brokenChains, lostEvents, readCommits, unevenSequences } from './log-laws.ts'
+import { brokenChains, lostEvents, unevenSequences } from './log-laws.ts'
 import type { CountedEffect } from './outside-counter.ts'
 import { brokenExits, leftBehind, leftLocks } from './process-laws.ts'
 import type { WorkerLine } from './worker-log.ts'
@@ -84,7 +84,7 @@ function withSqliteRows<T>(database: string, use: (found: Found) => T): T {
   const db = connect(database)
   try {
     const trees = readTrees(store)
-    const wrongFiles = () => [...damage(db), ...brokenChains(readCommits(db)), ...unreached(trees, db)]
+    const wrongFiles = () => [...damage(db), ...brokenChains(db), ...unreached(trees, db)]
     return use({ trees, wrongFiles, leftOpen: () => leftLocks(db) })
   } finally {
     db.close()
