@@ -1,4 +1,4 @@
-import type { PendingApproval } from '../../index.ts'
+import type { PendingApproval, PendingQuestion } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
@@ -6,24 +6,50 @@ import { age, duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
+import { replyTo } from '../watch/asked.ts'
 import { whole } from '../watch/words.ts'
 
 const PAGE = 200
 const INDENT = 9
 
-/** Everything that waits for a person, what expires first at the top. */
+/** Everything that waits for a person: what must be allowed, then what is asked; what expires first at the top. */
 export function approvals(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    let count = 0
-    for (let page = await runtime.approvals({ limit: PAGE }); page.length > 0; ) {
-      for (const asked of page) await write(isSet(call, 'json') ? jsonLine(asked) : linesOf(asked))
-      count += page.length
-      const after = page.at(-1)
-      page = await runtime.approvals({ limit: PAGE, ...(after === undefined ? {} : { after }) })
-    }
+    const put = (asked: PendingApproval | PendingQuestion) =>
+      write(isSet(call, 'json') ? jsonLine(asked) : 'to' in asked ? questionLines(asked) : linesOf(asked))
+    const count =
+      (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
     return EXIT.completed
   })
+}
+
+interface Query<T> {
+  readonly limit: number
+  readonly after?: T
+}
+
+/** Page by page; gives how many there were. */
+async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => Promise<void>): Promise<number> {
+  let count = 0
+  for (let page = await read({ limit: PAGE }); page.length > 0; ) {
+    for (const one of page) await put(one)
+    count += page.length
+    const after = page.at(-1)
+    page = await read({ limit: PAGE, ...(after === undefined ? {} : { after }) })
+  }
+  return count
+}
+
+function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion): string {
+  const now = Date.now()
+  return [
+    `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
+    `  asks   ${indented(whole(text))}`,
+    `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
+    `  ${indented(replyTo(nodeId))}`,
+    '',
+  ].join('\n')
 }
 
 function linesOf({ nodeId, path, request, tool, input, reason, since, expiresAt }: PendingApproval): string {

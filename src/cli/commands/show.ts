@@ -6,7 +6,7 @@ import { age, count, duration, moment, money, plural } from '../terminal/amounts
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
-import { answersOf, wholeCallOf } from '../watch/asked.ts'
+import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
 import { doingIn } from '../watch/doing.ts'
 import { treeSoFar } from '../watch/events-so-far.ts'
 import { layout } from '../watch/layout.ts'
@@ -81,7 +81,7 @@ function asText(sight: Sight, paint: Paint): string {
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
     section('Why', whyOf(outcome), paint),
-    section('Needs a person', (standing?.asked ?? []).map(askedLine).join('\n'), paint),
+    section('Needs a person', askedLines(standing), paint),
     children(sight, paint),
   ]
   return parts.filter((part) => part !== '').join('\n')
@@ -117,8 +117,13 @@ function whyOf(outcome: Outcome | null): string {
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
 }
 
-function askedLine(node: Standing['asked'][number]): string {
-  return `${wholeCallOf(node)}\n${answersOf(node.id)}`
+function askedLines(standing: Standing | null): string {
+  if (standing === null) return ''
+  const { asked, questions } = standing
+  return [
+    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node.id)}`),
+    ...questions.map((node) => `${questionOf(node)}\n${replyTo(node.id)}`),
+  ].join('\n')
 }
 
 function section(title: string, text: string, paint: Paint): string {

@@ -1,7 +1,7 @@
 import type { Id, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { callOf } from './asked.ts'
+import { callOf, questionOf } from './asked.ts'
 import type { TreeRun } from './run-tree.ts'
 import { Takers } from './takers.ts'
 
@@ -59,6 +59,8 @@ function workOf(working: readonly Node[], { hears }: Look): string {
 }
 
 function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
+  const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
+  if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
   if (later?.wakeAt) return { text: `retrying in ${duration(later.wakeAt - now)}`, mood: 'waits' }
   const agents = runtime.store.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))

@@ -4,7 +4,7 @@ import { count, duration } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
-import { answersOf } from './asked.ts'
+import { answersOf, replyTo } from './asked.ts'
 import { preview, wordsOf } from './words.ts'
 
 const TIME = 9
@@ -83,7 +83,9 @@ export class EventLines {
       case 'question':
         return this.colour(
           'yellow',
-          `asks ${event.to === 'host' ? 'its host' : 'a person'}: ${cut(oneLine(event.text), PREVIEW)}`,
+          event.to === 'host'
+            ? `asks its host: ${cut(oneLine(event.text), PREVIEW)}`
+            : `asks a person: ${cut(oneLine(event.text), PREVIEW)}: ${replyTo(event.nodeId ?? '')}`,
         )
       case 'answer':
         return `answered by ${oneLine(event.by)}: ${cut(oneLine(event.text), PREVIEW)}`

@@ -3,7 +3,7 @@ import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
-import { answersOf } from './asked.ts'
+import { answersOf, replyTo } from './asked.ts'
 import { standingOf } from './standing.ts'
 
 /** Every event of a run from its beginning to its end, whichever process runs it. */
@@ -21,9 +21,10 @@ export async function followRun(
 
 /** A person who follows a run that nobody works on would wait for nothing. */
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
-  const { state, asked, needs } = standingOf(runtime, turn)
+  const { state, asked, questions, needs } = standingOf(runtime, turn)
   if (state === 'parked') {
     for (const { id } of asked) note(`It waits for a person: ${answersOf(id)}.`)
+    for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
   }
   if (state === 'unattended') {
     note(

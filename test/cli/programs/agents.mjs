@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { agent, backgroundSubagents, tool } from 'legate'
+import { agent, askTools, backgroundSubagents, tool } from 'legate'
 
 /** `await` until this file is there: how a test holds things where it wants them. */
 const gate = process.env.LEGATE_TEST_GATE ?? ''
@@ -146,4 +146,16 @@ export const ticker = agent({
       yield { type: 'finish', reason: 'stop', usage }
     },
   },
+})
+
+/** Asks a person, and says what the answer was. */
+export const curious = agent({
+  name: 'curious',
+  instructions: 'You ask.',
+  tools: { ask_person: askTools().ask_person },
+  model: model(({ results }) =>
+    results.length === 0
+      ? { calls: [{ name: 'ask_person', input: { question: 'Which\nport?' } }] }
+      : { chunks: [`So it is: ${results[0]}`] },
+  ),
 })
