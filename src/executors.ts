@@ -11,6 +11,7 @@ import { noteChange } from './agent/note-change.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { runStep } from './agent/step.ts'
+import { AgentFinder } from './agent-finder.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
 import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
@@ -30,6 +31,7 @@ import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
+import type { Models } from './models.ts'
 import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
@@ -44,7 +46,7 @@ export interface ExecutorParts {
   readonly registry: AgentRegistry
   readonly kinds: ReadonlyMap<string, KindDefinition>
   readonly logger: Logger
-  readonly model: Model | null
+  readonly models: Models
   readonly budget: Budget | undefined
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
@@ -74,6 +76,7 @@ type Place = Pick<NodeRun, 'turn' | 'conversation'>
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
 export class Executors implements Home {
+  readonly maker: AgentFinder
   readonly ledger: Ledger
   readonly feeds: Feeds
   readonly logger: Logger
@@ -89,8 +92,6 @@ export class Executors implements Home {
   lastCall: unknown
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
-  /** The model of the environment, once it was looked for. */
-  private found: Model | null = null
   private readonly parts: ExecutorParts
   private readonly toolkits: Toolkits
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
@@ -102,6 +103,7 @@ export class Executors implements Home {
     this.parts = parts
     this.toolkits = new Toolkits(parts.ledger)
     this.pool = new SourcePool(parts.logger, () => parts.ledger.clock.now())
+    this.maker = new AgentFinder(parts.registry, parts.ledger.store, parts.models)
     this.ledger = parts.ledger
     this.feeds = parts.feeds
     this.logger = parts.logger
@@ -141,8 +143,14 @@ export class Executors implements Home {
     const hooks = this.hooksOf(agent)
     if (hooks !== null) this.extensionRuns.enter(turn.id, agent.name, hooks)
     const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, hooks, work, home: this }
+    if (toolkit.isLate && SPEAKERS.includes(node.kind)) return toolkit.describe().then(() => this.withModel(run))
+    return this.withModel(run)
+  }
+
+  private withModel(run: NodeRun): void | Promise<void> {
+    const { agent } = run
     if (agent.model === null && this.modelOf(agent, run) === null) {
-      return this.findModel().then(
+      return this.maker.models.find().then(
         () => this.start(run),
         (error: unknown) => this.startWithout(run, error),
       )
@@ -169,7 +177,8 @@ export class Executors implements Home {
     if (registry.has(agent)) return
     const found = new Map<string, AgentCore>()
     this.collect(agent, found)
-    for (const one of found.values()) registry.add(one)
+    // One that its rows keep whole is never looked for by its name.
+    for (const one of found.values()) if (one.inline === null) registry.add(one)
   }
 
   /** Every layer that decides for a run, or for an agent at the root. */
@@ -187,7 +196,7 @@ export class Executors implements Home {
   /** What a turn put in by hand may use: as little as its agent, those above it and the application say (I1). */
   boundsOf(conversation: Conversation): Bounds {
     const { ceiling, parentTurnId } = conversation
-    const own = [this.parts.registry.of(conversation.id, conversation)?.budget, this.budget]
+    const own = [this.maker.of(conversation.id, conversation)?.budget, this.budget]
     const above = readCeiling(ceiling).map(({ budget }) => budget)
     const host = parentTurnId === null ? undefined : this.ledger.store.turn(parentTurnId)
     const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
@@ -195,7 +204,7 @@ export class Executors implements Home {
   }
 
   groupsOf(conversation: Conversation): Groups | undefined {
-    return this.parts.registry.of(conversation.id, conversation)?.groups
+    return this.maker.of(conversation.id, conversation)?.groups
   }
 
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
@@ -203,26 +212,15 @@ export class Executors implements Home {
     this.toolkits.forget()
     this.stacks = new WeakMap()
     this.hookSets = new WeakMap()
+    this.maker.forget()
   }
 
   modelOf(agent: AgentCore, place: Place): Model | null {
     if (agent.model !== null) return agent.model
     const host = this.hostOf(place)
-    const hostAgent = host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
-    if (host === undefined || hostAgent === undefined) return this.parts.model ?? this.found
+    const hostAgent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
+    if (host === undefined || hostAgent === undefined) return this.maker.models.standard
     return this.modelOf(hostAgent, host)
-  }
-
-  /** Has an agent that nobody delegates to a model? */
-  hasModel(agent: AgentCore): boolean {
-    return agent.model !== null || this.parts.model !== null || this.found !== null
-  }
-
-  /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */
-  async findModel(): Promise<void> {
-    const { defaultModel } = await import('./model/named/default-model.ts')
-    this.found = await defaultModel()
-    this.parts.logger.info(`Neither agent nor runtime names a model: ${this.found.id} is used.`)
   }
 
   settleChild(runId: Id, agent: AgentCore): void {
@@ -254,7 +252,7 @@ export class Executors implements Home {
   }
 
   agentFor(conversation: Conversation): AgentCore | undefined {
-    return this.parts.registry.of(conversation.id, conversation)
+    return this.maker.of(conversation.id, conversation)
   }
 
   waitFor(runId: Id): Promise<Outcome> {
@@ -298,7 +296,7 @@ export class Executors implements Home {
   /** A briefing is the host's work: its model and its layers. Where its code is not known, the child's own do it. */
   private briefAs(run: NodeRun): void | Promise<void> {
     const host = this.hostOf(run)
-    const agent = host === undefined ? undefined : this.parts.registry.of(host.turn.id, host.conversation)
+    const agent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
     const as = host === undefined || agent === undefined ? run : { ...run, agent, layers: this.layersOf(agent, host) }
     const model = this.modelOf(as.agent, host ?? run)
     if (model === null) throw new Error(`${as.agent.name} has no model to brief ${run.agent.name} with`)
@@ -312,7 +310,7 @@ export class Executors implements Home {
   private *hostsOf(place: Place): Generator<HostAbove> {
     let below = place
     for (let host = this.hostOf(below); host !== undefined; host = this.hostOf(below)) {
-      const agent = this.parts.registry.of(host.turn.id, host.conversation)
+      const agent = this.maker.of(host.turn.id, host.conversation)
       const toolName = this.ledger.store.link(below.turn.id)?.toolName ?? ''
       const hooks = agent === undefined ? null : this.hooksOf(agent)
       if (agent !== undefined) this.extensionRuns.enter(host.turn.id, agent.name, hooks)
@@ -337,7 +335,9 @@ export class Executors implements Home {
     const frozen = readCeiling(ceiling)
     const own = useLayer(agent.name, agent.grant)
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, this.profiles)]
-    const layers = [...this.parts.runtimeLayer, ...frozen, ...this.liveLayers(frozen, place), ...stored, own]
+    const narrowed = agent.inline?.layers ?? []
+    const live = this.liveLayers(frozen, place)
+    const layers = [...this.parts.runtimeLayer, ...frozen, ...live, ...stored, ...narrowed, own]
     this.stacks.set(key, { agent, version, layers, profile })
     return layers
   }
@@ -346,7 +346,7 @@ export class Executors implements Home {
   private liveLayers(ceiling: readonly Layer[], place: Place): Layer[] {
     const live: Layer[] = []
     for (let host = this.hostOf(place); host !== undefined; host = this.hostOf(host)) {
-      const agent = this.parts.registry.of(host.turn.id, host.conversation)
+      const agent = this.maker.of(host.turn.id, host.conversation)
       if (agent === undefined) continue
       const layer = delegateLayer(agent.name, agent.grant)
       if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
@@ -364,7 +364,7 @@ export class Executors implements Home {
   }
 
   private agentOf(turn: Turn, conversation: Conversation): AgentCore {
-    const agent = this.parts.registry.of(turn.id, conversation)
+    const agent = this.maker.of(turn.id, conversation)
     if (agent === undefined) throw new Error(`this process has no code for the agent "${conversation.agent.name}"`)
     return agent
   }

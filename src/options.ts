@@ -23,6 +23,8 @@ export interface RuntimeOptions {
   readonly agents?: readonly AnyAgent[]
   /** For agents that name no model. Left out: `LEGATE_MODEL`, your config file's, or a local Ollama's. */
   readonly model?: ModelLike
+  /** Models by the names that recipes, agent files and calls give them, before any provider is asked for one. */
+  readonly models?: Readonly<Record<string, ModelLike>>
   /** Node kinds of your own. */
   readonly kinds?: Readonly<Record<string, KindDefinition>>
   /** A layer over every run. `{ use: [] }` denies everything. */
@@ -101,6 +103,7 @@ const OPTION_KEYS = [
   'store',
   'agents',
   'model',
+  'models',
   'kinds',
   'grant',
   'profiles',
@@ -125,14 +128,21 @@ export function checkOptions(options: RuntimeOptions): void {
     if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
   }
   for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')
-  if (options.model !== undefined && toModel(options.model) === undefined) {
-    refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
-  }
+  checkModels(options)
   checkExtensions(options.extensions)
   checkHandles(options)
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
   if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
+}
+
+function checkModels({ model, models = {} }: RuntimeOptions): void {
+  if (model !== undefined && toModel(model) === undefined) {
+    refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
+  }
+  for (const [name, one] of Object.entries(models)) {
+    if (toModel(one) === undefined) refuse(`createRuntime({ models }): "${name}" is no model.`)
+  }
 }
 
 function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions): void {

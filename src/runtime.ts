@@ -1,4 +1,5 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
+import { refOf } from './agent/inline.ts'
 import { inputContent, type ReadInput, readGiven, saidBefore } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
@@ -30,7 +31,7 @@ import { withKinds } from './graph/kinds.ts'
 import { newTree } from './graph/release.ts'
 import type { Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
-import { toModel } from './model/to-model.ts'
+import { Models } from './models.ts'
 import {
   checkIsAgent,
   checkOptions,
@@ -129,7 +130,7 @@ export class Runtime extends RowActs {
       registry: this.registry,
       kinds,
       logger,
-      model: toModel(options.model) ?? null,
+      models: new Models(options, logger),
       budget: options.budget,
       attempts: options.delegation,
       profiles: withProfiles(options.profiles ?? {}, 'createRuntime'),
@@ -149,7 +150,7 @@ export class Runtime extends RowActs {
   }
 
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */
-  run<In, Out, Written>(agent: Agent<In, Out, Written>, input: In, options: StartOptions = {}): Run<Out, Written> {
+  run<In, Out, Written>(agent: Agent<In, Out, Written>, input?: In, options: StartOptions = {}): Run<Out, Written> {
     const current = currentCall()
     if (current?.runtime === this) {
       checkInside(options)
@@ -243,7 +244,7 @@ export class Runtime extends RowActs {
   /** One more turn: recorded, and started when its conversation is idle. At once where nothing has to be waited for. */
   private say(agent: AgentCore, input: unknown, options: SayOptions): void | Promise<void> {
     const read = readGiven(agent, input)
-    const isReady = this.isStarted && this.executors.hasModel(agent)
+    const isReady = this.isStarted && this.executors.maker.models.hasFor(agent)
     if (read instanceof Promise || !isReady) return this.sayLater(agent, read, options)
     return this.record(agent, read, options)
   }
@@ -251,13 +252,13 @@ export class Runtime extends RowActs {
   private async sayLater(agent: AgentCore, read: ReadInput | Promise<ReadInput>, options: SayOptions): Promise<void> {
     const input = await read
     if (input.ok) await this.start()
-    if (input.ok && !this.executors.hasModel(agent)) await this.findModel(agent)
+    if (input.ok && !this.executors.maker.models.hasFor(agent)) await this.findModel(agent)
     await this.record(agent, input, options)
   }
 
   private async findModel({ name }: AgentCore): Promise<void> {
     try {
-      await this.executors.findModel()
+      await this.executors.maker.models.find()
     } catch (error) {
       const message = `"${name}" has no model: name one in agent({ model }), or one for all in createRuntime({ model }); on the command line --model. ${messageOf(error)}`
       throw new DefinitionError('definition', message)
@@ -273,7 +274,7 @@ export class Runtime extends RowActs {
     if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
     const conversation = {
       id: conversationId,
-      agent: { name: agent.name, hash: agent.hash },
+      agent: refOf(agent),
       ceiling: options.grant === undefined ? this.ceiling : [...this.ceiling, callerLayer(options.grant)],
       owner,
       title,

@@ -35,11 +35,11 @@ export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
 >(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> {
-  return made(defineAgent(definition))
+  return asAgent(defineAgent(definition))
 }
 
 /** The object that users hold of an agent. */
-function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
   const start = (input: In | DirectInput, options?: RunOptions) => run(new Direct(input), runtimeHere(), options)
   const run = (input: Direct, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
   const request = () => new AgentRequest<Out>(requestAgent(run))
@@ -47,11 +47,11 @@ function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
     {
       generate: (input: In | DirectInput, options?: RunOptions) => completedHere(start(input, options)),
       stream: start,
-      use: (extension: Extension) => made(withExtension(core, extension)),
-      registerTool: (...given: Rest<typeof withTool>) => made(withTool(core, ...given)),
-      useTools: (...given: Rest<typeof withChosen>) => made(withChosen(core, ...given)),
-      toolFunc: (...given: Rest<typeof withFunction>) => made(withFunction(core, ...given)),
-      useMcp: (...given: Rest<typeof withMcp>) => made(withMcp(core, ...given)),
+      use: (extension: Extension) => changed(withExtension(core, extension)),
+      registerTool: (...given: Rest<typeof withTool>) => changed(withTool(core, ...given)),
+      useTools: (...given: Rest<typeof withChosen>) => changed(withChosen(core, ...given)),
+      toolFunc: (...given: Rest<typeof withFunction>) => changed(withFunction(core, ...given)),
+      useMcp: (...given: Rest<typeof withMcp>) => changed(withMcp(core, ...given)),
       auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoOf(core, definition)),
       request,
       loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
@@ -63,6 +63,11 @@ function made<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
   ) as unknown as Agent<In, Out, Written>
   if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent as AnyAgent))
   return markAgent(agent)
+}
+
+/** It has code now that no row keeps, and is found by its name from here on. */
+function changed<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+  return asAgent(core.inline === null ? core : withHash({ ...core, inline: null }))
 }
 
 type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
@@ -78,7 +83,7 @@ export function auto<const In extends Schema, const Out extends Schema>(
 }
 
 function madeFunction(core: AgentCore): AnyAgent {
-  const agent = made<unknown, unknown, unknown>(core)
+  const agent = asAgent<unknown, unknown, unknown>(core)
   const call = async (input: unknown, options?: RunOptions) =>
     (await completedHere(runtimeHere().run(agent, input, options))).output
   return callable(agent as AnyAgent, call)

@@ -34,6 +34,9 @@ const joints = [
   'runtime',
   'standalone',
   'general-worker',
+  'models',
+  'agent-finder',
+  'recipe-agent',
 ]
 /** What a user can import, and so all that the command line may. */
 const doors = [
@@ -75,6 +78,7 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
     'src/delegation/called-children.ts',
     'src/delegation/eager.ts',
     'src/delegation/task.ts',
+    'src/recipe/open/start-open.ts',
   ],
   ['planEager', 'src/delegation/spawn.ts'],
   ['planReply', 'src/row-acts.ts'],

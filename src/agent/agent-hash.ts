@@ -23,6 +23,8 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     name: core.name,
     description: core.description,
     instructions: core.instructions,
+    ...(core.prompt === null ? {} : { prompt: core.prompt }),
+    ...(core.inline === null ? {} : { inline: core.inline.definition }),
     model: core.model?.id ?? null,
     settings: core.settings,
     tools,

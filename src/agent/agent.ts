@@ -19,6 +19,8 @@ import type { Tool, ToolContext, ToolDefinition } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
+import type { InlineDefinition } from './inline.ts'
+import type { Manner } from './manner.ts'
 import type { NameClash } from './name-clash.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
 import type { Repair } from './repair.ts'
@@ -34,6 +36,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   /** What a host's model reads to decide when to delegate to it. */
   readonly description?: string
   readonly instructions: string
+  /** What it is asked when it is run without an input. */
+  readonly prompt?: string
   /**
    * `"provider/model"` or an alias of your config file, a model of the AI SDK, or a Model of your own. Left out: a
    * subagent uses its host's.
@@ -182,6 +186,8 @@ export interface AgentCore {
   readonly name: string
   readonly description: string
   readonly instructions: string
+  /** Null where it must be asked something. */
+  readonly prompt: string | null
   readonly model: Model | null
   readonly settings: ModelSettings
   readonly tools: ReadonlyMap<string, Tool>
@@ -208,6 +214,10 @@ export interface AgentCore {
   readonly contextTurns: number
   /** What it is asked in slots: only of an agent as one request has it, else null. */
   readonly asked: Prompt | null
+  /** How it is told what it is and when its answer is one; null: as any agent. */
+  readonly manner: Manner | null
+  /** Of an agent that was made of a file or by a call: what its conversation keeps of it. */
+  readonly inline: InlineDefinition | null
   /** Changes when what the agent is told or may use changes; code inside tools does not count. */
   readonly hash: string
 }

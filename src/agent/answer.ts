@@ -21,12 +21,19 @@ const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
 /** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
 export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
   const { agent, node } = run
+  const { finalTool = null } = agent.manner ?? {}
+  if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
   if (saysNothing(answer.content)) {
     if (mayRepair(run)) return again(agent.repair, EMPTY_NUDGE)
     return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
   }
   if (agent.output === null || node.purpose === 'wrap_up') return { end: 'completed', value: undefined }
   return judgeValue(run, agent.output, writtenText(answer.content))
+}
+
+/** As often as there are turns left: words are no final output. */
+function finalNudge(tool: string): string {
+  return `You MUST call the \`${tool}\` tool NOW with the final output for the user.`
 }
 
 /** The call was stopped in the middle of an answer that cannot fit any more. */

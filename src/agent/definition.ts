@@ -20,6 +20,7 @@ const KEYS = [
   'name',
   'description',
   'instructions',
+  'prompt',
   'model',
   'settings',
   'tools',
@@ -55,8 +56,7 @@ export function defineAgent(definition: Definition): AgentCore {
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
   return withHash({
     name,
-    description: definition.description ?? '',
-    instructions: definition.instructions,
+    ...wordsOf(definition),
     model: readModel(definition.model, name),
     settings: definition.settings ?? {},
     ...readKit(definition, where),
@@ -73,16 +73,25 @@ export function defineAgent(definition: Definition): AgentCore {
     toolTrace: definition.toolTrace ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
     asked: null,
+    manner: null,
+    inline: null,
   })
+}
+
+function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {
+  const { description = '', instructions, prompt = null } = given
+  return { description, instructions, prompt }
 }
 
 function checkKeys(definition: Definition): void {
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
   const unknown = Object.keys(definition).find((key) => !KEYS.includes(key))
-  const { name, instructions } = definition
+  const { name, instructions, prompt = '-' } = definition
   if (unknown !== undefined) refuse(`an agent has no "${unknown}". It has ${KEYS.join(', ')}.`)
   checkAgentName(name, 'agent()')
   if (typeof instructions !== 'string') refuse(`"${name}" needs instructions: what the model is told it is and does.`)
+  if (typeof prompt !== 'string' || prompt.trim() === '')
+    refuse(`the prompt of "${name}" must be a text that is not empty.`)
 }
 
 function readModel(given: ModelLike | undefined, name: string): Model | null {

@@ -40,7 +40,10 @@ export class Direct {
 /** What an agent is asked, by whatever way it is started. */
 export function readGiven(agent: InputTaker, given: unknown): ReadInput | Promise<ReadInput> {
   if (given instanceof AskedInput) return after(readSlot(agent, given), (read) => withAsked(read, given))
-  return given instanceof Direct ? readDirect(agent, given.input) : readInput(agent.name, agent.input, given)
+  const isDirect = given instanceof Direct
+  const input = isDirect ? given.input : given
+  if (input === undefined && agent.prompt !== null) return readDirect(agent, agent.prompt)
+  return isDirect ? readDirect(agent, input) : readInput(agent.name, agent.input, input)
 }
 
 /** An input in slots: what of it is said, and what the rows keep. */
@@ -67,6 +70,7 @@ function withAsked(read: ReadInput, { record, content }: AskedInput): ReadInput 
 
 interface InputTaker {
   readonly name: string
+  readonly prompt: string | null
   readonly input: CheckedSchema | null
 }
 

@@ -1,3 +1,4 @@
+import { checkedAnswer } from '../graph/check-answer.ts'
 import { type Content, plainContent, textOf } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
 import { eagerField, isEager } from '../graph/is-eager.ts'
@@ -32,6 +33,7 @@ function messageOf(node: Node): Message | undefined {
     case 'character_message':
       return spoken(node)
     case 'task':
+      if (checkedAnswer(node) !== undefined) return undefined
       return node.input.call === undefined || isEager(node) ? given(node) : taskResult(node)
     default:
       return given(node)

@@ -56,8 +56,19 @@ export interface Voice {
   readonly place: HookPlace
 }
 
+/** Makes agents of data, and models of names. */
+export interface Maker {
+  /** With this host, where the agent takes something over. */
+  make(definition: Json, host: AgentCore): AgentCore
+  /** A model by the name that a file or a call gives it: the application's own, else that of a provider. */
+  modelNamed(name: string): Model
+  /** Is it one of the application's own? */
+  hasModelNamed(name: string): boolean
+}
+
 /** What a process has for all its nodes. */
 export interface Home {
+  readonly maker: Maker
   readonly ledger: Ledger
   readonly feeds: Feeds
   readonly logger: Logger

@@ -14,7 +14,7 @@ export class AgentRegistry {
   /** The very objects that runs of this process were started with: two of one name may have other code inside. */
   private readonly home: Map<Id, AgentCore> = new Map()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
-  private list: readonly string[] = []
+  private list: readonly string[] = ['']
   /** Grows with every agent that becomes known. */
   version = 0
   /** What a run was asked with, as the rows keep it. */
@@ -34,7 +34,7 @@ export class AgentRegistry {
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
       this.byName.set(agent.name, new Map([[agent.hash, agent]]))
-      this.list = [...this.byName.keys()]
+      this.list = ['', ...this.byName.keys()]
       return
     }
     versions.delete(agent.hash)
@@ -43,11 +43,12 @@ export class AgentRegistry {
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }
 
-  /** Is there code for an agent of this name? */
-  knows(name: string): boolean {
-    return this.byName.has(name)
+  /** Is there the code that an agent needs? One that needs none can run anywhere. */
+  knows(code: string): boolean {
+    return code === '' || this.byName.has(code)
   }
 
+  /** Whose code there is; the empty name stands for agents that need none. */
   get names(): readonly string[] {
     return this.list
   }
@@ -91,7 +92,14 @@ export class AgentRegistry {
     return conversation === undefined ? undefined : this.of(runId, conversation)?.output
   }
 
-  private find({ name, hash }: AgentRef): AgentCore | undefined {
+  /** The object a run was started with, where it was started in this process. */
+  homeOf(runId: Id): AgentCore | undefined {
+    return this.home.get(runId)
+  }
+
+  /** One that is kept whole in its row is not to be mistaken for another of its name. */
+  private find({ name, hash, inline }: AgentRef): AgentCore | undefined {
+    if (inline !== undefined) return undefined
     const versions = this.byName.get(name)
     if (versions === undefined) return undefined
     return versions.get(hash) ?? [...versions.values()].at(-1)

@@ -1,9 +1,10 @@
 import { contextOf } from '../graph/context.ts'
+import { Draft } from '../graph/draft.ts'
 import { isEager } from '../graph/is-eager.ts'
 import type { Node } from '../graph/rows.ts'
 import { sessionsText } from '../graph/session.ts'
-import type { Message, ModelRequest } from '../model/model.ts'
-import type { AgentCore } from './agent.ts'
+import { reminderOf } from '../graph/task-words.ts'
+import type { Message, ModelRequest, ToolSchema } from '../model/model.ts'
 import { briefRequest } from './brief.ts'
 import { contextTurnsOf } from './conversation-settings.ts'
 import { messagesOf } from './messages.ts'
@@ -16,18 +17,21 @@ export function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   const context = shownTo(node, contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent)))
-  const told = withNotes(instructionsOf(agent), toolkit.notes)
+  const { depth, groups } = conversation
+  const mayDelegate = depth < turn.limits.depth
+  const scope = { context, mayDelegate, groups, depth, model: () => home.modelOf(agent, run)?.id ?? '' }
+  const tools = node.purpose === 'wrap_up' ? NO_TOOLS : toolkit.offer(layers, scope)
+  const told = withNotes(instructionsOf(run, tools), toolkit.notes)
   const messages =
     agent.asked === null
       ? messagesOf(told, context)
       : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked })
   tellSessions(messages, run)
+  if (conversation.background.length > 0) tellTasks(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
-  const { depth, groups } = conversation
-  const scope = { context, mayDelegate: depth < turn.limits.depth, groups, depth }
   return {
     messages,
-    tools: node.purpose === 'wrap_up' ? [] : toolkit.offer(layers, scope),
+    tools,
     settings: agent.settings,
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
@@ -57,8 +61,23 @@ function withNotes(instructions: string, notes: string): string {
   return notes === '' ? instructions : `${instructions}\n\n${notes}`
 }
 
+/** What works for it in the background, as long as something does. */
+function tellTasks(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
+  const text = reminderOf(new Draft(ledger.store, ledger.clock.now()), conversation)
+  if (text !== null) messages.push({ role: 'user', content: `<system-info>${text}</system-info>` })
+}
+
+const NO_TOOLS: readonly ToolSchema[] = []
+
 /** The schema is also told in words: not every model takes it as a setting. */
-function instructionsOf(agent: AgentCore): string {
-  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return agent.instructions
-  return `${agent.instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
+function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly ToolSchema[]): string {
+  const told = agent.manner?.tell({
+    instructions: agent.instructions,
+    id: conversation.id,
+    turns: turn.limits.turns,
+    tools: tools.map(({ name }) => name),
+  })
+  const instructions = told ?? agent.instructions
+  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return instructions
+  return `${instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
 }

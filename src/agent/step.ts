@@ -2,6 +2,7 @@ import { after } from '../base/after.ts'
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { planAsk } from '../graph/approve.ts'
+import { addCheck, planCollected } from '../graph/check-answer.ts'
 import { NO_USAGE, plainCall } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
@@ -9,6 +10,7 @@ import {
   type Answer,
   countFailedCall,
   expansionIds,
+  type FinalAnswer,
   type PlanNote,
   type PlannedTask,
   planAnswer,
@@ -27,6 +29,7 @@ import { AskFirst, CallFailed, type Calling, call, callUntil, NOT_ASKED } from '
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
+import type { Manner } from './manner.ts'
 import { saysNothing } from './messages.ts'
 import type { EagerWork, NodeRun } from './node-run.ts'
 import { PlanReader, type Verdict } from './planner/plan-reader.ts'
@@ -36,6 +39,9 @@ import { requestOf } from './request-of.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
+  const { finalTool = null } = run.agent.manner ?? NO_MANNER
+  const found = finalTool === null ? undefined : collectedBy(run, finalTool)
+  if (found !== undefined) return endCollected(run, found)
   if (!isBeside(run.node) && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
@@ -93,6 +99,34 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
     if (!(error instanceof ExtensionFailed)) throw error
     return fail(run, new CallFailed(NOT_ASKED, error))
   }
+}
+
+const NO_MANNER: Partial<Manner> = {}
+
+/** The final output that the calls right before this node have given; the last one counts. */
+function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | undefined {
+  for (const task of home.ledger.store.nodesOf(turn.id).slice(0, node.ordinal).toReversed()) {
+    if (task.kind !== 'task') return undefined
+    const { state, output, input } = task
+    if (input.call?.name === finalTool && state === 'finished' && output.isError !== true) return output.value
+  }
+  return undefined
+}
+
+/** What was collected is the answer: one line of JSON, and the value itself. */
+function endCollected(run: NodeRun, value: Json): void | Promise<void> {
+  const collected = { content: JSON.stringify(value), value, check: checkOf(run) }
+  return run.home.ledger.commit({
+    kind: 'result',
+    rootId: run.node.rootId,
+    plan: (draft) => planCollected(draft, run.work.claim, collected),
+  })
+}
+
+/** The task that decides whether an answer is one; null where every answer is. */
+function checkOf(run: NodeRun): PlannedTask | null {
+  const { checkTool = null } = run.agent.manner ?? NO_MANNER
+  return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
 }
 
 /** A call to wrap up or to brief is no turn, and has no tools. */
@@ -200,12 +234,17 @@ function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promi
     extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
     response: run.agent.toolTrace && run.node.purpose !== 'brief' ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
+    check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
   }
   return run.home.ledger.commit({
     kind: 'result',
     rootId: run.node.rootId,
     plan: (draft) => planAnswer(draft, run.work.claim, final),
   })
+}
+
+function checkAfter(check: PlannedTask | null): FinalAnswer['check'] {
+  return check === null ? null : (draft, answer) => addCheck(draft, answer, check)
 }
 
 /** The tools whose results the answer builds on, in order. */

@@ -22,6 +22,8 @@ export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes
     model: toModel(model) ?? agent.model,
     ...(tools === undefined ? {} : kitOf(agent, tools)),
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
+    // It is not what its file says any more.
+    inline: null,
   }
   return markAgent(withHash(changed)) as AnyAgent
 }

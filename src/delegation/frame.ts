@@ -62,7 +62,8 @@ export function frameOf(
   const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
   const profile = offer.profile === undefined ? [] : [layerOf(offer.profile, profiles)]
-  const ceiling = [...above, ...[passedOn, ...stored, ...narrowed, ...profile].map(freezeLayer)]
+  const filed = host.inline?.layers ?? []
+  const ceiling = [...above, ...[passedOn, ...filed, ...stored, ...narrowed, ...profile].map(freezeLayer)]
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])
   const frame: Frame = {
     above,

@@ -1,8 +1,10 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
-import { Direct, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
+import { refOf } from '../agent/inline.ts'
+import { Direct, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
+import type { Json } from '../base/json.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
@@ -38,6 +40,8 @@ export interface Offer extends FrameOffer {
   readonly session?: SessionSettings
   /** What readers of its host see of it; left out or null: all. */
   readonly forward?: Forward | null
+  /** Of an open delegation: what its result needs to know of its call. */
+  readonly facts?: Json
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
   /** The agent for one delegation. Throws when there is none to be had. */
@@ -53,6 +57,8 @@ export interface Delegation {
   readonly background?: BackgroundDelegation
   /** The item of an answer that it is for, instead of a call: the node that runs is the answer. */
   readonly eager?: EagerItem
+  /** Of its new conversation, for people and programs; left out: as of every child. */
+  readonly about?: Pick<BackgroundSpawn, 'title' | 'metadata'>
 }
 
 export interface BackgroundDelegation extends BackgroundSpawn {
@@ -160,7 +166,7 @@ interface Prepared {
 
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
-  { offer, mode, ids, background, eager }: Delegation,
+  { offer, mode, ids, background, eager, about }: Delegation,
   { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Prepared,
 ): Request {
   const input = read.value
@@ -170,14 +176,14 @@ function requestOf(
     ids,
     mode,
     contract: offer.contract,
-    agent: { name: agent.name, hash: agent.hash },
+    agent: refOf(agent),
     hostName: host.name,
     toolName: offer.name,
     input,
-    content: asked?.message ?? read.said?.content ?? (typeof input === 'string' ? input : JSON.stringify(input)),
+    content: asked?.message ?? read.said?.content ?? inputContent(offer.input, input),
     asked: read.said?.asked,
     briefing: briefed.told ?? saidBefore(read) ?? background?.briefing ?? null,
-    delegationContext: briefed.context,
+    delegationContext: offer.facts === undefined ? briefed.context : { open: offer.facts },
     ceiling,
     limits,
     money,
@@ -189,7 +195,7 @@ function requestOf(
     isShared: offer.isShared,
     wake: background?.wake ?? (toolkit.find(TOOL_TO_ANSWER) === undefined ? null : 'auto'),
     promoteAfterMs: offer.promoteAfterMs ?? null,
-    background: background ?? null,
+    background: about === undefined ? (background ?? null) : { result: null, wait: null, ...background, ...about },
     session: sessionPlan(offer, document),
     forward: offer.forward ?? null,
     eager: eager ?? null,

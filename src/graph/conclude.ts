@@ -26,11 +26,13 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
   const leaf = blamed(nodes)
   const status = statusOf(turn, leaf)
   const speaker = status === 'completed' ? leaf : (lastSpeaker(nodes) ?? lastFound(status, nodes))
+  const answered = status === 'completed' ? leaf?.metadata['answers'] : undefined
   return {
     status,
     runId: turn.id,
     conversationId: turn.conversationId,
-    answerNodeId: speaker?.id ?? null,
+    // A check that was passed stands for the answer it was about.
+    answerNodeId: typeof answered === 'string' ? answered : (speaker?.id ?? null),
     error: status === 'completed' ? null : errorOf(turn, leaf, status),
     usage: turn.account.usage,
     modelCalls: turn.account.modelCalls,
@@ -85,6 +87,7 @@ function statusOf(turn: Turn, leaf: Node | undefined): Status {
   if (turn.cancel !== null) return turn.cancel.cause === 'timed_out' ? 'timed_out' : 'cancelled'
   if (leaf === undefined) return 'failed'
   if (leaf.state === 'finished') {
+    if (isFailedCheck(leaf)) return 'failed'
     const limit = leaf.metadata['limit']
     return typeof limit === 'string' && isStatus(limit) ? limit : 'completed'
   }
@@ -95,11 +98,17 @@ function statusOf(turn: Turn, leaf: Node | undefined): Status {
   return isStatus(code) ? code : 'failed'
 }
 
+/** A check that could not be made is not one that was passed. */
+function isFailedCheck({ output, metadata }: Node): boolean {
+  return output.isError === true && metadata['answers'] !== undefined
+}
+
 function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRecord['error'] {
   if (turn.cancel !== null) {
     return { code: status, message: turn.cancel.reason ?? defaultReason(turn, status) }
   }
   if (leaf?.failure) return leaf.failure
+  if (leaf !== undefined && isFailedCheck(leaf)) return { code: 'failed', message: textOf(leaf.output.content ?? '') }
   return { code: status, message: defaultReason(turn, status) }
 }
 

@@ -13,11 +13,11 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
   const rounds = earlierTurns(reader, turn, limitTurns - 1)
   const nodes: Node[] = pinsOf(reader, turn, rounds)
   for (const earlier of rounds) {
-    for (const known of reader.nodesOf(earlier.id)) if (known.endedAt !== null) nodes.push(known)
+    pushEnded(nodes, reader.nodesOf(earlier.id), Number.POSITIVE_INFINITY)
   }
   const own = reader.nodesOf(turn.id)
   if (own.some(isByHand)) return [...nodes, ...causes(reader, node, own)]
-  for (const known of own) if (known.ordinal < node.ordinal && known.endedAt !== null) nodes.push(known)
+  pushEnded(nodes, own, node.ordinal)
   return nodes
 }
 
@@ -30,6 +30,28 @@ function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
 }
 
 const PINNED: readonly string[] = ['developer_message', 'system_message']
+
+/** What has ended of a turn before `end`, without tries that were given up. */
+function pushEnded(nodes: Node[], turn: readonly Node[], end: number): void {
+  const first = nodes.length
+  for (const known of turn) {
+    if (known.ordinal > end) return
+    if (known.metadata[RESET] === true) forgetTry(nodes, first)
+    if (known.ordinal < end && known.endedAt !== null) nodes.push(known)
+  }
+}
+
+/** On the first message of a new try: what was said and done before it in its turn is not shown to the model. */
+export const RESET = 'reset'
+
+/** Keeps of a turn's nodes only what it was asked and told. */
+function forgetTry(nodes: Node[], first: number): void {
+  const told = nodes.slice(first).filter(({ kind, purpose }) => purpose === 'brief' || !SAID.has(kind))
+  nodes.length = first
+  nodes.push(...told)
+}
+
+const SAID: ReadonlySet<string> = new Set(['agent_message', 'character_message', 'task'])
 
 /** In a turn that nobody has put nodes into, what was made before a node and has ended is what led to it. */
 function isByHand({ metadata }: Node): boolean {

@@ -6,7 +6,17 @@ import { changedConversation, changedLink, changedNode, changedTurn, patched } f
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import type { Reader } from './reader.ts'
-import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from './rows.ts'
+import {
+  type Body,
+  type Conversation,
+  codeOf,
+  type Edge,
+  type EdgeType,
+  type Id,
+  type Link,
+  type Node,
+  type Turn,
+} from './rows.ts'
 import { mayBecome } from './states.ts'
 
 /** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
@@ -268,7 +278,7 @@ export class Draft {
   /** Hands a runnable node to this draft's engine if it can run it now; else it stays pending for a sweep. */
   claim(node: Node): Node {
     if (this.claims === null) return node
-    if (!this.claims.take(node.kind, this.conversation(node.conversationId).agent.name)) return node
+    if (!this.claims.take(node.kind, codeOf(this.conversation(node.conversationId).agent))) return node
     const claimed = this.changeNode(node, {
       state: 'running',
       engineId: this.claims.engineId,

@@ -115,6 +115,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     streamed: end.answer.streamed,
     ...withNotes(ended, end),
   })
+  if (end.check != null && end.failure === null && turn.cancel === null) end.check(draft, draft.node(node.id))
   settle(draft)
 }
 
@@ -147,6 +148,8 @@ export interface FinalAnswer {
   readonly extra?: NodeOutput['extra'] | undefined
   /** Where items of it start children: their tasks, in the order of the items. Others of the turn are superseded. */
   readonly delegations?: readonly Id[] | undefined
+  /** Adds what must finish well before the answer is the last word; null when it is one. */
+  readonly check?: ((draft: Draft, answer: Node) => void) | null | undefined
 }
 
 /** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */

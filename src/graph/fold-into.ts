@@ -1,6 +1,7 @@
 import { outputContent } from './body.ts'
 import type { Draft } from './draft.ts'
 import { fold } from './fold.ts'
+import { saidAndFound } from './fold-open.ts'
 import { type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
 import { outcomeOf } from './outcome-of.ts'
 import type { Id, Link, Node, NodeOutput } from './rows.ts'
@@ -9,7 +10,7 @@ import type { Id, Link, Node, NodeOutput } from './rows.ts'
 export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
-  const notes = { response: said?.metadata['response'] }
+  const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
   const { content, isError, metadata } = fold(link, wholeOutcome(draft, outcome, said), notes)
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined

@@ -1,5 +1,6 @@
 import type { Json } from '../base/json.ts'
 import type { Block, Content } from './content.ts'
+import { type OpenFacts, openContent, openFactsOf } from './fold-open.ts'
 import type { Outcome } from './outcome.ts'
 import type { Link } from './rows.ts'
 
@@ -21,10 +22,15 @@ export interface FoldNotes {
   readonly response?: Json | undefined
   /** What is wrong with the input, field by field. */
   readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+  /** All that the child said and found, for hosts that want it. */
+  readonly all?: () => string
 }
 
 /** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
-export function fold(facts: FoldFacts, outcome: Outcome, { response, issues = [] }: FoldNotes = {}): Folded {
+export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
+  const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
+  if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
+  const { response, issues = [] } = notes
   const plain = {
     subagent: facts.agentName,
     supervisor: facts.hostName,
@@ -55,6 +61,26 @@ function withDelegations(content: Content, { status, delegations }: Outcome): Co
   })
   const text = `What was done for it:\n${lines.join('\n')}`
   return typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
+}
+
+/** The same in the words of a tool whose child its model has described. */
+function foldOpen(
+  facts: FoldFacts,
+  outcome: Outcome,
+  { open, response, all }: FoldNotes & { open: OpenFacts },
+): Folded {
+  const isError = outcome.status !== 'completed'
+  const metadata = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: { input_payload: open.prompt },
+    outcome: withValue(outcome),
+    subagent_session_id: facts.childConversationId,
+    ...(open.notes.length === 0 ? {} : { notes: [...open.notes] }),
+    ...(response === undefined ? {} : { response_metadata: response }),
+    ...(isError ? { error: { code: 'INTERNAL_ERROR', message: outcome.error?.message ?? outcome.status } } : {}),
+  }
+  return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
 }
 
 /** What code that reads the result's metadata can act on; the words are in the content. */

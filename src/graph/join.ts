@@ -7,11 +7,14 @@ import { outputOf } from './output-of.ts'
 import { markTold, untoldQuestion } from './question-of.ts'
 import type { Link, Node, Wait } from './rows.ts'
 import { stopRuns } from './stop-runs.ts'
+import { endedTask, runningTask } from './task-words.ts'
 
 /** What a waiting task must know of its wait beside the `wait` of its row. */
 export interface WaitFacts {
   /** What happens to children that are not needed any more. */
   readonly losers: 'leave' | 'cancel'
+  /** `task`: the result is told as that of one task, in words. Left out: all of it as data. */
+  readonly shows?: 'task'
 }
 
 export type JoinStatus = 'met' | 'not_met'
@@ -61,7 +64,8 @@ export function answerIfOver(draft: Draft, node: Node): void {
 /** The wait has its result: what ended is delivered with it, and a question is told. */
 export function answerWait(draft: Draft, node: Node, status: JoinStatus | 'question' | 'timed_out'): void {
   const { refs = [], join = 'all' } = node.wait ?? {}
-  const { losers } = node.metadata['waits'] as unknown as WaitFacts
+  const { losers, shows } = node.metadata['waits'] as unknown as WaitFacts
+  if (shows === 'task') return answerTaskWait(draft, node, status)
   const isDecided = status === 'met' || status === 'not_met'
   const children: Json[] = []
   const share = Math.floor(SHOWN / Math.max(1, refs.length))
@@ -75,6 +79,15 @@ export function answerWait(draft: Draft, node: Node, status: JoinStatus | 'quest
     if (asked !== undefined) markTold(draft, asked, node.id)
   }
   endNode(draft, draft.node(node.id), { state: 'finished', output: outputOf({ ok: true, status, join, children }) })
+}
+
+/** The wait for one task of the background, as its host reads it. */
+function answerTaskWait(draft: Draft, node: Node, status: JoinStatus | 'question' | 'timed_out'): void {
+  const link = draft.link(node.wait?.refs[0] ?? '')
+  if (link.outcome !== null) deliver(draft, link, node.id)
+  const late = `Task '${link.childConversationId}' is still running after waiting 5 min. You are told when it ends; load it again to wait more.`
+  const content = status === 'timed_out' ? `${late}\n\n${runningTask(draft, link)}` : endedTask(draft, link)
+  endNode(draft, draft.node(node.id), { state: 'finished', output: { content } })
 }
 
 /** Bytes of the children's words in one result; the rest is read with subagent_result. */

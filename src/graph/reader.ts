@@ -89,5 +89,6 @@ export interface RunnableQuery {
   readonly now: number
   readonly limit: number
   readonly kinds: readonly string[]
+  /** By whose code they need: see `codeOf`. */
   readonly agents: readonly string[]
 }

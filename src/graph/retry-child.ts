@@ -112,7 +112,7 @@ function idsOf(linkId: Id): RetryIds {
 /** A conversation that others may go on with is gone on with; undefined where each call has a child of its own. */
 function homeOf(draft: Draft, link: Link): Conversation | undefined {
   const home = draft.conversation(link.childConversationId)
-  const isOwn = home.parentTaskId === link.taskId && link.contract === 'typed'
+  const isOwn = home.parentTaskId === link.taskId && (link.contract === 'typed' || link.contract === 'open')
   const { sessions } = draft.conversation(link.hostConversationId).metadata as { sessions?: { [tool: string]: Id } }
   return isOwn && sessions?.[link.toolName] !== home.id ? undefined : home
 }

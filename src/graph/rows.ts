@@ -11,6 +11,15 @@ export type Id = string
 export interface AgentRef {
   readonly name: string
   readonly hash: string
+  /** The whole definition of an agent that was made of a file or by a call: no code of its own is needed to go on. */
+  readonly inline?: Json
+  /** Of one with `inline`: the agent whose code it builds on; empty for none. */
+  readonly code?: string
+}
+
+/** Whose code a process must have to run nodes of this agent: a name, or empty for nobody's. */
+export function codeOf(agent: AgentRef): string {
+  return agent.code ?? agent.name
 }
 
 export interface Conversation {
@@ -275,7 +284,7 @@ export interface Link {
   readonly childConversationId: Id
   /** Position among the delegations of the host's run: first come, first served. */
   readonly ordinal: number
-  readonly contract: 'typed' | 'message' | 'background'
+  readonly contract: 'typed' | 'message' | 'open' | 'background'
   readonly agentName: string
   readonly hostName: string
   readonly toolName: string

@@ -9,7 +9,7 @@ export interface JoinRequest extends Pick<Wait, 'refs' | 'join' | 'until'>, Wait
  * A task waits for children in the background as a row, at no cost; it has its result at once if nothing is open. `settle`
  * must follow.
  */
-export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers }: JoinRequest): void {
+export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, shows }: JoinRequest): void {
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
@@ -22,7 +22,7 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers }
     engineId: null,
     wait: { on: 'children', refs, join, until },
     wakeAt: until,
-    metadata: { ...node.metadata, waits: { losers } },
+    metadata: { ...node.metadata, waits: shows === undefined ? { losers } : { losers, shows } },
   })
   if (until !== null) draft.due(until)
   answerIfOver(draft, parked)

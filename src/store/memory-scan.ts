@@ -1,6 +1,6 @@
 import type { StoredBlock } from '../graph/commit.ts'
 import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '../graph/reader.ts'
-import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
+import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
 import { isOpen } from '../graph/states.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './memory-tables.ts'
 
@@ -120,7 +120,7 @@ function runnable(tables: Tables, { now, limit, kinds, agents }: RunnableQuery):
   const isFit = ({ row, turn }: NodeEntry) =>
     (row.wakeAt === null || row.wakeAt <= now) &&
     kinds.includes(row.kind) &&
-    agents.includes(turn.conversation.row.agent.name)
+    agents.includes(codeOf(turn.conversation.row.agent))
   const found: Node[] = []
   for (const entry of tables.ready) if (isFit(entry)) found.push(entry.row)
   found.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)

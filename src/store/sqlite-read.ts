@@ -54,7 +54,7 @@ const RUNNABLE = `SELECT rows.data ->> '$.node' FROM rows CROSS JOIN rows AS t O
     ${CONVERSATION_OF_TURN}
   WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
     AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
-    AND c.data ->> '$.agent.name' IN (SELECT value FROM json_each(?))
+    AND coalesce(c.data ->> '$.agent.code', c.data ->> '$.agent.name') IN (SELECT value FROM json_each(?))
   ORDER BY rows.due, rows.n LIMIT ?`
 const OVERDUE = `SELECT data ->> '$.turn' FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
 const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576

@@ -27,39 +27,48 @@ export interface ToolEntry {
   readonly version?: string
   /** Where it is shown to a model; left out: wherever it is allowed. */
   readonly isShown?: ((place: Place) => boolean) | undefined
+  /** Says what it is for each time before a model is shown it; left out: always the same. */
+  readonly describe?: (() => Promise<string>) | undefined
 }
+
+const NOT_DESCRIBED: ReadonlyMap<string, string> = new Map()
 
 /** Where tools are offered. */
 export interface Place {
-  /** Of the conversation: 0 at the root. */
   readonly depth: number
+  /** Of the model that will be asked: `provider/model`. */
+  readonly model: string
+  /** Names of the tools that are allowed there. */
+  readonly allowed: readonly string[]
 }
 
 /** The tools one agent sees. What is offered and what may run come from one decision. */
 export class Toolkit {
   private readonly entries: ReadonlyMap<string, ToolEntry>
-  private readonly schemas: readonly ToolSchema[]
+  private schemas: readonly ToolSchema[]
   private readonly groups: Groups
   /** What the model is told of where its tools come from; empty for nothing. */
   readonly notes: string
   /** Is any of its tools not shown everywhere? Mostly none is. */
   private readonly isChoosy: boolean
+  private readonly late: readonly ToolEntry[]
+  private described: ReadonlyMap<string, string> = NOT_DESCRIBED
 
   constructor(entries: ReadonlyMap<string, ToolEntry>, groups: Groups = NO_GROUPS, notes = '') {
     this.entries = entries
     this.groups = groups
     this.notes = notes
+    this.late = [...entries.values()].filter(({ describe }) => describe !== undefined)
     this.isChoosy = [...entries.values()].some(({ isShown }) => isShown !== undefined)
     this.schemas = [...entries.values()].filter(({ name }) => name !== READ_RESULT).map(({ schema }) => schema)
   }
 
   /** The same with the tools of sources that were started. What it has already stays. */
   with(entries: readonly ToolEntry[], notes: string): Toolkit {
-    return new Toolkit(
-      new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries]),
-      this.groups,
-      notes,
-    )
+    const all = new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries])
+    const toolkit = new Toolkit(all, this.groups, notes)
+    if (this.described.size > 0) toolkit.tell(this.described)
+    return toolkit
   }
 
   find(name: string): ToolEntry | undefined {
@@ -81,16 +90,38 @@ export class Toolkit {
    * What the model is shown: allowed tools, those that start a child only where one may be started, and `read_result`
    * only where a result was cut.
    */
-  offer(layers: readonly Layer[], { context, mayDelegate, groups, depth }: OfferScope): readonly ToolSchema[] {
-    const allowed = this.inPlace(this.allowed(layers, groups), { depth })
+  offer(layers: readonly Layer[], scope: OfferScope): readonly ToolSchema[] {
+    const { context, mayDelegate, groups } = scope
+    const allowed = this.inPlace(this.allowed(layers, groups), scope)
     const shown = mayDelegate ? allowed : allowed.filter(({ name }) => this.entries.get(name)?.delegates === false)
     const cut = context.some((node) => node.output.bodyRef !== undefined)
     const reader = cut ? this.entries.get(READ_RESULT) : undefined
     return reader === undefined ? shown : [...shown, reader.schema]
   }
 
-  private inPlace(schemas: readonly ToolSchema[], place: Place): readonly ToolSchema[] {
+  /** Something must be found out before a model can be shown the tools. */
+  get isLate(): boolean {
+    return this.late.length > 0
+  }
+
+  /** Finds it out. */
+  async describe(): Promise<void> {
+    const said = new Map<string, string>()
+    for (const { name, describe } of this.late) if (describe !== undefined) said.set(name, await describe())
+    this.tell(said)
+  }
+
+  private tell(said: ReadonlyMap<string, string>): void {
+    this.described = said
+    this.schemas = this.schemas.map((schema) => {
+      const description = said.get(schema.name)
+      return description === undefined || description === schema.description ? schema : { ...schema, description }
+    })
+  }
+
+  private inPlace(schemas: readonly ToolSchema[], { depth, model }: OfferScope): readonly ToolSchema[] {
     if (!this.isChoosy) return schemas
+    const place = { depth, model: model(), allowed: schemas.map(({ name }) => name) }
     return schemas.filter(({ name }) => this.entries.get(name)?.isShown?.(place) !== false)
   }
 
@@ -101,10 +132,12 @@ export class Toolkit {
   }
 }
 
-interface OfferScope extends Place {
+interface OfferScope {
   readonly context: readonly Node[]
   readonly mayDelegate: boolean
   readonly groups: GroupState
+  readonly depth: number
+  readonly model: () => string
 }
 
 /** Built in: they show or switch only what their agent was already given. */

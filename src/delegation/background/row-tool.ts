@@ -25,6 +25,10 @@ interface RowTool {
   readonly startsChild: boolean
   /** Where it is shown to a model; left out: wherever it is allowed. */
   readonly isShown?: (place: Place) => boolean
+  /** False: no grant has to name it. Default true. */
+  readonly needsGrant?: boolean
+  /** Says what it is for when a model is about to be shown it, instead of its description. */
+  readonly describe?: () => Promise<string>
 }
 
 const operations: WeakMap<Tool, RowTool> = new WeakMap()
@@ -34,33 +38,35 @@ export interface RowToolDefinition extends RowTool {
   readonly description: string
   /** As the model is shown it. Only unknown fields are refused by it: the operation says what is wrong with the others. */
   readonly inputSchema: JsonSchema & { readonly properties: object }
-  /** Fields that are taken though no model is shown them. */
-  readonly alsoTakes?: readonly string[]
+  /** Fields that are taken though no model is shown them; `all`: anything, for the operation to judge. */
+  readonly alsoTakes?: readonly string[] | 'all'
 }
 
-export function rowTool({ name, operation, startsChild, isShown = EVERYWHERE, ...shown }: RowToolDefinition): Tool {
+export function rowTool({ name, description, inputSchema, alsoTakes = [], ...row }: RowToolDefinition): Tool {
   const made = tool({
-    description: shown.description,
-    inputSchema: shown.inputSchema,
+    description,
+    inputSchema,
     effect: 'idempotent',
     polls: true,
     execute: () => {
       throw new Error(`${name} works only as a tool of an agent that a runtime runs (missing_dag_context).`)
     },
   }) as Tool
-  const loose = looseSchema(shown.inputSchema, shown.alsoTakes ?? [])
+  const loose = alsoTakes === 'all' ? anySchema(inputSchema) : looseSchema(inputSchema, alsoTakes)
   const own = Object.freeze({ ...made, input: loose, timeoutMs: null })
-  operations.set(own, { operation, startsChild, isShown })
+  operations.set(own, row)
   return own
 }
-
-const EVERYWHERE = () => true
 
 function looseSchema(schema: RowToolDefinition['inputSchema'], others: readonly string[]): CheckedSchema {
   const fields = [...Object.keys(schema.properties), ...others]
   const properties = Object.fromEntries(fields.map((field) => [field, {}]))
   const check = readSchema({ type: 'object', properties, additionalProperties: false }, 'a background tool')
   return { jsonSchema: schema, validate: (value) => check.validate(value), prepare: () => check.prepare() }
+}
+
+function anySchema(jsonSchema: JsonSchema): CheckedSchema {
+  return { jsonSchema, validate: (value) => ({ ok: true, value }), prepare: async () => undefined }
 }
 
 export function operationOf(entry: ToolEntry | undefined): Operation | undefined {
@@ -72,7 +78,8 @@ export function ownEntry(name: string, own: Tool, memberOf: readonly string[]): 
   const entry = toolEntry(name, own, memberOf)
   const row = operations.get(own)
   if (row === undefined) return entry
-  return { ...entry, schema: entry.schema, delegates: row.startsChild, isShown: row.isShown }
+  const { startsChild, isShown, needsGrant = true, describe } = row
+  return { ...entry, schema: entry.schema, delegates: startsChild, isShown, needsGrant, describe }
 }
 
 /** What was refused as the end of its node: words for the model, the code for programs. */

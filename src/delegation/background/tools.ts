@@ -45,6 +45,11 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
 
 const specs: WeakMap<Tool, BackgroundSpec> = new WeakMap()
 
+/** Is it one of those that start or talk with children in the background? */
+export function isBackgroundTool(tool: Tool): boolean {
+  return specs.has(tool)
+}
+
 /** The agents that an agent's tools may start in the background: they must be known where it is. */
 export function backgroundAgents(tools: ReadonlyMap<string, Tool>): readonly AnyAgent[] {
   const found = new Set<AnyAgent>()

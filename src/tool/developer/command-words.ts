@@ -28,6 +28,11 @@ export function commandWords(command: string): string[] | undefined {
   return program === '' || program.includes('=') || SHELL_OWN.has(program) ? undefined : words
 }
 
+/** What runs a command: the program itself where no shell is needed, so that what is decided is the program. */
+export function programOf(command: string): readonly string[] {
+  return commandWords(command) ?? ['sh', '-c', command]
+}
+
 /** Plain characters, or a text in quotes that means itself. */
 const PART = /([\w@%+=:,./-]+)|'([^']*)'|"([^"$`\\!]*)"/y
 

@@ -1,7 +1,8 @@
 import type { JsonSchema } from '../../base/schema.ts'
 import { type ProcessResult, runProcess } from '../run-process.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
-import { commandWords } from './command-words.ts'
+import { programOf } from './command-words.ts'
+import { plainEnvironment } from './plain-environment.ts'
 import { withWorkspacePaths } from './workspace-paths.ts'
 
 const MOST_SECONDS = 600
@@ -62,7 +63,7 @@ async function run(input: ShellInput, { files, signal }: ToolContext): Promise<s
     runProcess(program, args, {
       signal,
       cwd,
-      env: environment(),
+      env: plainEnvironment(),
       timeoutMs: seconds * 1_000,
       maxOutputBytes: KEPT_BYTES,
     }),
@@ -76,22 +77,12 @@ function wordsOf({ command, argv }: ShellInput): readonly string[] | undefined {
   if (!isOne) return undefined
   if (argv !== undefined) return argv[0] === '' ? undefined : argv
   if (command === undefined || command.trim() === '') return undefined
-  return commandWords(command) ?? ['sh', '-c', command]
+  return programOf(command)
 }
 
 function placeOf({ cwd = '/workspace' }: ShellInput): string {
   return cwd.length > 1 && cwd.endsWith('/') ? cwd.slice(0, -1) : cwd
 }
-
-/** Ours, without what looks like a secret: a model decides what is done with it. */
-function environment(): Record<string, string> {
-  const entries = Object.entries(process.env).filter(
-    ([name]) => !SECRET.test(name) && name !== 'PWD' && name !== 'OLDPWD',
-  )
-  return Object.fromEntries(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])))
-}
-
-const SECRET = /KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|AUTH|COOKIE|SESSION/i
 
 function resultForm({ exitCode, stdout, stderr, isCut, timedOut }: ProcessResult, seconds: number): string {
   const parts = [

@@ -1,0 +1,95 @@
+import type { NodeRun } from '../../agent/node-run.ts'
+import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import { Draft } from '../../graph/draft.ts'
+import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/load-task.ts'
+import { readDefinition } from '../load-definition.ts'
+import { Arguments } from './arguments.ts'
+import { OpenRefusal, refusedCall } from './refusal.ts'
+import { nearTo, type Source, sourcesOf } from './sources.ts'
+import type { OpenSpec } from './spec.ts'
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
+/** As goose names tasks. */
+const TASK = /^\d{8}_\w/
+
+/** The tool `load`: a list, what a source says, or a task in the background. */
+export async function load(run: NodeRun, given: unknown, spec: OpenSpec): Promise<RowToolEnd> {
+  try {
+    const args = new Arguments(given)
+    const name = args.text('source')
+    const wish: TaskWish = args.flag('cancel') === true ? 'cancel' : args.flag('peek') === true ? 'peek' : 'wait'
+    if (name === null) return text(await listed(run, spec))
+    if (UUID.test(name) || TASK.test(name)) return await task(run, name, wish)
+    return text(await loaded(name, await sourcesOf(spec)))
+  } catch (error) {
+    if (error instanceof OpenRefusal) return refusedCall(error, 'delegate')
+    throw error
+  }
+}
+
+function text(content: string): RowToolEnd {
+  return { state: 'finished', output: { content }, body: null }
+}
+
+/** How long `load` waits for a task that is at work. */
+const WAIT_MS = 300_000
+
+async function task({ home, node, work }: NodeRun, id: string, wish: TaskWish): Promise<RowToolEnd> {
+  const did = await home.ledger.commit({
+    kind: wish === 'cancel' ? 'cancel' : 'deliver',
+    rootId: node.rootId,
+    plan: (draft) => planLoadTask(draft, work.claim, { id, wish, waitMs: WAIT_MS }),
+  })
+  if (did === 'done') return 'done'
+  throw new OpenRefusal('INVALID_PARAMS', `Task '${id}' not found.`)
+}
+
+const HEADINGS: readonly (readonly [Source['kind'], string])[] = [
+  ['subrecipe', 'Subrecipes'],
+  ['recipe', 'Recipes'],
+  ['agent', 'Agents'],
+  ['skill', 'Skills'],
+]
+
+async function listed({ home, conversation }: NodeRun, spec: OpenSpec): Promise<string> {
+  const sources = await sourcesOf(spec)
+  const rows = new Draft(home.ledger.store, home.ledger.clock.now())
+  const finished = finishedTasks(rows, conversation).map((line) => `• ${line}`)
+  const groups = HEADINGS.flatMap(([kind, heading]) => {
+    const lines = sources.filter((one) => one.kind === kind).map(sourceLine)
+    return lines.length === 0 ? [] : [`${heading}:\n${lines.join('\n')}`]
+  })
+  const parts = [
+    finished.length === 0 ? '' : `Completed Tasks (awaiting retrieval):\n${finished.join('\n')}`,
+    groups.length === 0 ? '' : `Available sources for load/delegate:\n\n${groups.join('\n\n')}`,
+  ].filter((part) => part !== '')
+  return parts.length === 0 ? 'No sources available for load/delegate.' : parts.join('\n\n')
+}
+
+const MOST_CHARS = 160
+
+function sourceLine({ name, description }: Source): string {
+  const line = (description || 'No description').replace(/\s+/g, ' ').trim()
+  return `• ${name} - ${line.length <= MOST_CHARS ? line : `${line.slice(0, MOST_CHARS - 3)}...`}`
+}
+
+/** What a source says; its templates as they stand. */
+async function loaded(name: string, sources: readonly Source[]): Promise<string> {
+  const source = sources.find((one) => one.name === name)
+  if (source !== undefined) {
+    const body = source.kind === 'skill' ? source.skill.instructions : await instructionsIn(source)
+    return `# Loaded: ${name} (${source.kind})\n\n${body}\n\n---\nThis knowledge is now available in your context.`
+  }
+  const near = nearTo(
+    name,
+    sources.map((one) => one.name),
+  )
+  const rest = near.length === 0 ? 'Use load() to see available sources.' : `Did you mean: ${near.join(', ')}?`
+  throw new OpenRefusal('INVALID_PARAMS', `Source '${name}' not found. ${rest}`)
+}
+
+async function instructionsIn(source: Exclude<Source, { kind: 'skill' }>): Promise<string> {
+  const file = source.kind === 'subrecipe' ? source.subRecipe.path : source.file
+  const { instructions, prompt } = await readDefinition(file, { mode: 'lenient' })
+  return [instructions, prompt ?? ''].filter((part) => part !== '').join('\n\n')
+}

@@ -1,0 +1,105 @@
+import { statSync } from 'node:fs'
+import path from 'node:path'
+import type { Tools } from '../../agent/agent.ts'
+import { DefinitionError } from '../../base/error.ts'
+import type { SubRecipe } from '../recipe/recipe.ts'
+import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from './spec.ts'
+import { openTools } from './tools.ts'
+
+/** A file that can be started by name. Left out: no values, not locked, at the same time as others. */
+export type SubRecipeOption = string | (Pick<SubRecipe, 'path'> & Partial<Omit<SubRecipe, 'path' | 'name' | 'line'>>)
+
+export interface OpenOptions {
+  /** Recipes and agent files that may be started by these names: a path, or { path, values, ... }. */
+  readonly subRecipes?: { readonly [name: string]: SubRecipeOption }
+  /** The names of the tools: `subagent`; `delegate` with `load`; `Agent`. Default: `subagent`. */
+  readonly surfaces?: readonly Surface[]
+  /** Recipes, agent files and skills of this project, and of the user's home, can be started by name too. Default: none. */
+  readonly discover?: boolean | string
+  /** Children may start children with these tools, as deep as budgets allow. Default false. */
+  readonly nested?: boolean
+  /** `aster`: offered only in mode auto, not to gemini models, and only beside other tools. */
+  readonly compat?: 'aster'
+  /** Of the agent that has the tools; only `compat` looks at it. Default auto. */
+  readonly mode?: Mode
+  /** For children, where neither a call nor a definition says it. */
+  readonly settings?: ChildSettings
+  /** How many tasks of one conversation may work in the background at the same time; more wait. Default 5. */
+  readonly background?: number
+  /** How long a child may take. Default: an hour. */
+  readonly timeoutMs?: number
+  /** Where children work. Default: the current folder. */
+  readonly cwd?: string
+}
+
+/**
+ * Tools with which a model starts subagents that it describes itself, by a task in words or by the name of a file:
+ * `tools: { ...openSubagents({ subRecipes: { stats: 'stats.yaml' } }) }`.
+ */
+export function openSubagents(options: OpenOptions = {}): Tools {
+  return openTools(readOpenOptions(options))
+}
+
+const KEYS = [
+  ...['subRecipes', 'surfaces', 'discover', 'nested', 'compat', 'mode', 'settings', 'background', 'timeoutMs', 'cwd'],
+]
+
+/** Checks the options: a mistake is said where it was made. */
+export function readOpenOptions(options: OpenOptions): OpenSpec {
+  const unknown = Object.keys(options).find((key) => !KEYS.includes(key))
+  if (unknown !== undefined) refuse(`there is no "${unknown}". There is ${KEYS.join(', ')}.`)
+  const cwd = path.resolve(options.cwd ?? process.cwd())
+  const background = options.background ?? backgroundLimit()
+  checkChoices(options)
+  checkNumbers(background, options.timeoutMs)
+  return {
+    surfaces: [...new Set(options.surfaces ?? (['subagent'] as const))],
+    subRecipes: Object.entries(options.subRecipes ?? {}).map(([name, one]) => readSubRecipe(name, one, cwd)),
+    discover: folderOf(options.discover, cwd),
+    nested: options.nested ?? false,
+    compat: options.compat ?? null,
+    mode: options.mode ?? 'auto',
+    settings: options.settings ?? {},
+    background,
+    timeoutMs: options.timeoutMs ?? null,
+    cwd,
+  }
+}
+
+function checkChoices({ surfaces = ['subagent'], compat = 'aster', mode = 'auto', nested = false }: OpenOptions): void {
+  const isKnown = surfaces.every((surface) => SURFACES.includes(surface))
+  if (!isKnown || surfaces.length === 0) refuse(`surfaces are some of ${SURFACES.join(', ')}.`)
+  if (!MODE_NAMES.includes(mode)) refuse(`mode is one of ${MODE_NAMES.join(', ')}.`)
+  if (compat !== 'aster') refuse('compat is "aster".')
+  if (typeof nested !== 'boolean') refuse('nested is true or false.')
+}
+
+function checkNumbers(background: number, timeoutMs = 1): void {
+  if (!Number.isSafeInteger(background) || background < 1) refuse('background must be a whole number of at least 1.')
+  if (!(timeoutMs > 0)) refuse('timeoutMs must be a number above 0.')
+}
+
+function folderOf(discover: boolean | string | undefined, cwd: string): string | null {
+  if (discover === undefined || discover === false) return null
+  return discover === true ? cwd : path.resolve(discover)
+}
+
+function readSubRecipe(name: string, given: SubRecipeOption, cwd: string): SubRecipe {
+  const one = typeof given === 'string' ? { path: given } : given
+  if (typeof one?.path !== 'string') refuse(`subRecipes.${name} is a path, or { path, values, ... }.`)
+  const place = path.resolve(cwd, one.path)
+  if (statSync(place, { throwIfNoEntry: false })?.isFile() !== true) {
+    refuse(`subRecipes.${name}: Sub-recipe file does not exist: ${place}`)
+  }
+  const { values = {}, locked = false, sequentialWhenRepeated = false, description = null } = one
+  return { name, path: place, values, locked, sequentialWhenRepeated, description, line: null }
+}
+
+function backgroundLimit(): number {
+  const said = process.env['GOOSE_MAX_BACKGROUND_TASKS']?.trim() ?? ''
+  return /^[1-9]\d{0,4}$/.test(said) ? Number(said) : 5
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `openSubagents(): ${message}`)
+}

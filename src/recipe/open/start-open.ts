@@ -1,0 +1,170 @@
+import type { AnyAgent } from '../../agent/agent.ts'
+import type { NodeRun } from '../../agent/node-run.ts'
+import { DeniedError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import {
+  type BackgroundDelegation,
+  type Delegation,
+  type Offer,
+  type SpawnResult,
+  spawn,
+} from '../../delegation/spawn.ts'
+import { textOf } from '../../graph/content.ts'
+import type { OpenFacts } from '../../graph/fold-open.ts'
+import type { Id, NodeOutput } from '../../graph/rows.ts'
+import { type ChildIds, childIds } from '../../graph/spawn.ts'
+import { permit } from '../../tool/permit.ts'
+import { readText } from '../text/read-text.ts'
+import { type BuiltChild, buildChild } from './build-child.ts'
+import { type OpenCall, readCall } from './read-call.ts'
+import { OpenRefusal, refusedCall } from './refusal.ts'
+import { findSource, type Loaded, loadSource, sourcesOf } from './sources.ts'
+import type { OpenSpec, Surface } from './spec.ts'
+import { labelOf, summaryOf, titleOf } from './titles.ts'
+
+/** Starts what a call asks for as a child of its host; the task waits for it, or goes on when it is for the background. */
+export async function startOpen(
+  run: NodeRun,
+  given: unknown,
+  { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
+): Promise<RowToolEnd> {
+  try {
+    refuseNested(run, spec, surface)
+    return await inTurn(run.turn.id, prepare(run, given, { spec, surface }), (prepared) => begin(run, prepared))
+  } catch (error) {
+    if (error instanceof OpenRefusal) return refusedCall(error, surface)
+    throw error
+  }
+}
+
+/** The calls of a run that are being started, the last of each: files are read at the same time, children made in order. */
+const starting: Map<Id, Promise<unknown>> = new Map()
+
+async function inTurn<T, Ready>(runId: Id, ready: Promise<Ready>, start: (ready: Ready) => Promise<T>): Promise<T> {
+  const before = starting.get(runId) ?? Promise.resolve()
+  const done = Promise.all([ready, before.catch(() => undefined)]).then(([prepared]) => start(prepared))
+  starting.set(runId, done)
+  try {
+    return await done
+  } finally {
+    if (starting.get(runId) === done) starting.delete(runId)
+  }
+}
+
+async function prepare(
+  run: NodeRun,
+  given: unknown,
+  { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
+): Promise<Beginning> {
+  const sources = await sourcesOf(spec)
+  const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
+  const source = call.source === null ? null : findSource(call.source, sources, surface)
+  const options = { parameters: call.parameters, readFile: (file: string) => readFor(run, file) }
+  const loaded = source === null ? null : await loadSource(source, options)
+  const built = buildChild(run, { call, loaded, spec })
+  const isSequential = source?.kind === 'subrecipe' && source.subRecipe.sequentialWhenRepeated
+  return { call, loaded, built, spec, key: isSequential ? source.name : null }
+}
+
+/** Children start no children, unless their host lets them. */
+function refuseNested({ conversation }: NodeRun, { nested }: OpenSpec, surface: Surface): void {
+  if (nested || conversation.depth === 0) return
+  throw new OpenRefusal('INVALID_REQUEST', NESTED[surface])
+}
+
+const NESTED: Readonly<Record<Surface, string>> = {
+  subagent: 'Subagents cannot create other subagents',
+  delegate: 'Delegated tasks cannot spawn further delegations',
+  Agent: 'Agents cannot create other agents',
+}
+
+/** A file that a call names is read only where its agent may read it. */
+async function readFor(run: NodeRun, file: string): Promise<string> {
+  const permission = permit(run, { domain: 'file.read', name: file }, run.node.input.call?.input ?? null)
+  if (permission.verdict === 'allow') return readText(file)
+  const why = permission.verdict === 'deny' ? permission.reason : permission.ask.reason
+  throw new DeniedError('denied', `it may not be read here: ${why}`)
+}
+
+interface Beginning {
+  readonly call: OpenCall
+  readonly loaded: Loaded | null
+  readonly built: BuiltChild
+  readonly spec: OpenSpec
+  /** Of calls that wait for each other. */
+  readonly key: string | null
+}
+
+async function begin(run: NodeRun, beginning: Beginning): Promise<RowToolEnd> {
+  const { call, built } = beginning
+  const agent = run.home.maker.make(built.inline as unknown as Json, run.agent) as AnyAgent
+  const ids = childIds(run.node.id, 0)
+  const delegation: Delegation = {
+    offer: offerOf(run, agent, beginning),
+    input: built.input,
+    ids,
+    mode: call.isBackground ? 'background' : 'parked',
+    about: { title: titleOf(call), metadata: metadataOf(run, beginning) },
+    ...(call.isBackground ? { background: inBackground(beginning, ids) } : {}),
+  }
+  return endOf(await spawn(run, delegation), call.surface)
+}
+
+function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, loaded }: Beginning): Offer {
+  const facts: OpenFacts = {
+    surface: call.surface,
+    summary: call.summary,
+    notes: built.notes,
+    label: labelOf(call),
+    prompt: textOf(built.input),
+    type: loaded === null ? null : call.source,
+  }
+  const limit = call.isBackground ? { key: 'background', limit: spec.background } : null
+  return {
+    name: node.input.call?.name ?? call.surface,
+    contract: 'open',
+    input: null,
+    briefing: { mode: 'none', tokens: 0 },
+    grant: undefined,
+    budget: undefined,
+    profile: undefined,
+    isShared: false,
+    onParentClose: 'cancel',
+    keyed: key === null ? limit : { key: `subrecipe:${key}`, limit: 1 },
+    attempts: spec.timeoutMs === null ? undefined : { timeoutMs: spec.timeoutMs },
+    facts: facts as unknown as Json,
+    agent,
+    take: () => agent,
+  }
+}
+
+function metadataOf({ conversation, node }: NodeRun, { call, built }: Beginning): { readonly [key: string]: Json } {
+  return {
+    subagent: {
+      name: built.inline.name,
+      parent_conversation_id: conversation.id,
+      parent_graph_id: conversation.id,
+      spawned_from_node_id: node.id,
+      role: call.title ?? call.source,
+      summary: summaryOf(call),
+      cwd: built.inline.cwd,
+    },
+  }
+}
+
+function inBackground({ call }: Beginning, { conversation: id }: ChildIds): BackgroundDelegation {
+  const content = `Task ${id} started in background: "${labelOf(call)}"\nYou are told when it ends. load(source: "${id}") waits for its result; with peek: true it says what it is doing, with cancel: true it stops it.`
+  const result: NodeOutput = { content, metadata: { subagent_session_id: id } }
+  return { wake: 'auto', briefing: null, sessionId: null, title: null, metadata: null, result, wait: null }
+}
+
+/** A child that could not be started is a result the host's model reads. */
+function endOf(spawned: SpawnResult, surface: Surface): RowToolEnd {
+  if ('ask' in spawned) return { ask: spawned.ask }
+  if (!('refused' in spawned)) return 'done'
+  const why = spawned.refused.error?.message ?? spawned.refused.status
+  const isNested = why.startsWith(NESTED.subagent)
+  const words = surface === 'delegate' ? `Delegation failed: ${why}` : `Failed to execute task: ${why}`
+  return refusedCall(new OpenRefusal(isNested ? 'INVALID_REQUEST' : 'INTERNAL_ERROR', isNested ? why : words), surface)
+}

@@ -1,0 +1,59 @@
+import type { NodeRun } from '../../agent/node-run.ts'
+import { rowTool } from '../../delegation/background/row-tool.ts'
+import type { Tool } from '../../tool/tool.ts'
+import type { Place } from '../../tool/toolkit.ts'
+import { fixedDescription } from './fixed-description.ts'
+import { markOpen } from './open-tool.ts'
+import { AGENT_SCHEMA, DELEGATE_SCHEMA, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
+import type { OpenSpec, Surface } from './spec.ts'
+
+const SCHEMAS = { subagent: SUBAGENT_SCHEMA, delegate: DELEGATE_SCHEMA, Agent: AGENT_SCHEMA } as const
+
+/** The tools with which an agent starts subagents that it describes, by their names. */
+export function openTools(spec: OpenSpec): { readonly [name: string]: Tool } {
+  const made = spec.surfaces.map((surface): [string, Tool] => [surface, openTool(spec, surface)])
+  const loader = spec.surfaces.includes('delegate') ? [['load', loadTool(spec)] as const] : []
+  return Object.fromEntries([...made, ...loader])
+}
+
+function openTool(spec: OpenSpec, surface: Surface): Tool {
+  return markOpen(
+    rowTool({
+      name: surface,
+      description: fixedDescription(surface),
+      inputSchema: SCHEMAS[surface],
+      alsoTakes: 'all',
+      startsChild: true,
+      isShown: (place) => isOffered(spec, place),
+      // What reads files is loaded with the first use.
+      describe: async () => (await import('./describe.ts')).describeOpen(spec, surface),
+      operation: async (run: NodeRun, input) => {
+        return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })
+      },
+    }),
+  )
+}
+
+const OWN: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent', 'load'])
+
+function isOffered({ nested, compat, mode }: OpenSpec, { depth, model, allowed }: Place): boolean {
+  if (depth > 0 && !nested) return false
+  if (compat !== 'aster') return true
+  const modelName = model.slice(model.indexOf('/') + 1)
+  const hasExtension = allowed.some((name) => !OWN.has(name) && !name.startsWith('recipe__'))
+  return mode === 'auto' && !modelName.startsWith('gemini') && hasExtension
+}
+
+function loadTool(spec: OpenSpec): Tool {
+  return markOpen(
+    rowTool({
+      name: 'load',
+      description:
+        'Reads what a source says into this conversation, lists all sources, or waits for a task that delegate has started in the background.',
+      inputSchema: LOAD_SCHEMA,
+      alsoTakes: 'all',
+      startsChild: false,
+      operation: async (run: NodeRun, input) => (await import('./load.ts')).load(run, input, spec),
+    }),
+  )
+}

@@ -1,0 +1,57 @@
+import type { Json } from '../../base/json.ts'
+import { type CheckedSchema, describeIssues, type JsonSchema, readSchema } from '../../base/schema.ts'
+import { rowTool } from '../../delegation/background/row-tool.ts'
+import { errorEnd, type ToolEnd } from '../../tool/result.ts'
+import type { Tool } from '../../tool/tool.ts'
+
+export const FINAL_OUTPUT = 'recipe__final_output'
+
+/** The tool whose arguments are the final output: what does not fit is told, and asked for again. */
+export function finalOutputTool(response: JsonSchema): Tool {
+  const schema = readSchema(response, 'response.json_schema')
+  const isWrapped = !isObjectSchema(response)
+  return rowTool({
+    name: FINAL_OUTPUT,
+    description: 'Takes your final output. Call it exactly once, when the work is done: nothing is done after it.',
+    inputSchema: shownSchema(response, isWrapped),
+    alsoTakes: 'all',
+    startsChild: false,
+    needsGrant: false,
+    operation: (_, input) => collect(schema, isWrapped ? input[WRAPPED] : input),
+  })
+}
+
+/** What the model is told of it. */
+export function finalOutputWords(response: JsonSchema): string {
+  return `# Final output
+
+Your answer is not a text. When you are done you MUST call the tool \`${FINAL_OUTPUT}\` once; its arguments are the answer, and must fit this JSON schema:
+
+\`\`\`json
+${JSON.stringify(response, null, 2)}
+\`\`\``
+}
+
+/** Tools take objects; any other value is put into one. */
+const WRAPPED = 'output'
+
+function isObjectSchema({ type, properties }: JsonSchema): boolean {
+  return type === 'object' || (type === undefined && properties !== undefined)
+}
+
+function shownSchema(response: JsonSchema, isWrapped: boolean): JsonSchema & { readonly properties: object } {
+  if (isWrapped) return { type: 'object', properties: { [WRAPPED]: response }, required: [WRAPPED] }
+  return { properties: {}, ...response, type: 'object' }
+}
+
+async function collect(schema: CheckedSchema, value: unknown): Promise<ToolEnd> {
+  const checked = await schema.validate(value ?? null)
+  if (!checked.ok) return errorEnd(refusal(describeIssues(checked.issues), schema.jsonSchema))
+  const output = { content: 'Final output successfully collected.', value: value as Json }
+  return { state: 'finished', output, body: null }
+}
+
+function refusal(issues: string, schema: JsonSchema): string {
+  const lines = issues.split('\n').map((line) => `- ${line}`)
+  return `Validation failed:\n${lines.join('\n')}\n\nExpected format:\n${JSON.stringify(schema, null, 2)}\n\nCorrect it and call ${FINAL_OUTPUT} again.`
+}

@@ -1,0 +1,142 @@
+import type { AgentCore, GroupCore, Sources } from '../../agent/agent.ts'
+import { withHash } from '../../agent/agent-hash.ts'
+import { defineAgent } from '../../agent/definition.ts'
+import type { Manner } from '../../agent/manner.ts'
+import type { Json } from '../../base/json.ts'
+import { EVERYTHING, type Grant, type Layer, useLayer } from '../../grant/grant.ts'
+import type { Model } from '../../model/model.ts'
+import type { Tool } from '../../tool/tool.ts'
+import type { ToolChoice } from '../agent-file/agent-file.ts'
+import { extensionSources } from '../extension/extension-sources.ts'
+import { MODES } from '../open/modes.ts'
+import { SURFACES } from '../open/spec.ts'
+import { openTools } from '../open/tools.ts'
+import { FINAL_OUTPUT, finalOutputTool, finalOutputWords } from './final-output.ts'
+import { inherited, type Kit } from './inherit.ts'
+import { type InlineAgent, readInline } from './inline-agent.ts'
+import { childWords, referenceWords, SUMMARY } from './preamble.ts'
+import { CHECK, retryTools } from './retry-tools.ts'
+
+/** What an agent is made with beside its own data. */
+export interface Surroundings {
+  /** Its host, where it takes something over; undefined when there is none that this process has code for. */
+  readonly host: () => AgentCore | undefined
+  readonly modelNamed: (name: string) => Model
+}
+
+/** The agent that a row keeps. */
+export function inlineCore(stored: Json, surroundings: Surroundings): AgentCore | undefined {
+  const inline = readInline(stored)
+  const host = surroundings.host()
+  if (host === undefined && (inline.inherits !== null || needsHostsCode(inline))) return undefined
+  return coreOf(inline, host, surroundings.modelNamed)
+}
+
+/** A child without a model of its own must not get another than its host's. */
+function needsHostsCode({ role, model }: InlineAgent): boolean {
+  return role === 'child' && model === null
+}
+
+/** An agent made of data, and of its host's tools where it takes them over. */
+export function coreOf(
+  inline: InlineAgent,
+  host: AgentCore | undefined,
+  modelNamed: (name: string) => Model,
+): AgentCore {
+  const { hash, ...core } = defineAgent({
+    name: inline.name,
+    description: inline.description,
+    instructions: inline.instructions,
+    ...(inline.prompt === null ? {} : { prompt: inline.prompt }),
+    ...(inline.model === null ? {} : { model: modelNamed(inline.model) }),
+    settings: inline.settings,
+    tools: ownTools(inline),
+    sources: ownSources(inline),
+    ...(inline.input === null ? {} : { input: inline.input }),
+    ...(inline.output === null ? {} : { output: inline.output }),
+    ...(inline.grant === null ? {} : { grant: inline.grant }),
+    budget: inline.budget,
+  })
+  const kit = withHost(core, inherited(inline, host))
+  return withHash({
+    ...core,
+    ...kit,
+    manner: mannerOf(inline),
+    inline: { definition: inline as unknown as Json, code: codeNeeded(inline, host), layers: layersOf(inline) },
+  })
+}
+
+function ownTools({ response, retry, cwd, open }: InlineAgent): { readonly [name: string]: Tool } {
+  return {
+    ...(open === null ? {} : openTools(open)),
+    ...(response === null ? {} : { [FINAL_OUTPUT]: finalOutputTool(response) }),
+    ...(retry === null ? {} : retryTools(retry, cwd)),
+  }
+}
+
+/** What other programs load as an extension and is part of every agent here. */
+const BUILT_IN: ReadonlySet<string> = new Set(['summon', 'recipe'])
+
+function ownSources({ extensions, cwd }: InlineAgent): Sources {
+  const wanted = extensions.filter(({ name }) => !BUILT_IN.has(name))
+  return extensionSources(wanted, { cwd, skills: { cwd } }).sources
+}
+
+/** What it takes over gives way to what it has itself. */
+function withHost(
+  { tools, sources, groups, meta }: Pick<AgentCore, 'tools' | 'sources' | 'groups' | 'meta'>,
+  taken: Kit,
+): Kit {
+  const merged: ReadonlyMap<string, GroupCore> = new Map([...taken.groups, ...groups])
+  return {
+    tools: new Map([...taken.tools, ...tools]),
+    sources: new Map([...taken.sources, ...sources]),
+    groups: merged,
+    meta: merged.size === 0 ? meta : taken.meta,
+  }
+}
+
+function layersOf({ name, narrowing, mode, tools }: InlineAgent): readonly Layer[] {
+  return [
+    ...(tools.allow === null && tools.deny.length === 0 ? [] : [useLayer(`the tools of ${name}`, chosenTools(tools))]),
+    ...(narrowing === null ? [] : [useLayer(`the file of ${name}`, narrowing)]),
+    ...(mode === 'auto' ? [] : [useLayer(`the mode ${mode}`, MODES[mode])]),
+  ]
+}
+
+/** What a file says of tools binds all of them, wherever they come from. */
+function chosenTools({ allow, deny }: ToolChoice): Grant {
+  const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
+  const chosen = allow === null ? ['*'] : [...allow, ...DELEGATION_TOOLS]
+  return { use: [...others, ...chosen.map(toolRule)], deny: deny.map(toolRule) }
+}
+
+function toolRule(pattern: string): string {
+  return `tool:${pattern}`
+}
+
+/** Where a file may delegate at all is said apart. */
+const DELEGATION_TOOLS = [...SURFACES, 'load']
+
+/** The nearest agent above it that is code, where anything of it is needed. */
+function codeNeeded(inline: InlineAgent, host: AgentCore | undefined): string {
+  if (host === undefined || (inline.inherits === null && inline.model !== null)) return ''
+  return host.inline === null ? host.name : host.inline.code
+}
+
+function mannerOf(inline: InlineAgent): Manner {
+  const { role, context, response, retry, open, summary } = inline
+  return {
+    tell: (told) => {
+      const parts = [
+        role === 'child' ? childWords(told, open?.nested === true) : told.instructions,
+        context === null ? '' : referenceWords(context),
+        summary ? SUMMARY : '',
+        response === null ? '' : finalOutputWords(response),
+      ]
+      return parts.filter((part) => part !== '').join('\n\n')
+    },
+    finalTool: response === null ? null : FINAL_OUTPUT,
+    checkTool: retry === null ? null : CHECK,
+  }
+}

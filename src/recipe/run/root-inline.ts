@@ -1,0 +1,88 @@
+import { type Budget, smallerBudget } from '../../grant/budget.ts'
+import type { Grant } from '../../grant/grant.ts'
+import { readConfig } from '../../model/named/config.ts'
+import { defaultModelOf, providerTrouble } from '../../model/named/provider-default.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
+import { modelOf } from '../agent-file/model-name.ts'
+import { discoverSkills } from '../discovery/skills.ts'
+import type { Mode, OpenSpec } from '../open/spec.ts'
+import { refuse } from '../text/notice.ts'
+import type { InlineAgent } from './inline-agent.ts'
+
+/** What whoever runs a file says beside it. */
+export interface RootOptions {
+  readonly model: string | null
+  readonly grant: Grant | null
+  readonly budget: Budget | undefined
+  readonly mode: Mode
+  readonly cwd: string
+  readonly open: OpenSpec | null
+}
+
+/** The agent of a file that is run itself. */
+export async function rootInline(file: AgentFile, options: RootOptions): Promise<InlineAgent> {
+  const isRecipe = file.dialect === 'recipe'
+  const { cwd } = options
+  // A list of tools without the word for it is a list without delegation.
+  const open = file.tools.allow !== null && file.agents === null ? null : options.open
+  return {
+    form: 1,
+    role: 'root',
+    name: file.name,
+    description: file.description,
+    instructions: await withSkills(file, cwd),
+    summary: false,
+    context: null,
+    prompt: file.prompt ?? (isRecipe ? 'Begin.' : null),
+    model: options.model ?? namedModel(file),
+    settings: file.settings,
+    tools: file.tools,
+    extensions: file.extensions ?? [],
+    inherits: null,
+    grant: options.grant,
+    narrowing: file.grant,
+    mode: options.mode,
+    budget: smallerBudget(budgetOf(file), options.budget) ?? {},
+    input: file.input,
+    output: isRecipe ? null : file.output,
+    response: isRecipe ? file.output : null,
+    retry: file.retry,
+    open: open === null ? null : { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes] },
+    cwd,
+  }
+}
+
+/** A provider alone stands for its default model. */
+function namedModel(file: AgentFile): string | null {
+  const { model, provider } = file
+  if (model !== null || provider === null || provider === '') return modelOf(file, readConfig().aliases)
+  const byDefault = defaultModelOf(provider)
+  if (byDefault !== undefined) return `${provider}/${byDefault}`
+  const why = providerTrouble(provider) ?? 'it has no default model'
+  throw refuse(
+    { code: 'model', message: `the provider \`${provider}\` cannot be used: ${why}`, hint: 'Name a model.' },
+    file.file,
+  )
+}
+
+/** As many as goose gives the agent that a person runs. */
+const ROOT_TURNS = 1_000
+
+function budgetOf({ dialect, budget }: AgentFile): Budget | undefined {
+  if (dialect !== 'recipe' && dialect !== 'goose') return budget ?? undefined
+  const said = process.env['GOOSE_MAX_TURNS']?.trim() ?? ''
+  return { turns: /^[1-9]\d{0,8}$/.test(said) ? Number(said) : ROOT_TURNS, ...budget }
+}
+
+/** Skills that a file begins with are part of what it is told. */
+async function withSkills({ instructions, skills, file }: AgentFile, cwd: string): Promise<string> {
+  if (skills.length === 0) return instructions
+  const found = await discoverSkills({ cwd })
+  const told = skills.map((name) => {
+    const skill = found.skills.find((one) => one.name === name)
+    if (skill !== undefined) return `# Skill: ${name}\n\n${skill.instructions}`
+    const hint = 'Put it into .agents/skills, or remove its name.'
+    throw refuse({ code: 'not_found', message: `there is no skill \`${name}\``, hint }, file)
+  })
+  return [instructions, ...told].join('\n\n')
+}
