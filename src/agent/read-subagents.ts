@@ -15,6 +15,7 @@ import {
   type Tools,
 } from './agent.ts'
 import { readBriefing } from './briefing.ts'
+import { checkFit } from './check-fit.ts'
 import { NAME_CLASHES } from './name-clash.ts'
 import { checkAgent, providedAgent, sparing } from './provided.ts'
 import { readForward } from './read-forward.ts'
@@ -78,7 +79,10 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   const unknown = Object.keys(config).find((key) => !KEYS.includes(key))
   if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${KEYS.join(', ')}.`)
   checkSettings(config, where)
-  if (isAgent(agent)) checkAgent(agent, where)
+  if (isAgent(agent)) {
+    checkAgent(agent, where)
+    checkFit(agent, config, where)
+  }
   if (isAgent(agent) && config.tools !== undefined) checkClash(agent, config.tools, where)
   return config as SubagentConfig
 }

@@ -17,9 +17,12 @@ export interface ToolkitOptions {
  * `conversation.activate` and `.deactivate`. A tool that is in several groups is there while one of them is on.
  */
 export function toolkit(options: ToolkitOptions): GroupedTools {
-  const meta = options.meta ?? 'absolute'
+  const meta = options?.meta ?? 'absolute'
   if (!['absolute', 'additive', 'none'].includes(meta)) {
     refuse(`meta is "absolute", "additive" or "none", not ${JSON.stringify(meta)}.`)
+  }
+  if (typeof options?.groups !== 'object' || options.groups === null) {
+    refuse('it needs groups: { name: { description, active, tools, subagents } }.')
   }
   const groups = new Map(Object.entries(options.groups))
   for (const [name, group] of groups) checkGroup(name, group)

@@ -53,14 +53,19 @@ export interface MadeSubagentTool {
 export function makeSubagentTool(
   agent: AnyAgent | (() => AnyAgent),
   spec: SubagentSpec,
-  { host, toolName, ephemeralMemory = true }: MakeSubagentOptions,
+  options: MakeSubagentOptions,
 ): MadeSubagentTool {
-  const wanted = toolName ?? `${spec?.name}_tool`
+  const { host, toolName, ephemeralMemory = true } = options ?? {}
+  if (typeof spec?.name !== 'string') refuse('makeSubagentTool(agent, spec, { host }): the spec needs a name.')
+  if (typeof host?.name !== 'string') {
+    refuse('makeSubagentTool(agent, spec, { host }): the host is missing, or as much of it as { name, model, tools }.')
+  }
+  const wanted = toolName ?? `${spec.name}_tool`
   const name =
     isTaken(host, wanted) && spec.onNameClash === 'rename' ? freeName(wanted, (other) => isTaken(host, other)) : wanted
   const where = `makeSubagentTool("${name}")`
-  const memory = ephemeralMemory ? 'fresh' : 'session'
-  const config = readConfig({ group: SUBAGENTS_GROUP, ...spec, agent, memory }, where)
+  const kept = ephemeralMemory ? {} : { memory: 'session' }
+  const config = readConfig({ group: SUBAGENTS_GROUP, ...spec, agent, ...kept }, where)
   checkToolName(name, where)
   if (isTaken(host, name) && (config.onNameClash ?? 'raise') === 'raise') {
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)

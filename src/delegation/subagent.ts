@@ -1,5 +1,6 @@
 import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
 import { readBriefing } from '../agent/briefing.ts'
+import { checkFit } from '../agent/check-fit.ts'
 import { providedAgent, sparing } from '../agent/provided.ts'
 import { readForward } from '../agent/read-forward.ts'
 import { firstSaid, isSaid } from '../agent/said.ts'
@@ -51,7 +52,11 @@ export function subagentSources(host: AgentCore): SubagentSource[] {
 export function subagentSource(name: string, { config, memberOf }: OwnSubagent): SubagentSource {
   const source = config.agent
   const given = isAgent(source) ? () => source : source
-  const take = () => variant(providedAgent(given, name), config)
+  const take = () => {
+    const agent = providedAgent(given, name)
+    checkFit(agent, config, `The subagent "${name}"`)
+    return variant(agent, config)
+  }
   const isProvided = !isAgent(source)
   // One that tells its name and what it is for is asked only when its input must be known.
   const isLate = isProvided && config.name !== undefined && isSaid(config.description)

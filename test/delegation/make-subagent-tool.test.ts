@@ -279,3 +279,12 @@ test('a tool made of an agent does nothing by itself', () => {
 
   expect(() => made.execute({}, {} as never)).toThrow(/give it to an agent, in its tools/)
 })
+
+test('a tool made without a name or a host says what is missing', () => {
+  const make = makeSubagentTool as (...given: unknown[]) => unknown
+
+  expect(() => make(expertOf())).toThrow(/the spec needs a name/)
+  expect(() => make(expertOf(), { name: 'x' })).toThrow(/the host is missing/)
+  expect(() => make(expertOf(), { name: 'x' }, {})).toThrow(SubAgentUnavailable)
+  expect(() => toolkit({} as never)).toThrow(/it needs groups/)
+})

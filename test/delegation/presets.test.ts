@@ -1,4 +1,4 @@
-import { agent, type Json } from 'legate'
+import { agent, type Json, SubAgentUnavailable } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -6,8 +6,8 @@ import { openRuntime } from '../support/reading.ts'
 
 const Input = z.object({ topic: z.string(), repo: z.string(), depth: z.number().default(1) })
 
-function host(presets: { readonly [field: string]: Json }, said: Json) {
-  const expert = agent({ name: 'expert', instructions: '', model: scriptedModel(() => 'ok'), input: Input })
+function host(presets: { readonly [field: string]: Json }, said: Json, input: z.ZodType<object> = Input) {
+  const expert = agent({ name: 'expert', instructions: '', model: scriptedModel(() => 'ok'), input })
   const model = scriptedModel([{ calls: [{ name: 'ask', input: said }] }, 'done'])
   return {
     model,
@@ -42,16 +42,55 @@ describe('presets of a subagent', () => {
   })
 
   test.each([['__proto__'], ['constructor'], ['_host']])('named %s are ordinary fields', async (field) => {
-    const given = host(
-      { [field]: { polluted: true } },
-      JSON.parse(`{ "topic": "x", "repo": "y", "${field}": 1 }`) as Json,
-    )
+    const said = JSON.parse(`{ "topic": "x", "repo": "y", "${field}": 1 }`) as Json
+    const given = host({ [field]: { polluted: true } }, said, z.looseObject(Input.shape))
 
-    expect(await inputOf(given)).toEqual({ topic: 'x', repo: 'y', depth: 1 })
+    expect(await inputOf(given)).toMatchObject({ topic: 'x', repo: 'y', depth: 1 })
     expect(({} as { polluted?: boolean }).polluted).toBeUndefined()
   })
 
   test.each([[null], [7], [['a']], [{ at: () => 1 }]])('that are %j are refused where they are given', (presets) => {
     expect(() => host(presets as never, {})).toThrow(/presets is an object of JSON values/)
+  })
+
+  test.each<[string, object, RegExp]>([
+    ['a field that there is not', { repository: 'legate' }, /has no "repository"\. It has topic, repo, depth\./],
+    ['a name like one of an object', { constructor: 'x' }, /has no "constructor"/],
+  ])('for %s are refused: what they were to hide would be the model’s', (_name, presets, words) => {
+    const expert = agent({ name: 'expert', instructions: '', input: Input })
+    const define = () =>
+      agent({ name: 'host', instructions: '', subagents: { ask: { agent: expert, presets } as never } })
+    const provided = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel(() => 'x'),
+      subagents: { ask: { agent: () => expert, presets } as never },
+    })
+
+    expect(define).toThrow(SubAgentUnavailable)
+    expect(define).toThrow(words)
+    expect(() => openRuntime().run(provided, 'go')).toThrow(words)
+  })
+
+  test('for a schema that takes any field may have any; for a message, those of a message', () => {
+    const presets = { anything: 1 }
+    const open = [z.looseObject({ topic: z.string() }), { type: 'object' } as const]
+    for (const input of open) {
+      const expert = agent({ name: 'expert', instructions: '', input })
+      expect(
+        agent({ name: 'host', instructions: '', subagents: { ask: { agent: expert, presets } } }).subagents.size,
+      ).toBe(1)
+    }
+    const plain = agent({ name: 'plain', instructions: '' })
+    const define = () => agent({ name: 'host', instructions: '', subagents: { ask: { agent: plain, presets } } })
+    expect(define).toThrow(/has no "anything"\. It has message, session_id\./)
+  })
+
+  test('fresh memory of one that keeps sessions is refused', () => {
+    const plain = agent({ name: 'plain', instructions: '' })
+    const define = () =>
+      agent({ name: 'host', instructions: '', subagents: { ask: { agent: plain, memory: 'fresh' } } })
+
+    expect(define).toThrow(/memory: a subagent without an input keeps its sessions\. Give "plain" an input/)
   })
 })
