@@ -2,7 +2,7 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { until } from '../support/process.ts'
-import { openRuntime } from '../support/reading.ts'
+import { openRuntime, resultIn, resultsIn } from '../support/reading.ts'
 import { caller, MAY_START, mark, noneRunning, oddServer, servers } from './support.ts'
 
 describe('who shares a server, and when it ends', () => {
@@ -46,6 +46,26 @@ describe('who shares a server, and when it ends', () => {
 
     expect([outcome.status, seen]).toEqual(['completed', [1, 1, 1]])
     await noneRunning(word)
+  })
+
+  test('many calls at once over one connection each get their own answer', async () => {
+    const numbers = Array.from({ length: 40 }, (_, n) => n)
+    const calls = numbers.map((n) => ({ name: 'odd__echo', input: { message: `m${n}` } }))
+    const model = scriptedModel([{ calls }, 'Done.'])
+    const sources = { odd: oddServer('x') }
+    await openRuntime().run(agent({ name: 'many', instructions: '', model, sources, grant: MAY_START }), 'go').result
+
+    expect(resultsIn(model.requests[1]).map(({ content }) => content)).toEqual(numbers.map((n) => `Echo: m${n}`))
+  })
+
+  test('two runs have a server each', async () => {
+    const runtime = openRuntime()
+    const source = oddServer('x')
+    const both = [1, 2].map(() => caller({ odd: source }, [['odd__pid', {}]]))
+    await Promise.all(both.map(({ who }) => runtime.run(who, 'go').result))
+    const pids = both.map(({ model }) => resultIn(model.requests[1]))
+
+    expect(new Set(pids).size).toBe(2)
   })
 
   test('with scope conversation each has its own', async () => {
