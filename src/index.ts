@@ -108,6 +108,9 @@ export {
   type SubagentHost,
   type SubagentSpec,
 } from './delegation/make-subagent-tool.ts'
+export { type ChatMethods, chatSession } from './extension/chat/chat-session.ts'
+export type { ChatOptions, ChatPlace } from './extension/chat/read-record.ts'
+export type { ChatMessage, ChatSession, ChatStart } from './extension/chat/session.ts'
 export { type PlannerOptions, planner } from './extension/planner/planner.ts'
 export type { FilePolicy } from './files/access.ts'
 export type { FileInfo } from './files/backend.ts'

@@ -87,6 +87,8 @@ export interface SpawnAgentOptions {
 export interface StartOptions extends RunOptions {
   /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
   readonly conversationId?: Id
+  /** Makes the conversation of that id where there is none. */
+  readonly createConversation?: boolean
   readonly owner?: string
   readonly title?: string
 }

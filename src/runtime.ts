@@ -44,7 +44,15 @@ import {
 } from './options.ts'
 import { noRun, RowActs } from './row-acts.ts'
 import { attempt, type HandleOptions, type SayOptions } from './run-parts.ts'
-import { callerLayer, checkInside, checkOwner, equipped, readAttributes, wrongInput } from './start-checks.ts'
+import {
+  callerLayer,
+  checkInside,
+  checkOwner,
+  equipped,
+  isToBeMade,
+  readAttributes,
+  wrongInput,
+} from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
@@ -163,7 +171,7 @@ export class Runtime extends RowActs {
     this.executors.register(runner)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
     const { conversationId = fresh, abortSignal, owner = null, title = null, grant } = options
-    const isKnown = options.conversationId !== undefined
+    const isKnown = options.conversationId !== undefined && !isToBeMade(this.store, options)
     const started =
       attempt(() => {
         const attributes = readAttributes(options.attributes)

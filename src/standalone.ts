@@ -96,6 +96,7 @@ function requestAgent(run: Start): RequestAgent {
   return {
     start,
     generate: (asked, options) => completedHere(start(asked, options)),
+    reader: (runtime) => runtimeOf(runtime).store,
     load: async (onto, { kind, given, options }) => (await LOADERS[kind](given, { ...options, onto })) as AgentRequest,
   }
 }

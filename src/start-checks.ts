@@ -4,11 +4,13 @@ import { Asked } from './agent/request/asked.ts'
 import { askedAgent } from './agent/request/asked-agent.ts'
 import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
+import { isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
 import type { ApprovalAnswer } from './graph/approve.ts'
 import type { Reply } from './graph/question.ts'
+import type { Reader } from './graph/reader.ts'
 import type { Conversation, Id } from './graph/rows.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 
@@ -27,6 +29,14 @@ export function checkOwner(
   const { name } = conversation.agent
   if (name !== agent.name)
     throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
+}
+
+/** Is the conversation that is named not there yet, and to be made? Its id must be one. */
+export function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions): boolean {
+  const { conversationId: id = '', createConversation = false } = options
+  if (!createConversation || reader.conversation(id) !== undefined) return false
+  if (isId(id)) return true
+  throw new InputError('invalid_input', `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7.`)
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */

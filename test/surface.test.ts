@@ -42,6 +42,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'attribute',
     'auto',
     'backgroundSubagents',
+    'chatSession',
     'costOf',
     'createRuntime',
     'developerTools',

@@ -11,6 +11,7 @@ import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import { saysOutput } from './request/asked-agent.ts'
 import { askedMessages } from './request/asked-messages.ts'
+import { chatHistory, chatIn, turnsBefore } from './request/chat-record.ts'
 
 /** What the model of a node is asked: what it is told, what led to the node, what it may call. */
 export function requestOf(run: NodeRun): ModelRequest {
@@ -25,7 +26,7 @@ export function requestOf(run: NodeRun): ModelRequest {
   const messages =
     agent.asked === null
       ? messagesOf(told, context)
-      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked })
+      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run) })
   tellSessions(messages, run)
   if (conversation.background.length > 0) tellTasks(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
@@ -36,6 +37,15 @@ export function requestOf(run: NodeRun): ModelRequest {
     outputSchema: agent.output?.jsonSchema ?? null,
     path: conversation.path,
   }
+}
+
+/** What was said before in a chat; null where the request is of none. */
+function historyOf({ turn, agent, conversation, home: { ledger } }: NodeRun): Message[] | null {
+  const chat = chatIn(ledger.store, turn)
+  if (chat === undefined) return null
+  const limit = contextTurnsOf(conversation, agent) - 1
+  const before = limit < 1 ? [] : turnsBefore(ledger.store, turn.laneId, { last: turn.ordinal - 1, limit })
+  return chatHistory(ledger.store, turn.ordinal === 0 ? [] : before, chat.maxLength)
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import type { Grant } from '../../grant/grant.ts'
+import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { LoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
 import { Prompt, type SayOptions } from '../../prompt/prompt.ts'
@@ -20,6 +21,8 @@ export interface RequestStartOptions {
   readonly repair?: Repair
   /** Goes on in this conversation instead of a new one. */
   readonly conversationId?: Id
+  /** Makes the conversation of that id where there is none. */
+  readonly createConversation?: boolean
   /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */
   readonly runtime?: RequestRuntime
   readonly owner?: string
@@ -37,6 +40,8 @@ export interface RequestAgent {
   start(asked: Asked, options: RequestStartOptions): Run
   generate(asked: Asked, options: RequestStartOptions): Promise<CompletedOutcome>
   load(request: AgentRequest, source: PromptSource): Promise<AgentRequest>
+  /** The rows of the runtime it would run in. */
+  reader(runtime: RequestRuntime | undefined): Reader
 }
 
 /** A prompt file, or its text. */
@@ -97,6 +102,16 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
 
   loadPromptText(text: string, options: RequestLoadOptions<TextLoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'text', given: text, options })
+  }
+
+  /** For extensions: the same request by another way to its agent. */
+  through(way: (of: RequestAgent) => RequestAgent): AgentRequest<Out> {
+    return new AgentRequest<Out>(way(this.of), this.layers, this.extensions)
+  }
+
+  /** For extensions: the rows of the runtime it would run in. */
+  reader(runtime?: RequestRuntime): Reader {
+    return this.of.reader(runtime)
   }
 
   private asked(): Asked {

@@ -8,6 +8,10 @@ export function askedMessages(instructions: string, context: readonly Node[], as
   const said = asked.prompt.toRequest({ tools: 'text' }).messages as readonly Message[]
   const system = said.filter(({ role }) => role === 'system')
   const others = said.filter(({ role }) => role !== 'system')
+  if (asked.history !== null) {
+    const own = context.filter(({ kind, turnId }) => turnId === asked.turnId && kind !== 'user_message')
+    return [...messagesOf(instructions, []), ...system, ...asked.history, ...others, ...messagesOf('', own)]
+  }
   const at = context.findIndex(({ kind, turnId }) => kind === 'user_message' && turnId === asked.turnId)
   const told = messagesOf(instructions, [])
   if (at < 0) return [...told, ...system, ...messagesOf('', context), ...others]
@@ -18,4 +22,6 @@ export function askedMessages(instructions: string, context: readonly Node[], as
 export interface AskedTurn {
   readonly turnId: string
   readonly prompt: Prompt
+  /** What is shown of earlier turns, where it is a chat. */
+  readonly history: readonly Message[] | null
 }

@@ -4,6 +4,7 @@ import type { Prompt } from '../../prompt/prompt.ts'
 import { promptOf, slotsOf } from '../../prompt/slots-of.ts'
 import type { ExtensionCore } from '../hooks/extension.ts'
 import { AskedInput } from '../input.ts'
+import { type ChatRecord, recordedInput } from './chat-record.ts'
 
 /** What an agent is asked in slots: an input like any other, and more that holds for one run. */
 export class Asked extends AskedInput {
@@ -11,17 +12,32 @@ export class Asked extends AskedInput {
   readonly extensions: readonly ExtensionCore[]
   readonly content: Content
 
+  private readonly chat: ChatRecord | null
+
   /** Throws EmptyPromptError where nothing is asked. */
-  constructor(prompt: Prompt, { extensions = [] }: { readonly extensions?: readonly ExtensionCore[] } = {}) {
+  constructor(prompt: Prompt, { extensions = [], chat = null }: AskedOptions = {}) {
     super(prompt.get('input'))
     this.prompt = prompt
     this.extensions = extensions
-    this.content = contentOf(prompt)
+    this.chat = chat
+    const said = contentOf(prompt)
+    this.content = chat === null ? said : (recordedInput(prompt, chat) ?? said)
   }
 
   get record(): Json {
-    return { slots: slotsOf(this.prompt) }
+    const slots = slotsOf(this.prompt)
+    return this.chat === null ? { slots } : { slots, chat: this.chat as unknown as Json }
   }
+
+  /** The same as one of a chat. */
+  inChat(chat: ChatRecord): Asked {
+    return new Asked(this.prompt, { extensions: this.extensions, chat })
+  }
+}
+
+interface AskedOptions {
+  readonly extensions?: readonly ExtensionCore[]
+  readonly chat?: ChatRecord | null
 }
 
 /** What people read in the conversation: the input; where there is none, all that is asked. */

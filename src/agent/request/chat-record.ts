@@ -1,0 +1,124 @@
+import type { Json } from '../../base/json.ts'
+import { textOf } from '../../graph/content.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
+import type { Message } from '../../model/model.ts'
+import { matchesKey, type PathPattern, readPath } from '../../output/path-pattern.ts'
+import type { Prompt } from '../../prompt/prompt.ts'
+import { yamlText } from '../../prompt/render/yaml-text.ts'
+
+/** What of a request and of its answer later requests of the chat are shown. Plain data: the rows keep it. */
+export type ChatRecord = {
+  /** Slots, or places in them. Empty: the input as it is. */
+  readonly input: readonly (readonly [slot: string, path: string])[]
+  readonly inputMode: 'all' | 'first'
+  /** Places in the answer. Empty: its whole text. */
+  readonly output: readonly string[]
+  readonly outputMode: 'all' | 'first'
+  /** Characters of the history: the newest messages that fit. Null for no limit. */
+  readonly maxLength: number | null
+}
+
+/** What is kept of the input; undefined where nothing of it was chosen or found. */
+export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord): string | undefined {
+  const found: [readonly [string, string], Json][] = []
+  for (const place of input) {
+    const [slot, path] = place
+    const value = valueAt(prompt.get(slot), path)
+    if (value !== undefined) found.push([place, value])
+  }
+  const [first] = found
+  if (first === undefined) return undefined
+  if (inputMode === 'first') return inText(first[1])
+  const slots = new Map<string, Json>()
+  for (const [[slot, path], value] of found) {
+    const known = slots.get(slot)
+    slots.set(slot, path === '' ? value : { ...(isRecord(known) ? known : {}), [path]: value })
+  }
+  return yamlText(Object.fromEntries(slots))
+}
+
+/** What was said before, as later requests are shown it: of runs that completed, and nothing of how they came to it. */
+export function chatHistory(reader: Reader, turns: readonly Turn[], maxLength: number | null): Message[] {
+  const messages = turns.flatMap((turn) => roundOf(reader, turn))
+  return maxLength === null ? messages : newest(messages, maxLength)
+}
+
+/** The record of a chat in what a request was asked with; undefined where it is of none. */
+export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
+  const asked = reader.node(turn.entryNodeId)?.metadata['asked']
+  return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
+}
+
+export function turnsBefore(
+  reader: Reader,
+  laneId: Id,
+  range: { readonly last?: number; readonly limit: number },
+): readonly Turn[] {
+  return reader.turnsOf(laneId, range).filter(({ outcome }) => outcome?.status === 'completed')
+}
+
+function roundOf(reader: Reader, turn: Turn): Message[] {
+  const said = reader.nodesOf(turn.id).find(({ kind }) => kind === 'user_message')?.input.content ?? ''
+  const answer = reader.node(turn.outcome?.answerNodeId ?? '')?.output
+  const text = textOf(answer?.content ?? '')
+  const record = chatIn(reader, turn)
+  const content = record === undefined ? text : (recordedOutput(answer?.value, record) ?? text)
+  return [
+    { role: 'user', content: said },
+    { role: 'assistant', content, calls: [] },
+  ]
+}
+
+/** Undefined where nothing was chosen or found: then the whole text is. */
+function recordedOutput(value: Json | undefined, { output, outputMode }: ChatRecord): string | undefined {
+  const found: [string, Json][] = []
+  for (const path of output) {
+    const at = valueAt(value, path)
+    if (at !== undefined) found.push([path, at])
+  }
+  const [first] = found
+  if (first === undefined) return undefined
+  return outputMode === 'first' ? inText(first[1]) : yamlText(Object.fromEntries(found))
+}
+
+/** What is at a path; with a star in it, all that is there as a list. */
+function valueAt(value: Json | undefined, path: string): Json | undefined {
+  if (value === undefined) return undefined
+  const pattern = readPath(path)
+  const found = valuesAt(value, pattern)
+  const isMany = pattern.some(({ index, isAnyKey }) => index === '*' || isAnyKey)
+  if (found.length === 0) return undefined
+  return isMany ? found : found[0]
+}
+
+function valuesAt(value: Json, [segment, ...others]: PathPattern): Json[] {
+  if (segment === undefined) return [value]
+  if (typeof value !== 'object' || value === null) return []
+  const entries: [string | number, Json][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value)
+  return entries.flatMap(([key, item]) => (matchesKey(segment, key) ? valuesAt(item, others) : []))
+}
+
+/** Whole messages, the newest first; of one that alone is too long, its end. */
+function newest(messages: readonly Message[], maxLength: number): Message[] {
+  let left = maxLength
+  let from = messages.length
+  while (from > 0) {
+    left -= textOf(messages[from - 1]?.content ?? '').length
+    if (left < 0) break
+    from--
+  }
+  const kept = messages.slice(from)
+  const last = messages.at(-1)
+  if (kept.length > 0 || last === undefined || maxLength === 0) return kept
+  return [{ ...last, content: textOf(last.content).slice(-maxLength) }] as Message[]
+}
+
+function inText(value: Json): string {
+  if (typeof value === 'string') return value
+  return typeof value === 'object' && value !== null ? yamlText(value) : String(value)
+}
+
+function isRecord(value: unknown): value is { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

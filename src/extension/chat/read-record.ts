@@ -1,0 +1,63 @@
+import type { ChatRecord } from '../../agent/request/chat-record.ts'
+import { DefinitionError, messageOf } from '../../base/error.ts'
+import { readPath } from '../../output/path-pattern.ts'
+
+/** A slot, or a place in it. */
+export type ChatPlace = string | readonly [slot: string, path?: string]
+
+export interface ChatOptions {
+  /** What of a request is kept in the history: slots, or `[slot, path]`. Left out: the input. */
+  readonly recordInputPaths?: readonly ChatPlace[]
+  /** What of an answer that is data: paths, `reply`, `/items/0/name`, `items[*].name`. Left out: the whole text. */
+  readonly recordOutputPaths?: readonly string[]
+  /** `all` of them, as YAML, or the `first` that is there. Default `all`. */
+  readonly recordInputMode?: ChatRecord['inputMode']
+  readonly recordOutputMode?: ChatRecord['outputMode']
+  /** The most characters of history that a request is shown: the newest messages that fit. */
+  readonly maxLength?: number
+}
+
+/** What a chat keeps, in one form. Paths that cannot be read are refused here. */
+export function readRecord(options: ChatOptions): ChatRecord {
+  const { recordInputMode = 'all', recordOutputMode = 'all', maxLength = null } = options
+  for (const mode of [recordInputMode, recordOutputMode]) {
+    if (mode !== 'all' && mode !== 'first') refuse(`a mode is "all" or "first", not ${JSON.stringify(mode)}.`)
+  }
+  if (maxLength !== null && (!Number.isSafeInteger(maxLength) || maxLength < 0)) {
+    refuse('maxLength is a number of characters.')
+  }
+  return {
+    input: readPlaces(options.recordInputPaths ?? []),
+    inputMode: recordInputMode,
+    output: readPaths(options.recordOutputPaths ?? []),
+    outputMode: recordOutputMode,
+    maxLength,
+  }
+}
+
+export function readPlaces(places: readonly ChatPlace[]): ChatRecord['input'] {
+  return places.map((place) => {
+    const [slot, path = ''] = typeof place === 'string' ? [place] : place
+    if (typeof slot !== 'string' || slot === '') refuse('a place in a request is a slot, or [slot, path].')
+    checkPath(path)
+    return [slot, path] as const
+  })
+}
+
+export function readPaths(paths: readonly string[]): readonly string[] {
+  for (const path of paths) checkPath(path)
+  return [...paths]
+}
+
+function checkPath(path: unknown): void {
+  if (typeof path !== 'string') refuse(`a path is a text, not ${JSON.stringify(path)}.`)
+  try {
+    readPath(path)
+  } catch (error) {
+    refuse(messageOf(error))
+  }
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `chatSession(): ${message}`)
+}

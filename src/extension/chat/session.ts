@@ -1,0 +1,116 @@
+import type { AnyAgent } from '../../agent/agent.ts'
+import type {
+  AgentRequest,
+  RequestAgent,
+  RequestRuntime,
+  RequestStartOptions,
+} from '../../agent/request/agent-request.ts'
+import type { Asked } from '../../agent/request/asked.ts'
+import { type ChatRecord, chatHistory, turnsBefore } from '../../agent/request/chat-record.ts'
+import { DefinitionError } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { freshId, isId } from '../../base/id.ts'
+import type { CompletedOutcome, Run } from '../../conversation/run.ts'
+import { textOf } from '../../graph/content.ts'
+import type { Id } from '../../graph/rows.ts'
+import { type ChatPlace, readPaths, readPlaces } from './read-record.ts'
+
+export interface ChatStart {
+  /** Where it runs and is kept. Default: one in memory. */
+  readonly runtime?: RequestRuntime
+  /** Whose chat it is: another owner's is not found. */
+  readonly owner?: string
+}
+
+export interface ChatMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+export interface ChatSessionParts extends ChatStart {
+  readonly agent: AnyAgent
+  readonly id: string | undefined
+  readonly record: ChatRecord
+}
+
+/** A chat with an agent: a conversation under a name. It keeps nothing itself, so any number of them may be held. */
+export class ChatSession {
+  readonly id: string
+  /** The conversation it is. */
+  readonly conversationId: Id
+  private readonly parts: ChatSessionParts
+
+  constructor(parts: ChatSessionParts) {
+    const { agent, id = freshId(Date.now()) } = parts
+    if (typeof id !== 'string' || id.trim() === '') {
+      throw new DefinitionError('definition', 'activateChatSession(id): the id is a text that is not empty.')
+    }
+    this.id = id
+    this.conversationId = isId(id) ? id : namedId(`${agent.name}\n${parts.owner ?? ''}\n${id}`)
+    this.parts = { ...parts, id }
+  }
+
+  /** What the agent is asked next, slot by slot. */
+  request(): AgentRequest {
+    return this.parts.agent.request().through((of) => this.inChat(of))
+  }
+
+  stream(input: string, options?: RequestStartOptions): Run {
+    return this.request().input(input).start(options)
+  }
+
+  generate(input: string, options?: RequestStartOptions): Promise<CompletedOutcome> {
+    return this.request().input(input).generate(options)
+  }
+
+  /** What was asked and answered so far, as the next request is shown it. */
+  async history(): Promise<ChatMessage[]> {
+    const { agent, record, runtime } = this.parts
+    const reader = agent.request().reader(runtime)
+    const turns = turnsBefore(reader, this.conversationId, { limit: agent.contextTurns })
+    return chatHistory(reader, turns, record.maxLength).map(({ role, content }) => {
+      return { role: role === 'assistant' ? role : 'user', content: textOf(content) }
+    })
+  }
+
+  /** The same chat, which keeps these places of its next requests. */
+  recordInputPaths(
+    places: readonly ChatPlace[],
+    mode: ChatRecord['inputMode'] = this.parts.record.inputMode,
+  ): ChatSession {
+    return this.with({ input: readPlaces(places), inputMode: mode })
+  }
+
+  /** The same chat, which keeps these places of its next answers. */
+  recordOutputPaths(
+    paths: readonly string[],
+    mode: ChatRecord['outputMode'] = this.parts.record.outputMode,
+  ): ChatSession {
+    return this.with({ output: readPaths(paths), outputMode: mode })
+  }
+
+  private with(change: Partial<ChatRecord>): ChatSession {
+    return new ChatSession({ ...this.parts, record: { ...this.parts.record, ...change } })
+  }
+
+  private inChat(of: RequestAgent): RequestAgent {
+    const { runtime, owner, record } = this.parts
+    const place = {
+      conversationId: this.conversationId,
+      createConversation: true,
+      ...(runtime === undefined ? {} : { runtime }),
+      ...(owner === undefined ? {} : { owner }),
+    }
+    return {
+      ...of,
+      start: (asked: Asked, options) => of.start(asked.inChat(record), { ...options, ...place }),
+      generate: (asked: Asked, options) => of.generate(asked.inChat(record), { ...options, ...place }),
+    }
+  }
+}
+
+/** The same id for the same name, in every process. */
+function namedId(name: string): Id {
+  const hash = sha256(`chat\n${name}`)
+  return `00000000-0000-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
+}
