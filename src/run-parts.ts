@@ -1,6 +1,10 @@
 import type { AgentCore } from './agent/agent.ts'
+import { inputContent, type ReadInput, saidBefore } from './agent/input.ts'
+import { type Budget, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import type { Grant } from './grant/grant.ts'
+import type { TurnRequest } from './graph/open-turn.ts'
 import type { Outcome } from './graph/outcome.ts'
+import { newTree } from './graph/release.ts'
 import type { Id, Turn } from './graph/rows.ts'
 
 /** A failure at once is the same as one later. */
@@ -34,4 +38,29 @@ export interface HandleOptions {
   readonly isOwn: boolean
   /** Where it is known before the run is recorded. */
   readonly agent?: AgentCore
+}
+
+/** One more turn of an agent at the root: what it is asked, and what it may use. */
+export function turnRequest(
+  agent: AgentCore,
+  input: Extract<ReadInput, { ok: true }>,
+  { runId, nodeIds, attributes, budget }: SayOptions & { readonly budget: Budget | undefined },
+): TurnRequest {
+  const { value, said } = input
+  const briefing = saidBefore(input)
+  const budgets = [agent.budget, budget]
+  return {
+    turnId: runId,
+    nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,
+    input: value,
+    content: said?.content ?? inputContent(agent.input, value),
+    asked: said?.asked,
+    briefing,
+    limits: limitsOf(budgets),
+    money: moneyOf(budgets),
+    tree: newTree(treeLimitOf(budgets)),
+    deadline: null,
+    mayStart: true,
+    attributes,
+  }
 }

@@ -1,6 +1,6 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { refOf } from './agent/inline.ts'
-import { inputContent, type ReadInput, readGiven, saidBefore } from './agent/input.ts'
+import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
@@ -22,13 +22,11 @@ import { SessionCopies } from './delegation/session-copies.ts'
 import type { Engine } from './engine/engine.ts'
 import { LocalEngine } from './engine/local.ts'
 import { Executors, SPEAKERS } from './executors.ts'
-import { limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { type Explanation, explain } from './grant/explain.ts'
 import { runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
 import { withKinds } from './graph/kinds.ts'
-import { newTree } from './graph/release.ts'
 import type { Id } from './graph/rows.ts'
 import { planSay } from './graph/say.ts'
 import { Models } from './models.ts'
@@ -43,7 +41,7 @@ import {
   warningLogger,
 } from './options.ts'
 import { noRun, RowActs } from './row-acts.ts'
-import { attempt, type HandleOptions, type SayOptions } from './run-parts.ts'
+import { attempt, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
 import {
   callerLayer,
   checkInside,
@@ -275,8 +273,6 @@ export class Runtime extends RowActs {
 
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
-    const { value } = input
-    const briefing = saidBefore(input)
     const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
     if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
@@ -287,20 +283,7 @@ export class Runtime extends RowActs {
       owner,
       title,
     }
-    const request = {
-      turnId: runId,
-      nodeIds: briefing === null ? options.nodeIds.slice(1) : options.nodeIds,
-      input: value,
-      content: input.said?.content ?? inputContent(agent.input, value),
-      asked: input.said?.asked,
-      briefing,
-      limits: limitsOf([agent.budget, this.options.budget]),
-      money: moneyOf([agent.budget, this.options.budget]),
-      tree: newTree(treeLimitOf([agent.budget, this.options.budget])),
-      deadline: null,
-      mayStart: true,
-      attributes: options.attributes,
-    }
+    const request = turnRequest(agent, input, { ...options, budget: this.options.budget })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
