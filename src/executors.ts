@@ -216,7 +216,7 @@ export class Executors implements Home {
   }
 
   modelOf(agent: AgentCore, place: Place): Model | null {
-    if (agent.model !== null) return agent.model
+    if (agent.model !== null) return this.maker.models.of(agent)
     const host = this.hostOf(place)
     const hostAgent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
     if (host === undefined || hostAgent === undefined) return this.maker.models.standard

@@ -1,3 +1,4 @@
+import type { AgentCore } from './agent/agent.ts'
 import type { Model } from './model/model.ts'
 import { toModel } from './model/to-model.ts'
 import type { RuntimeOptions } from './options.ts'
@@ -23,6 +24,12 @@ export class Models {
   /** A model by its name: the application's own, else that of a provider. */
   named(name: string): Model | undefined {
     return this.own.get(name) ?? toModel(name)
+  }
+
+  /** An agent's own: where a file names it, the application may have one of that name. */
+  of(agent: Pick<AgentCore, 'model' | 'inline'>): Model | null {
+    const name = agent.inline?.model ?? null
+    return (name === null ? undefined : this.own.get(name)) ?? agent.model
   }
 
   /** Has an agent that nobody delegates to a model? */

@@ -25,7 +25,8 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
     instructions: core.instructions,
     ...(core.prompt === null ? {} : { prompt: core.prompt }),
     ...(core.inline === null ? {} : { inline: core.inline.definition }),
-    model: core.model?.id ?? null,
+    // What rows keep names its model itself: who has it need not be known yet.
+    model: core.inline === null ? (core.model?.id ?? null) : core.inline.model,
     settings: core.settings,
     tools,
     ...(core.sources.size === 0 ? {} : { sources: [...core.sources].map(([name, { about }]) => [name, about]) }),

@@ -5,6 +5,8 @@ import type { AgentRef } from '../graph/rows.ts'
 /** An agent whose whole definition is data: any process can make it again from the row of its conversation. */
 export interface InlineDefinition {
   readonly definition: Json
+  /** By the name that it is asked for by; null: its host's. */
+  readonly model: string | null
   /** The agent whose tools or model it takes over: its code is needed too. Empty for none. */
   readonly code: string
   /** What its file and its mode say it may do: layers over what it was given, which narrow and never loosen. */

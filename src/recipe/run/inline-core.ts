@@ -48,7 +48,6 @@ export function coreOf(
     description: inline.description,
     instructions: inline.instructions,
     ...(inline.prompt === null ? {} : { prompt: inline.prompt }),
-    ...(inline.model === null ? {} : { model: modelNamed(inline.model) }),
     settings: inline.settings,
     tools: ownTools(inline),
     sources: ownSources(inline),
@@ -61,8 +60,14 @@ export function coreOf(
   return withHash({
     ...core,
     ...kit,
+    model: inline.model === null ? null : modelNamed(inline.model),
     manner: mannerOf(inline),
-    inline: { definition: inline as unknown as Json, code: codeNeeded(inline, host), layers: layersOf(inline) },
+    inline: {
+      definition: inline as unknown as Json,
+      model: inline.model,
+      code: codeNeeded(inline, host),
+      layers: layersOf(inline),
+    },
   })
 }
 

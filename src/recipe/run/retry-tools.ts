@@ -29,10 +29,11 @@ type Judge = (run: NodeRun) => Promise<Verdict | Exclude<RowToolEnd, 'done'>>
 
 /** No model is shown it, and one that calls it all the same is refused: it runs only after an answer. */
 function taskTool(name: string, judge: Judge): Tool {
-  const made = rowTool({
+  return rowTool({
     name,
     description: 'Runs by itself after an answer.',
     inputSchema: { type: 'object', properties: {} },
+    alsoTakes: 'all',
     startsChild: false,
     needsGrant: false,
     isShown: () => false,
@@ -49,8 +50,6 @@ function taskTool(name: string, judge: Judge): Tool {
       return 'done'
     },
   })
-  // What cleans up may not be done twice; checks may be made as often as one likes.
-  return name === ON_FAILURE ? Object.freeze({ ...made, effect: 'effectful' as const }) : made
 }
 
 async function check(run: NodeRun, retry: RetryConfig, cwd: string): ReturnType<Judge> {
@@ -88,6 +87,7 @@ function over(code: string, why: string): Verdict {
   return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
 }
 
+/** What cleans up may not be done twice; checks may be made as often as one likes. */
 function cleaning({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
   const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
   return { call, effect: 'effectful', timeoutMs: null, delegates: false }
