@@ -13,7 +13,6 @@ import { baseOf } from './agent/request/asked-agent.ts'
 import { runStep } from './agent/step.ts'
 import { AgentFinder } from './agent-finder.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
-import type { Bounds } from './conversation/conversation.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
@@ -27,6 +26,7 @@ import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './gran
 import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
+import type { TurnBounds } from './graph/begin-turn.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
@@ -39,25 +39,21 @@ import { SourcePool } from './tool/source/source-pool.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
 
-export interface ExecutorParts {
-  readonly ledger: Ledger
-  readonly feeds: Feeds
+/** What a process has for all its nodes, as it was given. */
+type Handed = Pick<
+  Home,
+  'ledger' | 'feeds' | 'logger' | 'budget' | 'attempts' | 'profiles' | 'compaction' | 'runtime' | 'files' | 'causeOf'
+> &
+  Pick<Home, 'tracer' | 'longTermMemory'>
+
+export interface ExecutorParts extends Handed {
   readonly ends: TurnEnds
   readonly registry: AgentRegistry
   readonly kinds: ReadonlyMap<string, KindDefinition>
-  readonly logger: Logger
   readonly models: Models
-  readonly budget: Budget | undefined
-  readonly attempts: Attempts | undefined
-  readonly profiles: Profiles
   readonly runtimeLayer: readonly Layer[]
-  readonly runtime: object
   /** For every agent, after its own. */
   readonly extensions: readonly ExtensionCore[]
-  readonly files: FileDomain | null
-  readonly tracer: object | null
-  readonly longTermMemory: object | null
-  readonly causeOf: Home['causeOf']
 }
 
 /** Kinds that are a model call. */
@@ -83,6 +79,7 @@ export class Executors implements Home {
   readonly budget: Budget | undefined
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
+  readonly compaction: Home['compaction']
   readonly runtime: object
   readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
@@ -110,6 +107,7 @@ export class Executors implements Home {
     this.budget = parts.budget
     this.attempts = parts.attempts
     this.profiles = parts.profiles
+    this.compaction = parts.compaction
     this.runtime = parts.runtime
     this.extensionRuns = new ExtensionRuns(parts.ledger, parts.logger)
     this.files = parts.files
@@ -194,7 +192,7 @@ export class Executors implements Home {
   }
 
   /** What a turn put in by hand may use: as little as its agent, those above it and the application say (I1). */
-  boundsOf(conversation: Conversation): Bounds {
+  boundsOf(conversation: Conversation): TurnBounds {
     const { ceiling, parentTurnId } = conversation
     const own = [this.maker.of(conversation.id, conversation)?.budget, this.budget]
     const above = readCeiling(ceiling).map(({ budget }) => budget)

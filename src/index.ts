@@ -32,6 +32,7 @@ export type {
   HostContext,
   RecentEvent,
 } from './agent/briefing.ts'
+export type { CompactionOptions } from './agent/compaction-settings.ts'
 export { extension } from './agent/hooks/define-extension.ts'
 export type { ExtensionCore, RunOfState } from './agent/hooks/extension.ts'
 export type { Given } from './agent/hooks/given.ts'
@@ -85,11 +86,15 @@ export type { FieldsOptions } from './conversation/fields/matching-fields.ts'
 export type { RunField } from './conversation/fields/run-field.ts'
 export type { KeyOptions } from './conversation/fields/run-fields.ts'
 export type { FieldOptions } from './conversation/fields/wait-for-field.ts'
+export type { CompressOptions, Fork, ForkOptions } from './conversation/history-handle.ts'
+export type { LaneInfo } from './conversation/lanes.ts'
 export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
 export type { CompletedOutcome, EventsOptions, Run, RunOutcome } from './conversation/run.ts'
+export type { ConversationTree, RunTree, WaitingOn } from './conversation/tree.ts'
 export type { UiMessageChunk } from './conversation/ui-chunk.ts'
 export { toUIMessageStream } from './conversation/ui-message-stream.ts'
 export type { UsageShare } from './conversation/usage.ts'
+export type { UsageQuery, UsageStats, UsageSum } from './conversation/usage-stats.ts'
 export { askTools } from './delegation/background/ask.ts'
 export {
   type ChildPoll,

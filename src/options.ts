@@ -1,4 +1,5 @@
 import { type AnyAgent, isAgent, type RunOptions } from './agent/agent.ts'
+import { type CompactionOptions, readCompaction } from './agent/compaction-settings.ts'
 import { checkExtension, type ExtensionCore } from './agent/hooks/extension.ts'
 import type { Home } from './agent/node-run.ts'
 import type { Clock } from './base/clock.ts'
@@ -35,6 +36,8 @@ export interface RuntimeOptions {
   readonly budget?: Budget
   /** How delegations are tried, where neither the call, the host's settings nor the agent says it. */
   readonly delegation?: Attempts
+  /** How contexts are kept within what a model can read; false: they are not. Default: summed up at 0.8 of a window that is known. */
+  readonly compaction?: CompactionOptions | false
   /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
   readonly files?: FileDomain
   readonly logger?: Logger
@@ -89,6 +92,11 @@ export interface StartOptions extends RunOptions {
   readonly conversationId?: Id
   /** Makes the conversation of that id where there is none. */
   readonly createConversation?: boolean
+  /**
+   * While a run is going on there: `queue` (default) waits its turn; `restart` stops that run, and what it had begun is not
+   * shown to the model that answers this input.
+   */
+  readonly whileRunning?: 'queue' | 'restart'
   readonly owner?: string
   readonly title?: string
 }
@@ -111,6 +119,7 @@ const OPTION_KEYS = [
   'profiles',
   'budget',
   'delegation',
+  'compaction',
   'files',
   'logger',
   'extensions',
@@ -183,12 +192,17 @@ function refuse(message: string): never {
 }
 
 /** What every node of a runtime is handed as it is. */
-export function handlesOf({ tracer, longTermMemory, redact }: RuntimeOptions): Handles {
+export function handlesOf({ tracer, longTermMemory, redact, compaction }: RuntimeOptions): Handles {
   const causeOf = redact === undefined ? messageOf : (error: unknown) => told(error, redact)
-  return { tracer: tracer ?? null, longTermMemory: longTermMemory ?? null, causeOf }
+  return {
+    tracer: tracer ?? null,
+    longTermMemory: longTermMemory ?? null,
+    causeOf,
+    compaction: readCompaction(compaction),
+  }
 }
 
-type Handles = Pick<Home, 'tracer' | 'longTermMemory' | 'causeOf'>
+type Handles = Pick<Home, 'tracer' | 'longTermMemory' | 'causeOf' | 'compaction'>
 
 /** A policy that fails tells nothing. */
 function told(error: unknown, redact: (cause: string) => string): string {

@@ -2,8 +2,10 @@ import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
 import { type AuditOptions, type AuditReport, audit } from './conversation/audit.ts'
+import { positiveNumber } from './conversation/bounds.ts'
 import { exportTree, importTree } from './conversation/export.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
+import { type ConversationTree, treeOf } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import { isDead } from './engine/lease.ts'
 import { planApproval } from './graph/approve.ts'
@@ -37,6 +39,19 @@ export abstract class RowActs {
     const share = usageOf(this.store, runId)
     if (share === undefined) throw noRun(runId)
     return share
+  }
+
+  /**
+   * The tree of a conversation or lane in one call: its latest runs and its lanes, with states, outcomes, usage, what was
+   * delegated, and what they wait for.
+   */
+  async tree(
+    conversationId: Id,
+    { limitTurns = 50 }: { readonly limitTurns?: number } = {},
+  ): Promise<ConversationTree> {
+    const row = this.store.conversation(conversationId)
+    if (row !== undefined) return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
+    throw new NotFoundError('not_found', `There is no conversation ${conversationId} in this store.`)
   }
 
   /** What people are asked, in this store's runs of all depths, whoever runs them. */

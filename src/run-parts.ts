@@ -6,6 +6,7 @@ import type { TurnRequest } from './graph/open-turn.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { newTree } from './graph/release.ts'
 import type { Id, Turn } from './graph/rows.ts'
+import type { planSay } from './graph/say.ts'
 
 /** A failure at once is the same as one later. */
 export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
@@ -21,6 +22,8 @@ export interface SayOptions {
   readonly title: string | null
   readonly grant: Grant | undefined
   readonly attributes: Turn['attributes']
+  /** What becomes of a run that is going on in the conversation. */
+  readonly plan: typeof planSay
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]

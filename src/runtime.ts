@@ -28,7 +28,6 @@ import { runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
 import { withKinds } from './graph/kinds.ts'
 import type { Id } from './graph/rows.ts'
-import { planSay } from './graph/say.ts'
 import { Models } from './models.ts'
 import {
   checkIsAgent,
@@ -48,6 +47,7 @@ import {
   checkOwner,
   equipped,
   isToBeMade,
+  planFor,
   readAttributes,
   wrongInput,
 } from './start-checks.ts'
@@ -173,7 +173,8 @@ export class Runtime extends RowActs {
     const started =
       attempt(() => {
         const attributes = readAttributes(options.attributes)
-        return this.say(runner, input, { runId, conversationId, isKnown, nodeIds, owner, title, grant, attributes })
+        const given = { runId, conversationId, isKnown, nodeIds, attributes }
+        return this.say(runner, input, { ...given, owner, title, grant, plan: planFor(options.whileRunning) })
       }) ?? undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
@@ -192,7 +193,7 @@ export class Runtime extends RowActs {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
     if (this.store.isReadOnly !== true) await this.start()
-    return new ConversationHandle(this.ledger, id, this.executors)
+    return new ConversationHandle(this.ledger, id, { home: this.executors, attach: (runId) => this.attach(runId) })
   }
 
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
@@ -286,7 +287,11 @@ export class Runtime extends RowActs {
     const request = turnRequest(agent, input, { ...options, budget: this.options.budget })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
-    const said = this.ledger.commit({ kind: 'say', rootId, plan: (draft) => planSay(draft, conversation, request) })
+    const said = this.ledger.commit({
+      kind: 'say',
+      rootId,
+      plan: (draft) => options.plan(draft, conversation, request),
+    })
     if (!(said instanceof Promise)) return undefined
     return said.then(
       () => undefined,

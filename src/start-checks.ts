@@ -11,7 +11,9 @@ import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
 import type { ApprovalAnswer } from './graph/approve.ts'
 import type { Reply } from './graph/question.ts'
 import type { Reader } from './graph/reader.ts'
+import { planRestart } from './graph/restart.ts'
 import type { Conversation, Id } from './graph/rows.ts'
+import { planSay } from './graph/say.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
@@ -37,6 +39,13 @@ export function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartO
   if (!createConversation || reader.conversation(id) !== undefined) return false
   if (isId(id)) return true
   throw new InputError('invalid_input', `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7.`)
+}
+
+/** How an input comes to a conversation in which a run is going on. */
+export function planFor(whileRunning: StartOptions['whileRunning'] = 'queue'): typeof planSay {
+  if (whileRunning === 'queue') return planSay
+  if (whileRunning === 'restart') return planRestart
+  throw new DefinitionError('definition', 'run(agent, input, { whileRunning }): "queue" or "restart".')
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */

@@ -83,13 +83,30 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
   ['planEager', 'src/delegation/spawn.ts'],
   ['planReply', 'src/row-acts.ts'],
   ['planHostReply', 'src/delegation/background/start-child.ts'],
-  ['planSay', 'src/runtime.ts'],
+  // How an input comes to a conversation: in its turn, or instead of what is going on.
+  ['planSay', 'src/graph/restart.ts', 'src/run-parts.ts', 'src/start-checks.ts'],
+  ['planRestart', 'src/start-checks.ts'],
   ['planMutate', 'src/conversation/conversation.ts'],
   ['planApproval', 'src/row-acts.ts'],
   // A delegation that is tried again is what it was: the same input under the same ceiling.
   ['openTurn', 'src/graph/say.ts', 'src/graph/spawn.ts', 'src/graph/retry-child.ts', 'src/graph/wake.ts'],
-  ['newTurn', 'src/graph/mutate.ts', 'src/graph/restore-session.ts', 'src/graph/observe.ts'],
-  ['newConversation', 'src/graph/spawn.ts', 'src/graph/retry-child.ts'],
+  ['newTurn', 'src/graph/begin-turn.ts', 'src/graph/restore-session.ts', 'src/graph/observe.ts'],
+  ['beginTurn', 'src/graph/merge.ts', 'src/graph/mutate.ts', 'src/graph/remake-turn.ts'],
+  ['remakeTurn', 'src/graph/fork.ts', 'src/graph/replace-turn.ts'],
+  ['replaceTurn', 'src/graph/edit.ts', 'src/graph/rerun.ts', 'src/graph/retry-node.ts'],
+  // A lane is bound by all that bound what it was forked from.
+  [
+    'newConversation',
+    'src/graph/fork-session.ts',
+    'src/graph/fork.ts',
+    'src/graph/retry-child.ts',
+    'src/graph/spawn.ts',
+  ],
+  ['planFork', 'src/conversation/history-handle.ts'],
+  ['planMerge', 'src/conversation/history-handle.ts'],
+  ['planRetryNode', 'src/conversation/history-handle.ts'],
+  ['planRerun', 'src/conversation/history-handle.ts'],
+  ['planEdit', 'src/conversation/history-handle.ts'],
   ['freezeLayer', 'src/delegation/frame.ts', 'src/runtime.ts', 'src/start-checks.ts'],
 ]
 

@@ -29,6 +29,7 @@ function messageOf(node: Node): Message | undefined {
     case 'user_message':
       return { role: 'user', content: node.input.content ?? '' }
     case 'agent_message':
+      if (node.purpose === 'summarize') return told(summaryText(node))
       return node.purpose === 'brief' ? told(briefText(node)) : spoken(node)
     case 'character_message':
       return spoken(node)
@@ -49,6 +50,11 @@ function briefText(node: Node): string {
   if (node.state !== 'finished') return ''
   const said = textOf(plainContent(node.output.content ?? ''))
   return `${textOf(node.input.content ?? '')}\n${said.slice(0, briefTokens(node) * TOKEN_CHARS)}`
+}
+
+function summaryText(node: Node): string {
+  const said = textOf(plainContent(node.output.content ?? ''))
+  return node.state === 'finished' && said !== '' ? `What was said before, summed up:\n${said}` : ''
 }
 
 /** Characters that count as one token, about. */

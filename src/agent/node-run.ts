@@ -14,6 +14,7 @@ import type { Attempts } from '../tool/attempts.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import type { AgentCore } from './agent.ts'
+import type { CompactionSettings } from './compaction-settings.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { ExtensionRuns, HookPlace } from './hooks/extension-runs.ts'
 import type { HookSet } from './hooks/hook-set.ts'
@@ -77,6 +78,8 @@ export interface Home {
   /** How delegations are tried, where nobody nearer says it. */
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
+  /** When contexts are summed up by themselves; null for never. */
+  readonly compaction: CompactionSettings | null
   readonly runtime: object
   readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null

@@ -6,6 +6,7 @@ import { sessionsText } from '../graph/session.ts'
 import { reminderOf } from '../graph/task-words.ts'
 import type { Message, ModelRequest, ToolSchema } from '../model/model.ts'
 import { briefRequest } from './brief.ts'
+import { summarizeRequest } from './compaction.ts'
 import { contextTurnsOf } from './conversation-settings.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
@@ -17,6 +18,7 @@ import { chatHistory, chatIn, turnsBefore } from './request/chat-record.ts'
 export function requestOf(run: NodeRun): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
+  if (node.purpose === 'summarize') return summarizeRequest(run)
   const context = shownTo(node, contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent)))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth

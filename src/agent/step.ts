@@ -9,13 +9,13 @@ import type { NodeEnd } from '../graph/end-node.ts'
 import {
   type Answer,
   countFailedCall,
-  expansionIds,
   type FinalAnswer,
   type PlanNote,
   type PlannedTask,
   planAnswer,
   planExpand,
 } from '../graph/expand.ts'
+import { expansionIds } from '../graph/expansion-ids.ts'
 import { isEager } from '../graph/is-eager.ts'
 import { mayCall } from '../graph/next-call.ts'
 import { planReserve } from '../graph/reserve.ts'
@@ -26,6 +26,7 @@ import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge, judgeDoomed } from './answer.ts'
 import { type AnswerWatch, DoomedAnswer, watchAnswer } from './answer-watch.ts'
 import { AskFirst, CallFailed, type Calling, call, callUntil, NOT_ASKED } from './call.ts'
+import { compactFirst, compactionFor } from './compaction.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
@@ -45,6 +46,8 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (!isBeside(run.node) && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
+  const plan = isBeside(run.node) ? null : compactionFor(run, model)
+  if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
   const request = requestOf(run)
   return run.turn.spend === null
@@ -129,9 +132,9 @@ function checkOf(run: NodeRun): PlannedTask | null {
   return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
 }
 
-/** A call to wrap up or to brief is no turn, and has no tools. */
+/** A call to wrap up, to brief or to sum up is no turn, and has no tools. */
 function isBeside({ purpose }: Node): boolean {
-  return purpose === 'wrap_up' || purpose === 'brief'
+  return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
 }
 
 /** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
@@ -195,13 +198,22 @@ function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<
 
 /** An answer without calls is the last word, unless it must be asked for once more. */
 function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
-  if (run.node.purpose === 'brief') return end(run, answer, { judged: judgeBrief(answer) })
+  if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
   return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
 }
 
-function judgeBrief({ content }: Answer): Judged {
+/** A briefing or a summary: any words will do. */
+function isText({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
+function judgeText({ purpose }: Node, { content }: Answer): Judged {
   if (!saysNothing(content)) return { end: 'completed', value: undefined }
-  return { end: 'failed', code: 'empty_answer', message: 'The briefing was empty.' }
+  return {
+    end: 'failed',
+    code: 'empty_answer',
+    message: `The ${purpose === 'brief' ? 'briefing' : 'summary'} was empty.`,
+  }
 }
 
 interface Watched {
@@ -232,7 +244,7 @@ function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promi
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
     extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
-    response: run.agent.toolTrace && run.node.purpose !== 'brief' ? { tool_trace: toolTrace(run) } : undefined,
+    response: run.agent.toolTrace && !isText(run.node) ? { tool_trace: toolTrace(run) } : undefined,
     delegations: tasks,
     check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
   }

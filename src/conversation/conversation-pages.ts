@@ -3,9 +3,10 @@ import { ancestorsOf, CONTEXT_TURNS, contextOf } from '../graph/context.ts'
 import { type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
-import { type TranscriptLine, transcriptOf } from '../graph/transcript.ts'
+import { type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/transcript.ts'
 import type { Store } from '../store/store.ts'
 import { onlyOneCursor, positiveNumber, wholeNumber } from './bounds.ts'
+import { turnsBackward, turnsForward } from './lane-turns.ts'
 import { pages } from './pages.ts'
 
 export interface TurnPageQuery {
@@ -14,6 +15,8 @@ export interface TurnPageQuery {
   readonly beforeTurnId?: Id
   /** Newer turns than this one. */
   readonly afterTurnId?: Id
+  /** What was deleted is shown too. */
+  readonly includeDeleted?: boolean
 }
 
 export interface TranscriptPage {
@@ -57,7 +60,7 @@ export class ConversationPages {
     onlyOneCursor(query.beforeTurnId, query.afterTurnId)
     const limit = wholeNumber(query.limitTurns === undefined ? CONTEXT_TURNS : query.limitTurns, 'limitTurns')
     const turns = limit < 1 ? [] : this.turns(query, limit)
-    const lines = turns.map((turn) => this.linesOf(turn))
+    const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
     return {
       turnIds: seen.map(({ id }) => id),
@@ -129,29 +132,33 @@ export class ConversationPages {
   }
 
   private turns({ beforeTurnId, afterTurnId }: TurnPageQuery, limit: number): readonly Turn[] {
-    if (beforeTurnId !== undefined) {
-      const { ordinal } = this.cursorTurn(beforeTurnId)
-      return ordinal === 0 ? [] : this.store.turnsOf(this.id, { last: ordinal - 1, limit })
+    const row = this.store.conversation(this.id)
+    if (row === undefined) return []
+    if (afterTurnId !== undefined) {
+      return turnsForward(this.store, row, { first: this.cursorTurn(afterTurnId).ordinal + 1, limit })
     }
-    if (afterTurnId === undefined) return this.store.turnsOf(this.id, { limit })
-    const { ordinal } = this.cursorTurn(afterTurnId)
-    return this.store.turnsOf(this.id, { last: ordinal + limit, limit }).filter((turn) => turn.ordinal > ordinal)
+    const last = beforeTurnId === undefined ? row.turnCount - 1 : this.cursorTurn(beforeTurnId).ordinal - 1
+    return turnsBackward(this.store, row, { last, limit })
   }
 
   /** Turns from a node's on, one after the other, in either direction. */
   private *scan(at: Node | undefined, isForward: boolean): Generator<Turn> {
+    const row = this.store.conversation(this.id)
+    if (row === undefined) return
     const start = at === undefined ? undefined : this.store.turn(at.turnId)?.ordinal
-    let ordinal = start ?? (this.store.conversation(this.id)?.turnCount ?? 0) - 1
+    let ordinal = start ?? row.turnCount - 1
     for (let scanned = 0; scanned < MOST_SCANNED && ordinal >= 0; scanned++) {
-      const [turn] = this.store.turnsOf(this.id, { last: ordinal, limit: 1 })
-      if (turn === undefined || turn.ordinal !== ordinal) return
+      const [turn] = isForward
+        ? turnsForward(this.store, row, { first: ordinal, limit: 1 })
+        : turnsBackward(this.store, row, { last: ordinal, limit: 1 })
+      if (turn === undefined) return
       yield turn
-      ordinal += isForward ? 1 : -1
+      ordinal = turn.ordinal + (isForward ? 1 : -1)
     }
   }
 
-  private linesOf(turn: Turn): TranscriptLine[] {
-    return transcriptOf(this.store.nodesOf(turn.id), this.kinds)
+  private linesOf(turn: Turn, options: TranscriptOptions = {}): TranscriptLine[] {
+    return transcriptOf(this.store.nodesOf(turn.id), this.kinds, options)
   }
 
   private own(nodeId: Id): Node | undefined {

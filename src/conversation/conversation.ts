@@ -3,7 +3,7 @@ import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Content } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { DurableEvent } from '../graph/event.ts'
-import { type Mutation, type MutationScope, planMutate } from '../graph/mutate.ts'
+import { type Mutation, planMutate } from '../graph/mutate.ts'
 import { type Observed, planObserve } from '../graph/observe.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import { closeSession, type OpenSession, openSessions } from '../graph/session.ts'
@@ -21,30 +21,36 @@ import {
   type TranscriptPage,
   type TurnPageQuery,
 } from './conversation-pages.ts'
+import { HistoryHandle, type HistoryHome } from './history-handle.ts'
 import { readObserved } from './observed.ts'
-
-/** What a turn that is put in by hand may use. */
-export type Bounds = Pick<MutationScope, 'limits' | 'money' | 'treeLimit'>
+import type { Run } from './run.ts'
 
 /** What a process knows of a conversation's agent. */
-export interface ConversationHome {
-  boundsOf(row: Conversation): Bounds
+export interface ConversationHome extends HistoryHome {
   readonly profiles: Profiles
   /** The groups of its toolkit; undefined where this process has no code for the agent. */
   groupsOf(row: Conversation): Groups | undefined
 }
 
-/** A stored conversation: what was said in it, and a way to put nodes into it by hand. */
-export class ConversationHandle {
-  readonly id: Id
-  private readonly ledger: Ledger
-  private readonly pages: ConversationPages
-  private readonly home: ConversationHome
+export interface HandleParts {
+  readonly home: ConversationHome
+  readonly attach: (runId: Id) => Run
+}
 
-  constructor(ledger: Ledger, id: Id, home: ConversationHome) {
+/** A stored conversation or one of its lanes: what was said in it, ways to change it, to put nodes into it by hand. */
+export class ConversationHandle extends HistoryHandle {
+  readonly id: Id
+  protected readonly ledger: Ledger
+  private readonly pages: ConversationPages
+  protected readonly home: ConversationHome
+  protected readonly attach: (runId: Id) => Run
+
+  constructor(ledger: Ledger, id: Id, { home, attach }: HandleParts) {
+    super()
     this.ledger = ledger
     this.id = id
     this.home = home
+    this.attach = attach
     this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
   }
 
@@ -164,6 +170,7 @@ export class ConversationHandle {
       plan: (draft) => planMutate(draft, scope, change),
     })
   }
+
   private async switch(names: readonly string[], isOn: boolean): Promise<{ readonly [group: string]: boolean }> {
     const groups = this.knownGroups()
     const unknown = names.find((name) => !groups.has(name))

@@ -20,6 +20,14 @@ export function readObserved(given: Content | Observed): Observed {
   return { role, content } as unknown as Observed
 }
 
+/** A text or blocks, checked. */
+export function readSaid(given: Content): Content {
+  const json = toJson(given)
+  const isSaid = json.ok && (json.value === '' || isContent(json.value))
+  if (isSaid) return json.value as unknown as Content
+  throw new InputError('invalid_input', 'edit(nodeId, content): a text, or a list of blocks.')
+}
+
 function isContent(content: Json | undefined): boolean {
   if (typeof content === 'string') return content.trim() !== ''
   return Array.isArray(content) && content.length > 0 && content.every((block) => isBlock(block as Json))

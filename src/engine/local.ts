@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { freshId } from '../base/id.ts'
 import type { Draft } from '../graph/draft.ts'
-import { planRecover } from '../graph/recover.ts'
+import { planForce, planRecover } from '../graph/recover.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { planStalled } from '../graph/stalled.ts'
 import type { Ledger, ReservedClaims } from '../store/ledger.ts'
@@ -204,6 +204,7 @@ export class LocalEngine implements Engine, Lender {
     try {
       await this.lease.renew()
       this.stopAsked()
+      await this.forceAsked()
       await sweep(this.ledger, options)
       this.options.swept()
     } catch (error) {
@@ -232,11 +233,22 @@ export class LocalEngine implements Engine, Lender {
     }
   }
 
+  /** Nodes that were asked to stop by themselves and did not within the grace. */
+  private async forceAsked(): Promise<void> {
+    const before = this.clock.now() - this.options.graceMs
+    for (const nodeId of this.running.keys()) {
+      const node = this.ledger.store.node(nodeId)
+      if (node?.marks?.stop == null || node.marks.stop.at > before) continue
+      await this.ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, nodeId) })
+    }
+  }
+
   private stopCauseOf(nodeId: Id, work: RunningNode, now: number): StopCause | null {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
     const node = this.ledger.store.node(nodeId)
     if (node === undefined || node.epoch !== work.claim.epoch) return 'lost'
+    if (node.marks?.stop != null) return 'cancel'
     return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
   }
 

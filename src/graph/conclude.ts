@@ -132,7 +132,7 @@ function lastSpeaker(nodes: readonly Node[]): Node | undefined {
 
 /** What a briefing or a plan says is no part of an answer. */
 function isAside({ purpose }: Node): boolean {
-  return purpose === 'brief' || purpose === 'plan'
+  return purpose === 'brief' || purpose === 'plan' || purpose === 'summarize'
 }
 
 /** A run that was stopped before it said anything has what its last call has given: what a child of it had said, too. */

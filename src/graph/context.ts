@@ -1,5 +1,7 @@
+import { lineage, type Rounds, roundsBefore, turnAt } from './history.ts'
 import type { Reader } from './reader.ts'
-import type { Id, Node, Turn } from './rows.ts'
+import type { Fold, Id, LanePlace, Node, Turn } from './rows.ts'
+import { withoutHidden } from './shown.ts'
 
 export const CONTEXT_TURNS = 50
 
@@ -10,48 +12,112 @@ export const CONTEXT_TURNS = 50
 export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
-  const rounds = earlierTurns(reader, turn, limitTurns - 1)
-  const nodes: Node[] = pinsOf(reader, turn, rounds)
-  for (const earlier of rounds) {
-    pushEnded(nodes, reader.nodesOf(earlier.id), Number.POSITIVE_INFINITY)
-  }
+  const nodes: Node[] = []
+  const fold = foldFor(turn, node)
+  const rounds = roundsBefore(reader, fold === turn.history?.fold ? turn : withFold(turn, fold), limitTurns - 1)
+  nodes.push(...pinsOf(reader, turn, rounds.turns))
+  addEarlier(reader, rounds, nodes)
   const own = reader.nodesOf(turn.id)
-  if (own.some(isByHand)) return [...nodes, ...causes(reader, node, own)]
-  pushEnded(nodes, own, node.ordinal)
-  return nodes
+  const isHand = own.some(isByHand)
+  const led = isHand ? causes(reader, node, own) : endedOf(own, node.ordinal)
+  addFolded(reader, { fold, led }, nodes)
+  return withoutHidden(nodes)
+}
+
+function addEarlier(reader: Reader, { turns, summaries }: Rounds, nodes: Node[]): void {
+  for (const id of summaries) addSummary(reader, id, nodes)
+  for (const turn of turns) {
+    const ended = endedOf(reader.nodesOf(turn.id), Number.POSITIVE_INFINITY)
+    // Another input took its place while it worked: what people said stays, what it had begun does not.
+    const isLeft = turn.cancel?.cause === 'restarted'
+    addFolded(reader, { fold: turn.history?.fold ?? null, led: isLeft ? ended.filter(isSaid) : ended }, nodes)
+  }
+}
+
+interface Led {
+  readonly fold: Fold | null
+  readonly led: readonly Node[]
+}
+
+/** A summary first, then what it does not stand for. */
+function addFolded(reader: Reader, { fold, led }: Led, nodes: Node[]): void {
+  if (fold === null) {
+    for (const node of led) nodes.push(node)
+    return
+  }
+  addSummary(reader, fold.summaryId, nodes)
+  const { upTo } = fold
+  if (upTo === null) return
+  for (const node of led) if (node.ordinal > upTo || isSaid(node)) nodes.push(node)
+}
+
+function addSummary(reader: Reader, id: Id, nodes: Node[]): void {
+  const summary = reader.node(id)
+  if (summary !== undefined) nodes.push({ ...summary, metadata: { ...summary.metadata, standsFor: true } })
+}
+
+/** What people and the application said, and no model. */
+function isSaid({ kind }: Node): boolean {
+  return kind === 'user_message' || kind === 'developer_message' || kind === 'system_message'
+}
+
+/** The summary that holds for a node of the turn: not for what it was made of. */
+function foldFor({ history }: Turn, node: Node): Fold | null {
+  const fold = history?.fold ?? null
+  if (fold === null || fold.upTo === null) return null
+  if (fold.summaryId === node.id) return (node.metadata['previousFold'] as Fold | null | undefined) ?? null
+  return node.ordinal > fold.upTo ? fold : null
+}
+
+function withFold(turn: Turn, fold: Fold | null): Turn {
+  return turn.history === null ? turn : { ...turn, history: { ...turn.history, fold } }
 }
 
 /** What its lane was told to begin with is known however long it gets: the words of a host or application, not of people. */
 function pinsOf(reader: Reader, turn: Turn, rounds: readonly Turn[]): Node[] {
-  if ((rounds[0] ?? turn).ordinal === 0) return []
-  const [first] = reader.turnsOf(turn.laneId, { last: 0, limit: 1 })
-  if (first === undefined) return []
+  const oldest = rounds[0] ?? turn
+  const lane = reader.conversation(turn.laneId)?.lane ?? null
+  if (oldest.ordinal === 0 && lane === null) return []
+  const begin =
+    lane === null
+      ? { laneId: turn.laneId, last: oldest.ordinal }
+      : lineage(reader, { laneId: turn.laneId, last: turn.ordinal }).at(-1)
+  const first = begin === undefined ? undefined : firstTurn(reader, begin)
+  if (first === undefined || first.id === turn.id || rounds.some(({ id }) => id === first.id)) return []
   return reader.nodesOf(first.id).filter(({ kind, endedAt }) => PINNED.includes(kind) && endedAt !== null)
 }
 
 const PINNED: readonly string[] = ['developer_message', 'system_message']
 
 /** What has ended of a turn before `end`, without tries that were given up. */
-function pushEnded(nodes: Node[], turn: readonly Node[], end: number): void {
-  const first = nodes.length
+function endedOf(turn: readonly Node[], end: number): Node[] {
+  const nodes: Node[] = []
   for (const known of turn) {
-    if (known.ordinal > end) return
-    if (known.metadata[RESET] === true) forgetTry(nodes, first)
+    if (known.ordinal > end) return nodes
+    if (known.metadata[RESET] === true) forgetTry(nodes)
     if (known.ordinal < end && known.endedAt !== null) nodes.push(known)
   }
+  return nodes
 }
 
 /** On the first message of a new try: what was said and done before it in its turn is not shown to the model. */
 export const RESET = 'reset'
 
 /** Keeps of a turn's nodes only what it was asked and told. */
-function forgetTry(nodes: Node[], first: number): void {
-  const told = nodes.slice(first).filter(({ kind, purpose }) => purpose === 'brief' || !SAID.has(kind))
-  nodes.length = first
+function forgetTry(nodes: Node[]): void {
+  const told = nodes.filter(({ kind, purpose }) => purpose === 'brief' || !SAID.has(kind))
+  nodes.length = 0
   nodes.push(...told)
 }
 
 const SAID: ReadonlySet<string> = new Set(['agent_message', 'character_message', 'task'])
+
+/** The first turn of a lane that counts for what comes after it up to a turn. */
+function firstTurn(reader: Reader, { laneId, last }: LanePlace): Turn | undefined {
+  const skipped = reader.conversation(laneId)?.lane?.skips[0]
+  const isReplaced = skipped !== undefined && skipped[0] === 0 && last > skipped[1]
+  return turnAt(reader, laneId, isReplaced ? skipped[1] + 1 : 0)
+}
 
 /** In a turn that nobody has put nodes into, what was made before a node and has ended is what led to it. */
 function isByHand({ metadata }: Node): boolean {
@@ -62,12 +128,12 @@ function isByHand({ metadata }: Node): boolean {
 function causes(reader: Reader, node: Node, own: readonly Node[]): Node[] {
   const before = ancestorsOf(reader, node)
   const ended = own.filter(({ id, endedAt }) => endedAt !== null && before.has(id))
-  const isEarlier = ({ ordinal }: Node) => ordinal < node.ordinal
-  return [...ended.filter(isEarlier), ...ended.filter((known) => !isEarlier(known)).sort(byEnd)]
+  const isMadeBefore = ({ ordinal }: Node) => ordinal < node.ordinal
+  return [...ended.filter(isMadeBefore), ...ended.filter((known) => !isMadeBefore(known)).sort(byEnd)]
 }
 
 /** All nodes of its turn that `node` comes after. */
-export function ancestorsOf(reader: Reader, node: Node): ReadonlySet<Id> {
+export function ancestorsOf(reader: Pick<Reader, 'edgesTo' | 'node'>, node: Node): ReadonlySet<Id> {
   const found = new Set<Id>()
   const open = [node.id]
   for (let id = open.pop(); id !== undefined; id = open.pop()) {
@@ -83,9 +149,4 @@ export function ancestorsOf(reader: Reader, node: Node): ReadonlySet<Id> {
 /** What comes after something ended after it. */
 function byEnd(a: Node, b: Node): number {
   return (a.endedAt ?? 0) - (b.endedAt ?? 0) || a.ordinal - b.ordinal
-}
-
-function earlierTurns(reader: Reader, turn: Turn, limit: number): readonly Turn[] {
-  if (turn.ordinal === 0 || limit < 1) return []
-  return reader.turnsOf(turn.laneId, { last: turn.ordinal - 1, limit })
 }

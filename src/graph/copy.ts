@@ -34,6 +34,7 @@ export function changedNode(row: Node, patch: Partial<Node>, version: number): N
     epoch: row.epoch,
     recoveries: row.recoveries,
     usage: row.usage,
+    marks: row.marks,
     createdAt: row.createdAt,
     startedAt: row.startedAt,
     endedAt: row.endedAt,
@@ -61,6 +62,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     outcome: row.outcome,
     wokenBy: row.wokenBy,
     attributes: row.attributes,
+    history: row.history,
     nodeCount: row.nodeCount,
     entryNodeId: row.entryNodeId,
     afterSeq: row.afterSeq,
@@ -92,6 +94,7 @@ export function changedConversation(row: Conversation, patch: Partial<Conversati
     places: row.places,
     background: row.background,
     turnCount: row.turnCount,
+    lane: row.lane,
     createdAt: row.createdAt,
   }
   return patched(copy, patch)

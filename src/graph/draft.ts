@@ -156,6 +156,18 @@ export class Draft {
     return added.length === 0 ? stored : [...stored, ...added]
   }
 
+  edgesTo(nodeId: Id): readonly Edge[] {
+    const stored = this.stored.edgesTo(nodeId)
+    const own = this.edges.filter((edge) => edge.to === nodeId)
+    return own.length === 0 ? stored : [...stored, ...own]
+  }
+
+  turnAt(laneId: Id, ordinal: number): Turn | undefined {
+    const [stored] = ordinal < 0 ? [] : this.stored.turnsOf(laneId, { last: ordinal, limit: 1 })
+    if (stored?.ordinal === ordinal) return this.turns.get(stored.id) ?? stored
+    return this.turns.rows.find((turn) => turn.laneId === laneId && turn.ordinal === ordinal)
+  }
+
   addConversation(conversation: Conversation): void {
     this.conversations.put(conversation)
   }
@@ -299,9 +311,15 @@ export class Draft {
       turnId: turn.id,
       nodeId,
       path: conversation.path,
-      parentId: turn.ordinal === 0 ? conversation.parentTurnId : (this.findLink(turn.id)?.hostTurnId ?? null),
+      parentId: this.parentOf(turn, conversation),
       body,
     })
+  }
+
+  /** The run that delegated a turn. A lane that a person forked is nobody's delegation. */
+  private parentOf({ id, ordinal }: Turn, { type, parentTurnId }: Conversation): Id | null {
+    if (ordinal === 0) return type === 'user' ? null : parentTurnId
+    return this.findLink(id)?.hostTurnId ?? null
   }
 
   get isEmpty(): boolean {
@@ -377,6 +395,7 @@ const PENDING_NODE: Node = {
   epoch: 0,
   recoveries: 0,
   usage: NO_USAGE,
+  marks: null,
   createdAt: 0,
   startedAt: null,
   endedAt: null,

@@ -36,9 +36,16 @@ export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
       if (follow !== undefined) queue.push(follow)
       goesOn ||= draft.node(edge.to).endedAt === null
     }
-    if (!goesOn || ended.state === 'stopped') draft.touch(ended, isLeaf)
+    if (!goesOn || isStopped(ended)) draft.touch(ended, isLeaf)
   }
 }
+
+/** Stopped, or asked to and ended in another way: nothing is begun because of it. */
+function isStopped({ state, marks }: Node): boolean {
+  return state === 'stopped' || (marks !== null && marks.stop !== null)
+}
+
+const STOPPED: Failure = { code: 'stopped', message: 'What it comes after was asked to stop.' }
 
 /** How a node ends that was interrupted while it ran: what may have had an effect is never said to be stopped (I4). */
 export function interruptedEnd(node: Node, message: string): NodeEnd {
@@ -54,7 +61,7 @@ export function stopNode(draft: Draft, node: Node, reason: string): void {
 function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefined {
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
-  if (ended.state === 'stopped') return [next.id, { state: 'stopped', failure: ended.failure }]
+  if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
   if (isRequiredDenial(ended)) return undefined
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
   const freed = draft.changeNode(next, { blockers: next.blockers - 1 })

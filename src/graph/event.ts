@@ -140,6 +140,15 @@ export type EventBody =
   | { readonly type: 'late-result'; readonly reason: string }
   | { readonly type: 'budget'; readonly limit: string; readonly message: string }
   | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
+  | {
+      /** Models are shown a summary instead of turns, or what it stood for again. */
+      readonly type: 'compaction'
+      readonly change: 'automatic' | 'by_hand' | 'undone'
+      readonly summaryId: string
+      readonly fromTurnId: string
+      readonly toTurnId: string
+      readonly turns: number
+    }
   | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
   /** A hook threw; what it does then is the extension's to say. */
   | { readonly type: 'extension-error'; readonly extension: string; readonly hook: string; readonly message: string }

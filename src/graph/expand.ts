@@ -1,10 +1,11 @@
-import { deriveIds } from '../base/id.ts'
 import type { Json } from '../base/json.ts'
 import { type Claim, heldNode } from './claim.ts'
+import { applyCompaction } from './compaction.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
+import { expansionIds } from './expansion-ids.ts'
 import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
@@ -41,7 +42,7 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const before = draft.turn(node.turnId)
-  if (before.cancel !== null) return keepWords(draft, node, step.answer)
+  if (before.cancel !== null || node.marks?.stop != null) return keepWords(draft, node, step.answer)
   const answer = withinLimit(step.answer, toolCallsLeft(before))
   const planned = step.tasks.length === answer.calls.length ? step.tasks : step.tasks.slice(0, answer.calls.length)
   const turn = countCall(draft, node, answer)
@@ -87,11 +88,6 @@ function withinLimit(answer: Answer, left: number): Answer {
   return dropped <= 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
 }
 
-/** Derived from the message, so that the same answer makes the same tasks. */
-export function expansionIds(nodeId: Id, tasks: number): Id[] {
-  return deriveIds(nodeId, 'expand', tasks + 1)
-}
-
 /** The answer was the last word: the turn ends with it. Unless it is to be asked for once more, and may be. */
 export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const node = heldNode(draft, claim)
@@ -99,7 +95,13 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   const turn = countCall(draft, node, end.answer)
   const ended = draft.changeNode(node, { usage: end.answer.usage })
   const output = outputOf(end.answer)
-  if (end.again !== null && node.purpose !== 'wrap_up' && turn.cancel === null && mayCall(turn)) {
+  if (
+    end.again !== null &&
+    node.purpose !== 'wrap_up' &&
+    turn.cancel === null &&
+    node.marks?.stop == null &&
+    mayCall(turn)
+  ) {
     const [id = node.id] = expansionIds(node.id, 0)
     const call = { purpose: 'repair', nudge: end.again.nudge, limit: null } as const
     const next = addNext(draft, turn, { id, blockers: 0, call })
@@ -116,6 +118,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     ...withNotes(ended, end),
   })
   if (end.check != null && end.failure === null && turn.cancel === null) end.check(draft, draft.node(node.id))
+  if (node.purpose === 'summarize' && end.failure === null) applyCompaction(draft, draft.node(node.id))
   settle(draft)
 }
 
@@ -212,9 +215,9 @@ function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answe
   })
 }
 
-/** A call to wrap up or to brief is no turn of the run. */
+/** A call to wrap up, to brief or to sum up is no turn of the run. */
 function isBeside({ purpose }: Node): boolean {
-  return purpose === 'wrap_up' || purpose === 'brief'
+  return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
 }
 
 /** Few shapes of output keep the rows alike. */

@@ -2,16 +2,15 @@ import { ConflictError, InputError, NotFoundError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { APPROVAL_MS } from './approve.ts'
+import { beginTurn, type TurnBounds } from './begin-turn.ts'
 import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { previewOf } from './kinds.ts'
-import { newTurn } from './open-turn.ts'
 import { pauseClocks } from './pause.ts'
-import { newTree } from './release.ts'
-import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
+import { requireOpen } from './refused.ts'
+import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
-import { newSpend } from './spend.ts'
 
 export interface NodeSpec {
   readonly kind: string
@@ -27,15 +26,10 @@ export interface NodeSpec {
   readonly idempotencyKey?: string
 }
 
-export interface MutationScope {
+export interface MutationScope extends TurnBounds {
   readonly conversationId: Id
   /** Left out: a new turn. */
   readonly turnId?: Id
-  readonly limits: TurnLimits
-  /** What a new turn may spend; left out or null: no limit. */
-  readonly money?: Spend['limit'] | null
-  /** How many delegations a new turn and all below it may have at the same time; left out or null: no limit. */
-  readonly treeLimit?: number | null
 }
 
 /**
@@ -202,33 +196,11 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
   if (conversation.activeTurnId !== null) {
     throw new ConflictError('conflict', `A turn is running in ${conversation.id}: name it, or wait until it has ended.`)
   }
-  return openEmptyTurn(draft, scope)
+  requireOpen(conversation)
+  return beginTurn(draft, conversation, scope)
 }
 
 function unlessStopped(turn: Turn): Turn {
   if (turn.cancel === null) return turn
   throw new ConflictError('conflict', `The turn ${turn.id} was asked to stop: nothing more can be put into it.`)
-}
-
-function openEmptyTurn(draft: Draft, scope: MutationScope): Turn {
-  const conversation = draft.conversation(scope.conversationId)
-  const id = freshId(draft.now)
-  const turn: Turn = {
-    ...newTurn(draft, conversation, {
-      id,
-      entryNodeId: id,
-      limits: scope.limits,
-      input: null,
-      deadline: null,
-      spend: scope.money ? newSpend(scope.money) : null,
-      tree: newTree(scope.treeLimit ?? null),
-    }),
-    state: 'running',
-    deadline: draft.now + scope.limits.wallMs,
-    startedAt: draft.now,
-  }
-  draft.addTurn(turn)
-  draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1, activeTurnId: id })
-  draft.event(turn, null, { type: 'run-start', agent: conversation.agent.name })
-  return turn
 }

@@ -4,6 +4,7 @@ import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
 import { newTurn } from './open-turn.ts'
+import { requireOpen } from './refused.ts'
 import type { Id, Node, Turn, TurnLimits } from './rows.ts'
 
 export interface Observed {
@@ -19,6 +20,7 @@ const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'ag
  */
 export function planObserve(draft: Draft, conversationId: Id, { message, limits }: Observation): Id {
   const conversation = draft.conversation(conversationId)
+  requireOpen(conversation)
   const [turnId, nodeId] = [freshId(draft.now), freshId(draft.now)]
   const turn: Turn = newTurn(draft, conversation, {
     id: turnId,

@@ -2,6 +2,7 @@ import type { Json } from '../base/json.ts'
 import { type Content, NO_USAGE, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
+import { historyAfter } from './lane.ts'
 import type { Account, Conversation, Id, Node, Spend, TreePlaces, Turn, TurnLimits } from './rows.ts'
 import { newSpend } from './spend.ts'
 import { startTurn } from './start-turn.ts'
@@ -67,11 +68,11 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
 }
 
 export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
-  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes'>>
+  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes' | 'history'>>
 
 /** A turn that has not started and holds nothing yet. */
 export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
-  const isFirst = conversation.turnCount === 0 && conversation.depth === 0
+  const isFirst = conversation.turnCount === 0 && conversation.id === conversation.rootId
   return {
     id: given.id,
     version: 1,
@@ -91,6 +92,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     outcome: null,
     wokenBy: given.wokenBy ?? null,
     attributes: given.attributes ?? null,
+    history: given.history ?? historyAfter(conversation),
     nodeCount: 0,
     entryNodeId: given.entryNodeId,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),

@@ -32,14 +32,14 @@ export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
 /** A node of a cancelled run did not stop within the grace: it is stopped here, and what it still writes is refused. */
 export function planForce(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
-  if (node === undefined || node.state !== 'running' || draft.turn(node.turnId).cancel === null) return
+  if (node === undefined || node.state !== 'running' || !isAskedToStop(draft, node)) return
   draft.aborted.push(nodeId)
   interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
   settle(draft)
 }
 
 function recover(draft: Draft, node: Node, reason: string): void {
-  if (draft.turn(node.turnId).cancel !== null || node.effect === 'effectful') return interrupt(draft, node, reason)
+  if (isAskedToStop(draft, node) || node.effect === 'effectful') return interrupt(draft, node, reason)
   if (node.recoveries > MAX_RECOVERIES) {
     const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
     cancelCalled(draft, node)
@@ -56,6 +56,10 @@ function recover(draft: Draft, node: Node, reason: string): void {
   })
   draft.dropBlock(node.id)
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
+}
+
+function isAskedToStop(draft: Draft, { turnId, marks }: Node): boolean {
+  return draft.turn(turnId).cancel !== null || (marks !== null && marks.stop !== null)
 }
 
 function interrupt(draft: Draft, node: Node, reason: string): void {

@@ -23,7 +23,7 @@ export function planRetry(
   const node = heldNode(draft, claim)
   if (node === undefined) return false
   const turn = draft.turn(node.turnId)
-  if (turn.cancel !== null) {
+  if (turn.cancel !== null || node.marks?.stop != null) {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: retry.error } })
     settle(draft)
     return true

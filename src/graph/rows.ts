@@ -47,7 +47,34 @@ export interface Conversation {
   /** Its delegations that are limited by a key, over all its turns; null when there are none. */
   readonly places: readonly KeyPlaces[] | null
   readonly turnCount: number
+  /** Where it was forked and what of it no longer counts; null for one that was only ever gone on with. */
+  readonly lane: LaneFacts | null
   readonly createdAt: number
+}
+
+/**
+ * A lane is a line of turns. A conversation begins with one, whose id is its own; a fork makes another, which is a row of
+ * the same kind: its id is accepted wherever a conversation's is.
+ */
+export interface LaneFacts {
+  /** The node it was forked at; null for a first lane. What it knows begins with that lane's turns up to `last`. */
+  readonly from: (LanePlace & { readonly nodeId: Id }) | null
+  /** The newest lane that was forked from this one; each names the one before it in `before`. */
+  readonly newest: Id | null
+  readonly before: Id | null
+  /** Ordinals of turns that others have taken the place of, from and to, in order and apart. */
+  readonly skips: readonly (readonly [from: number, to: number])[]
+  /** The ordinal of the newest turn that holds a summary of what was before. */
+  readonly fold: number | null
+  /** No new turn begins in it. */
+  readonly archivedAt: number | null
+}
+
+/** A lane up to one of its turns. */
+export interface LanePlace {
+  readonly laneId: Id
+  /** The ordinal of the last turn; -1 for none of this lane's own. */
+  readonly last: number
 }
 
 /** How many delegations that share a key may run at the same time. */
@@ -68,7 +95,8 @@ export type TurnState = 'queued' | 'running' | 'ended'
 
 export interface CancelRequest {
   readonly at: number
-  readonly cause: 'cancelled' | 'timed_out' | 'parent'
+  /** `restarted`: another input took its place; what it was doing is not shown to the model any more. */
+  readonly cause: 'cancelled' | 'timed_out' | 'parent' | 'restarted'
   readonly reason: string | null
 }
 
@@ -146,6 +174,8 @@ export interface Turn {
   readonly wokenBy: Id | null
   /** What its caller said of the request it is for; null for what the run above it, or none, says. */
   readonly attributes: { readonly [name: string]: Json } | null
+  /** What it comes after, where that is not just the turn before it in its lane; null for most. */
+  readonly history: TurnHistory | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
   /** The node that starts when the turn does. */
@@ -155,6 +185,27 @@ export interface Turn {
   readonly createdAt: number
   readonly startedAt: number | null
   readonly endedAt: number | null
+}
+
+export interface TurnHistory {
+  /** The ordinal of the turn before it in what its lane says; -1 for none. */
+  readonly after: number
+  /** The turn that it was made from and took the place of, or that it is a copy of. */
+  readonly source: Id | null
+  /** What else it comes after: other lanes, up to a turn. */
+  readonly merges: readonly LanePlace[]
+  readonly fold: Fold | null
+}
+
+/** A summary that stands in contexts for what was before. Transcripts do not know of it. */
+export interface Fold {
+  readonly summaryId: Id
+  /** Of this turn it stands for the nodes up to this ordinal, without what people said; null: for all of it. */
+  readonly upTo: number | null
+  /** What comes before the summary: the turn of this ordinal; -1: what the lane was forked from; null: nothing. */
+  readonly before: number | null
+  /** The turn with the summary before this one that still counts. */
+  readonly previous: number | null
 }
 
 export type NodeState =
@@ -220,9 +271,22 @@ export interface Node {
   /** How often its claim was lost. */
   readonly recoveries: number
   readonly usage: Usage
+  /** What people have said of it since; null for nearly all. */
+  readonly marks: NodeMarks | null
   readonly createdAt: number
   readonly startedAt: number | null
   readonly endedAt: number | null
+}
+
+export interface NodeMarks {
+  /** The version that took its place in its turn: it counts for nothing any more. */
+  readonly replacedBy: Id | null
+  /** Models are not shown it. */
+  readonly excludedAt: number | null
+  /** Neither models nor people are shown it. */
+  readonly deletedAt: number | null
+  /** It runs and was asked to stop. */
+  readonly stop: { readonly at: number; readonly reason: string } | null
 }
 
 /** What the node was asked. Fields by kind; all are JSON. */

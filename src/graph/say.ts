@@ -1,6 +1,7 @@
 import { canonicalJson, type Json } from '../base/json.ts'
 import type { Draft } from './draft.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
+import { requireOpen } from './refused.ts'
 import type { Conversation, Id, Turn } from './rows.ts'
 
 export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> & Partial<Conversation>
@@ -10,13 +11,16 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
   const existing = draft.findTurn(request.turnId)
   if (existing !== undefined) return existing
   const known = draft.findConversation(conversation.id)
+  if (known !== undefined) requireOpen(known)
   const row = known === undefined ? addRoot(draft, conversation) : boundAnew(draft, known, conversation.ceiling)
   return openTurn(draft, row, request)
 }
 
 /** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */
 function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
-  const bound = known.activeTurnId === null ? ceiling : stacked(known.ceiling, ceiling)
+  // A lane of a child's conversation stays under all that bound the child (I1).
+  const isRoot = known.depth === 0
+  const bound = known.activeTurnId === null && isRoot ? ceiling : stacked(known.ceiling, ceiling)
   const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
   return isSame ? known : draft.changeConversation(known, { ceiling: bound })
 }
@@ -58,6 +62,7 @@ export function newConversation(given: NewConversation, rootId: Id, now: number)
     places: null,
     background: given.background ?? NONE,
     turnCount: 0,
+    lane: given.lane ?? null,
     createdAt: now,
   }
 }

@@ -48,6 +48,17 @@ function putHeld(draft: Draft, conversation: Conversation, held: readonly HeldSe
   draft.changeConversation(conversation, { metadata: { ...conversation.metadata, [KEY]: list } })
 }
 
+/** A session that was forked is listed instead of the one it comes from. */
+export function renameHeld(draft: Draft, host: Conversation, { from, to }: { from: Id; to: Id }): void {
+  const held = heldSessions(host)
+  if (!held.some(({ id }) => id === from)) return
+  putHeld(
+    draft,
+    host,
+    held.map((one) => (one.id === from ? { ...one, id: to } : one)),
+  )
+}
+
 export interface NewSession {
   readonly tool: string
   readonly plan: SessionPlan
@@ -70,6 +81,7 @@ export function sessionFault(draft: Draft, session: Conversation | undefined, pl
   const { ttlMs, document } = plan
   const id = session?.id ?? document?.session_id ?? ''
   if (session !== undefined && isClosed(session)) return `the session ${id} was closed`
+  if (session?.lane != null && session.lane.archivedAt !== null) return `the session ${id} was archived`
   const usedAt = Date.parse(document?.updated_at ?? '')
   const idle = session === undefined ? draft.now - usedAt : idleMs(draft.stored, session, draft.now)
   return ttlMs !== null && idle > ttlMs ? `the session ${id} has expired` : undefined

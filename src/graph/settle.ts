@@ -95,7 +95,7 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   const last = draft.lastLeaf
   const isNewest = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
   if (isNewest && last.state === 'finished' && turn.cancel === null && !isEager(last)) return [last]
-  const nodes = draft.nodesOf(turn.id)
+  const nodes = draft.nodesOf(turn.id).filter(({ marks }) => marks?.replacedBy == null)
   const leaf = nodes.findLast((node) => {
     return !isEager(node) && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
   })

@@ -7,7 +7,9 @@ import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { enlist } from './enlist.ts'
 import { foldInto } from './fold-into.ts'
+import { forkSession } from './fork-session.ts'
 import { type Forward, forwardOf, sameForward, withForward } from './forward.ts'
+import { type MeantSession, meantSession } from './meant-session.ts'
 import { openTurn, type TurnBriefing } from './open-turn.ts'
 import { treeBelow } from './release.ts'
 import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from './rows.ts'
@@ -85,7 +87,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
   }
   if (known !== undefined) return { link: attach(draft, task, { link: known, request }) }
   const host = draft.turn(task.turnId)
-  const refused = spawnRefusal(draft, host, request)
+  const refused = task.marks?.stop == null ? spawnRefusal(draft, host, request) : STOPPED
   return refused ?? { link: startChild(draft, task, request) }
 }
 
@@ -93,7 +95,8 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
 export function startChild(draft: Draft, task: Node, request: SpawnRequest): Link {
   const { ids } = request
   const host = draft.turn(task.turnId)
-  const making = { task, host, ids, request: request.isShared ? withSession(draft, host, request) : request }
+  const meant = sessionMeant(draft, host, request)
+  const making = { task, host, ids, request: withSession(draft, task, { request, meant }) }
   const link = addLink(draft, making)
   const child = childConversation(draft, making)
   if (request.isShared) keepSession(draft, host, { toolName: request.toolName, id: child.id })
@@ -147,16 +150,38 @@ export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): R
       reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
     }
   }
-  const reason = sessionRefusal(draft, host, request)
+  const reason = sessionRefusal(draft, host, { request, meant: sessionMeant(draft, host, request) })
   return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
-/** The conversation that this tool's earlier delegations made here, if its agent is still the same. */
-function withSession(draft: Draft, host: Turn, request: SpawnRequest): SpawnRequest {
-  const known = sessionsOf(draft.conversation(host.conversationId))[request.toolName]
-  const session = known === undefined ? undefined : draft.findConversation(known)
-  if (session === undefined || session.agent.name !== request.agent.name || isClosed(session)) return request
-  return { ...request, sessionId: session.id }
+const STOPPED: Refused = { refused: 'stopped', reason: 'this call was asked to stop' }
+
+interface Asked {
+  readonly request: SpawnRequest
+  readonly meant: MeantSession | undefined
+}
+
+/**
+ * The session that the call names, or the conversation that this tool's earlier delegations made here, if its agent is
+ * still the same.
+ */
+function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): MeantSession | undefined {
+  const { sessionId, isShared, toolName, agent } = request
+  if (sessionId !== null) return ownSession(meantSession(draft, host, sessionId), agent.name)
+  const known = isShared ? sessionsOf(draft.conversation(host.conversationId))[toolName] : undefined
+  const meant = known === undefined ? undefined : ownSession(meantSession(draft, host, known), agent.name)
+  return meant === undefined || isClosed(meant.session) ? undefined : meant
+}
+
+/** I9: a session of another host, agent or nobody are all the same answer. */
+function ownSession(meant: MeantSession | undefined, agentName: string): MeantSession | undefined {
+  return meant?.session.agent.name === agentName ? meant : undefined
+}
+
+function withSession(draft: Draft, task: Node, { request, meant }: Asked): SpawnRequest {
+  if (meant === undefined) return request
+  const session = meant.forkAfter === null ? meant.session : forkSession(draft, task, meant)
+  return session.id === request.sessionId ? request : { ...request, sessionId: session.id }
 }
 
 function keepSession(draft: Draft, host: Turn, { toolName, id }: { toolName: string; id: Id }): void {
@@ -172,19 +197,22 @@ function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: 
   return (metadata['sessions'] ?? {}) as { readonly [toolName: string]: Id }
 }
 
-/** I9: a session of another host, agent or nobody are all the same answer. */
-function sessionRefusal(draft: Draft, host: Turn, request: SpawnRequest): string | undefined {
+function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): string | undefined {
   const { sessionId, session } = request
   if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
-  const known = draft.findConversation(sessionId)
-  const isOwn = known === undefined ? isDocumented(draft, host, request) : isOwnSession(known, host, request)
+  const isGone = meant === undefined && draft.findConversation(sessionId) === undefined
+  const isOwn = meant !== undefined || (isGone && isDocumented(draft, host, request))
   if (!isOwn) return `there is no session ${sessionId}. Leave session_id out to start one`
-  const fault = session === undefined ? undefined : sessionFault(draft, known, session)
+  const fault = session === undefined ? undefined : sessionFault(draft, asKnown(draft, host, meant), session)
   return fault === undefined ? undefined : `${fault}. Leave session_id out to start another`
 }
 
-function isOwnSession(session: Conversation, host: Turn, { agent }: SpawnRequest): boolean {
-  return session.parentConversationId === host.conversationId && session.agent.name === agent.name
+/** What was closed after the lane was forked is open as far as the lane knows. */
+function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Conversation | undefined {
+  if (meant === undefined || meant.forkAfter === null) return meant?.session
+  const { closed_at: closedAt, ...metadata } = meant.session.metadata
+  const { createdAt } = draft.conversation(host.conversationId)
+  return typeof closedAt === 'number' && closedAt >= createdAt ? { ...meant.session, metadata } : meant.session
 }
 
 function isDocumented(draft: Draft, host: Turn, { agent, hostName, session }: SpawnRequest): boolean {

@@ -1,6 +1,7 @@
 import { textOf } from './content.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import type { Node } from './rows.ts'
+import { isDeleted, isReplaced } from './shown.ts'
 
 export interface TranscriptLine {
   readonly nodeId: string
@@ -12,9 +13,19 @@ export interface TranscriptLine {
 
 const LONGEST = 2_000
 
+export interface TranscriptOptions {
+  /** What was deleted is shown too. */
+  readonly includeDeleted?: boolean
+}
+
 /** What people see of a conversation: what was said, and in safe words why something was not. */
-export function transcriptOf(nodes: readonly Node[], kinds: Kinds = BUILT_IN_KINDS): TranscriptLine[] {
+export function transcriptOf(
+  all: readonly Node[],
+  kinds: Kinds = BUILT_IN_KINDS,
+  { includeDeleted = false }: TranscriptOptions = {},
+): TranscriptLine[] {
   const lines: TranscriptLine[] = []
+  const nodes = all.filter((node) => !isReplaced(node) && (includeDeleted || !isDeleted(node)))
   const last = lastWords(nodes)
   for (const node of nodes) {
     if (kinds.get(node.kind)?.transcript !== true || !isVisible(node, last)) continue
@@ -27,7 +38,9 @@ export function transcriptOf(nodes: readonly Node[], kinds: Kinds = BUILT_IN_KIN
 /** The last message of each turn: what was said in the end is seen, also when it was a repair or a summing up. */
 function lastWords(nodes: readonly Node[]): ReadonlySet<string> {
   const last = new Map<string, string>()
-  for (const node of nodes) if (node.kind === 'agent_message') last.set(node.turnId, node.id)
+  for (const node of nodes) {
+    if (node.kind === 'agent_message' && node.purpose !== 'summarize') last.set(node.turnId, node.id)
+  }
   return new Set(last.values())
 }
 
@@ -35,6 +48,8 @@ function isVisible(node: Node, last: ReadonlySet<string>): boolean {
   if (node.kind === 'user_message') return true
   if (node.purpose !== null && node.purpose !== 'answer' && !last.has(node.id)) return false
   if (node.state === 'pending' || node.state === 'running') return true
+  // W31: what a person is asked to allow is seen.
+  if (node.state === 'awaiting_approval') return true
   return spokenText(node) !== '' || node.failure !== null || node.metadata['transcriptPreview'] !== undefined
 }
 

@@ -26,7 +26,7 @@ export function wake(draft: Draft, host: Conversation): void {
   const news = newsOf(draft, host)
   const [first] = news
   const [last] = draft.stored.turnsOf(host.id, { limit: 1 })
-  if (first === undefined || last === undefined) return
+  if (first === undefined || last === undefined || host.lane?.archivedAt != null) return
   const before = draft.turn(last.id)
   const [turnId = '', ...nodeIds] = deriveIds(first.id, 'wake', 3)
   openTurn(draft, host, {

@@ -180,6 +180,7 @@ export function packConversation(row: Conversation): string {
     places: unless(row.places, null),
     background: row.background.length === 0 ? undefined : row.background,
     turnCount: row.turnCount,
+    lane: unless(row.lane, null),
     createdAt: row.createdAt,
   })
 }
@@ -205,6 +206,7 @@ export function packTurn(row: Turn): string {
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId }),
     wokenBy: unless(row.wokenBy, null),
     attributes: unless(row.attributes, null),
+    history: unless(row.history, null),
     nodeCount: row.nodeCount,
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,
@@ -241,6 +243,7 @@ export function packNode(row: Node): string {
     epoch: unless(row.epoch, 0),
     recoveries: unless(row.recoveries, 0),
     usage: packUsage(row.usage),
+    marks: unless(row.marks, null),
     createdAt: row.createdAt,
     startedAt: unless(row.startedAt, null),
     endedAt: unless(row.endedAt, null),

@@ -25,6 +25,7 @@ export const CONVERSATION: Conversation = {
   places: null,
   background: NONE,
   turnCount: 0,
+  lane: null,
   createdAt: 0,
 }
 
@@ -47,6 +48,7 @@ export const TURN: Turn = {
   outcome: null,
   wokenBy: null,
   attributes: null,
+  history: null,
   nodeCount: 0,
   entryNodeId: '',
   afterSeq: 0,
@@ -84,6 +86,7 @@ export const NODE: Node = {
   epoch: 0,
   recoveries: 0,
   usage: NO_USAGE,
+  marks: null,
   createdAt: 0,
   startedAt: null,
   endedAt: null,

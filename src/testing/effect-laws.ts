@@ -18,7 +18,7 @@ export function wrongEffects(counted: readonly CountedEffect[], trees: readonly 
     ...unlike('effects', effects, boundsOf(nodes.map(({ node }) => [keyOf(node), toolBounds(node)]))),
     ...(calls.length === 0
       ? []
-      : unlike('calls', calls, boundsOf(nodes.map(({ node, tree }) => [pathOf(node, tree), modelBounds(node)])))),
+      : unlike('calls', calls, boundsOf(nodes.map(({ node, tree }) => [pathOf(node, tree), modelBounds(node, tree)])))),
   ]
 }
 
@@ -35,6 +35,7 @@ const ROWS_ONLY = /^(?:subagent_|ask_host$|ask_person$)/
 /** Only what a tool does itself is its effect: a child is judged by its own calls. */
 function toolBounds(task: Node): Bounds | undefined {
   if (task.kind !== 'task' || task.input.call === undefined || task.input.delegates === true) return undefined
+  if (task.metadata['copyOf'] !== undefined) return undefined
   if (ROWS_ONLY.test(task.input.call.name)) return undefined
   const what = `the ${task.effect} ${task.input.call.name} ${task.id}, which is ${task.state},`
   const least = task.state === 'finished' && task.output.isError !== true ? 1 : 0
@@ -43,8 +44,11 @@ function toolBounds(task: Node): Bounds | undefined {
 }
 
 /** A66: an answer that was recorded is not asked for again: a model is called once per claim of a node, no more. */
-function modelBounds({ kind, state, attempt, recoveries, startedAt }: Node): Bounds | undefined {
-  const wasClaimed = startedAt !== null || recoveries > 0 || attempt > 1
+function modelBounds(node: Node, { nodes }: TreeRows): Bounds | undefined {
+  const { kind, state, recoveries, startedAt, retryOf, metadata } = node
+  // What was done before it was retried is counted where it was done.
+  const attempt = node.attempt - (retryOf === null ? 0 : (nodes.get(retryOf)?.attempt ?? 0))
+  const wasClaimed = metadata['copyOf'] === undefined && (startedAt !== null || recoveries > 0 || attempt > 1)
   if (kind !== 'agent_message' || !wasClaimed) return undefined
   return { what: 'an agent', least: state === 'finished' ? attempt : 0, most: attempt + recoveries }
 }

@@ -52,6 +52,7 @@ export function conversationRow(id: Id, fields: Partial<Conversation> = {}): Con
     places: null,
     background: [],
     turnCount: 1,
+    lane: null,
     createdAt: 1000,
     ...fields,
   }
@@ -77,6 +78,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     outcome: null,
     wokenBy: null,
     attributes: null,
+    history: null,
     nodeCount: 0,
     afterSeq: 0,
     entryNodeId: `${place.turnId}-node`,
@@ -114,6 +116,7 @@ export function nodeRow(place: Place, id: Id, fields: Partial<Node> = {}): Node 
     epoch: 0,
     recoveries: 0,
     usage: NO_USAGE,
+    marks: null,
     createdAt: 1000,
     startedAt: null,
     endedAt: null,

@@ -35,15 +35,31 @@ export const parentage: Check = {
 function wrongPlace({ rootId, conversations }: TreeRows, row: Conversation): string | undefined {
   if (row.rootId !== rootId) return `it is of the tree ${row.rootId}, and was found in ${rootId}`
   if (row.path.at(-1) !== row.agent.name) return `its path ends in "${row.path.at(-1)}"`
-  if (row.type === 'user') {
-    if (row.id !== rootId) return 'it is a root, but not that of its tree'
-    return row.parentConversationId === null && row.depth === 0 ? undefined : 'it is a root and has a parent'
-  }
+  const forked = wrongFork(conversations, row)
+  if (forked !== undefined) return forked
+  if (row.type === 'user') return wrongRoot(rootId, row)
   const parent = conversations.get(row.parentConversationId ?? '')
   if (parent === undefined) return `its parent ${row.parentConversationId} is not there`
   if (row.depth !== parent.depth + 1) return `its depth is ${row.depth}, that of its parent ${parent.depth}`
   const isBelow = row.path.length === parent.path.length + 1 && parent.path.every((name, at) => row.path[at] === name)
   return isBelow ? undefined : 'its path does not begin with that of its parent'
+}
+
+/** A lane is where the one it was forked from is. */
+function wrongFork(conversations: ReadonlyMap<Id, Conversation>, row: Conversation): string | undefined {
+  const from = row.lane?.from ?? null
+  if (from === null) return undefined
+  const source = conversations.get(from.laneId)
+  if (source === undefined) return `the lane ${from.laneId} it was forked from is not there`
+  return source.depth === row.depth
+    ? undefined
+    : `its depth is ${row.depth}, that of where it was forked ${source.depth}`
+}
+
+function wrongRoot(rootId: Id, row: Conversation): string | undefined {
+  if (row.lane?.from != null) return undefined
+  if (row.id !== rootId) return 'it is a root, but not that of its tree'
+  return row.parentConversationId === null && row.depth === 0 ? undefined : 'it is a root and has a parent'
 }
 
 /** A75: what goes on in the background, or is still to be told, is kept by its host; what was told is not. */

@@ -43,6 +43,8 @@ function* childless(tree: TreeRows): Generator<Finding> {
   const tasks = new Set([...tree.links.values()].map(({ taskId }) => taskId))
   for (const node of tree.nodes.values()) {
     const waits = node.state === 'waiting' && node.wait?.on === 'children' && node.metadata['waits'] === undefined
+    // A copy has the result of a delegation, which stays where it was made.
+    if (node.metadata['copyOf'] !== undefined) continue
     if ((!waits && node.output.subagent === undefined) || tasks.has(node.id)) continue
     const child = node.output.subagent?.child_conversation_id ?? 'its child'
     const message = `The ${node.kind} ${node.id} says that it delegated to ${child}, but there is no such delegation.`

@@ -1,5 +1,7 @@
-import { expansionIds } from '../expand.ts'
+import { expansionIds } from '../expansion-ids.ts'
+import { isSkipped } from '../lane.ts'
 import type { Edge, Id, Node } from '../rows.ts'
+import { isReplaced } from '../shown.ts'
 import { isOpen } from '../states.ts'
 import type { Check } from './check.ts'
 import { finding, type Place } from './finding.ts'
@@ -87,7 +89,7 @@ export function unsatisfied(tree: Pick<TreeRows, 'turns' | 'nodes' | 'edgesTo'>,
   const queued = turn?.state === 'queued' && turn.entryNodeId === node.id ? 1 : 0
   const edges = (tree.edgesTo.get(node.id) ?? []).filter(({ type, from }) => {
     const parent = tree.nodes.get(from)
-    if (type === 'branch' || parent === undefined) return false
+    if (type === 'branch' || parent === undefined || isReplaced(parent)) return false
     if (parent.endedAt === null || isRequiredDenial(parent)) return true
     return type === 'dependency' && parent.state !== 'finished'
   })
@@ -96,7 +98,7 @@ export function unsatisfied(tree: Pick<TreeRows, 'turns' | 'nodes' | 'edgesTo'>,
 
 function isFailed({ nodes }: TreeRows, { type, from }: Edge): boolean {
   const parent = nodes.get(from)
-  if (type !== 'dependency' || parent === undefined || parent.endedAt === null) return false
+  if (type !== 'dependency' || parent === undefined || parent.endedAt === null || isReplaced(parent)) return false
   return parent.state !== 'finished' && !isRequiredDenial(parent)
 }
 
@@ -150,9 +152,10 @@ export const bodies: Check = {
 
 export const versions: Check = {
   types: ['two_active_versions'],
-  *find({ nodes }) {
+  *find(tree) {
     const active = new Map<Id, Node>()
-    for (const node of nodes.values()) {
+    for (const node of tree.nodes.values()) {
+      if (!isActive(tree, node)) continue
       const other = active.get(node.versionSet)
       active.set(node.versionSet, node)
       if (other === undefined) continue
@@ -160,4 +163,12 @@ export const versions: Check = {
       yield finding('two_active_versions', placeOfNode(node), message)
     }
   },
+}
+
+/** Neither it nor its turn was replaced by another. */
+function isActive({ conversations, turns }: TreeRows, node: Node): boolean {
+  if (isReplaced(node)) return false
+  const turn = turns.get(node.turnId)
+  const lane = conversations.get(node.laneId)
+  return turn === undefined || lane === undefined || !isSkipped(lane, turn.ordinal)
 }

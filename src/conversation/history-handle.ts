@@ -1,0 +1,187 @@
+import { InputError, NotFoundError } from '../base/error.ts'
+import { planAdopt } from '../graph/adopt.ts'
+import { planArchive } from '../graph/archive.ts'
+import type { TurnBounds } from '../graph/begin-turn.ts'
+import { planCompress, planUncompress } from '../graph/compress.ts'
+import type { Content } from '../graph/content.ts'
+import type { Draft } from '../graph/draft.ts'
+import { planEdit } from '../graph/edit.ts'
+import { planFork } from '../graph/fork.ts'
+import { planMerge } from '../graph/merge.ts'
+import type { Remade } from '../graph/remake-turn.ts'
+import { planRerun } from '../graph/rerun.ts'
+import { type ChangeScope, planRetryNode } from '../graph/retry-node.ts'
+import type { Conversation, Id, Node } from '../graph/rows.ts'
+import { planSkip, planStop } from '../graph/stop.ts'
+import { planCompact, planVisibility, type VisibilityChange } from '../graph/visibility.ts'
+import type { Ledger } from '../store/ledger.ts'
+import { type LaneInfo, lanesOf, versionsOf } from './lanes.ts'
+import { readSaid } from './observed.ts'
+import type { Run } from './run.ts'
+import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
+
+/** What the changes of a conversation's history need of the process. */
+export interface HistoryHome {
+  boundsOf(row: Conversation): TurnBounds
+}
+
+export interface ForkOptions {
+  /** What children of the forked turn came to: kept (default), or run again from the first of them on. */
+  readonly children?: 'reuse' | 'rerun'
+  /** The same key gives the same lane. */
+  readonly key?: string
+  readonly title?: string
+}
+
+/** A lane that was forked. Its id is accepted wherever a conversation's is. */
+export interface Fork {
+  readonly id: Id
+  /** The run that goes on from the node; null where the node was the last word of its turn: then the lane waits for an input. */
+  readonly run: Run | null
+}
+
+export interface CompressOptions {
+  /** The first turn that is summed up. Left out: the first of the lane. */
+  readonly fromTurnId?: Id
+  readonly toTurnId: Id
+  readonly summary: string
+}
+
+/**
+ * Changing what was said and done. Each change is one commit, all or none; doing it twice is doing it once; one that
+ * cannot be made is refused with a ConflictError whose `details.reason` says why and whose message says what can.
+ */
+export abstract class HistoryHandle {
+  abstract readonly id: Id
+  protected abstract readonly ledger: Ledger
+  protected abstract readonly home: HistoryHome
+  /** A handle for a run of this store. */
+  protected abstract readonly attach: (runId: Id) => Run
+
+  /** Does once more what failed: a model call, a tool, one child. Everything beside it keeps its result. */
+  async retry(nodeId: Id): Promise<Run> {
+    return this.remake((draft, scope) => planRetryNode(draft, nodeId, scope))
+  }
+
+  /** Asks once more for the last answer. */
+  async rerun(nodeId: Id): Promise<Run> {
+    return this.remake((draft, scope) => planRerun(draft, nodeId, scope))
+  }
+
+  /** Says something else in the place of a message; it is answered anew, and what came after it is set aside. */
+  async edit(nodeId: Id, content: Content): Promise<Run> {
+    const said = readSaid(content)
+    return this.remake((draft, scope) => planEdit(draft, nodeId, { ...scope, content: said }))
+  }
+
+  /** Goes back to an answer that a rerun, a retry or an edit took the place of. */
+  async adopt(nodeId: Id): Promise<void> {
+    await this.change((draft) => planAdopt(draft, nodeId, { conversationId: this.id }))
+  }
+
+  /** All versions of a node in this lane, oldest first. */
+  async versions(nodeId: Id): Promise<readonly Node[]> {
+    return versionsOf(this.ledger.store, this.id, nodeId)
+  }
+
+  /** A lane that knows what was known at a node and goes its own way from there. Nothing here changes. */
+  async fork(nodeId: Id, { children = 'reuse', key, title }: ForkOptions = {}): Promise<Fork> {
+    if (children !== 'reuse' && children !== 'rerun') {
+      throw new InputError('invalid_input', 'fork(nodeId, { children }): "reuse" or "rerun".')
+    }
+    const asked = { children, key: key ?? null, title: title ?? null }
+    const { laneId, turnId } = await this.change((draft) => planFork(draft, nodeId, { ...this.scope(), ...asked }))
+    return { id: laneId, run: turnId === null ? null : this.attach(turnId) }
+  }
+
+  /** The lanes that were forked from this one, newest first. */
+  async lanes(): Promise<readonly LaneInfo[]> {
+    return lanesOf(this.ledger.store, this.id)
+  }
+
+  /** Brings other lanes of this conversation into this one: an answer that knows them all. */
+  async merge(laneIds: readonly Id[], { prompt }: { readonly prompt?: string } = {}): Promise<Run> {
+    return this.remake((draft, scope) => planMerge(draft, { ...scope, laneIds, prompt: prompt ?? null }))
+  }
+
+  /** No new turn begins here. What is going on may finish, or is stopped. */
+  async archive({ mode = 'finish' }: { readonly mode?: 'finish' | 'cancel' } = {}): Promise<void> {
+    if (mode !== 'finish' && mode !== 'cancel') {
+      throw new InputError('invalid_input', 'archive({ mode }): "finish" or "cancel".')
+    }
+    await this.change((draft) => planArchive(draft, this.id, mode))
+  }
+
+  /** Models are shown a summary instead of these turns; people see them as before. Gives the summary's node. */
+  async compress({ fromTurnId, toTurnId, summary }: CompressOptions): Promise<Id> {
+    if (typeof summary !== 'string') throw new InputError('invalid_input', 'compress({ summary }): a text.')
+    const request = { conversationId: this.id, fromTurnId: fromTurnId ?? null, toTurnId, summary }
+    return this.change((draft) => planCompress(draft, request))
+  }
+
+  /** Takes a summary back, one that was made by itself too. */
+  async uncompress(summaryId: Id): Promise<void> {
+    await this.change((draft) => planUncompress(draft, summaryId, this.id))
+  }
+
+  /** Of a turn that is over, models are shown only these nodes. Gives those that they are no longer shown. */
+  async compact(turnId: Id, { keep = [] }: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
+    return this.change((draft) => planCompact(draft, turnId, { conversationId: this.id, keep }))
+  }
+
+  /** Models are not shown a node any more; people are. */
+  exclude(nodeId: Id): Promise<void> {
+    return this.show(nodeId, 'exclude')
+  }
+
+  include(nodeId: Id): Promise<void> {
+    return this.show(nodeId, 'include')
+  }
+
+  /** Neither models nor people are shown a node; it stays in the record. */
+  softDelete(nodeId: Id): Promise<void> {
+    return this.show(nodeId, 'delete')
+  }
+
+  restore(nodeId: Id): Promise<void> {
+    return this.show(nodeId, 'restore')
+  }
+
+  /** Stops one node, what it waits for and all that would come after it. */
+  async stop(nodeId: Id, reason?: string): Promise<void> {
+    await this.change((draft) => planStop(draft, nodeId, { conversationId: this.id, reason: reason ?? null }))
+  }
+
+  /** Leaves out a node that has not begun; what comes after it in sequence goes on. */
+  async skip(nodeId: Id, reason?: string): Promise<void> {
+    await this.change((draft) => planSkip(draft, nodeId, { conversationId: this.id, reason: reason ?? null }))
+  }
+
+  /** What model calls of this lane have used: in all, by model and by day. */
+  async usageStats(query: UsageQuery = {}): Promise<UsageStats> {
+    return usageStats(this.ledger.store, this.id, query)
+  }
+
+  private async show(nodeId: Id, change: VisibilityChange): Promise<void> {
+    await this.change((draft) => planVisibility(draft, nodeId, { conversationId: this.id, change }))
+  }
+
+  private async remake(plan: (draft: Draft, scope: ChangeScope) => Remade): Promise<Run> {
+    const { turn } = await this.change((draft) => plan(draft, this.scope()))
+    return this.attach(turn.id)
+  }
+
+  private async change<T>(plan: (draft: Draft) => T): Promise<T> {
+    return this.ledger.commit({ kind: 'mutate', rootId: this.known().rootId, plan })
+  }
+
+  private scope(): ChangeScope {
+    return { conversationId: this.id, bounds: this.home.boundsOf(this.known()) }
+  }
+
+  private known(): Conversation {
+    const row = this.ledger.store.conversation(this.id)
+    if (row !== undefined) return row
+    throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+  }
+}

@@ -1,0 +1,88 @@
+import { InputError } from '../base/error.ts'
+import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
+import type { EventRow } from '../graph/event.ts'
+import type { Id } from '../graph/rows.ts'
+import { costOf } from '../model/named/prices.ts'
+import type { Store } from '../store/store.ts'
+import { pages } from './pages.ts'
+
+export interface UsageQuery {
+  /** Calls that ended at this moment or later, in milliseconds since 1970. */
+  readonly since?: number
+  /** Calls that ended before this moment. */
+  readonly until?: number
+  /** Of which calls: of this lane only (default), or of all lanes and children of its tree. */
+  readonly of?: 'lane' | 'tree'
+}
+
+/** What some model calls have used. */
+export interface UsageSum {
+  readonly calls: number
+  readonly usage: Usage
+  /** The share of the input that came from a cache, from 0 to 1. */
+  readonly cacheHitRate: number
+  /** US dollars; null when the price of one of the models is not known. */
+  readonly usd: number | null
+}
+
+export interface UsageStats {
+  readonly total: UsageSum
+  readonly byModel: { readonly [model: string]: UsageSum }
+  /** By the day they ended, `2026-03-05` in UTC. */
+  readonly byDay: { readonly [day: string]: UsageSum }
+  /** By lane, and by conversation of children. */
+  readonly byLane: { readonly [laneId: Id]: UsageSum }
+}
+
+/** Reads the log of the tree: costs what the tree is long. A call counts once, whatever became of its node since. */
+export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageStats {
+  const { since, until, of } = checked(query)
+  const rootId = store.conversation(laneId)?.rootId ?? laneId
+  const total = new Sums()
+  const [byModel, byDay, byLane] = [new Sums(), new Sums(), new Sums()]
+  for (const rows of pages(store, rootId, { after: 0 })) {
+    for (const row of rows) {
+      const { body, at, conversationId } = row as EventRow
+      if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
+      total.add('all', body)
+      byModel.add(body.model, body)
+      byDay.add(new Date(at).toISOString().slice(0, 10), body)
+      byLane.add(conversationId, body)
+    }
+  }
+  return { total: total.get('all'), byModel: byModel.all(), byDay: byDay.all(), byLane: byLane.all() }
+}
+
+function checked({ since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY, of = 'lane' }: UsageQuery) {
+  if (typeof since !== 'number' || typeof until !== 'number' || Number.isNaN(since) || Number.isNaN(until)) {
+    throw new InputError('invalid_input', 'usageStats({ since, until }): milliseconds since 1970.')
+  }
+  if (of !== 'lane' && of !== 'tree') throw new InputError('invalid_input', 'usageStats({ of }): "lane" or "tree".')
+  return { since, until, of }
+}
+
+interface Call {
+  readonly usage: Usage
+  readonly model: string
+}
+
+class Sums {
+  private readonly sums: Map<string, { calls: number; usage: Usage; usd: number | null }> = new Map()
+
+  add(key: string, { usage, model }: Call): void {
+    const sum = this.sums.get(key) ?? { calls: 0, usage: NO_USAGE, usd: 0 }
+    const cost = costOf(usage, model)
+    const usd = sum.usd === null || cost === null ? null : sum.usd + cost
+    this.sums.set(key, { calls: sum.calls + 1, usage: addUsage(sum.usage, usage), usd })
+  }
+
+  get(key: string): UsageSum {
+    const { calls, usage, usd } = this.sums.get(key) ?? { calls: 0, usage: NO_USAGE, usd: 0 }
+    const cacheHitRate = usage.inputTokens === 0 ? 0 : usage.cacheReadTokens / usage.inputTokens
+    return { calls, usage, cacheHitRate, usd }
+  }
+
+  all(): { readonly [key: string]: UsageSum } {
+    return Object.fromEntries([...this.sums.keys()].map((key) => [key, this.get(key)]))
+  }
+}

@@ -1,0 +1,32 @@
+import type { Draft } from './draft.ts'
+import { changeLane, laneOf } from './lane.ts'
+import type { Id, Turn } from './rows.ts'
+import { settle } from './settle.ts'
+import { stopRuns } from './stop-runs.ts'
+
+/** No new turn begins in the lane. What is going on in it may finish, or is stopped. It is read as before. */
+export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | 'cancel'): void {
+  const lane = draft.conversation(conversationId)
+  if (laneOf(lane).archivedAt === null) {
+    changeLane(draft, lane, { archivedAt: draft.now })
+    const turn = lastTurn(draft, conversationId)
+    const detail = { lane: conversationId, mode }
+    if (turn !== undefined) draft.event(turn, null, { type: 'graph-change', change: 'archive', detail })
+  }
+  if (mode === 'finish') return
+  for (const { id } of openTurns(draft, conversationId)) {
+    stopRuns(draft, id, { cause: 'cancelled', reason: 'The lane was archived.' })
+  }
+  settle(draft)
+}
+
+function lastTurn(draft: Draft, laneId: Id): Turn | undefined {
+  return draft.stored.turnsOf(laneId, { limit: 1 })[0]
+}
+
+/** The running turn and all that are queued: the last of the lane. */
+function openTurns(draft: Draft, laneId: Id): Turn[] {
+  return draft.stored.turnsOf(laneId, { limit: MOST_OPEN }).filter(({ state }) => state !== 'ended')
+}
+
+const MOST_OPEN = 10_000

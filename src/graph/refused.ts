@@ -1,0 +1,67 @@
+import { ConflictError, NotFoundError } from '../base/error.ts'
+import type { Draft } from './draft.ts'
+import type { Conversation, Id, Node, Turn } from './rows.ts'
+
+/** Why history is not changed so. Stable: `error.details.reason`. */
+export type Refusal =
+  | 'archived'
+  | 'busy'
+  | 'delegated'
+  | 'deleted'
+  | 'has_followers'
+  | 'inside_summary'
+  | 'is_last'
+  | 'later_turns'
+  | 'no_text'
+  | 'not_related'
+  | 'open_calls'
+  | 'replaced'
+  | 'used'
+  | 'wrong_kind'
+  | 'wrong_state'
+
+/** The message says why it cannot be done and what can. */
+export function refused(reason: Refusal, message: string, details: Readonly<Record<string, unknown>> = {}) {
+  return new ConflictError('conflict', message, { details: { reason, ...details } })
+}
+
+/** A node of this lane that still counts. */
+export function nodeOf(draft: Draft, conversationId: Id, nodeId: Id): Node {
+  const node = typeof nodeId === 'string' ? draft.findNode(nodeId) : undefined
+  if (node === undefined || node.conversationId !== conversationId) {
+    throw new NotFoundError('not_found', `There is no node ${nodeId} in the conversation ${conversationId}.`)
+  }
+  const by = node.marks?.replacedBy ?? null
+  if (by === null) return node
+  throw refused('replaced', `The node ${nodeId} was replaced by ${by}: name that one.`, { nodeId, by })
+}
+
+export function turnOf(draft: Draft, conversationId: Id, turnId: Id): Turn {
+  const turn = typeof turnId === 'string' ? draft.findTurn(turnId) : undefined
+  if (turn !== undefined && turn.conversationId === conversationId) return turn
+  throw new NotFoundError('not_found', `There is no turn ${turnId} in the conversation ${conversationId}.`)
+}
+
+/** Nothing runs in the lane and nothing is queued: its history may be changed, and a turn may begin at once. */
+export function requireIdle(draft: Draft, conversation: Conversation): void {
+  requireOpen(conversation)
+  const open = conversation.activeTurnId ?? draft.queuedTurn(conversation.id)?.id
+  if (open === undefined) return
+  const message = `The turn ${open} of ${conversation.id} is not over: wait until it is, or cancel it.`
+  throw refused('busy', message, { turnId: open })
+}
+
+export function requireOpen({ id, lane }: Conversation): void {
+  if (lane === null || lane.archivedAt === null) return
+  throw refused('archived', `The lane ${id} is archived: no new turn begins in it. Fork it to go on from it.`, {
+    laneId: id,
+  })
+}
+
+/** A turn that a host delegated has its end delivered: changing it would leave the host with another. */
+export function requireOwn(draft: Draft, { id }: Turn): void {
+  const link = draft.findLink(id)
+  if (link === undefined) return
+  const message = `The turn ${id} was delegated and its end was told: retry the task ${link.taskId} of its host, or fork here.`
+  throw refused('delegated', message, { taskId: link.taskId })
+}
