@@ -1,10 +1,10 @@
 import { LegateError } from '../base/error.ts'
 import { Changes } from './changes.ts'
 import type { Commit, CommitKind } from './commit.ts'
-import { NO_USAGE } from './content.ts'
 import { changedConversation, changedLink, changedNode, changedTurn, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
+import { PENDING_NODE } from './pending-node.ts'
 import type { Reader } from './reader.ts'
 import {
   type Body,
@@ -363,42 +363,6 @@ function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
   if (list === NONE) return [item]
   ;(list as Item[]).push(item)
   return list
-}
-
-/** All rows of a table have one shape: every field is here, in one order. */
-const PENDING_NODE: Node = {
-  id: '',
-  version: 1,
-  rootId: '',
-  conversationId: '',
-  laneId: '',
-  turnId: '',
-  ordinal: 0,
-  kind: '',
-  purpose: null,
-  state: 'pending',
-  input: {},
-  output: {},
-  preview: '',
-  metadata: {},
-  failure: null,
-  versionSet: '',
-  attempt: 1,
-  retryOf: null,
-  idempotencyKey: null,
-  blockers: 0,
-  wait: null,
-  wakeAt: null,
-  effect: 'effectful',
-  timeoutMs: null,
-  engineId: null,
-  epoch: 0,
-  recoveries: 0,
-  usage: NO_USAGE,
-  marks: null,
-  createdAt: 0,
-  startedAt: null,
-  endedAt: null,
 }
 
 function missing(table: string, id: Id): never {

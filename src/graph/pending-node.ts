@@ -1,0 +1,38 @@
+import { NO_USAGE } from './content.ts'
+import type { Node } from './rows.ts'
+
+/** All rows of a table have one shape: every field is here, in one order. */
+export const PENDING_NODE: Node = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'pending',
+  input: {},
+  output: {},
+  preview: '',
+  metadata: {},
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'effectful',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  marks: null,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
+}
