@@ -1,10 +1,10 @@
-import type { AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
+import type { AgentCore, AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
 import { freeName } from '../agent/name-clash.ts'
 import { SUBAGENTS_GROUP } from '../agent/read-kit.ts'
 import { readConfig } from '../agent/read-subagents.ts'
 import { checkToolName } from '../agent/read-tools.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
-import type { JsonSchema } from '../base/schema.ts'
+import type { CheckedSchema, JsonSchema } from '../base/schema.ts'
 import type { ModelLike } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
 import type { Tool } from '../tool/tool.ts'
@@ -60,9 +60,7 @@ export function makeSubagentTool(
   if (typeof host?.name !== 'string') {
     refuse('makeSubagentTool(agent, spec, { host }): the host is missing, or as much of it as { name, model, tools }.')
   }
-  const wanted = toolName ?? `${spec.name}_tool`
-  const name =
-    isTaken(host, wanted) && spec.onNameClash === 'rename' ? freeName(wanted, (other) => isTaken(host, other)) : wanted
+  const name = nameFor(host, toolName ?? `${spec.name}_tool`, spec)
   const where = `makeSubagentTool("${name}")`
   const kept = ephemeralMemory ? {} : { memory: 'session' }
   const config = readConfig({ group: SUBAGENTS_GROUP, ...spec, agent, ...kept }, where)
@@ -71,12 +69,7 @@ export function makeSubagentTool(
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
   const entry = subagentSource(name, { config, memberOf: [] }).entry()
-  const { input, model } = entry.agent
-  if (input === null)
-    refuse(`"${entry.agent.name}" must set \`input\`: here a subagent is called with the fields of it.`)
-  if (model === null && !host.model) {
-    refuse(`Neither "${entry.agent.name}" nor its host "${host.name}" has a model: name one in either, or in the spec.`)
-  }
+  const input = inputOf(entry.agent, host)
   const { description, inputSchema } = entry.schema
   return {
     tool: skippedFor(host, name, config) ?? delegatingTool(description, input, config),
@@ -88,6 +81,20 @@ export function makeSubagentTool(
       group: config.group ?? SUBAGENTS_GROUP,
     },
   }
+}
+
+function nameFor(host: SubagentHost, wanted: string, { onNameClash }: SubagentSpec): string {
+  if (onNameClash !== 'rename' || !isTaken(host, wanted)) return wanted
+  return freeName(wanted, (other) => isTaken(host, other))
+}
+
+/** The fields it is called with, where it can be called at all. */
+function inputOf({ name, input, model }: AgentCore, host: SubagentHost): CheckedSchema {
+  if (input === null) return refuse(`"${name}" must set \`input\`: here a subagent is called with the fields of it.`)
+  if (model === null && !host.model) {
+    refuse(`Neither "${name}" nor its host "${host.name}" has a model: name one in either, or in the spec.`)
+  }
+  return input
 }
 
 function isTaken({ tools, subagents }: SubagentHost, name: string): boolean {
