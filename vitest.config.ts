@@ -12,10 +12,9 @@ const setupFiles = ['test/support/audit-all.ts']
 
 /** What runs no node in this process, or for minutes: a second time only with the full figures. */
 const once = [
-  'src/{base,grant,output,prompt,cli}/**',
-  'test/{cli,files,laws,output,prompt,types}/**',
-  'test/attack/**',
-  'test/model/contract.test.ts',
+  'src/{base,grant,output,prompt,recipe,store,cli}/**',
+  'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
+  'test/examples/{demo,docs,readme}.test.ts',
 ]
 const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FULL'] !== '1'
 const left = isQuickFresh ? once : []

@@ -28,8 +28,9 @@ const steps = [
 ]
 
 const FRESH_NOTE = `
-fresh leaves out tests that run no node in their process, and the contract tests of models: src/{base,grant,output,cli},
-test/{cli,files,laws,output,types,attack}, test/model/contract.test.ts. npm run test:full runs them with LEGATE_FRESH=1 too.`
+fresh leaves out tests that run no node in their process, those of stores, and those of other programs and their clients:
+src/{base,grant,output,prompt,recipe,store,cli}, test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types},
+test/examples/{demo,docs,readme}. npm run test:full runs them with LEGATE_FRESH=1 too.`
 
 main()
 
