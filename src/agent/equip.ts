@@ -41,7 +41,8 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   const missed = absent.find(({ source }) => source.required)
   if (missed !== undefined) return end(run, { code: missed.code, message: absence(missed) })
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
-  await tell(run, pool, [...absent.map(absence), ...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)])
+  const others = [...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)]
+  await tell(run, pool, { absent: absent.map(absence), others })
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
 
@@ -137,8 +138,8 @@ function missingSecrets([name, source]: Named): string[] {
 }
 
 /** Told once to each run, to whoever watches it. */
-async function tell({ node, home }: NodeRun, pool: SourcePool, messages: readonly string[]): Promise<void> {
-  const fresh = messages.filter((message) => pool.tell(node.turnId, message))
+async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
+  const fresh = [...absent, ...others].filter((message) => pool.tell(node.turnId, message))
   if (fresh.length === 0) return
   for (const message of fresh) home.logger.warn(message, { runId: node.turnId })
   await home.ledger.commit({
@@ -147,8 +148,17 @@ async function tell({ node, home }: NodeRun, pool: SourcePool, messages: readonl
     plan: (draft) => {
       const turn = draft.turn(node.turnId)
       for (const message of fresh) draft.event(turn, node.id, { type: 'warning', message })
+      const row = draft.node(node.id)
+      if (absent.length === 0 || row.endedAt !== null) return
+      draft.changeNode(row, { metadata: { ...row.metadata, absent: [...absent] } })
     },
   })
+}
+
+interface News {
+  /** What the run does without: whoever delegated it is told with its result. */
+  readonly absent: readonly string[]
+  readonly others: readonly string[]
 }
 
 function untilStopped<T>({ work }: NodeRun, result: Promise<T>): Promise<T | undefined> {

@@ -1,7 +1,8 @@
+import type { Json } from '../base/json.ts'
 import { outputContent } from './body.ts'
 import type { Draft } from './draft.ts'
-import { fold } from './fold.ts'
-import { saidAndFound } from './fold-open.ts'
+import { type FoldFacts, fold } from './fold.ts'
+import { openFactsOf, saidAndFound, withAbsent } from './fold-open.ts'
 import { type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
 import { outcomeOf } from './outcome-of.ts'
 import type { Id, Link, Node, NodeOutput } from './rows.ts'
@@ -11,7 +12,7 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
-  const { content, isError, metadata } = fold(link, wholeOutcome(draft, outcome, said), notes)
+  const { content, isError, metadata } = fold(factsOf(draft, link), wholeOutcome(draft, outcome, said), notes)
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)
@@ -25,6 +26,12 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
     metadata,
     subagent,
   }
+}
+
+function factsOf(draft: Draft, link: Link): FoldFacts {
+  const open = link.contract === 'open' ? openFactsOf(link) : undefined
+  if (open === undefined) return link
+  return { ...link, delegationContext: { open: withAbsent(open, draft, link) as unknown as Json } }
 }
 
 function wholeOutcome(draft: Draft, outcome: OutcomeRecord, said: Node | undefined): Outcome {

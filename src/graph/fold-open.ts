@@ -21,6 +21,12 @@ export function openFactsOf({ delegationContext }: Pick<Link, 'delegationContext
   return open
 }
 
+/** The facts, and what the child had to do without. */
+export function withAbsent(facts: OpenFacts, draft: Draft, link: Link): OpenFacts {
+  const absent = draft.nodesOf(link.id).flatMap(({ metadata }) => (metadata['absent'] ?? []) as readonly string[])
+  return absent.length === 0 ? facts : { ...facts, notes: [...facts.notes, ...new Set(absent)] }
+}
+
 /** The result of an open delegation, in the words of its tool. `all` is all that was said and found. */
 export function openContent(facts: OpenFacts, outcome: Outcome, all: () => string): Content {
   if (facts.surface === 'Agent') return agentJson(facts, outcome, all)

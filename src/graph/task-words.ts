@@ -1,6 +1,6 @@
 import { textOf } from './content.ts'
 import type { Draft } from './draft.ts'
-import { openContent, openFactsOf, saidAndFound } from './fold-open.ts'
+import { openContent, openFactsOf, saidAndFound, withAbsent } from './fold-open.ts'
 import { withWords } from './outcome.ts'
 import type { Conversation, Link, Node } from './rows.ts'
 
@@ -22,7 +22,7 @@ export function endedTask(draft: Draft, link: Link): string {
   const shown =
     facts === undefined || !isDone
       ? `Error: ${outcome.error?.message ?? outcome.status}${partial}`
-      : textOf(openContent(facts, whole, () => saidAndFound(draft, link)))
+      : textOf(openContent(withAbsent(facts, draft, link), whole, () => saidAndFound(draft, link)))
   const status = isDone ? '✓ Completed' : outcome.status === 'cancelled' ? '⊘ Cancelled' : '✗ Failed'
   return `# Background Task Result: ${link.childConversationId}
 
