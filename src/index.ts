@@ -9,6 +9,9 @@ export {
   type AutoFunction,
   type DirectInput,
   type DirectMessage,
+  type Eager,
+  type EagerConfig,
+  type EagerValue,
   type Extension,
   type GroupedTools,
   isAgent,
@@ -89,7 +92,7 @@ export type { FieldOptions } from './conversation/fields/wait-for-field.ts'
 export type { CompressOptions, Fork, ForkOptions } from './conversation/history-handle.ts'
 export type { LaneInfo } from './conversation/lanes.ts'
 export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
-export type { CompletedOutcome, EventsOptions, Run, RunOutcome } from './conversation/run.ts'
+export type { CompletedOutcome, EventsOptions, FieldHandler, Run, RunOutcome } from './conversation/run.ts'
 export type { ConversationTree, RunTree, WaitingOn } from './conversation/tree.ts'
 export type { UiMessageChunk } from './conversation/ui-chunk.ts'
 export { toUIMessageStream } from './conversation/ui-message-stream.ts'
@@ -132,7 +135,7 @@ export type { Profiles } from './grant/profile.ts'
 export type { Finding, FindingType } from './graph/audit/finding.ts'
 export type { Block, Content, ToolCall, Usage } from './graph/content.ts'
 export { DURABLE_EVENTS, type DurableEvent, LIVE_EVENTS, type LiveEvent, type RunEvent } from './graph/event.ts'
-export { type Outcome, STATUSES, type Status } from './graph/outcome.ts'
+export { type EagerOutcome, type Outcome, STATUSES, type Status } from './graph/outcome.ts'
 export type { Conversation, Effect, Id, Link, Node, NodeState, Turn } from './graph/rows.ts'
 export type { OpenSession } from './graph/session.ts'
 export type { SessionDocument } from './graph/session-document.ts'

@@ -29,13 +29,15 @@ export class AnswerWatch {
   onStop: ((reason: unknown) => void) | null = null
   private readonly parser: FieldParser
   private readonly isStrict: boolean
-  private looking: Promise<void> = Promise.resolve()
+  private looking: Promise<void>
   private failure: { readonly reason: unknown } | null = null
 
   constructor(parser: FieldParser, eager: EagerWork | null, isStrict: boolean) {
     this.parser = parser
     this.eager = eager
     this.isStrict = isStrict
+    // While the model begins to answer.
+    this.looking = parser.prepare(eager?.patterns ?? [])
   }
 
   hear(text: string): void {

@@ -5,10 +5,11 @@ import type { FileDomain } from '../files/domain.ts'
 import type { Budget } from '../grant/budget.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
-import type { Outcome } from '../graph/outcome.ts'
+import type { Delegated, Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
 import type { FieldEvent } from '../output/field-event.ts'
+import type { PathPattern } from '../output/path-pattern.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Attempts } from '../tool/attempts.ts'
 import type { Logger } from '../tool/tool.ts'
@@ -36,11 +37,12 @@ export interface NodeRun {
 
 /** Starts children for items of an answer, each when it is complete. */
 export interface EagerWork {
+  readonly patterns: readonly PathPattern[]
   wants(event: FieldEvent): boolean
   /** One more item that is complete and fits. */
   start(event: FieldEvent): Promise<void>
   /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
-  finish(plan: Json): Promise<readonly Id[]>
+  finish(plan: Json): Promise<readonly Delegated[]>
 }
 
 /** Hooks of hosts, the nearest first. */

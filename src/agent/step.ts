@@ -18,9 +18,10 @@ import {
 import { expansionIds } from '../graph/expansion-ids.ts'
 import { isEager } from '../graph/is-eager.ts'
 import { mayCall } from '../graph/next-call.ts'
+import type { Delegated } from '../graph/outcome.ts'
 import { planReserve } from '../graph/reserve.ts'
 import { planResult, planRetry } from '../graph/result.ts'
-import type { Failure, Id, Node } from '../graph/rows.ts'
+import type { Failure, Node } from '../graph/rows.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge, judgeDoomed } from './answer.ts'
@@ -227,14 +228,14 @@ function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void
   return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
 }
 
-async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Id[]> {
+async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Delegated[]> {
   const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
   return plan === undefined || eager === null ? [] : eager.finish(plan)
 }
 
 interface End {
   readonly judged: Judged
-  readonly tasks?: readonly Id[]
+  readonly tasks?: readonly Delegated[]
 }
 
 function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {

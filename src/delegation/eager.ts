@@ -6,11 +6,12 @@ import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
 import { type EagerItem, planRefusedItem } from '../graph/eager.ts'
-import type { OutcomeRecord } from '../graph/outcome.ts'
+import type { Delegated, OutcomeRecord } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import { childIds } from '../graph/spawn.ts'
 import type { FieldEvent } from '../output/field-event.ts'
 import { fieldsAt } from '../output/fields-at.ts'
+import type { PathPattern } from '../output/path-pattern.ts'
 import { dotPath } from '../output/path-text.ts'
 import { type Offer, spawn } from './spawn.ts'
 import { type SubagentSource, subagentSource } from './subagent.ts'
@@ -55,6 +56,7 @@ function eagerOffer(path: string, core: EagerCore): EagerOffer {
  * so the same item of a later try, or after a crash, finds the child it has.
  */
 export class EagerChildren implements EagerWork {
+  readonly patterns: readonly PathPattern[]
   private readonly run: NodeRun
   private readonly offers: readonly EagerOffer[]
   private readonly seen: Map<string, number> = new Map()
@@ -62,6 +64,7 @@ export class EagerChildren implements EagerWork {
   constructor(run: NodeRun) {
     this.run = run
     this.offers = eagerOffers(run.agent)
+    this.patterns = this.offers.map(({ pattern }) => pattern)
   }
 
   wants(event: FieldEvent): boolean {
@@ -74,12 +77,13 @@ export class EagerChildren implements EagerWork {
     }
   }
 
-  async finish(plan: Json): Promise<Id[]> {
+  async finish(plan: Json): Promise<Delegated[]> {
     const seen = new Map<string, number>()
-    const tasks: Id[] = []
+    const tasks: Delegated[] = []
     for (const offer of this.offers) {
       for (const { path, value } of fieldsAt(plan, offer.pattern)) {
-        tasks.push(await this.ensure(offer, { field: dotPath(path), value }, seen))
+        const field = dotPath(path)
+        tasks.push({ taskId: await this.ensure(offer, { field, value }, seen), field })
       }
     }
     return tasks

@@ -22,4 +22,4 @@ export function cancelCalled(draft: Draft, node: Node): void {
   }
 }
 
-const NONE: readonly Id[] = []
+const NONE: readonly never[] = []

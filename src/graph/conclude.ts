@@ -1,6 +1,6 @@
 import { NO_USAGE, textOf } from './content.ts'
-import { isEager } from './is-eager.ts'
-import { isStatus, type OutcomeRecord, type Status } from './outcome.ts'
+import { eagerField, isEager } from './is-eager.ts'
+import { type Delegated, isStatus, type OutcomeRecord, type Status } from './outcome.ts'
 import type { Node, Turn } from './rows.ts'
 
 const ADVICE: Readonly<Record<Status, string | null>> = {
@@ -19,7 +19,7 @@ const ADVICE: Readonly<Record<Status, string | null>> = {
 
 const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
 
-const NONE: readonly string[] = []
+const NONE: readonly never[] = []
 
 /** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
 export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
@@ -43,16 +43,16 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     advice: ADVICE[status],
     uncertain: turn.account.uncertain,
     open: NONE,
-    delegations: delegationsOf(leaf, nodes),
+    delegations: delegationsOf(nodes),
   }
 }
 
 /** Those of the plan as it ended; where it did not, all that were started. */
-function delegationsOf(leaf: Node | undefined, nodes: readonly Node[]): readonly string[] {
-  const planned = leaf?.metadata['delegations'] as readonly string[] | undefined
-  if (planned !== undefined || nodes.length === 1) return planned ?? NONE
+function delegationsOf(nodes: readonly Node[]): readonly Delegated[] {
+  const plan = nodes.findLast(({ metadata }) => metadata['delegations'] !== undefined)
+  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly Delegated[]
   const tasks = nodes.filter(isEager)
-  return tasks.length === 0 ? NONE : tasks.map(({ id }) => id)
+  return tasks.length === 0 ? NONE : tasks.map((task) => ({ taskId: task.id, field: eagerField(task) }))
 }
 
 /** The outcome of a delegation that never became a child. */

@@ -7,6 +7,7 @@ import type { Draft } from './draft.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 import { expansionIds } from './expansion-ids.ts'
 import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
+import type { Delegated } from './outcome.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 import { settleAnswer, settleSpend } from './spend.ts'
@@ -134,7 +135,7 @@ function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): 
     metadata: {
       ...metadata,
       ...(response === undefined ? {} : { response }),
-      ...(delegations === undefined ? {} : { delegations: [...delegations] }),
+      ...(delegations === undefined ? {} : { delegations: delegations as unknown as Json }),
     },
   }
 }
@@ -150,7 +151,7 @@ export interface FinalAnswer {
   /** What extensions have put beside it. */
   readonly extra?: NodeOutput['extra'] | undefined
   /** Where items of it start children: their tasks, in the order of the items. Others of the turn are superseded. */
-  readonly delegations?: readonly Id[] | undefined
+  readonly delegations?: readonly Delegated[] | undefined
   /** Adds what must finish well before the answer is the last word; null when it is one. */
   readonly check?: ((draft: Draft, answer: Node) => void) | null | undefined
 }

@@ -1,6 +1,5 @@
 import { refusedOutcome } from './conclude.ts'
-import { eagerField } from './is-eager.ts'
-import { type EagerOutcome, type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
+import { type Delegated, type EagerOutcome, type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
 import type { Id, Node, Turn } from './rows.ts'
 
 /** What is read of rows to tell how a run ended. */
@@ -14,15 +13,14 @@ export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome
   const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
   const outcome = withWords(record, node?.output ?? {})
   if (record.delegations.length === 0) return outcome
-  return { ...outcome, delegations: record.delegations.flatMap((taskId) => delegationOf(reader, taskId)) }
+  return { ...outcome, delegations: record.delegations.flatMap((one) => delegationOf(reader, one)) }
 }
 
-function delegationOf(reader: OutcomeReader, taskId: Id): EagerOutcome[] {
+function delegationOf(reader: OutcomeReader, { taskId, field }: Delegated): EagerOutcome[] {
   const task = reader.node(taskId)
   if (task === undefined) return []
   const { status = 'cancelled', run_id = '', error } = summaryOf(task)
   const record = reader.turn(run_id)?.outcome ?? null
-  const field = eagerField(task)
   if (record !== null) return [{ ...outcomeOf(reader, record), field }]
   const message = error?.message ?? task.failure?.message ?? 'It had not ended.'
   return [{ ...withWords({ ...refusedOutcome('unavailable', message), status }, {}), field }]

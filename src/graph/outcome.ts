@@ -41,7 +41,13 @@ export interface OutcomeRecord {
   /** Runs that it started in the background and that were not over when it ended. */
   readonly open: readonly string[]
   /** The tasks that items of its plan started (`eager`), in the order of the items. */
-  readonly delegations: readonly string[]
+  readonly delegations: readonly Delegated[]
+}
+
+/** A task that an item of a plan started, and the place of the item. */
+export interface Delegated {
+  readonly taskId: string
+  readonly field: string
 }
 
 /** How a run ended, with everything about it. */

@@ -30,6 +30,12 @@ export class FieldCheck {
     return this.prepared(name, location).then((check) => run(check, path, value))
   }
 
+  /** Makes ready what checks of fields at this place need: that takes longer than a check. Never rejects. */
+  async prepareAt(path: Path): Promise<void> {
+    const location = locate(this.schema, path)
+    if (location != null) await this.prepared(JSON.stringify(location), location)
+  }
+
   private prepared(name: string, location: Location): Promise<CheckedSchema | undefined> {
     const known = this.checks.get(name)
     if (known !== undefined) return known

@@ -11,6 +11,7 @@ import { commitRule } from './commit-rule.ts'
 import { FieldCheck } from './field-check.ts'
 import type { FieldEvent } from './field-event.ts'
 import type { FieldPath, FieldValue } from './field-path.ts'
+import { spelledOut } from './has-field.ts'
 import { PARSER_LIMITS, type ParserLimits } from './limits.ts'
 import { type PathPattern, readPath } from './path-pattern.ts'
 import { viewSchema } from './schema-view.ts'
@@ -104,6 +105,13 @@ export class FieldParser<Written = unknown, Read = Written> {
     this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
     event.issues = await this.fieldCheck.check(event.path, event.value)
     return event.issues
+  }
+
+  /** Makes ready what checks of fields at these paths need. Never rejects. */
+  async prepare(patterns: readonly PathPattern[]): Promise<void> {
+    if (this.schema === null) return
+    this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
+    for (const path of patterns.flatMap(spelledOut)) await this.fieldCheck.prepareAt(path)
   }
 
   /** Reads `source` to its end and gives each field at `path` as soon as it is done, checked. Without a path, all. */

@@ -8,11 +8,13 @@ export function hasField(schema: JsonSchema, pattern: PathPattern): boolean {
   return spelledOut(pattern).some((path) => locate(schema, path) != null)
 }
 
-/** The concrete paths that stand for a pattern: in the text of a path a number may be a key or an index. */
-function spelledOut(pattern: PathPattern): Path[] {
+/** Concrete paths that stand for a pattern: in the text of a path a number may be a key or an index. */
+export function spelledOut(pattern: PathPattern): Path[] {
   let paths: (string | number)[][] = [[]]
-  for (const segment of pattern) paths = paths.flatMap((path) => keysOf(segment).map((key) => [...path, key]))
-  return paths.slice(0, mostSpelled)
+  for (const segment of pattern) {
+    paths = paths.flatMap((path) => keysOf(segment).map((key) => [...path, key])).slice(0, mostSpelled)
+  }
+  return paths
 }
 
 const mostSpelled = 64

@@ -11,7 +11,7 @@ const counter = await useCounter()
 const killedAt = new Set<string>()
 const totals = new Totals()
 
-describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'background'])('%s', async (name) => {
+describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'background', 'eager'])('%s', async (name) => {
   const program = await buildProgram(name)
   const run = async (kills: readonly KillPoint[]): Promise<Aftermath> => {
     const found = await crash({ program, counter }, kills)
