@@ -116,6 +116,16 @@ export {
   type SubagentHost,
   type SubagentSpec,
 } from './delegation/make-subagent-tool.ts'
+export {
+  type Schedule,
+  type ScheduleEvent,
+  type ScheduleOptions,
+  type ScheduleProgress,
+  type ScheduleResult,
+  scheduleTasks,
+  type TaskRunner,
+} from './delegation/schedule/schedule.ts'
+export type { ScheduledTask, TaskResult, TaskStatus } from './delegation/schedule/task.ts'
 export { type ChatMethods, chatSession } from './extension/chat/chat-session.ts'
 export type { ChatOptions, ChatPlace } from './extension/chat/read-record.ts'
 export type { ChatMessage, ChatSession, ChatStart } from './extension/chat/session.ts'

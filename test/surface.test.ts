@@ -66,6 +66,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'planner',
     'recipeAgent',
     'runProcess',
+    'scheduleTasks',
     'toUIMessageStream',
     'todoTools',
     'tool',

@@ -1,0 +1,318 @@
+import type { AnyAgent } from '../../agent/agent.ts'
+import { InputError, messageOf } from '../../base/error.ts'
+import type { RunOutcome } from '../../conversation/run.ts'
+import { EVERYTHING, type Grant } from '../../grant/grant.ts'
+import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
+import { mergedSummary } from './summary.ts'
+import { checkTasks, type ScheduledTask, type TaskResult } from './task.ts'
+
+export interface ScheduleOptions {
+  /** For tasks that name none. */
+  readonly agent?: AnyAgent
+  /** Tasks at the same time. Default 5. */
+  readonly maxConcurrency?: number
+  /** Of each try. Default 5 minutes. */
+  readonly timeoutMs?: number
+  /** How often a task that failed in a way that may pass is tried again. Default 3. */
+  readonly maxRetries?: number
+  /** Default 1 s. */
+  readonly retryDelayMs?: number
+  /** What has not begun when a task fails is skipped. Default false. */
+  readonly stopOnFirstError?: boolean
+  /** How long the merged summary may be, about: four characters count as one. Default 2000. */
+  readonly summaryMaxTokens?: number
+}
+
+export interface ScheduleProgress {
+  readonly total: number
+  readonly completed: number
+  readonly failed: number
+  readonly running: number
+  readonly pending: number
+  readonly skipped: number
+  readonly cancelled: number
+  readonly currentTasks: readonly string[]
+  /** Of all tasks, those that are over: it only grows. */
+  readonly percentage: number
+}
+
+export type ScheduleEvent =
+  | { readonly type: 'started'; readonly total: number }
+  | { readonly type: 'taskStarted'; readonly taskId: string }
+  | { readonly type: 'taskCompleted'; readonly taskId: string; readonly durationMs: number }
+  | { readonly type: 'taskFailed'; readonly taskId: string; readonly error: string }
+  | { readonly type: 'taskRetry'; readonly taskId: string; readonly retryCount: number }
+  | { readonly type: 'taskSkipped'; readonly taskId: string; readonly reason: string }
+  | ({ readonly type: 'progress' } & ScheduleProgress)
+  | { readonly type: 'completed'; readonly success: boolean; readonly durationMs: number }
+  | { readonly type: 'cancelled' }
+
+export interface ScheduleResult {
+  /** Did every task complete? */
+  readonly success: boolean
+  /** In the order in which they were given. */
+  readonly results: readonly TaskResult[]
+  readonly counts: Readonly<Record<TaskResult['status'] | 'total', number>>
+  readonly summary: string
+  readonly usage: Usage
+  readonly durationMs: number
+}
+
+/** Tasks that are under way. */
+export interface Schedule extends AsyncIterable<ScheduleEvent> {
+  readonly result: Promise<ScheduleResult>
+  /** Stops what runs; what has not begun is skipped. */
+  cancel(reason?: string): void
+}
+
+/** What starts agents: a runtime. Inside a tool the tasks are children of the running call. */
+export interface TaskRunner {
+  run(
+    agent: AnyAgent,
+    input: never,
+    options: { readonly grant?: Omit<Grant, 'delegate'> },
+  ): { readonly result: Promise<RunOutcome>; cancel(reason?: string): Promise<void> }
+}
+
+/**
+ * Runs tasks as far as their dependencies and the limit let them, the most urgent first. Nothing is dropped: what depends
+ * on a task that did not complete is skipped, with the reason. Throws an InputError for tasks that could never all run.
+ * The order is this process's; each task is a run of its own, recorded like any other.
+ */
+export function scheduleTasks(
+  runtime: TaskRunner,
+  tasks: readonly ScheduledTask[],
+  options: ScheduleOptions = {},
+): Schedule {
+  checkTasks(tasks)
+  for (const { id, agent } of tasks) {
+    if ((agent ?? options.agent) === undefined) {
+      throw new InputError(
+        'invalid_input',
+        `scheduleTasks(): the task "${id}" has no agent: give it one, or { agent }.`,
+      )
+    }
+  }
+  const work = new Work(runtime, tasks, options)
+  const result = work.finish()
+  // Whoever only reads the events has not forgotten to handle it.
+  result.catch(() => undefined)
+  return { result, cancel: (reason) => work.cancel(reason), [Symbol.asyncIterator]: () => work.events() }
+}
+
+const SECOND = 1_000
+const DEFAULTS = { maxConcurrency: 5, timeoutMs: 300 * SECOND, maxRetries: 3, retryDelayMs: SECOND } as const
+
+class Work {
+  private readonly runtime: TaskRunner
+  private readonly tasks: readonly ScheduledTask[]
+  private readonly options: ScheduleOptions & typeof DEFAULTS
+  private readonly results: Map<string, TaskResult> = new Map()
+  private readonly running: Map<string, { cancel(reason?: string): unknown }> = new Map()
+  private readonly told: ScheduleEvent[] = []
+  private readonly startedAt = Date.now()
+  private waiting: (() => void)[] = []
+  private over: ((result: ScheduleResult) => void) | undefined
+  private cancelReason: string | undefined
+
+  constructor(runtime: TaskRunner, tasks: readonly ScheduledTask[], options: ScheduleOptions) {
+    this.runtime = runtime
+    this.tasks = tasks
+    this.options = { ...DEFAULTS, ...options } as ScheduleOptions & typeof DEFAULTS
+  }
+
+  finish(): Promise<ScheduleResult> {
+    return new Promise((resolve) => {
+      this.over = resolve
+      this.tell({ type: 'started', total: this.tasks.length })
+      this.look()
+    })
+  }
+
+  cancel(reason = 'The schedule was cancelled.'): void {
+    if (this.over === undefined || this.cancelReason !== undefined) return
+    this.cancelReason = reason
+    this.tell({ type: 'cancelled' })
+    for (const { cancel } of this.running.values()) cancel(reason)
+    this.look()
+  }
+
+  async *events(): AsyncGenerator<ScheduleEvent> {
+    for (let at = 0; ; at++) {
+      while (at >= this.told.length) {
+        if (this.over === undefined) return
+        await new Promise<void>((resolve) => this.waiting.push(resolve))
+      }
+      const event = this.told[at]
+      if (event !== undefined) yield event
+    }
+  }
+
+  /** Starts what may run, skips what cannot any more, and ends when nothing is left. */
+  private look(): void {
+    for (let skipped = this.skipOne(); skipped; skipped = this.skipOne());
+    const ready = this.tasks.filter((task) => this.isReady(task)).sort(byPriority)
+    for (const task of ready.slice(0, this.options.maxConcurrency - this.running.size)) this.start(task)
+    if (this.results.size === this.tasks.length) this.end()
+  }
+
+  private isReady({ id, dependencies = [] }: ScheduledTask): boolean {
+    if (this.running.has(id) || this.results.has(id)) return false
+    return dependencies.every((other) => this.results.get(other)?.status === 'completed')
+  }
+
+  private skipOne(): boolean {
+    const task = this.tasks.find(
+      (one) => !this.running.has(one.id) && !this.results.has(one.id) && this.whyNot(one) !== undefined,
+    )
+    if (task === undefined) return false
+    const reason = this.whyNot(task) ?? ''
+    this.tell({ type: 'taskSkipped', taskId: task.id, reason })
+    this.keep({ id: task.id, status: 'skipped', text: '', reason, retries: 0, durationMs: 0, outcome: null })
+    return true
+  }
+
+  private whyNot({ dependencies = [] }: ScheduledTask): string | undefined {
+    if (this.cancelReason !== undefined) return this.cancelReason
+    const missed = dependencies.find((other) => (this.results.get(other)?.status ?? 'completed') !== 'completed')
+    if (missed !== undefined) return `"${missed}", which it depends on, is ${this.results.get(missed)?.status}.`
+    const failed = [...this.results.values()].find(({ status }) => status === 'failed')
+    if (this.options.stopOnFirstError && failed !== undefined) return `"${failed.id}" failed.`
+    return undefined
+  }
+
+  private start(task: ScheduledTask): void {
+    this.running.set(task.id, { cancel: () => undefined })
+    this.tell({ type: 'taskStarted', taskId: task.id })
+    this.tell(this.progress())
+    this.run(task).then((result) => {
+      this.running.delete(task.id)
+      if (result.status === 'completed') {
+        this.tell({ type: 'taskCompleted', taskId: task.id, durationMs: result.durationMs })
+      } else this.tell({ type: 'taskFailed', taskId: task.id, error: result.reason ?? result.status })
+      this.keep(result)
+      this.look()
+    })
+  }
+
+  /** Tries it until it completes, or cannot any more. Never rejects. */
+  private async run(task: ScheduledTask): Promise<TaskResult> {
+    const began = Date.now()
+    for (let retries = 0; ; retries++) {
+      const { outcome, reason } = await this.tryOnce(task)
+      const result = { id: task.id, retries, durationMs: Date.now() - began, outcome, text: outcome?.text ?? '' }
+      if (outcome?.status === 'completed') return { ...result, status: 'completed', reason: null }
+      if (this.cancelReason !== undefined) return { ...result, status: 'cancelled', reason: this.cancelReason }
+      const mayPass = outcome?.retryable === true && outcome.status !== 'cancelled'
+      if (!mayPass || retries >= this.options.maxRetries) return { ...result, status: 'failed', reason }
+      this.tell({ type: 'taskRetry', taskId: task.id, retryCount: retries + 1 })
+      await this.pause(task.id)
+    }
+  }
+
+  private async tryOnce(task: ScheduledTask): Promise<{ outcome: RunOutcome | null; reason: string }> {
+    const { prompt, agent = this.options.agent as AnyAgent, timeoutMs = this.options.timeoutMs } = task
+    try {
+      const input = typeof prompt === 'string' ? prompt : prompt(this.results)
+      const run = this.runtime.run(agent, input as never, grantOf(task))
+      let isLate = false
+      const timer = setTimeout(() => {
+        isLate = true
+        run.cancel(`The task took longer than ${timeoutMs} ms.`).catch(() => undefined)
+      }, timeoutMs)
+      this.running.set(task.id, { cancel: (reason) => run.cancel(reason).catch(() => undefined) })
+      if (this.cancelReason !== undefined) run.cancel(this.cancelReason).catch(() => undefined)
+      const outcome = await run.result.finally(() => clearTimeout(timer))
+      const late = isLate && outcome.status === 'cancelled'
+      return {
+        outcome: late ? { ...outcome, status: 'timed_out' } : outcome,
+        reason: outcome.error?.message ?? outcome.status,
+      }
+    } catch (error) {
+      return { outcome: null, reason: messageOf(error) }
+    }
+  }
+
+  private pause(taskId: string): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, this.options.retryDelayMs)
+      this.running.set(taskId, {
+        cancel: () => {
+          clearTimeout(timer)
+          resolve()
+        },
+      })
+    })
+  }
+
+  private keep(result: TaskResult): void {
+    this.results.set(result.id, result)
+    this.tell(this.progress())
+  }
+
+  private progress(): ScheduleEvent {
+    const counts = this.counts()
+    const { total, completed, failed, skipped, cancelled } = counts
+    const over = completed + failed + skipped + cancelled
+    const running = this.running.size
+    const percentage = total === 0 ? 100 : Math.round((100 * over) / total)
+    const pending = total - over - running
+    const currentTasks = [...this.running.keys()]
+    return {
+      type: 'progress',
+      total,
+      completed,
+      failed,
+      running,
+      pending,
+      skipped,
+      cancelled,
+      currentTasks,
+      percentage,
+    }
+  }
+
+  private counts(): ScheduleResult['counts'] {
+    const counts = { total: this.tasks.length, completed: 0, failed: 0, cancelled: 0, skipped: 0 }
+    for (const { status } of this.results.values()) counts[status]++
+    return counts
+  }
+
+  private end(): void {
+    const { over } = this
+    if (over === undefined) return
+    const results = this.tasks.flatMap(({ id }) => this.results.get(id) ?? [])
+    const counts = this.counts()
+    const success = counts.completed === counts.total
+    const durationMs = Date.now() - this.startedAt
+    const usage = results.reduce((sum, { outcome }) => addUsage(sum, outcome?.usage ?? NO_USAGE), NO_USAGE)
+    const summary = mergedSummary(results, { tokens: this.options.summaryMaxTokens ?? 2_000, usage, durationMs })
+    if (this.cancelReason === undefined) this.tell({ type: 'completed', success, durationMs })
+    this.over = undefined
+    over({ success, results, counts, summary, usage, durationMs })
+    this.wake()
+  }
+
+  private tell(event: ScheduleEvent): void {
+    this.told.push(event)
+    this.wake()
+  }
+
+  private wake(): void {
+    const { waiting } = this
+    this.waiting = []
+    for (const resume of waiting) resume()
+  }
+}
+
+function byPriority(a: ScheduledTask, b: ScheduledTask): number {
+  return (b.priority ?? 0) - (a.priority ?? 0)
+}
+
+/** Lists of tools bind the run and all below it, like any grant. */
+function grantOf({ allowedTools, deniedTools = [] }: ScheduledTask): { readonly grant?: Omit<Grant, 'delegate'> } {
+  if (allowedTools === undefined && deniedTools.length === 0) return {}
+  const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
+  const allowed = (allowedTools ?? ['*']).map((name) => `tool:${name}`)
+  return { grant: { use: [...others, ...allowed], deny: deniedTools.map((name) => `tool:${name}`) } }
+}
