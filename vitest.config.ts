@@ -48,7 +48,7 @@ export default defineConfig({
         testTimeout: 30_000,
         setupFiles,
       }),
-      project('examples', { include: examples, testTimeout: 30_000, setupFiles }),
+      project('examples', { include: examples, exclude: left, testTimeout: 30_000, setupFiles }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
