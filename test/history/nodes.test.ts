@@ -1,0 +1,335 @@
+import { agent, type KindDefinition, tool } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { talkOf, useWorld } from '../support/agents.ts'
+import { makeGate, until } from '../support/process.ts'
+import { eventsOfType, tasksOf } from '../support/rows.ts'
+import { stores } from '../support/stores.ts'
+import { echo, expectLawful, reasonOf, say } from './support.ts'
+
+const quick: KindDefinition = { execute: () => 'done' }
+
+describe.each(stores)('single nodes, on %s', (_, create) => {
+  const world = useWorld(create)
+  const { start } = world
+
+  test('cybros A37, A48: a required approval that was denied is asked for again by a retry, which holds what comes after it', async () => {
+    const { runtime } = start({ kinds: { quick } })
+    const talk = await talkOf(runtime)
+    const { ids, turnId } = await talk.mutate((m) => {
+      const asked = m.createNode({
+        kind: 'quick',
+        state: 'awaiting_approval',
+        metadata: { approval: { required: true, request: 'tool:x' }, mine: 1 },
+      }).id
+      const next = m.createNode({ kind: 'quick' }).id
+      const later = m.createNode({ kind: 'agent_message' }).id
+      m.createEdge(asked, next, 'dependency')
+      m.createEdge(next, later, 'sequence')
+      return { ids: { asked, next, later }, turnId: m.turnId }
+    })
+    await runtime.answer(ids.asked, { allow: false, reason: 'not yet' })
+    expect(world.store.node(ids.next)?.state).toBe('pending')
+
+    await talk.retry(ids.asked)
+    await talk.retry(ids.asked)
+
+    const [asked, ...others] = await runtime.approvals()
+    expect(others).toEqual([])
+    expect(world.store.node(asked?.nodeId ?? '')).toMatchObject({
+      state: 'awaiting_approval',
+      attempt: 2,
+      retryOf: ids.asked,
+      metadata: { mine: 1 },
+      output: {},
+    })
+    expect(world.store.node(ids.asked)?.marks).toMatchObject({ replacedBy: asked?.nodeId })
+    expect(world.store.node(asked?.nodeId ?? '')?.metadata['deniedBy']).toBeUndefined()
+    expectLawful(world.store)
+    await runtime.answer(asked?.nodeId ?? '', { allow: true })
+    expect((await runtime.attach(turnId).result).status).toBe('completed')
+    expect(world.store.node(ids.next)?.state).toBe('finished')
+    expect((await talk.contextFor(ids.later)).map(({ id }) => id)).not.toContain(ids.asked)
+    expect(await reasonOf(talk.retry(ids.asked))).toBe('replaced')
+    expect(await reasonOf(talk.exclude(ids.asked))).toBe('replaced')
+    expectLawful(world.store)
+  })
+
+  test('cybros A48: a node whose results were used is not retried while its turn goes on; afterwards the turn is made anew', async () => {
+    const gate = makeGate()
+    let fails = true
+    const kinds = {
+      flaky: { execute: () => (fails ? Promise.reject(new Error('no')) : 'good') },
+      slow: { execute: () => gate.opened.then(() => 'slow') },
+    }
+    const { runtime } = start({ kinds })
+    const talk = await talkOf(runtime)
+    const { flaky, turnId } = await talk.mutate((m) => {
+      const flaky = m.createNode({ kind: 'flaky' }).id
+      const slow = m.createNode({ kind: 'slow' }).id
+      const side = m.createNode({ kind: 'user_message', content: 'hi' }).id
+      m.createEdge(flaky, slow, 'sequence')
+      m.createEdge(side, slow, 'sequence')
+      return { flaky, turnId: m.turnId }
+    })
+    await until('the flaky one fails', () => world.store.node(flaky)?.state === 'errored')
+
+    expect(await reasonOf(talk.retry(flaky))).toBe('used')
+    gate.open()
+    await runtime.attach(turnId).result
+    fails = false
+    const again = await talk.retry(flaky)
+    expect((await again.result).status).toBe('completed')
+    const made = world.store.nodesOf(again.id)
+    expect(made.map(({ kind, state }) => [kind, state])).toEqual([
+      ['flaky', 'finished'],
+      ['slow', 'finished'],
+      ['user_message', 'finished'],
+      ['agent_message', 'finished'],
+    ])
+    expect(made[0]).toMatchObject({ output: { content: 'good' }, retryOf: flaky, idempotencyKey: null })
+    expectLawful(world.store)
+  })
+
+  test('W20, W22: stop ends one node, tells its code, and begins nothing of what comes after it', async () => {
+    let aborted = ''
+    let started = 0
+    const wait = tool({
+      description: 'x',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: (_input, { signal }) => {
+        started++
+        return new Promise((_, reject) =>
+          signal.addEventListener('abort', () => {
+            aborted = String(signal.reason)
+            reject(signal.reason)
+          }),
+        )
+      },
+    })
+    const look = tool({ description: 'x', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'seen' })
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool'
+        ? 'went on'
+        : {
+            calls: [
+              { name: 'wait', input: {} },
+              { name: 'look', input: {} },
+            ],
+          },
+    )
+    const who = agent({ name: 'who', instructions: '', model, tools: { wait, look } })
+    const { runtime } = start()
+    const run = runtime.run(who, 'go')
+    const task = await until('it waits', () => (started === 1 ? tasksOf(world.store, run.id)[0] : undefined))
+    const talk = await runtime.conversation(run.conversationId)
+
+    await talk.stop(task.id, 'enough')
+    await talk.stop(task.id, 'again')
+
+    const outcome = await run.result
+    expect(outcome.status).toBe('cancelled')
+    expect(aborted).toContain('asked to stop')
+    expect(world.store.node(task.id)?.state).toBe('stopped')
+    expect(tasksOf(world.store, run.id)[1]?.state).toBe('finished')
+    expect(model.requests).toHaveLength(1)
+    expect(eventsOfType(world.store, run.conversationId, 'graph-change').map(({ change }) => change)).toEqual(['stop'])
+    await talk.stop(task.id)
+    expectLawful(world.store)
+  })
+
+  test('I4: a stopped call that may have had its effect is uncertain, and nothing comes after it; stubborn code is not waited for', async () => {
+    let started = 0
+    const pay = tool({
+      description: 'x',
+      inputSchema: { type: 'object' },
+      execute: () => {
+        started++
+        return new Promise<string>((resolve) => setTimeout(resolve, 1_500, 'paid'))
+      },
+    })
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? 'went on' : { calls: [{ name: 'pay', input: {} }] },
+    )
+    const who = agent({ name: 'who', instructions: '', model, tools: { pay } })
+    const { runtime } = start()
+    const run = runtime.run(who, 'go')
+    await until('it pays', () => started === 1)
+    const talk = await runtime.conversation(run.conversationId)
+    const task = tasksOf(world.store, run.id)[0]
+
+    await talk.stop(task?.id ?? '')
+
+    const outcome = await run.result
+    expect(outcome.uncertain).toEqual([task?.id])
+    expect(world.store.node(task?.id ?? '')?.state).toBe('uncertain')
+    expect(model.requests).toHaveLength(1)
+    const again = await talk.retry(task?.id ?? '')
+    expect((await again.result).text).toBe('went on')
+    expect(tasksOf(world.store, again.id)[0]?.idempotencyKey).toBe(task?.id)
+    expectLawful(world.store)
+  })
+
+  test('stop of a delegation ends its child; of a queued or approval-waiting node it ends that', async () => {
+    const gate = makeGate()
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel(async () => {
+        await gate.opened
+        return 'late'
+      }),
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === 'tool' ? 'done' : { calls: [{ name: 'ask', input: { message: 'x' } }] },
+      ),
+      subagents: { ask: child },
+    })
+    const { runtime } = start({ kinds: { quick } })
+    const run = runtime.run(host, 'go')
+    const task = await until('it waits', () => tasksOf(world.store, run.id).find(({ state }) => state === 'waiting'))
+    const talk = await runtime.conversation(run.conversationId)
+
+    await talk.stop(task.id)
+
+    expect((await run.result).status).toBe('cancelled')
+    const [link] = world.store.linksOf(run.id)
+    await until('the child ends', () => world.store.turn(link?.id ?? '')?.state === 'ended')
+    expect(world.store.turn(link?.id ?? '')?.outcome?.status).toBe('cancelled')
+    gate.open()
+    const { asked, turnId } = await talk.mutate((m) => ({
+      asked: m.createNode({ kind: 'quick', state: 'awaiting_approval' }).id,
+      turnId: m.turnId,
+    }))
+    await talk.stop(asked, 'no need')
+    expect((await runtime.attach(turnId).result).status).toBe('cancelled')
+    expect(world.store.turn(turnId)?.paused).toBeNull()
+    expectLawful(world.store)
+  })
+
+  test('skip leaves out what has not begun: what follows in sequence goes on, what depends on it does not', async () => {
+    const gate = makeGate()
+    const { runtime } = start({ kinds: { quick, slow: { execute: () => gate.opened.then(() => 'slow') } } })
+    const talk = await talkOf(runtime)
+    const { ids, turnId } = await talk.mutate((m) => {
+      const slow = m.createNode({ kind: 'slow' }).id
+      const middle = m.createNode({ kind: 'quick' }).id
+      const after = m.createNode({ kind: 'quick' }).id
+      const needs = m.createNode({ kind: 'quick' }).id
+      m.createEdge(slow, middle, 'sequence')
+      m.createEdge(middle, after, 'sequence')
+      m.createEdge(middle, needs, 'dependency')
+      return { ids: { slow, middle, after, needs }, turnId: m.turnId }
+    })
+
+    await talk.skip(ids.middle, 'not needed')
+    await talk.skip(ids.middle)
+
+    expect(await reasonOf(talk.skip(ids.slow))).toBe('wrong_state')
+    gate.open()
+    await runtime.attach(turnId).result
+    expect(world.store.node(ids.middle)).toMatchObject({ state: 'skipped', failure: { message: 'not needed' } })
+    expect(world.store.node(ids.after)?.state).toBe('finished')
+    expect(world.store.node(ids.needs)?.state).toBe('skipped')
+    expect(await reasonOf(talk.skip(ids.after))).toBe('wrong_state')
+    expectLawful(world.store)
+  })
+
+  test('cybros A62: what was used is summed up by lane, by model and by day', async () => {
+    const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 4 }
+    const one = agent({
+      name: 'one',
+      instructions: '',
+      model: scriptedModel(() => ({ text: 'ok', usage }), 'openai/gpt-5'),
+    })
+    const { runtime } = start()
+    const first = await say(runtime, one, 'a')
+    await say(runtime, one, 'b', first.run.conversationId)
+    const talk = await runtime.conversation(first.run.conversationId)
+    const { id } = await talk.fork(first.answer.id)
+    await say(runtime, one, 'c', id)
+
+    const stats = await talk.usageStats()
+    const tree = await talk.usageStats({ of: 'tree' })
+
+    expect(stats.total).toMatchObject({ calls: 2, usage: { inputTokens: 20, outputTokens: 10 }, cacheHitRate: 0.4 })
+    expect(stats.total.usd).toBeGreaterThan(0)
+    expect(Object.keys(stats.byModel)).toEqual(['openai/gpt-5'])
+    expect(Object.values(stats.byDay).reduce((sum, { calls }) => sum + calls, 0)).toBe(2)
+    expect(Object.keys(stats.byDay)[0]).toMatch(/^\d{4}-\d\d-\d\d$/)
+    expect(tree.byLane[id]?.calls).toBe(1)
+    expect(tree.total.calls).toBe(3)
+    expect((await talk.usageStats({ since: Date.now() + 60_000 })).total.calls).toBe(0)
+    expect((await talk.usageStats({ until: 0 })).total).toMatchObject({ calls: 0, usd: 0 })
+    expect(await reasonOf(talk.usageStats({ since: 'x' as never }))).toBe('invalid_input')
+    expect(await reasonOf(talk.usageStats({ of: 'all' as never }))).toBe('invalid_input')
+  })
+
+  test('the tree of a root: states, outcomes, usage, lanes and what is waited for, in one call', async () => {
+    const gate = makeGate()
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      model: scriptedModel(async () => {
+        await gate.opened
+        return { text: 'ok', usage: { inputTokens: 1, outputTokens: 1 } }
+      }),
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel(({ messages }) =>
+        messages.at(-1)?.role === 'tool' ? 'done' : { calls: [{ name: 'ask', input: { message: 'x' } }] },
+      ),
+      subagents: { ask: child },
+    })
+    const { runtime } = start()
+    const run = runtime.run(host, 'go')
+    const task = await until('it waits', () => tasksOf(world.store, run.id).find(({ state }) => state === 'waiting'))
+
+    const during = await runtime.tree(run.conversationId)
+    gate.open()
+    const outcome = await run.result
+    const talk = await runtime.conversation(run.conversationId)
+    const { id } = await talk.fork(outcome.answerNodeId ?? '')
+    const after = await runtime.tree(run.conversationId)
+
+    const [open] = during.runs
+    expect(open).toMatchObject({ runId: run.id, state: 'running', outcome: null, agent: 'host', tool: null })
+    expect(open?.waitingOn).toMatchObject([
+      { nodeId: task.id, on: 'children', what: 'ask', refs: [open?.children[0]?.runId] },
+      { on: 'nodes', refs: [task.id] },
+    ])
+    expect(open?.children).toMatchObject([{ agent: 'child', tool: 'ask', state: 'running', waitingOn: [] }])
+    expect(after.runs[0]).toMatchObject({
+      state: 'ended',
+      outcome: { status: 'completed' },
+      usage: { inputTokens: 1 },
+      waitingOn: [],
+    })
+    expect(after.lanes).toMatchObject([{ conversationId: id, forkedAt: outcome.answerNodeId, runs: [] }])
+    expect(await reasonOf(runtime.tree('x'))).toBe('not_found')
+    expect(await reasonOf(runtime.tree(run.conversationId, { limitTurns: 0 }))).toBe('invalid_input')
+  })
+
+  test('cybros A30: after a restart the events of a lane and of a child are still read page by page', async () => {
+    const { echo: who } = echo()
+    const { runtime } = start()
+    const one = await say(runtime, who, 'one')
+    const { id } = await (await runtime.conversation(one.run.conversationId)).fork(one.answer.id)
+    await say(runtime, who, 'two', id)
+    const { runtime: other } = start({ agents: [who] })
+    const lane = await other.conversation(id)
+
+    const first = await lane.eventPage({ limit: 2 })
+    const rest = await lane.eventPage({ limit: 100, after: first.at(-1)?.seq ?? 0 })
+
+    expect(first).toHaveLength(2)
+    expect([...first, ...rest].every(({ conversationId }) => conversationId === id)).toBe(true)
+    expect(rest.at(-1)?.type).toBe('run-end')
+  })
+})
