@@ -412,6 +412,34 @@ describe('agently 19/9: the hook for the end', () => {
     expect(outcomes.toSorted()).toEqual(['cancelled', 'completed'])
   })
 
+  test('9: a host is not ended twice, though a child that outlives it still has hooks above', async () => {
+    const seen: string[] = []
+    const child = agent({
+      name: 'child',
+      instructions: '',
+      tools: { echo },
+      model: scriptedModel([{ delayMs: 60, calls: [{ name: 'echo', input: { text: 'x' } }] }, 'ok']),
+    })
+    const start = tool({
+      description: '',
+      inputSchema: { type: 'object' },
+      execute: async () => (await runtime.spawn(child, 'go', { wake: 'passive' })).id,
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      tools: { start },
+      model: scriptedModel([{ calls: [{ name: 'start', input: {} }] }, 'done']),
+      hooks: { onChildTool: () => seen.push('call'), onFinally: () => seen.push('end') },
+    })
+    const runtime = openRuntime({ engine: { sweepMs: 20 } })
+    await runtime.run(host, 'go').result
+    await runtime.idle()
+    await new Promise((resolve) => setTimeout(resolve, 80))
+
+    expect(seen).toEqual(['end', 'call'])
+  })
+
   test('9: one that throws, or takes its time, holds nobody up; close waits for it', async () => {
     const seen: string[] = []
     const { who } = speaker({

@@ -44,6 +44,8 @@ export class ExtensionRuns {
   /** Says that this process has to do with a run, before a hook of it is called. */
   enter(runId: Id, agent: string, hooks: HookSet | null): void {
     if (hooks === null || this.open.has(runId)) return
+    // A child may outlive its host: that one has had its end.
+    if (this.ledger.store.turn(runId)?.state === 'ended') return
     this.open.set(runId, { agent, hooks, states: new Map(), extra: {} })
   }
 
