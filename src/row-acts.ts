@@ -1,12 +1,15 @@
 import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
-import { type AuditOptions, type AuditReport, audit } from './conversation/audit.ts'
+import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
-import { exportTree, importTree } from './conversation/export.ts'
+import { diffRuns, type RunDiff } from './conversation/diff.ts'
+import { exportTree } from './conversation/export.ts'
+import { type PictureOptions, pictureOf } from './conversation/picture.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type ConversationTree, treeOf } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
+import { type Why, whyOf } from './conversation/why.ts'
 import { isDead } from './engine/lease.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
@@ -22,6 +25,7 @@ export abstract class RowActs {
   abstract readonly store: Store
   protected abstract readonly ledger: Ledger
   protected abstract readonly clock: Clock
+  protected abstract knowsAgent(name: string): boolean
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
@@ -81,6 +85,7 @@ export abstract class RowActs {
    * mended without losing anything is; every repair is an event of its conversation.
    */
   async audit(options: AuditOptions = {}): Promise<AuditReport> {
+    const { audit } = await import('./conversation/audit.ts')
     return audit(this.ledger, options)
   }
 
@@ -93,8 +98,27 @@ export abstract class RowActs {
   }
 
   /** Takes a tree that `export` gave, with the same hashes, or nothing of it. Gives the id of its root conversation. */
-  import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+  async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+    const { importTree } = await import('./conversation/import.ts')
     return importTree(this.ledger, lines)
+  }
+
+  /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
+  why(id: Id): Why {
+    return whyOf({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
+  }
+
+  /**
+   * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
+   * conversations or of one.
+   */
+  picture(id: Id, { of = 'tree', format = 'mermaid' }: PictureOptions = {}): string {
+    return pictureOf(this.store, id, { of, format })
+  }
+
+  /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */
+  diff(firstRunId: Id, secondRunId: Id): RunDiff {
+    return diffRuns(this.store, firstRunId, secondRunId)
   }
 
   /** The processes that run nodes of this store. One that is gone stays until another has taken over what it left. */

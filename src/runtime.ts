@@ -238,6 +238,10 @@ export class Runtime extends RowActs {
     return explain(this.executors.layersFor(of), request)
   }
 
+  protected knowsAgent(name: string): boolean {
+    return this.registry.knows(name)
+  }
+
   /** Lets running nodes finish within the grace, gives the rest back, and closes the store. */
   close(): Promise<void> {
     this.closing ??= this.end()

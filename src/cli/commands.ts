@@ -1,4 +1,5 @@
 import type { Command, Option } from './command.ts'
+import { PROOF_COMMANDS } from './commands-proof.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
@@ -103,12 +104,17 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'show',
-    usage: 'ID [--json]',
+    usage: 'ID [--graph [--dot]] [--json]',
     summary: 'one run: input, outcome, answer, usage, subagents',
-    options: [JSON_LINES],
+    options: [
+      { name: 'graph', text: 'a picture of all its nodes and edges instead, for Mermaid' },
+      { name: 'dot', text: 'the picture for Graphviz' },
+      JSON_LINES,
+    ],
     examples: [
       ['legate show 1f0c9a2e', 'any ending of an id will do, from 4 characters on'],
       ['legate show 9a2e --json | jq .outcome', 'how it ended, for programs'],
+      ['legate show 9a2e --graph --dot | dot -Tsvg > run.svg', 'every node of it and of its subagents, drawn'],
     ],
     takes: [1, 1],
     completes: 'id',
@@ -159,6 +165,7 @@ export const COMMANDS: readonly Command[] = [
     completes: 'id',
     load: async () => (await import('./commands/transcript.ts')).transcript,
   },
+  ...PROOF_COMMANDS,
   {
     name: 'cancel',
     usage: 'ID [--reason TEXT] [--timeout SECONDS]',

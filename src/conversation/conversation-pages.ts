@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { ancestorsOf, CONTEXT_TURNS, contextOf } from '../graph/context.ts'
-import { type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
+import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
 import { type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/transcript.ts'
@@ -39,6 +39,14 @@ export interface EventPageQuery {
   readonly after?: number
   readonly nodeId?: Id
   readonly types?: readonly DurableEventType[]
+}
+
+function knownEvent(type: DurableEventType): DurableEventType {
+  if (DURABLE_EVENTS.includes(type)) return type
+  throw new InputError(
+    'invalid_input',
+    `There is no event "${type}" in the record. There are: ${DURABLE_EVENTS.join(', ')}.`,
+  )
 }
 
 /** Turns looked at for one page of messages, and events for one page of events: a page may be short for it. */
@@ -108,7 +116,7 @@ export class ConversationPages {
 
   events({ limit = 200, after = 0, nodeId, types }: EventPageQuery): DurableEvent[] {
     const most = positiveNumber(limit, 'limit')
-    const wanted = types === undefined ? undefined : new Set<string>(types)
+    const wanted = types === undefined ? undefined : new Set<string>(types.map(knownEvent))
     const isWanted = (row: EventRow) =>
       (nodeId === undefined ? row.conversationId === this.id : row.nodeId === nodeId) &&
       (wanted?.has(row.body.type) ?? true)

@@ -12,7 +12,7 @@ import type { TranscriptLine } from '../graph/transcript.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
-import { type AuditOptions, type AuditReport, auditConversation } from './audit.ts'
+import type { AuditOptions, AuditReport } from './audit.ts'
 import { positiveNumber } from './bounds.ts'
 import {
   ConversationPages,
@@ -110,6 +110,7 @@ export class ConversationHandle extends HistoryHandle {
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
     const { row } = this
     if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    const { auditConversation } = await import('./audit.ts')
     return auditConversation(this.ledger, row, options)
   }
 

@@ -115,7 +115,7 @@ describe('a reader does not matter to the run', () => {
     expect(ran).toBeLessThan((performance.now() - begun) / 2)
   })
 
-  test('one that throws in its loop ends for itself only', async () => {
+  test('cybros A60: one that throws in its loop ends for itself only', async () => {
     const run = start(openRuntime())
     const other = eventsOf(run)
 
@@ -186,7 +186,7 @@ describe('a reader does not matter to the run', () => {
 })
 
 describe('a run of a child', () => {
-  test('may be read by itself: only its own events and those below it', async () => {
+  test('cybros A81: may be read by itself: only its own events and those below it', async () => {
     const runtime = openRuntime()
     const run = start(runtime)
     await run.result

@@ -23,7 +23,7 @@ function host(): AnyAgent {
   return agent({ name: 'host', instructions: '', model, tools: { look }, subagents: { ask: expert } })
 }
 
-test('events({ after }) goes on after any event, durable or live, without a gap and without one twice', async () => {
+test('cybros A81: events({ after }) goes on after any event, durable or live, without a gap and without one twice', async () => {
   const run = openRuntime().run(host(), 'go' as never)
   const all = await eventsOf(run)
   const durable = all.filter(isDurable)
@@ -59,7 +59,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     return made
   }
 
-  test('another runtime reads the same durable events, from the beginning or after one', async () => {
+  test('cybros A81: another runtime reads the same durable events, from the beginning or after one', async () => {
     const shared = rows()
     const run = openRuntime({ store: shared.open() }).run(host(), 'go' as never)
     const durable = (await eventsOf(run)).filter(isDurable)

@@ -20,11 +20,17 @@ const MOST_SUBAGENTS = 100
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
+    if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     const sight = await lookAt(runtime, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
     return EXIT.completed
   })
+}
+
+async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
+  await write(cleanText(runtime.picture(turn.conversationId, { of: 'graph', format })))
+  return EXIT.completed
 }
 
 /** All there is to show of a run. */

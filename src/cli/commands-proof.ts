@@ -1,0 +1,81 @@
+import type { Command, Option } from './command.ts'
+
+const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
+
+/** What shows why a run stands where it stands, that nothing is wrong with it, and carries it elsewhere. */
+export const PROOF_COMMANDS: readonly Command[] = [
+  {
+    name: 'why',
+    usage: 'ID [--json]',
+    summary: 'why a run does not go on: what it waits for, and what would help',
+    about: [
+      'Names the person, the subagent, the missing agent, the process that is gone, the limit or the budget, here and ' +
+        'below, and the command that would help.',
+    ],
+    options: [JSON_LINES],
+    examples: [['legate why 1f0c9a2e', 'in words, from the root to where it stands']],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/why.ts')).why,
+  },
+  {
+    name: 'diff',
+    usage: 'ID1 ID2 [--json]',
+    summary: 'two runs node by node: inputs, outputs, cost',
+    about: ['Ids and times do not count. Exits with 0 if the runs are the same, 1 if they differ.'],
+    options: [JSON_LINES],
+    examples: [['legate diff 1f0c9a2e 5ab9c1d0', 'what the second did otherwise']],
+    takes: [2, 2],
+    completes: 'id',
+    load: async () => (await import('./commands/diff.ts')).diff,
+  },
+  {
+    name: 'audit',
+    usage: '[ID] [--repair] [--verify] [--json]',
+    summary: 'look for everything that can be wrong with stored runs',
+    about: [
+      'Looks through the whole store, or the tree of one run. Exits with 1 if it finds an error.',
+      'A repair loses nothing: what it cannot mend so, it leaves as it is. Every repair is an event of its run.',
+    ],
+    options: [
+      { name: 'repair', text: 'mend what can be mended' },
+      { name: 'verify', text: 'hold every record against the hashes of what was committed' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate audit', 'the whole store'],
+      ['legate audit 1f0c9a2e --verify', 'is this run, byte for byte, what was recorded?'],
+    ],
+    takes: [0, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/audit.ts')).audit,
+  },
+  {
+    name: 'export',
+    usage: 'ID',
+    summary: 'a run and all that belongs to it as JSON Lines',
+    about: ['Trees are exported whole: every conversation below the root of the run, with the record of its commits.'],
+    options: [],
+    examples: [
+      ['legate export 1f0c9a2e > run.jsonl', 'to keep it, or to send it'],
+      ['legate export 1f0c9a2e | legate import --store other.db', 'from one store into another'],
+    ],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/export.ts')).exportRun,
+  },
+  {
+    name: 'import',
+    usage: '[FILE] [--json]',
+    summary: 'take what export gave, with the same hashes',
+    about: [
+      'Without FILE, or with -, reads stdin. Takes all of it or nothing: lines that are missing or changed are refused.',
+      'A run that is not over can go on here. Then it should not go on where it came from.',
+    ],
+    options: [JSON_LINES],
+    examples: [['legate import run.jsonl', 'into the store of this user']],
+    takes: [0, 1],
+    completes: 'file',
+    load: async () => (await import('./commands/export.ts')).importRun,
+  },
+]

@@ -1,0 +1,109 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { connect } from '../../src/store/sqlite-driver.ts'
+import { Place, program, skipUnlessBuilt } from './support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+describe('runs that are over', () => {
+  const place = new Place(afterAll)
+  let [id, otherId, failedId] = ['', '', '']
+  beforeAll(async () => {
+    if (!existsSync(program)) return
+    ;[id = '', otherId = '', failedId = ''] = await place.endedRuns('lead', 'lead', 'failing')
+  })
+
+  test('are audited and verified: nothing is wrong', async () => {
+    const { code, stdout, stderr } = await place.run(['audit', '--verify'])
+
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(stdout).toMatch(
+      /^3 trees, 7 conversations, 7 runs, \d+ nodes; \d+ rows and \d+ commits held against their hashes: nothing is wrong\.\n$/,
+    )
+  })
+
+  test('are explained and compared', async () => {
+    const [why, same, differs] = await Promise.all([
+      place.run(['why', failedId.slice(-8)]),
+      place.run(['diff', id, otherId]),
+      place.run(['diff', id, failedId, '--json']),
+    ])
+
+    expect(why.stdout).toMatch(/^failing: It has ended, failed: /)
+    expect([same.code, same.stderr]).toEqual([0, ''])
+    expect(same.stdout).toMatch(
+      /^- \w{8} completed, 7\.4k tokens, .*\n\+ \w{8} completed, .*\n0 differ, \d+ are the same\.\n$/,
+    )
+    expect(differs.code).toBe(1)
+    expect(JSON.parse(differs.stdout)).toMatchObject({ first: { runId: id }, second: { runId: failedId } })
+  })
+
+  test('are drawn', async () => {
+    const [mermaid, dot] = await Promise.all([place.run(['show', id, '--graph']), place.run(['show', id, '--dot'])])
+
+    expect(mermaid.stdout).toMatch(/^flowchart TD\n {2}subgraph g0\["lead \w{8}, turn 1: completed"\]\n/)
+    expect(mermaid.stdout.match(/subgraph/g)).toHaveLength(3)
+    expect(mermaid.stdout).not.toContain('\u001b')
+    expect(dot.stdout).toMatch(/^digraph legate \{\n/)
+  })
+
+  test('are carried into another store, by a file and by a pipe', async () => {
+    const exported = await place.run(['export', id])
+    const file = path.join(place.folder, 'run.jsonl')
+    writeFileSync(file, exported.stdout)
+    const there = path.join(place.folder, 'there.db')
+
+    const byFile = await place.run(['import', file, '--store', there])
+    const byPipe = await place.run(['import', '--json', '--store', there], { input: exported.stdout })
+    const [shown, audited, again] = await Promise.all([
+      place.run(['show', id, '--store', there]),
+      place.run(['audit', '--verify', '--store', there]),
+      place.run(['export', id, '--store', there]),
+    ])
+
+    expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Taken: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
+    expect(JSON.parse(byPipe.stdout)).toMatchObject({ runId: id })
+    expect(shown.stdout).toContain('All of them saw it: 2.')
+    expect(audited.stdout).toContain('nothing is wrong')
+    expect(again.stdout.split('\n').toSorted()).toEqual(exported.stdout.split('\n').toSorted())
+    const torn = await place.run(['import', '--store', there], { input: exported.stdout.slice(0, -50) })
+    expect(torn.code).toBe(1)
+    expect(torn.stderr).toMatch(/^legate: Line \d+ of the export cannot be taken/)
+    const missing = await place.run(['import', '/nowhere/run.jsonl', '--store', there])
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no file /nowhere/run.jsonl.') })
+  })
+
+  test('that were changed behind our back are found, and what can be mended is', async () => {
+    const there = path.join(place.folder, 'changed.db')
+    const { stdout } = await place.run(['export', id])
+    await place.run(['import', '--store', there], { input: stdout })
+    const db = connect(there)
+    db.run(`UPDATE rows SET data = json_set(data, '$.nodeCount', 9) WHERE data ->> '$.turn' = ?`, [id])
+    db.close()
+
+    const found = await place.run(['audit', '--verify', '--store', there])
+    const mended = await place.run(['audit', '--repair', '--store', there])
+    const after = await place.run(['audit', id.slice(-8), '--store', there])
+
+    expect(found.code).toBe(1)
+    expect(found.stdout).toContain(`error altered_row: The turn ${id} is not what was written.\n`)
+    expect(found.stdout).toContain(`error wrong_node_count: The turn ${id} counts 9 nodes and has `)
+    expect(mended).toMatchObject({ code: 0, stdout: expect.stringContaining('repaired wrong_node_count') })
+    expect(after).toMatchObject({ code: 0, stdout: expect.stringContaining('1 tree') })
+    expect(readFileSync(there).length).toBeGreaterThan(0)
+  })
+})
+
+test('a run whose process was killed says so, in words', async () => {
+  const place = new Place()
+  const [id = ''] = await place.orphans('lead')
+
+  const { code, stdout } = await place.run(['why', id.slice(-8)])
+
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/lead: It waits for "scout", the run [\w-]+\.\n/)
+  expect(stdout).toMatch(
+    /lead > scout: The process \d+ that worked on the call of "look" is gone\.\n {2}→ legate resume --module FILE/,
+  )
+})

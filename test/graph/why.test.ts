@@ -1,0 +1,294 @@
+import { agent, askTools, createRuntime, type Runtime, type RuntimeOptions, tool } from 'legate'
+import { memoryStore } from 'legate/store/memory'
+import { scriptedModel } from 'legate/testing'
+import { afterEach, describe, expect, test } from 'vitest'
+import { makeGate, until } from '../support/process.ts'
+import { memoryRows } from '../support/stores.ts'
+
+const open: Runtime[] = []
+
+afterEach(async () => {
+  for (const runtime of open.splice(0)) await runtime.close()
+})
+
+describe('cybros N13: why a run does not go on', () => {
+  test('a subagent of it waits for a person: whose call, since when, and how to answer', async () => {
+    const runtime = runtimeOf()
+    const run = runtime.run(hostOf(asker('tool:deploy')), 'go')
+    await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
+
+    const { goesOn, reasons, text } = runtime.why(run.id)
+
+    expect(goesOn).toBe(false)
+    expect(reasons.map(({ code }) => code)).toEqual(['children', 'approval'])
+    expect(text).toMatch(/^host: It waits for "worker", the run [\w-]+\.\nhost > worker: the call of "deploy" waits/)
+    expect(reasons[1]?.advice).toMatch(/^legate approve \w{8}, or legate deny \w{8}$/)
+    expect(runtime.why(reasons[1]?.nodeId ?? '').reasons.map(({ code }) => code)).toEqual(['approval'])
+    expect(runtime.why(run.conversationId).reasons).toEqual(reasons)
+    await run.cancel()
+    expect((await run.result).status).toBe('cancelled')
+    expect(runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'ended' }] })
+  })
+
+  test('it has asked a person a question', async () => {
+    const runtime = runtimeOf()
+    const asks = agent({
+      name: 'asks',
+      instructions: 'Ask.',
+      tools: { ...askTools() },
+      model: scriptedModel(({ tools = [] }) => {
+        const name = tools.find((one) => one.name.includes('ask'))?.name ?? ''
+        return { calls: [{ name, input: { question: 'Which colour?' } }] }
+      }),
+    })
+    const run = runtime.run(asks, 'go')
+    await until('it has asked', () => runtime.store.openNodes(run.id).some(({ state }) => state === 'waiting'))
+
+    expect(runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'question' }] })
+    expect(runtime.why(run.id).text).toContain('Which colour?')
+    await run.cancel()
+  })
+
+  test('a process works on it, and others of its conversation come after it', async () => {
+    const gate = makeGate()
+    const runtime = runtimeOf()
+    const slow = agent({
+      name: 'slow',
+      instructions: 'Wait.',
+      model: scriptedModel(async () => {
+        await gate.opened
+        return 'done'
+      }),
+    })
+    const first = runtime.run(slow, 'one')
+    await until('it runs', () => runtime.store.turn(first.id)?.state === 'running')
+    const second = runtime.run(slow, 'two', { conversationId: first.conversationId })
+    await until('it is queued', () => runtime.store.turn(second.id)?.state === 'queued')
+
+    expect(runtime.why(first.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'running' }] })
+    expect(runtime.why(first.id).text).toMatch(/Process \d+ works on a model call \(answer\) for \d+ s\./)
+    expect(runtime.why(second.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'queued' }, { code: 'running' }] })
+    gate.open()
+    await second.result
+  })
+
+  test('its host lets only so many run at once', async () => {
+    const gate = makeGate()
+    const runtime = runtimeOf()
+    const worker = agent({
+      name: 'worker',
+      description: 'w',
+      instructions: 'Wait.',
+      model: scriptedModel(async () => {
+        await gate.opened
+        return 'done'
+      }),
+    })
+    const host = agent({
+      name: 'host',
+      instructions: 'Host.',
+      subagents: { ask: worker },
+      budget: { concurrency: 1 },
+      model: scriptedModel(({ messages }) => {
+        if (messages.at(-1)?.role === 'tool') return 'all'
+        return { calls: ['a', 'b'].map((message) => ({ name: 'ask', input: { message } })) }
+      }),
+    })
+    const run = runtime.run(host, 'go')
+    await until('one waits', () => runtime.store.linksOf(run.id).some(({ released }) => !released))
+
+    const { reasons } = runtime.why(run.id)
+
+    expect(reasons.map(({ code }) => code).sort()).toEqual(['children', 'children', 'place', 'running'])
+    expect(reasons.find(({ code }) => code === 'place')?.text).toContain('the limit of 1')
+    gate.open()
+    await run.result
+  })
+
+  test('the process that worked on it is gone, and the agent it needs is not known here', async () => {
+    const rows = memoryRows()
+    const gate = makeGate()
+    const slow = agent({
+      name: 'slow',
+      instructions: 'Wait.',
+      model: scriptedModel(async () => {
+        await gate.opened
+        return 'done'
+      }),
+    })
+    const first = runtimeOf({ store: rows.open(), agents: [slow] })
+    const run = first.run(slow, 'go')
+    await until('it runs', () => first.store.openNodes(run.id).some(({ state }) => state === 'running'))
+    const [engine] = first.store.engines()
+    const other = runtimeOf({ store: rows.open() })
+    if (engine) {
+      const dead = { ...engine, version: engine.version + 1, processStart: 'before' }
+      await other.store.commit({ ...NOTHING, engines: [dead] })
+    }
+
+    expect(other.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'process_gone' }] })
+    expect(other.why(run.id).text).toMatch(/The process \d+ that worked on a model call \(answer\) is gone/)
+    gate.open()
+    await run.result
+  })
+
+  test('no process has the code of its agent', async () => {
+    const rows = memoryRows()
+    const worker = asker('tool:deploy')
+    const first = runtimeOf({ store: rows.open(), agents: [worker] })
+    const run = first.run(worker, 'go')
+    await until('somebody is asked', () => first.store.awaiting({ limit: 1 }).length > 0)
+    await first.close()
+    const other = runtimeOf({ store: rows.open() })
+    const [asked] = await other.approvals()
+    await other.answer(asked?.nodeId ?? '', { allow: true })
+
+    const { goesOn, reasons } = other.why(run.id)
+
+    expect(goesOn).toBe(false)
+    expect(reasons).toMatchObject([{ code: 'agent_missing', advice: expect.stringContaining('"worker"') }])
+    expect(reasons[0]?.text).toContain('No process works on this store.')
+    const third = runtimeOf({ store: rows.open(), agents: [worker] })
+    expect(third.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'worker' }] })
+  })
+
+  test('it tries again later, and was asked to stop', async () => {
+    const runtime = runtimeOf()
+    const failing = agent({
+      name: 'failing',
+      instructions: 'Fail.',
+      model: scriptedModel(() => {
+        throw Object.assign(new Error('overloaded'), { statusCode: 529, isRetryable: true })
+      }),
+    })
+    const run = runtime.run(failing, 'go')
+    await until('it waits', () => runtime.store.openNodes(run.id).some(({ wakeAt }) => wakeAt !== null))
+
+    expect(runtime.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'timer' }] })
+    await run.cancel('enough')
+    expect(runtime.why(run.id).reasons[0]?.code).toBe('ended')
+  })
+
+  test('little is left of its budget', async () => {
+    const runtime = runtimeOf()
+    const usage = { inputTokens: 95_000, outputTokens: 1 }
+    const worker = agent({
+      name: 'worker',
+      instructions: 'Deploy.',
+      budget: { tokens: 100_000 },
+      grant: { ask: ['tool:deploy'] },
+      tools: { deploy },
+      model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }], usage })),
+    })
+    const run = runtime.run(worker, 'go')
+    await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
+
+    expect(runtime.why(run.id).reasons.map(({ code }) => code)).toEqual(['approval', 'budget'])
+    await run.cancel()
+  })
+
+  test('an id that is nowhere is refused', () => {
+    expect(() => runtimeOf().why('nowhere')).toThrow(/no run, node or conversation/)
+  })
+})
+
+describe('pictures', () => {
+  test('of the tree and of the graph, for Mermaid and for Graphviz; what was said stays in its box', async () => {
+    const runtime = runtimeOf()
+    const hostile = 'a"]; x --> y; click n0 "http://x" %%{init}%% \\" ]] <b>'
+    const worker = agent({ name: 'worker', description: 'w', instructions: 'x', model: scriptedModel(() => hostile) })
+    const { conversationId } = await runtime.run(hostOf(worker), hostile).result
+
+    const tree = runtime.picture(conversationId)
+    const graph = runtime.picture(conversationId, { of: 'graph' })
+    const dot = runtime.picture(conversationId, { of: 'graph', format: 'dot' })
+
+    expect(tree).toMatch(/^flowchart TD\n {2}n0\["host<br\/>completed, \d+ tokens"\]\n {2}n1\["worker<br/)
+    expect(tree).toContain('n0 ==>|"ask"| n1')
+    const shown = graph.split('\n').filter((line) => line.includes('click'))
+    expect(shown.length).toBeGreaterThan(1)
+    for (const line of shown) expect(line).toMatch(/^ {4}n\d+\["[^"\][{}();|`\\%<>]*(?:<br\/>[^"\][{}()|`\\%<>]*)*"\]$/)
+    expect(graph.match(/subgraph /g)).toHaveLength(2)
+    expect(graph.match(/\|"delegates"\|/g)).toHaveLength(1)
+    const boxes = dot.split('\n').filter((line) => line.includes('click'))
+    for (const line of boxes) expect(line).toMatch(/^ {4}n\d+ \[label="(?:[^"\\]|\\.)*", fillcolor="#\w{6}"\];$/)
+    expect(dot.startsWith('digraph legate {')).toBe(true)
+    const child = runtime.store.conversations({ rootId: conversationId, limit: 9 }).find(({ depth }) => depth === 1)
+    expect(runtime.picture(child?.id ?? '', { of: 'graph' }).match(/subgraph /g)).toHaveLength(1)
+    expect(() => runtime.picture('nowhere')).toThrow(/no conversation/)
+  })
+})
+
+describe('two runs', () => {
+  test('of the same are the same, whatever their ids; and differ node by node where they do', async () => {
+    const runtime = runtimeOf()
+    let answer = 'blue'
+    const worker = agent({ name: 'worker', description: 'w', instructions: 'x', model: scriptedModel(() => answer) })
+    const host = hostOf(worker)
+    const [one, two] = [await runtime.run(host, 'go').result, await runtime.run(host, 'go').result]
+    answer = 'red'
+    const three = await runtime.run(host, 'go').result
+    const four = await runtime.run(worker, 'go').result
+
+    expect(runtime.diff(one.runId, two.runId)).toMatchObject({ changes: [], same: 6 })
+    const { changes, same, first, second } = runtime.diff(one.runId, three.runId)
+    expect(changes.map(({ place, fields }) => [place, fields])).toEqual([
+      ['host/2', ['output']],
+      ['host > worker#1/1', ['output']],
+    ])
+    expect(changes[1]).toMatchObject({ change: 'changed', first: { output: 'blue' }, second: { output: 'red' } })
+    expect([same, first.status, second.nodes]).toEqual([4, 'completed', 6])
+    const other = runtime.diff(one.runId, four.runId)
+    expect(new Set(other.changes.map(({ change }) => change))).toEqual(new Set(['only_first', 'only_second']))
+    expect(() => runtime.diff(one.runId, 'nowhere')).toThrow(/no run/)
+  })
+})
+
+const deploy = tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'ok' })
+
+function asker(rule: string) {
+  return agent({
+    name: 'worker',
+    description: 'w',
+    instructions: 'Deploy.',
+    tools: { deploy },
+    grant: { ask: [rule] },
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? 'deployed' : { calls: [{ name: 'deploy', input: {} }] },
+    ),
+  })
+}
+
+function hostOf(worker: ReturnType<typeof asker>) {
+  return agent({
+    name: 'host',
+    instructions: 'Host.',
+    subagents: { ask: worker },
+    model: scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? 'all done' : { calls: [{ name: 'ask', input: { message: 'go' } }] },
+    ),
+  })
+}
+
+function runtimeOf(options: RuntimeOptions = {}): Runtime {
+  const runtime = createRuntime({ store: memoryStore(), ...options })
+  open.push(runtime)
+  return runtime
+}
+
+const NOTHING = {
+  kind: 'lease',
+  at: 0,
+  rootId: null,
+  conversations: [],
+  turns: [],
+  nodes: [],
+  edges: [],
+  links: [],
+  bodies: [],
+  engines: [],
+  dropEngines: [],
+  blocks: [],
+  dropBlocks: [],
+  events: [],
+} as const
