@@ -26,7 +26,7 @@ const builder = agent({
 const archivist = agent({
   name: 'archivist',
   instructions: 'You file what you are given.',
-  model: scriptedModel([{ text: 'Filed all the same.', delayMs: 300 }]),
+  model: scriptedModel([{ text: 'Filed all the same.', delayMs: 2_000 }]),
 })
 
 const calls = ['build', 'file'].map((name) => ({ name, input: { message: 'Version 2' } }))

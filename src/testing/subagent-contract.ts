@@ -1,5 +1,6 @@
 import type { AnyAgent, SubagentConfig } from '../agent/agent.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { EVERYTHING } from '../grant/grant.ts'
 import { textOf } from '../graph/content.ts'
 import { resultContent } from '../graph/end-node.ts'
 import type { Node } from '../graph/rows.ts'
@@ -169,6 +170,7 @@ class Trial {
     }, id)
     const model = scriptedModel((_, at) => (at === 0 ? { calls: [{ name: TOOL, input }] } : 'done'))
     const host = defineAgent({
+      grant: { use: EVERYTHING },
       name: HOST,
       instructions: '',
       model,
