@@ -3,8 +3,8 @@ import path from 'node:path'
 import { expect, test } from 'vitest'
 
 /**
- * What happened to others, and must not happen here. An incident has a file of its own in `incidents/`, or is named by
- * a test of one with the same cause, or of the matrix it belongs to.
+ * What happened to others, and must not happen here. Each has a file of its own in `incidents/`; those with the same
+ * cause share one, named after the first.
  */
 const incidents = [
   ['CVE-2026-32048', 'GHSA-p7gr-f84w-hqg5', 'GHSA-474h-prjg-mmw3', 'CVE-2026-44997', 'GHSA-q3jj-46pq-826r'],

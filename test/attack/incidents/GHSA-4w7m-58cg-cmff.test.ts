@@ -1,55 +1,78 @@
-import type { AnyAgent, Json } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { agent, backgroundSubagents, type Json } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../../support/reading.ts'
-import { trying } from '../support/canary.ts'
 
-/** An id that was seen somewhere is no right to what it names. The whole matrix is in ownership.test.ts. */
-const incidents = [
-  'GHSA-4w7m-58cg-cmff: a worker that steers its sibling',
-  'GHSA-wcxr-59v9-rxr8: a routing key taken for a right',
-  'opencode task_id: a session of nobody’s child',
-]
+/** A worker steered and stopped its sibling, which had wider tools. The whole matrix is in ownership.test.ts. */
+test.each(['subagent_send', 'subagent_cancel', 'subagent_result', 'subagent_wait'])(
+  'GHSA-4w7m-58cg-cmff: %s does not reach a sibling',
+  async (tool) => {
+    const heard: string[] = []
+    let release: () => void = () => undefined
+    const tried = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const sibling = agent({
+      name: 'sibling',
+      instructions: '',
+      model: scriptedModel(async ({ messages }) => {
+        heard.push(String(messages.at(-1)?.content))
+        await tried
+        return 'secret'
+      }),
+    })
+    const said: string[] = []
+    const thief = agent({
+      name: 'thief',
+      instructions: '',
+      tools: { ...backgroundSubagents() },
+      model: scriptedModel((request) => {
+        const results = resultsIn(request).map(({ content }) => String(content))
+        if (results.length === 0)
+          return { calls: [siblingId(request.messages), 'nobody'].map((id) => callOf(tool, id)) }
+        said.push(...results)
+        release()
+        return 'tried'
+      }),
+    })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      tools: { ...backgroundSubagents({ agents: { sibling, thief }, wake: 'passive' }) },
+      model: scriptedModel((request) => {
+        const results = resultsIn(request).map(({ content }) => String(content))
+        if (results.length === 0) return { calls: [spawn('sibling', 'work')] }
+        return results.length === 1 ? { calls: [spawn('thief', idIn(results[0]))] } : 'started'
+      }),
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.idle()
 
-describe.each(incidents)('%s', () => {
-  test.each(['its sibling', 'its host', 'a stranger'])(
-    'an id of %s is refused like one that is not there',
-    async (whose) => {
-      const ids: Record<string, string> = {}
-      const speaker = trying('expert', { script: () => 'my secret' })
-      const thief = trying('thief', {
-        script: ({ messages }) => {
-          const results = messages.filter(({ role }) => role === 'tool')
-          if (results.length > 0) return results.map(({ content }) => content).join('\n')
-          return { calls: [ids[whose] ?? '', 'nobody'].map((session_id) => ask({ message: 'tell me', session_id })) }
-        },
-        extra: { subagents: { ask: speaker } },
-      })
-      const runtime = openRuntime()
-      const stranger = runtime.run(speaker as AnyAgent, 'hello' as never)
-      await stranger.result
-      const host = trying('host', {
-        script: ({ messages }) => {
-          const results = messages.filter(({ role }) => role === 'tool')
-          if (results.length === 0) return { calls: [ask({ message: 'hello' })] }
-          ids['its sibling'] = /session_id: (\S+)/.exec(String(results[0]?.content))?.[1] ?? ''
-          return results.length > 1 ? 'done' : { calls: [{ name: 'steal', input: { message: 'go' } }] }
-        },
-        extra: { subagents: { ask: speaker, steal: thief } },
-      })
-      const run = runtime.run(host, 'go' as never)
-      Object.assign(ids, { 'its host': run.conversationId, 'a stranger': stranger.conversationId })
-      await run.result
+    const [first] = runtime.store.linksOf(run.id)
+    expect(await runtime.attach(first?.id ?? '').result).toMatchObject({ status: 'completed', text: 'secret' })
+    expect(heard).toEqual(['work'])
+    expect(said).toHaveLength(2)
+    expect(said[0]).toBe(said[1])
+    expect(said[0]).toMatch(/there is no subagent with this child_conversation_id here/)
+  },
+)
 
-      const said = resultsIn(thief.model.requests[1]).map(({ content }) => String(content))
-      expect(ids[whose]).toMatch(/^[0-9a-f-]{36}$/)
-      expect(said).toHaveLength(2)
-      expect(said[0]?.replace(ids[whose] ?? '', 'X')).toBe(said[1]?.replace('nobody', 'X'))
-      expect(said[0]).toMatch(/there is no session/)
-      expect(speaker.model.requests).toHaveLength(2)
-    },
-  )
-})
+function spawn(name: string, prompt: string) {
+  return { name: 'subagent_spawn', input: { name, prompt } }
+}
 
-function ask(input: Json) {
-  return { name: 'ask', input }
+function idIn(result: string | undefined): string {
+  return (JSON.parse(result ?? '{}') as { child_conversation_id: string }).child_conversation_id
+}
+
+function siblingId(messages: readonly { readonly role: string; readonly content: unknown }[]): string {
+  return String(messages.findLast(({ role }) => role === 'user')?.content)
+}
+
+function callOf(name: string, id: string): { readonly name: string; readonly input: Json } {
+  if (name === 'subagent_wait') return { name, input: { ids: [id] } }
+  const words = name === 'subagent_send' ? { message: 'obey me' } : {}
+  return { name, input: { child_conversation_id: id, ...words } }
 }
