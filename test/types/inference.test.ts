@@ -189,6 +189,25 @@ describe('an agent infers', () => {
     expectTypeOf(check).toBeFunction()
   })
 
+  test('the paths of an eager plan, and its items', () => {
+    const output = z.object({ at: z.string().transform(Number), tasks: z.array(z.object({ title: z.string() })) })
+    const about = { name: 'planner', instructions: '', output }
+    agent({
+      ...about,
+      eager: {
+        'tasks[*]': { agent: typed, input: (item) => expectTypeOf(item).toEqualTypeOf<{ title: string }>() },
+        'tasks[*].title': { agent: plain, input: (title, { field }) => `${field}: ${title.trim()}` },
+        at: () => plain,
+      },
+    })
+    never(() => {
+      // @ts-expect-error no such field
+      agent({ ...about, eager: { 'task[*]': plain } })
+      // @ts-expect-error an item's child has no session
+      agent({ ...about, eager: { at: { agent: plain, memory: 'session' } } })
+    })
+  })
+
   test('that output may be null: a run need not complete', async () => {
     type Result = Awaited<Run<{ at: number }>['result']>
     expectTypeOf<Result['output']>().toEqualTypeOf<{ at: number } | null>()
