@@ -13,6 +13,8 @@ const PARAM: Option = {
 }
 const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, instead of what the file names' }
 
+const YES: Option = { name: 'yes', short: 'y', text: 'allow whatever it asks for' }
+
 /** Every command, in the order of the help. Nothing is loaded before it is used. */
 export const COMMANDS: readonly Command[] = [
   {
@@ -40,7 +42,7 @@ export const COMMANDS: readonly Command[] = [
         'person is left waiting, with exit code 3 and the command that answers.',
       'Where the output is no terminal it is the answer alone; what happens is told on stderr.',
     ],
-    options: [PARAM, MODEL, { name: 'yes', short: 'y', text: 'allow whatever it asks for' }, JSON_LINES],
+    options: [PARAM, MODEL, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
@@ -59,12 +61,7 @@ export const COMMANDS: readonly Command[] = [
         'begins with @name is handed to the definition of that name, as a subagent.',
       'Ctrl-C stops the answer, once more leaves; Ctrl-D leaves. Where the input is no terminal each line is a message.',
     ],
-    options: [
-      PARAM,
-      MODEL,
-      { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' },
-      { name: 'yes', short: 'y', text: 'allow whatever it asks for' },
-    ],
+    options: [PARAM, MODEL, { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' }, YES],
     examples: [
       ['legate chat', 'then, for example: @reviewer look at src/'],
       ['legate chat tutor.yaml -p topic=QUIC', 'talk about a recipe'],
@@ -228,18 +225,20 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'resume',
-    usage: '[ID] --module FILE [--json]',
+    usage: '[ID] [--module FILE] [--yes] [--json]',
     summary: 'go on with what is unfinished, as a worker',
     about: [
-      'FILE is an ES module that exports the agents: each by name, or as its default export an agent, a list of agents, ' +
+      'Runs of legate run and chat are kept with all of their definition: without a module it goes on with those of this ' +
+        'folder, or with the ID that is named. For runs of your own program FILE is an ES module that exports the agents: each by name, or as its default export an agent, a list of agents, ' +
         'or the options of createRuntime({ agents, model, ... }).',
       'Ctrl-C once asks the runs it drives to stop and keeps what they have; twice ends at once. A plain kill (SIGTERM) ' +
         'hands them back unfinished, for the next worker. An ID whose run was cancelled is taken up again in its ' +
         'conversation, as one more run.',
       'Exits with 0 if all completed, 1 if one ended otherwise, 3 if one waits for a person, 130 after Ctrl-C.',
     ],
-    options: [{ name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }, JSON_LINES],
+    options: [{ name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }, YES, JSON_LINES],
     examples: [
+      ['legate resume', 'what legate run has left unfinished in this folder'],
       ['legate resume --module ./agents.js', 'everything unfinished that these agents can do'],
       ['legate resume 1f0c9a2e -m ./agents.js', 'one run only'],
     ],

@@ -35,7 +35,7 @@ describe('legate chat, in a pipe', () => {
     expect(store.roots({ limit: 10 })).toHaveLength(1)
   })
 
-  test('@name hands a message to the definition of that name, and the next one to the same session', async () => {
+  test('aster-goose 2.3: @name hands a message to the definition of that name, whatever the model would do', async () => {
     const place = project({ '.claude/agents/poet.md': POET })
     const mock = await serveModel(place, (one) => {
       one.on({ systemMessage: 'You write poems.', userMessage: 'more' }, { content: 'Violets are blue.' })
@@ -52,7 +52,6 @@ describe('legate chat, in a pipe', () => {
     const turns = store.turnsOf(chat?.id ?? '', { limit: 10 })
     const links = turns.flatMap(({ id }) => store.linksOf(id))
     expect(links.map(({ agentName }) => agentName)).toEqual(['poet', 'poet'])
-    expect(new Set(links.map(({ childConversationId }) => childConversationId)).size).toBe(1)
     // Nobody was asked whether to delegate.
     expect(mock.getRequests()).toHaveLength(4)
   })

@@ -257,7 +257,7 @@ describe('resume', () => {
         `^Nothing is unfinished [^]*\n  legate resume ${id.slice(-8)} --module ${agentsModule}  # typed, .* ago\n`,
       ),
     )
-    expect(without.stderr).toContain(`legate resume ${id.slice(-8)} --module FILE`)
+    expect(without.stdout).toContain(`legate resume ${id.slice(-8)} --module FILE`)
     const again = await place.run(['resume', id, '-m', agentsModule])
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('Asked 2 times: {"place":"the sky"}') })
     const changed = path.join(place.folder, 'changed.mjs')

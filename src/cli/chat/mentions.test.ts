@@ -2,60 +2,53 @@ import { expect, test } from 'vitest'
 import type { HookContext, Message, ModelRequest, Part, ToolSchema } from '../../index.ts'
 import { mentionOf, mentions } from './mentions.ts'
 
-function takes(...properties: readonly string[]): ToolSchema {
-  const schema = { type: 'object', properties: Object.fromEntries(properties.map((key) => [key, { type: 'string' }])) }
-  return { name: 'call_poet', description: '', inputSchema: schema as ToolSchema['inputSchema'] }
+const DELEGATE: ToolSchema = { name: 'delegate', description: '', inputSchema: { type: 'object' } }
+
+interface Heard {
+  readonly tools?: readonly ToolSchema[]
+  readonly path?: readonly string[]
 }
 
-async function parts(messages: readonly Message[], tools: readonly ToolSchema[] = [takes('message')]): Promise<Part[]> {
-  const { hooks } = mentions()
+async function parts(
+  messages: readonly Message[],
+  { tools = [DELEGATE], path = ['chat'] }: Heard = {},
+): Promise<Part[]> {
+  const { hooks } = mentions(async () => new Set(['poet']))
   const request: ModelRequest = { messages, tools, settings: {}, outputSchema: null, path: [] }
   async function* next(): AsyncGenerator<Part> {
     yield { type: 'text-delta', text: 'mine' }
   }
   const heard: Part[] = []
-  const said = await hooks?.wrapModel?.(request, next, { path: ['host'] } as unknown as HookContext)
+  const said = await hooks?.wrapModel?.(request, next, { path } as unknown as HookContext)
   for await (const part of said as AsyncIterable<Part> | Iterable<Part>) heard.push(part)
   return heard
 }
 
 const said = (content: string): Message => ({ role: 'user', content })
-const MINE = [{ type: 'text-delta', text: 'mine' }]
+const result: Message = { role: 'tool', callId: 'c', name: 'delegate', content: '@poet x', isError: false }
 
-test('a message to @name becomes a call of its tool, and no model is asked', async () => {
-  expect(await parts([said('@poet write\nabout roses')])).toMatchObject([
-    { type: 'tool-call', name: 'call_poet', input: { message: 'write\nabout roses' } },
+test.each<[string, readonly Message[]]>([
+  ['as it is said', [said('@poet write\nabout roses')]],
+  [
+    'with what the runtime tells after it',
+    [said('@poet write\nabout roses'), said('<system-info>2 tasks</system-info>')],
+  ],
+])('a message to @name becomes a delegation, and no model is asked: %s', async (_, messages) => {
+  expect(await parts(messages)).toMatchObject([
+    { type: 'tool-call', name: 'delegate', input: { source: 'poet', instructions: 'write\nabout roses' } },
     { type: 'finish', reason: 'tool-calls', usage: { inputTokens: 0 } },
   ])
 })
 
-test('whoever was spoken to before is spoken to in the same session', async () => {
-  const before: Message = {
-    role: 'tool',
-    callId: 'c',
-    name: 'call_poet',
-    content: 'session_id: 01ab-cd\n\nRoses.',
-    isError: false,
-  }
-
-  expect(await parts([said('@poet write'), before, said('@poet more')])).toMatchObject([
-    { input: { message: 'more', session_id: '01ab-cd' } },
-    { type: 'finish' },
-  ])
-})
-
-test.each<[string, readonly Message[], (readonly ToolSchema[])?]>([
+test.each<[string, readonly Message[], Heard?]>([
   ['the name of nobody', [said('@painter paint')]],
   ['a name in the middle', [said('ask @poet to write')]],
   ['a name and nothing else', [said('@poet')]],
-  [
-    'a result that comes after it',
-    [said('@poet write'), { role: 'tool', callId: 'c', name: 'call_poet', content: '@poet x', isError: false }],
-  ],
-  ['a tool that is not offered', [said('@poet write')], []],
-  ['one that takes more than a message', [said('@poet write')], [takes('topic')]],
-])('the model answers itself: %s', async (_, messages, tools) => {
-  expect(await parts(messages, tools)).toEqual(MINE)
+  ['a result that comes after it', [said('@poet write'), result]],
+  ['it may not delegate', [said('@poet write')], { tools: [] }],
+  ['a subagent that is told so by its host', [said('@poet write')], { path: ['chat', 'poet'] }],
+])('the model answers itself: %s', async (_, messages, heard) => {
+  expect(await parts(messages, heard)).toEqual([{ type: 'text-delta', text: 'mine' }])
 })
 
 test('a colon or comma after the name is no part of it; an address is no name', () => {

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline'
-import { createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
-import { type ChatParts, chatAgent } from '../chat/chat-agent.ts'
+import { type AnyAgent, createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
+import { type AgentFile, discover } from '../../recipe/index.ts'
+import { ASSISTANT, chatAgent } from '../chat/chat-agent.ts'
 import { ChatView } from '../chat/chat-view.ts'
 import { mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
@@ -25,11 +26,17 @@ const PROMPT = '> '
 
 /** Talks with an agent, turn by turn; what is said is kept in the store. */
 export async function chat(call: Call): Promise<number> {
-  const definition = call.words[0] === undefined ? undefined : await loadFor(call)
-  if (definition !== undefined) tellNotices(definition, call.env)
+  const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
+  tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const talk = new Talk(call, { definition, model, env: call.env })
-  return exitNow(await talk.hold())
+  const agent = await chatAgent(definition, model)
+  return exitNow(await new Talk(call, { agent, model, definition }).hold())
+}
+
+interface ChatParts {
+  readonly agent: AnyAgent
+  readonly model: string
+  readonly definition: AgentFile
 }
 
 class Talk {
@@ -48,9 +55,8 @@ class Talk {
     this.knownAgents = knownAgents
     this.runtime = createRuntime({
       store,
-      model: parts.model,
       files: diskFiles({ workspace: process.cwd() }),
-      extensions: [mentions()],
+      extensions: [mentions(() => namesHere(parts.definition, call.env))],
     })
   }
 
@@ -66,8 +72,9 @@ class Talk {
   }
 
   private async withPerson(): Promise<number> {
-    const who = oneLine(this.parts.definition?.name ?? 'assistant')
-    note(`${who}, ${this.parts.model.id}. @name hands a message to a subagent. Ctrl-D leaves.`)
+    note(
+      `${oneLine(this.parts.agent.name)}, ${oneLine(this.parts.model)}. @name hands a message to a subagent. Ctrl-D leaves.`,
+    )
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
       if (message === null || /^\/(?:exit|quit)\s*$/.test(message)) return EXIT.completed
@@ -90,9 +97,8 @@ class Talk {
   }
 
   private async turn(message: string): Promise<number> {
-    const agent = await chatAgent(this.parts, message)
-    const { runtime, call, knownAgents, conversationId } = this
-    const run = runtime.run(agent, message as never, conversationId === undefined ? {} : { conversationId })
+    const { runtime, call, knownAgents, conversationId, parts } = this
+    const run = runtime.run(parts.agent, message as never, conversationId === undefined ? {} : { conversationId })
     this.trees.add(run.conversationId)
     return this.follow(run, call, knownAgents)
   }
@@ -130,7 +136,7 @@ class Talk {
     const { store } = this.runtime
     const { conversationId } = findRun(store, ending)
     const row = store.conversation(conversationId)
-    const name = this.parts.definition?.name ?? 'assistant'
+    const { name } = this.parts.agent
     if (row?.type !== 'user') throw new CliError(`The conversation of ${oneLine(ending)} is a subagent's.`, EXIT.usage)
     if (row.agent.name !== name) {
       const other = oneLine(row.agent.name)
@@ -145,4 +151,10 @@ class Talk {
     const where = storeWords(textOption(this.call, 'store'))
     return `Go on with it: legate chat${oneLine(file)} --continue ${shortId(conversationId)}${where}`
   }
+}
+
+/** Whom a message can be handed to, read anew each time. */
+async function namesHere({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): Promise<ReadonlySet<string>> {
+  const { definitions } = await discover({ env })
+  return new Set([...subRecipes, ...definitions].map(({ name }) => name))
 }

@@ -8,7 +8,7 @@ import { fromHere, refused } from '../definition/refused.ts'
 import { rootGrant } from '../definition/root-grant.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { type CostBound, costBound } from '../explain/cost-bound.ts'
-import { type FirstRequest, firstRequest, ListeningModel } from '../explain/first-request.ts'
+import { type FirstRequest, firstRequest } from '../explain/first-request.ts'
 import { duration, money } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -22,20 +22,26 @@ export async function explain(call: Call): Promise<number> {
   tellNotices(definition, call.env)
   const model = modelName(definition, call)
   const asked = askable(definition, call)
-  const listening = new ListeningModel(model ?? NO_MODEL)
-  const first = await firstRequest(agentOf(asked, listening), await inputFor(asked, call), listening)
+  const agent = await agentOf(withoutServers(asked), model === null ? {} : { model })
+  const first = await firstRequest(agent, await inputFor(asked, call))
   const sight: Sight = { definition, model, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
   return first.request === null ? EXIT.other : EXIT.completed
 }
 
-const NO_MODEL = 'none/none'
 const NOTHING_ASKED = '(what you ask it)'
 
 /** Nobody need think of a question to see what an agent is told; one that takes JSON is then shown as if it took words. */
 function askable(definition: AgentFile, { words }: Call): AgentFile {
   if (words.length > 1 || (definition.prompt !== null && definition.input === null)) return definition
   return { ...definition, prompt: NOTHING_ASKED, input: null }
+}
+
+/** To look at a file starts no program and reaches no host: the tools of servers are known when they run. */
+function withoutServers(definition: AgentFile): AgentFile {
+  if (definition.extensions === null) return definition
+  const here = definition.extensions.filter(({ type }) => type !== 'stdio' && type !== 'streamable_http')
+  return { ...definition, extensions: here }
 }
 
 interface Sight {
@@ -120,12 +126,15 @@ function toolLines({ request }: FirstRequest): string {
     .join('\n')
 }
 
+const LATER = ' (its tools are known when it runs)'
+
 function extensionLines({ extensions }: AgentFile): string {
   return (extensions ?? [])
     .map((extension) => {
       const { type, name } = extension
-      if (extension.type === 'stdio') return `${name} (${type}): ${[extension.cmd, ...extension.args].join(' ')}`
-      return extension.type === 'streamable_http' ? `${name} (${type}): ${extension.uri}` : `${name} (${type})`
+      if (extension.type === 'stdio') return `${name}: starts ${[extension.cmd, ...extension.args].join(' ')}${LATER}`
+      if (extension.type === 'streamable_http') return `${name}: reaches ${extension.uri}${LATER}`
+      return `${name} (${type})`
     })
     .map(oneLine)
     .join('\n')

@@ -1,54 +1,102 @@
-import {
-  type AnyAgent,
-  createRuntime,
-  type Id,
-  type Json,
-  type Run,
-  type Runtime,
-  type Store,
-  type Turn,
-} from '../../index.ts'
+import { existsSync } from 'node:fs'
+import { createRuntime, diskFiles, type Id, type Store, type Turn } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, shortId } from '../find-run.ts'
 import { openStore } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { exitNow, goOnWithoutReader } from '../terminal/output.ts'
+import { exitNow, goOnWithoutReader, write } from '../terminal/output.ts'
+import { codeOf, folderOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
-import { nothingOpen, storeWords, takeUp } from '../worker/cancelled-runs.ts'
-import { InlineAsk } from '../worker/inline-ask.ts'
+import { askersFor } from '../worker/askers-for.ts'
+import { nothingOpen, storeWords, type TakeUp, takeUp } from '../worker/cancelled-runs.ts'
+import { goOn } from '../worker/go-on.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { asChild, openTops, Tops } from '../worker/open-tops.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
 import { endOf } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
-const GO_ON = 'Go on where you stopped.'
-
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
-  if (file === undefined) return explain(call)
   // A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
-  return exitNow(await work(call, file, await loadModule(file)))
+  if (file !== undefined) return exitNow(await withModule(call, file))
+  return exitNow(await withoutModule(call))
 }
 
-async function work(call: Call, file: string, options: WorkerOptions): Promise<number> {
-  const inner = textOption(call, 'store') === undefined && options.store ? options.store : openStore(call, 'write')
-  const target =
-    call.words[0] === undefined ? undefined : await closing(inner, () => findRun(inner, call.words[0] ?? ''))
+/** What a worker goes on with, and how. */
+interface Job {
+  readonly store: Store
+  readonly options: WorkerOptions
+  /** The run that was named. */
+  readonly target: Turn | undefined
+  /** The trees it may work on; undefined: all. */
+  readonly trees: ReadonlySet<Id> | undefined
+  readonly again: TakeUp
+}
+
+async function withModule(call: Call, file: string): Promise<number> {
+  const options = await loadModule(file)
+  const named = textOption(call, 'store')
+  const store = named === undefined && options.store ? options.store : openStore(call, 'write')
+  const target = await targetIn(store, call)
   const trees = target === undefined ? undefined : new Set([target.rootId])
+  return work(call, { store, options, target, trees, again: takeUp(file, named) })
+}
+
+/** Runs of files are kept whole in their rows: they need no module, only the folder they work in. */
+async function withoutModule(call: Call): Promise<number> {
+  const store = openStore(call, 'write')
+  const target = await targetIn(store, call)
+  const { trees, folder } = await closing(store, () =>
+    target === undefined ? openHere(store) : ofTarget(store, target),
+  )
+  if (trees.size === 0) return nothingHere(store, call)
+  const options = { agents: [], files: diskFiles({ workspace: folder }) }
+  return work(call, { store, options, target, trees, again: takeUp(undefined, textOption(call, 'store')) })
+}
+
+interface Unattended {
+  readonly trees: ReadonlySet<Id>
+  readonly folder: string
+}
+
+/** What is open of this folder. */
+function openHere(store: Store): Unattended {
+  const folder = process.cwd()
+  const roots = openTops(store).map(({ rootId }) => rootId)
+  return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
+}
+
+function ofTarget(store: Store, { id, rootId }: Turn): Unattended {
+  const folder = folderIn(store, rootId) ?? process.cwd()
+  if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
+  if (existsSync(folder)) return { trees: new Set([rootId]), folder }
+  throw new CliError(`The run ${shortId(id)} works in ${folder}, which is not there any more. Make it, and try again.`)
+}
+
+function needsNoCode(store: Store, rootId: Id): boolean {
+  return codeOf(store.conversation(rootId)) === ''
+}
+
+function folderIn(store: Store, rootId: Id): string | undefined {
+  return folderOf(store.conversation(rootId))
+}
+
+async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn | undefined> {
+  return ending === undefined ? undefined : closing(store, () => findRun(store, ending))
+}
+
+async function work(call: Call, { store: inner, options, target, trees, again }: Job): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
   const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
-  const isAsking = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
-  const askers = isAsking ? [new InlineAsk({ runtime, view, by: call.env['USER'] ?? 'user' })] : []
-  const again = takeUp(file, textOption(call, 'store'))
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
-    askers,
+    askers: askersFor(call, runtime, view),
     ended: async (run) => asChild(runtime, run, await endOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: () => '' },
   })
@@ -62,8 +110,7 @@ async function work(call: Call, file: string, options: WorkerOptions): Promise<n
       await tops.follow(worker)
     }
     if (isOpen || target !== undefined) return worker.end()
-    view.say(`${nothingOpen(store, again)}
-`)
+    view.say(`${nothingOpen(store, again)}\n`)
     return EXIT.completed
   } finally {
     await runtime.close()
@@ -75,47 +122,35 @@ function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, numbe
   return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
 }
 
-/** What was said and done is in the conversation: the agent reads it and goes on from there. */
-async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
-  const id = shortId(target.id)
-  const { status } = target.outcome ?? { status: 'running' }
-  const conversation = runtime.store.conversation(target.conversationId)
-  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
-  if (conversation?.type !== 'user')
-    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
-  const { name } = conversation.agent
-  const agent = agents.find((one) => one.name === name)
-  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
-  const input = agent.input === null ? GO_ON : await sameInput(agent, target)
-  return runtime.run(agent, input as never, { conversationId: conversation.id })
-}
-
-/** An agent with a schema takes no other words: it is asked the same once more, after all that was said. */
-async function sameInput({ name, input }: AnyAgent, { id, conversationId, input: asked }: Turn): Promise<Json> {
-  const checked = await input?.validate(asked)
-  if (checked === undefined || checked.ok) return asked
-  throw new CliError(
-    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
-      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
-      `{ conversationId: '${conversationId}' }).`,
-  )
-}
-
-/** Without code nothing can go on: say what is there and what it needs. */
-async function explain(call: Call): Promise<number> {
-  const store = openStore(call, 'read')
-  const found = await closing(store, () => {
-    const open = openTops(store)
-    const agents = new Set(open.map(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? '?'))
-    if (open.length === 0) return nothingOpen(store, takeUp('FILE', textOption(call, 'store')))
-    return `${plural(open.length, 'unfinished run')} of ${[...agents].map((name) => `"${oneLine(name)}"`).join(', ')}.`
+/** Says what there is, and what it needs to go on. */
+async function nothingHere(store: Store, call: Call): Promise<number> {
+  const named = textOption(call, 'store')
+  const again: TakeUp = (runId) => {
+    const rootId = store.turn(runId)?.rootId ?? ''
+    return takeUp(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
+  }
+  const open = openTops(store)
+  const coded = open.filter(({ rootId }) => !needsNoCode(store, rootId))
+  const others = open.filter(({ rootId }) => needsNoCode(store, rootId))
+  const elsewhere = others.map(({ id, rootId }) => {
+    return `\n  ${again(id)}  # works in ${oneLine(folderIn(store, rootId) ?? '?')}`
   })
+  const said = coded.length === 0 ? '' : `${NEEDS_MODULE} ${unfinished(store, coded)}`
+  const more =
+    others.length === 0 ? '' : `What is unfinished in other folders goes on when it is named:${elsewhere.join('')}`
+  const nothing = open.length === 0 ? nothingOpen(store, again) : ''
   await store.close()
-  throw new CliError(
-    `resume needs the code of your agents: --module FILE, an ES module that exports them. ${found}`,
-    EXIT.usage,
-  )
+  if (nothing === '') throw new CliError([said, more].filter(Boolean).join('\n'), EXIT.usage)
+  await write(`${nothing}\n`)
+  return EXIT.completed
 }
+
+function unfinished(store: Store, open: readonly Turn[]): string {
+  const names = open.map(({ conversationId }) => `"${oneLine(store.conversation(conversationId)?.agent.name ?? '?')}"`)
+  return `${plural(open.length, 'unfinished run')} of ${[...new Set(names)].join(', ')}.`
+}
+
+const NEEDS_MODULE = 'resume needs the code of your agents: --module FILE, an ES module that exports them.'
 
 /** Closes the store when that fails. */
 async function closing<T>(store: Store, look: () => T): Promise<T> {

@@ -21,7 +21,8 @@ import { Worker } from '../worker/worker.ts'
 export async function run(call: Call): Promise<number> {
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
-  const agent = agentOf(definition, await modelFor(definition, textOption(call, 'model')))
+  const model = await modelFor(definition, textOption(call, 'model'))
+  const agent = await agentOf(definition, { model })
   return exitNow(await work(call, agent, await inputFor(definition, call)))
 }
 

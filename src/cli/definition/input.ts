@@ -9,6 +9,9 @@ import { fromHere } from './refused.ts'
 /** More than a person types and a model reads. */
 const MOST_BYTES = 4_000_000
 
+/** A recipe may have said all of it in its instructions. */
+const BEGIN = 'Begin.'
+
 /** What the agent is asked: the words after the file, `-` for what comes in, else its prompt, else the person here. */
 export async function inputFor(definition: AgentFile, call: Call): Promise<Json> {
   const [file = '', ...words] = call.words
@@ -16,6 +19,7 @@ export async function inputFor(definition: AgentFile, call: Call): Promise<Json>
   const said = text.trim() === '' ? definition.prompt : text
   if (definition.input !== null) return typedInput(definition, said)
   if (said !== null && said.trim() !== '') return said
+  if (definition.dialect === 'recipe') return BEGIN
   if (canAsk()) return askLine(`What shall ${oneLine(definition.name)} do? `)
   const message = `${fromHere(definition.file)} has no prompt of its own: say what it shall do, legate run ${oneLine(file)} "TEXT".`
   throw new CliError(message, EXIT.usage, { namesHelp: false })

@@ -1,14 +1,17 @@
-import { agent, findModel, type Model } from '../../index.ts'
+import { agent, findModel } from '../../index.ts'
 import { type AgentFile, modelOf } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command.ts'
 import { refused } from './refused.ts'
 
-/** The model that a run begins with: `named` on the command line, else the file's, else the user's own. Told before anything is recorded when there is none. */
-export async function modelFor(definition: AgentFile | undefined, named: string | undefined): Promise<Model> {
+/**
+ * The name of the model that a run begins with: `named` on the command line, else the file's, else the user's own. Where
+ * there is none it is told before anything is recorded.
+ */
+export async function modelFor(definition: AgentFile | undefined, named: string | undefined): Promise<string> {
   try {
     const name = named ?? (definition === undefined ? null : modelOf(definition, new Map()))
     const model = name === null ? await findModel() : agent({ name: 'any', instructions: '', model: name }).model
-    if (model !== null && model.id !== '') return model
+    if (model !== null && model.id !== '') return model.id
   } catch (error) {
     const known = refused(error)
     if (known !== error) throw known

@@ -2,6 +2,7 @@ import {
   type AnyAgent,
   createRuntime,
   diskFiles,
+  type ExtensionCore,
   type Json,
   type Model,
   type ModelRequest,
@@ -18,34 +19,50 @@ export interface FirstRequest {
   readonly trouble: string | null
 }
 
-/** Stands in for the model that is named so: it keeps what it is asked and says nothing. */
-export class ListeningModel implements Model {
-  readonly id: string
-  heard: ModelRequest | null = null
-
-  constructor(id: string) {
-    this.id = id
-  }
-
-  stream(request: ModelRequest): AsyncIterable<never> {
-    this.heard ??= request
-    return { [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(new Error(HEARD)) }) }
-  }
+/** For an agent that names no model. Nobody is ever asked anything. */
+const NO_MODEL: Model = { id: 'none/none', stream: () => NOTHING }
+const NOTHING: AsyncIterable<never> = {
+  [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }),
 }
 
-const HEARD = 'This was only asked to be explained.'
-
-/** The run is really begun, in memory and with a model that only listens: what is shown is what would be sent. */
-export async function firstRequest(agent: AnyAgent, input: Json, model: ListeningModel): Promise<FirstRequest> {
-  const runtime = createRuntime({ model, files: diskFiles({ workspace: process.cwd() }) })
+/** The run is really begun, in memory, and ends where its model would be asked: what is shown is what would be sent. */
+export async function firstRequest(agent: AnyAgent, input: Json): Promise<FirstRequest> {
+  const listener = new Listener()
+  const runtime = createRuntime({
+    model: NO_MODEL,
+    files: diskFiles({ workspace: process.cwd() }),
+    extensions: [listener.extension],
+  })
   try {
     const run = runtime.run(agent, input as never)
-    const { error } = await run.result
+    const outcome = await Promise.race([listener.heard, run.result])
     const turn = runtime.store.turn(run.id)
     if (turn === undefined) throw new Error('the run was not recorded')
     const { limits, spend } = turn
-    return { request: model.heard, limits, spend, trouble: model.heard === null ? (error?.message ?? null) : null }
+    if ('messages' in outcome) {
+      await run.cancel()
+      return { request: outcome, limits, spend, trouble: null }
+    }
+    return { request: null, limits, spend, trouble: outcome.error?.message ?? outcome.status }
   } finally {
     await runtime.close()
+  }
+}
+
+/** Stands between an agent and its model, keeps what it is asked first, and asks nobody. */
+class Listener {
+  private hear: (request: ModelRequest) => void = () => undefined
+  readonly heard: Promise<ModelRequest> = new Promise((resolve) => {
+    this.hear = resolve
+  })
+  readonly extension: ExtensionCore = {
+    name: 'explain',
+    onError: 'fail',
+    hooks: {
+      wrapModel: (request, _, { signal }) => {
+        this.hear(request)
+        return new Promise<string>((resolve) => signal.addEventListener('abort', () => resolve('')))
+      },
+    },
   }
 }

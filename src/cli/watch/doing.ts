@@ -2,6 +2,7 @@ import type { Id, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { callOf, questionOf } from './asked.ts'
+import { codeOf } from './code-of.ts'
 import type { TreeRun } from './run-tree.ts'
 import { Takers } from './takers.ts'
 
@@ -66,7 +67,7 @@ function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): D
   const agents = runtime.store.openLinks(turn.id).map(({ agentName }) => oneLine(agentName))
   if (agents.length > 0) return { text: `waiting for ${listed(agents)}`, mood: 'waits' }
   const ready = nodes.some(({ state, blockers }) => state === 'pending' && blockers === 0)
-  const agent = runtime.store.conversation(turn.conversationId)?.agent.name ?? '?'
+  const agent = codeOf(runtime.store.conversation(turn.conversationId))
   if (ready && !takers.mayTake(turn, agent)) return { text: 'no process works on it: legate resume', mood: 'stuck' }
   return { text: ready ? 'waiting for a worker' : 'waiting', mood: 'waits' }
 }

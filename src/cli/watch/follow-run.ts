@@ -27,9 +27,10 @@ export function noteStandstill(runtime: Runtime, turn: Turn): void {
     for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
   }
   if (state === 'unattended') {
-    note(
-      `No process works on it. legate resume ${shortId(turn.id)} --module FILE goes on (agents: ${oneLine(needs.join(', '))}).`,
-    )
+    const code = needs.filter((agent) => agent !== '')
+    const how = code.length === 0 ? '' : ' --module FILE'
+    const agents = code.length === 0 ? '' : ` (agents: ${oneLine(code.join(', '))})`
+    note(`No process works on it. legate resume ${shortId(turn.id)}${how} goes on${agents}.`)
   }
 }
 

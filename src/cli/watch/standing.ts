@@ -1,4 +1,5 @@
 import type { Node, Runtime, Turn } from '../../index.ts'
+import { codeOf } from './code-of.ts'
 import { Takers } from './takers.ts'
 
 /** How a run and all it delegated stand together, as long as it is not over. */
@@ -9,7 +10,7 @@ export interface Standing {
   readonly asked: readonly Node[]
   /** Calls that have asked something and wait for the answer. */
   readonly questions: readonly Node[]
-  /** Agents whose code would be needed to go on. */
+  /** Agents whose code would be needed to go on; an empty name where none is. */
   readonly needs: readonly string[]
   /** Processes that run a node of it now. */
   readonly pids: readonly number[]
@@ -72,6 +73,6 @@ class Look {
   }
 
   private agentOf({ conversationId }: Node): string {
-    return this.runtime.store.conversation(conversationId)?.agent.name ?? '?'
+    return codeOf(this.runtime.store.conversation(conversationId))
   }
 }

@@ -1,4 +1,5 @@
 import type { Id, Runtime, Turn } from '../../index.ts'
+import { codeOf } from './code-of.ts'
 
 /** A living process takes up what it has code for within its sweep, which is a second: then this is long. */
 const PATIENCE_MS = 5_000
@@ -16,11 +17,11 @@ export class Takers {
     this.alive = new Map(runtime.processes().flatMap(({ id, pid, isAlive }) => (isAlive ? [[id, pid]] : [])))
   }
 
-  /** Could one of them go on with this run, which needs the code of that agent? */
+  /** Could one of them go on with this run, which needs the code of that agent? What needs none is nobody's duty. */
   mayTake({ rootId, createdAt }: Turn, agent: string): boolean {
     if (this.alive.size === 0) return false
     const isFresh = Date.now() - Math.max(createdAt, this.lastEventAt(rootId)) < PATIENCE_MS
-    return isFresh || this.agentsAtWork().has(agent)
+    return isFresh || (agent !== '' && this.agentsAtWork().has(agent))
   }
 
   private lastEventAt(rootId: Id): number {
@@ -33,7 +34,7 @@ export class Takers {
     this.busyWith ??= new Set(
       [...this.alive.keys()]
         .flatMap((id) => store.claimedBy(id, LOOKED_AT))
-        .flatMap(({ conversationId }) => store.conversation(conversationId)?.agent.name ?? []),
+        .flatMap(({ conversationId }) => codeOf(store.conversation(conversationId))),
     )
     return this.busyWith
   }

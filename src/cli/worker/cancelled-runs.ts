@@ -9,8 +9,10 @@ const NAMED = 5
 /** The command that takes up a run which was cancelled. */
 export type TakeUp = (runId: Id) => string
 
-export function takeUp(file: string, store: string | undefined): TakeUp {
-  return (runId) => `legate resume ${shortId(runId)} --module ${shellWord(file)}${storeWords(store)}`
+/** Without a file where its row has all that is needed. */
+export function takeUp(file: string | undefined, store: string | undefined): TakeUp {
+  const code = file === undefined ? '' : ` --module ${shellWord(file)}`
+  return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
 }
 
 /** The option that names a store in a command; empty where none was named. */

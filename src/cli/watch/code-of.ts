@@ -1,0 +1,13 @@
+import type { Conversation } from '../../index.ts'
+
+/** Whose code a process must have to go on with a conversation: an agent's name, or empty where its row has all of it. */
+export function codeOf(conversation: Pick<Conversation, 'agent'> | undefined): string {
+  return conversation === undefined ? '?' : (conversation.agent.code ?? conversation.agent.name)
+}
+
+/** The folder that an agent which is kept in its row works in. */
+export function folderOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
+  const inline = conversation?.agent.inline
+  const cwd = typeof inline === 'object' && inline !== null ? Reflect.get(inline, 'cwd') : undefined
+  return typeof cwd === 'string' ? cwd : undefined
+}
