@@ -8,6 +8,7 @@ import { readMessage } from '../chat/read-message.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
+import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { findRun, shortId } from '../find-run.ts'
 import { openOrMakeStore } from '../open-store.ts'
@@ -30,6 +31,7 @@ export async function chat(call: Call): Promise<number> {
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model)
+  await provideSecrets(agent, call.env)
   return exitNow(await new Talk(call, { agent, model, definition }).hold())
 }
 

@@ -4,6 +4,7 @@ import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
+import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { shortId } from '../find-run.ts'
 import { openOrMakeStore } from '../open-store.ts'
@@ -23,6 +24,7 @@ export async function run(call: Call): Promise<number> {
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model })
+  await provideSecrets(agent, call.env)
   return exitNow(await work(call, agent, await inputFor(definition, call)))
 }
 

@@ -1,11 +1,11 @@
 import type { AnswerWord, ApprovalWord, Id, PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
+import { TypedLine } from '../terminal/typed-line.ts'
 import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
 import { whole } from '../watch/words.ts'
 import { type Asker, approvalsIn, questionsIn } from './asker.ts'
-import { TypedLine } from './typed-line.ts'
 
 /** What is typed so soon after a question has appeared was not typed because of it. */
 const UNREAD_MS = 400

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LLMock } from '@copilotkit/aimock'
 import { onTestFinished } from 'vitest'
 import type { Place } from './cli.ts'
@@ -10,8 +11,9 @@ export async function serveModel(place: Place, answers: (mock: LLMock) => void):
   const mock = new LLMock({ port: 0, logLevel: 'silent' })
   answers(mock)
   await mock.start()
+  // An answer that nobody waits for any more is not waited for here either.
   onTestFinished(async () => {
-    await mock.stop()
+    await Promise.race([mock.stop(), sleep(500)])
   })
   Object.assign(place.more, { OPENAI_BASE_URL: `${mock.url}/v1`, OPENAI_API_KEY: 'test-key', LEGATE_MODEL: MODEL })
   return mock

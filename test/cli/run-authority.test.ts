@@ -1,0 +1,251 @@
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import path from 'node:path'
+import type { LLMock } from '@copilotkit/aimock'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { type Place, root, skipUnlessBuilt, until } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
+import { project } from './support/project.ts'
+import { Terminal } from './support/terminal.ts'
+
+beforeEach(skipUnlessBuilt)
+
+const HEAD = 'title: T\ndescription: D\nprompt: Go.\n'
+const DEVELOPER = 'extensions:\n  - {type: builtin, name: developer}\n'
+const HEARD = /then Enter >$/m
+
+/** A model that makes these calls, one after the other, and then says what came of the last. */
+function calls(...all: readonly (readonly [tool: string, input: object])[]): (mock: LLMock) => void {
+  return (mock) => {
+    for (const [at, [name, input]] of all.entries()) {
+      const toolCalls = [{ id: `c${at}`, name, arguments: JSON.stringify(input) }]
+      const isNext = (request: { messages: readonly { role: string }[] }) =>
+        request.messages.filter(({ role }) => role === 'tool').length === at
+      mock.on({ predicate: isNext }, { toolCalls })
+    }
+    mock.on({}, { content: 'Done.' })
+  }
+}
+
+/** What the model was told of the last call. */
+function lastResult(mock: LLMock): string {
+  return JSON.stringify(mock.getLastRequest()?.body)
+}
+
+function written(place: Place): string | undefined {
+  const file = path.join(place.folder, 'out.txt')
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
+}
+
+const WRITE = ['write_file', { path: '/workspace/out.txt', content: 'made' }] as const
+
+describe('what legate run may do', () => {
+  test('it reads below the current folder without asking, and nothing outside of it', async () => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER, 'notes.txt': 'blue' })
+    const mock = await serveModel(place, calls(['read_text_file', { path: '/workspace/notes.txt' }]))
+
+    const inside = await place.run(['run', 'a.yaml'])
+    expect(inside).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    expect(lastResult(mock)).toContain('blue')
+
+    const other = project({ 'a.yaml': HEAD + DEVELOPER })
+    const spy = await serveModel(other, calls(['read_text_file', { path: '/workspace/../../../etc/hostname' }]))
+    expect(await other.run(['run', 'a.yaml'])).toMatchObject({ code: 0 })
+    expect(lastResult(spy)).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
+  })
+
+  test('before it writes a person is asked; where none is, it waits with exit code 3 and says what answers and goes on', async () => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER })
+    await serveModel(place, calls(WRITE))
+
+    const parked = await place.run(['run', 'a.yaml'])
+    expect(parked).toMatchObject({ code: 3, stdout: '' })
+    const said =
+      /waits for a person:\n {2}write_file \{.*"made".*\}\n {4}legate (approve (\w{8})), or legate deny \2 --reason TEXT\n {2}Then: legate (resume \w{8})\n/
+    const [, approve = '', , resume = ''] = said.exec(parked.stderr) ?? []
+    expect(written(place)).toBeUndefined()
+
+    rmSync(path.join(place.folder, 'a.yaml'))
+    expect(await place.run(approve.split(' '))).toMatchObject({ code: 0 })
+    const resumed = await place.run(resume.split(' '), { cwd: root })
+
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('Done.') })
+    expect(written(place)).toBe('made')
+  })
+
+  test('--store is in the commands it names', async () => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER })
+    await serveModel(place, calls(WRITE))
+    const { stderr } = await place.run(['run', 'a.yaml', '--store', 'my own.db'])
+
+    expect(stderr).toMatch(
+      /legate approve (\w{8}) --store 'my own\.db', or legate deny \1 --reason TEXT --store 'my own\.db'\n {2}Then: legate resume \w{8} --store 'my own\.db'\n/,
+    )
+  })
+
+  test('--yes allows what it asks for, and the record says who did', async () => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER })
+    await serveModel(place, calls(WRITE, ['shell', { command: 'echo hello > by-shell.txt' }]))
+
+    const { code, stdout } = await place.run(['run', 'a.yaml', '--yes'], { env: { USER: 'ada' } })
+    const [id = ''] = (await place.run(['ps', '-q'])).stdout.split('\n')
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+    expect(written(place)).toBe('made')
+    expect(existsSync(path.join(place.folder, 'by-shell.txt'))).toBe(true)
+    expect((await place.run(['log', id])).stdout).toContain('allowed by ada (--yes)')
+  })
+
+  test('what the file forbids stays forbidden, whatever is said on the command line', async () => {
+    const place = project({ 'r.md': '---\nname: r\ndescription: d\npermissionMode: plan\n---\n\nYou plan.\n' })
+    const mock = await serveModel(place, calls(WRITE))
+
+    const { code } = await place.run(['run', 'r.md', 'Write it.', '--yes'])
+
+    expect(code).toBe(0)
+    expect(written(place)).toBeUndefined()
+    expect(lastResult(mock)).toMatch(/not allowed|denies|no tool|denied/i)
+  })
+
+  test('in a terminal it asks inline, below the tree', async () => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER })
+    await serveModel(place, calls(WRITE))
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 100, rows: 24 })
+    await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.text).toMatch(/^a wants write_file \{.*"made".*\}/m)
+    terminal.type('y')
+    await terminal.shows('then Enter > y')
+    terminal.type('\r')
+
+    expect(await terminal.ended).toBe(0)
+    expect(written(place)).toBe('made')
+    expect(terminal.screen.all).toMatch(/\n\nDone\.$/)
+  })
+})
+
+describe('a run that lost its process', () => {
+  test('is finished by legate resume, from its rows alone: the file may be gone', async () => {
+    const place = project({
+      'a.yaml': `${HEAD}instructions: Be {{ how }}.\nparameters:\n  - {key: how, input_type: string, requirement: required, description: d}\n`,
+    })
+    let isSlow = true
+    const mock = await serveModel(place, (one) => {
+      one.on({ predicate: () => isSlow }, { content: 'late' }, { latency: 60_000 })
+      one.on({}, { content: 'All done.' })
+    })
+    const started = place.legate(['run', 'a.yaml', '-p', 'how=brief'])
+    await until('the model is asked', () => mock.getRequests().length === 1)
+    started.kill('SIGKILL')
+    await started.ended
+    isSlow = false
+    rmSync(path.join(place.folder, 'a.yaml'))
+
+    const unattended = await place.run(['ps'])
+    const resumed = await place.run(['resume'])
+
+    expect(unattended.stdout).toMatch(/unattended +a /)
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All done.') })
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Be brief.')
+    expect(await place.run(['resume'])).toMatchObject({ code: 0, stdout: 'Nothing is unfinished in this store.\n' })
+  })
+
+  test('is left alone in another folder, and named there; its id is enough from anywhere', async () => {
+    const place = project({ 'a.yaml': HEAD })
+    let isSlow = true
+    const mock = await serveModel(place, (one) => {
+      one.on({ predicate: () => isSlow }, { content: 'late' }, { latency: 60_000 })
+      one.on({}, { content: 'All done.' })
+    })
+    const started = place.legate(['run', 'a.yaml'])
+    await until('the model is asked', () => mock.getRequests().length === 1)
+    started.kill('SIGKILL')
+    await started.ended
+    isSlow = false
+
+    const elsewhere = await place.run(['resume'], { cwd: root })
+    const [, command = ''] =
+      /goes on when it is named:\n {2}legate (resume \w{8}) {2}# works in /.exec(elsewhere.stderr) ?? []
+    const resumed = await place.run(command.split(' '), { cwd: root })
+
+    expect(elsewhere.code).toBe(2)
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All done.') })
+  })
+
+  test('one that was cancelled goes on by its id, as one more run', async () => {
+    const place = project({ 'a.yaml': HEAD })
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'Go on where you stopped.' }, { content: 'Went on.' })
+      one.on({}, { content: 'late' }, { latency: 60_000 })
+    })
+    const started = place.legate(['run', 'a.yaml'])
+    await until('the model is asked', () => mock.getRequests().length === 1)
+    started.kill('SIGINT')
+    const { code, stderr } = await started.ended
+    const [, command = ''] = /Go on with it: legate (resume \w{8})\n/.exec(stderr) ?? []
+    const resumed = await place.run(command.split(' '))
+
+    expect(code).toBe(130)
+    expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('Went on.') })
+  })
+})
+
+describe('extensions', () => {
+  const everything = path.join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
+  const SERVER = `extensions:\n  - {type: stdio, name: sums, cmd: ${process.execPath}, args: ['${everything}', stdio]}\n`
+
+  test('a recipe with an MCP server over stdio: the person is asked to start it, its tools work, and it ends with the run', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER })
+    const mock = await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
+
+    const parked = await place.run(['run', 'a.yaml'])
+    const allowed = await place.run(['run', 'a.yaml', '--yes'])
+
+    expect(parked.code).toBe(3)
+    expect(parked.stderr).toMatch(/waits for a person:[\s\S]*server-everything[\s\S]*legate approve \w{8}/)
+    expect(allowed).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    expect(lastResult(mock)).toContain('The sum of 2 and 3 is 5.')
+  })
+
+  test('explain starts no server, and says what a run would start', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER })
+    await serveModel(place, calls())
+    const { code, stdout } = await place.run(['explain', 'a.yaml'])
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(
+      /\nExtensions\n {2}sums: starts .*node .*server-everything.* stdio \(its tools are known when it runs\)\n/,
+    )
+  })
+
+  test('one that there is not is told with what to use instead; a required one refuses the run', async () => {
+    const place = project({ 'a.yaml': `${HEAD}extensions:\n  - {type: builtin, name: computercontroller}\n` })
+    await serveModel(place, calls())
+    const { code, stderr } = await place.run(['run', 'a.yaml'])
+
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/computercontroller.*not available.*(?:MCP server|playwright)/)
+  })
+
+  test('a secret that has no value is told before anything runs', async () => {
+    const secret = SERVER.replace('args:', 'env_keys: [SUMS_TOKEN], args:')
+    const place = project({ 'a.yaml': HEAD + secret })
+    await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
+    const missing = await place.run(['run', 'a.yaml', '--yes'])
+    const given = await place.run(['run', 'a.yaml', '--yes'], { env: { SUMS_TOKEN: 'hush-hush' } })
+
+    expect(missing.stderr).toMatch(/^warning: SUMS_TOKEN is not set, and the extension sums may need it\.\n/)
+    expect(given).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    expect(given.stderr).not.toContain('SUMS_TOKEN')
+  })
+
+  test('in a terminal it is asked for, and neither shown nor stored', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER.replace('args:', 'env_keys: [SUMS_TOKEN], args:') })
+    await serveModel(place, calls(['sums__get-env', {}]))
+    const terminal = new Terminal(place, ['run', 'a.yaml', '--yes'], { cols: 100, rows: 30 })
+    await terminal.shows('SUMS_TOKEN, for sums (not shown; Enter for none):')
+    terminal.type('hush-hush\r')
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.written).not.toContain('hush-hush')
+    expect(readFileSync(place.store).includes('hush-hush')).toBe(false)
+  })
+})
