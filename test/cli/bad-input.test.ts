@@ -11,9 +11,8 @@ const HEAD = 'title: T\ndescription: D\n'
 const PARAMETER = 'parameters:\n  - {key: a, input_type: string, requirement: required, description: d}\n'
 const BOMB = `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${`*a${at},`.repeat(9).slice(0, -1)}]\n`).join('')}`
 const AGENT = '---\nname: twin\ndescription: d\n---\n\nYou are one.\n'
-/** The bound is a second; a busy machine only adds time, so what is slow is tried again and the fastest counts. */
+/** The bound is a second. On a busy machine an empty program takes longer too: then so may we. */
 const BOUND_MS = 1_000
-/** What an empty program takes is not ours. */
 const EMPTY = ['-e', '0']
 
 interface Bad {
@@ -188,28 +187,35 @@ const BAD: readonly (readonly [string, Bad])[] = [
   ],
 ]
 
+interface Refused extends Ended {
+  readonly ms: number
+  readonly boundMs: number
+  readonly place: Place
+}
+
 /** As fast as it can be, of a few tries. */
-async function refused(bad: Bad, tries = 5): Promise<Ended & { readonly ms: number; readonly place: Place }> {
+async function refused(bad: Bad, tries = 5): Promise<Refused> {
   const place = project(bad.files ?? {})
   bad.prepare?.(place)
   const began = performance.now()
   execFileSync(process.execPath, EMPTY)
   const started = performance.now()
   const ended = await place.run(['run', ...bad.args])
-  const ms = performance.now() - started - (started - began)
-  return ms >= BOUND_MS && tries > 1 ? refused(bad, tries - 1) : { ...ended, ms, place }
+  const ms = performance.now() - started
+  const boundMs = Math.max(BOUND_MS, 5 * (started - began))
+  return ms >= boundMs && tries > 1 ? refused(bad, tries - 1) : { ...ended, ms, boundMs, place }
 }
 
 describe('I10: legate run refuses, in under a second and with exit code 2', () => {
   test.each(BAD)('%s', async (_, bad) => {
-    const { code, stdout, stderr, ms, place } = await refused(bad)
+    const { code, stdout, stderr, ms, boundMs, place } = await refused(bad)
 
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(bad.says)
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
     expect(stderr).not.toContain('SECRET')
     expect(existsSync(place.store), 'nothing is recorded').toBe(false)
-    expect(ms).toBeLessThan(BOUND_MS)
+    expect(ms).toBeLessThan(boundMs)
   })
 
   test('what is wrong in several places is told at once, a line each', async () => {

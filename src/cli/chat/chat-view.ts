@@ -61,7 +61,8 @@ export class ChatView implements View {
     if (speaks === undefined) return
     const end = until(speaks.text)
     if (end <= speaks.shown) return
-    this.tree.say(cleanText(speaks.text.slice(speaks.shown, end)))
+    const text = cleanText(speaks.text.slice(speaks.shown, end))
+    this.tree.say(text.endsWith('\n') ? text : `${text}\n`)
     speaks.shown = end
   }
 }

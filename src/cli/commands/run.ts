@@ -8,6 +8,7 @@ import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { shortId } from '../find-run.ts'
 import { openOrMakeStore } from '../open-store.ts'
+import { canAsk } from '../terminal/ask-line.ts'
 import { exitNow, goOnWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
@@ -22,10 +23,12 @@ import { Worker } from '../worker/worker.ts'
 export async function run(call: Call): Promise<number> {
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
+  // A person types in vain where there is no model; where nobody does, what was not said is told first.
+  const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model })
   await provideSecrets(agent, call.env)
-  return exitNow(await work(call, agent, await inputFor(definition, call)))
+  return exitNow(await work(call, agent, said === undefined ? await inputFor(definition, call) : said))
 }
 
 async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
