@@ -4,6 +4,7 @@ import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'nod
 import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/store-rows.ts'
+import { leaveUnaudited } from '../support/audit-all.ts'
 import { agentsModule, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
@@ -202,10 +203,9 @@ describe('what is wrong is said on stderr', () => {
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
       expect(stderr).toMatch(/More than one id ends in "ffff":\n .*5678ffff.*\n .*5678ffff.*\nType more of it\./)
     }
-    expect(['one', 'two'].map((tree) => place.runtime().store.turn(`${tree}-run-5678ffff`)?.cancel)).toEqual([
-      null,
-      null,
-    ])
+    const { store: after } = place.runtime()
+    leaveUnaudited(after)
+    expect(['one', 'two'].map((tree) => after.turn(`${tree}-run-5678ffff`)?.cancel)).toEqual([null, null])
   })
 
   test('a store that is not there; to look for it makes none', async () => {

@@ -205,6 +205,19 @@ describe('extensions', () => {
     expect(lastResult(mock)).toContain('The sum of 2 and 3 is 5.')
   })
 
+  test('whoever is asked to start it in a terminal sees the whole command line', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER })
+    await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 24 })
+    await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.text).toMatch(/^a wants exec:.*node .*server-everything\/dist\/index\.js\s+stdio/m)
+    terminal.type('n')
+    await terminal.shows('then Enter > n')
+    terminal.type('\r')
+
+    expect(await terminal.ended).toBeLessThan(2)
+  })
+
   test('explain starts no server, and says what a run would start', async () => {
     const place = project({ 'a.yaml': HEAD + SERVER })
     await serveModel(place, calls())

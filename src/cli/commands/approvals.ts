@@ -6,7 +6,7 @@ import { age, duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
-import { replyTo } from '../watch/asked.ts'
+import { replyTo, wantedIn } from '../watch/asked.ts'
 import { whole } from '../watch/words.ts'
 
 const PAGE = 200
@@ -52,14 +52,13 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   ].join('\n')
 }
 
-function linesOf({ nodeId, path, request, tool, input, reason, since, expiresAt }: PendingApproval): string {
+function linesOf(approval: PendingApproval): string {
+  const { nodeId, path, request, reason, since, expiresAt } = approval
   const id = shortId(nodeId)
-  const asked = oneLine(tool ?? request)
-  const what = tool === null && input === null ? asked : `${asked} ${whole(input)}`
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${indented(what)}`,
+    `  wants  ${indented(wantedIn(approval))}`,
     `  rule   ${indented(`${oneLine(reason)}, for ${oneLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,

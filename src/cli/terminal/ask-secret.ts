@@ -8,9 +8,10 @@ const CTRL_D = '\u0004'
 /** What a person types and nobody sees; empty when they leave it open. */
 export function askSecret(question: string): Promise<string> {
   const line = new TypedLine(LONGEST)
-  process.stderr.write(question)
+  // First of all: what is typed as soon as the question is seen must not be seen.
   process.stdin.setRawMode(true)
   process.stdin.resume()
+  process.stderr.write(question)
   return new Promise<string>((resolve, reject) => {
     const end = (settle: () => void): void => {
       process.stdin.off('data', hear)

@@ -1,4 +1,4 @@
-import type { Id, Json, Node } from '../../index.ts'
+import type { Id, Json, Node, PendingApproval } from '../../index.ts'
 import { shortId } from '../find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { preview, whole } from './words.ts'
@@ -19,6 +19,12 @@ export function wholeCallOf(node: Node): string {
   if (call !== undefined) return `${oneLine(call.name)} ${whole(call.input)}`
   const { request, input } = askedOf(node)
   return input === null ? request : `${request} ${whole(input)}`
+}
+
+/** What a person is asked to allow, whole: the call, or what would be asked or started. */
+export function wantedIn({ request, tool, input }: Pick<PendingApproval, 'request' | 'tool' | 'input'>): string {
+  const asked = oneLine(tool ?? request)
+  return tool === null && input === null ? asked : `${asked} ${whole(input)}`
 }
 
 /** Which command answers a call that waits for a person; `where` names the store, if it must be named. */

@@ -9,8 +9,9 @@ import { SayYes } from './say-yes.ts'
 export function askersFor(call: Call, runtime: Runtime, view: View): readonly Asker[] {
   const by = call.env['USER'] ?? 'user'
   const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
+  const isAllowed = isSet(call, 'yes')
   return [
-    ...(isSet(call, 'yes') ? [new SayYes({ runtime, view, by })] : []),
-    ...(isInline ? [new InlineAsk({ runtime, view, by })] : []),
+    ...(isAllowed ? [new SayYes({ runtime, view, by })] : []),
+    ...(isInline ? [new InlineAsk({ runtime, view, by, questionsOnly: isAllowed })] : []),
   ]
 }

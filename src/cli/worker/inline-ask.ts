@@ -2,9 +2,9 @@ import type { AnswerWord, ApprovalWord, Id, PendingApproval, PendingQuestion, Ru
 import { oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { TypedLine } from '../terminal/typed-line.ts'
+import { wantedIn } from '../watch/asked.ts'
 import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
-import { whole } from '../watch/words.ts'
 import { type Asker, approvalsIn, questionsIn } from './asker.ts'
 
 /** What is typed so soon after a question has appeared was not typed because of it. */
@@ -18,6 +18,8 @@ export interface InlineAskOptions {
   readonly runtime: Runtime
   readonly view: View
   readonly by: string
+  /** Not what must be allowed: somebody else answers that. */
+  readonly questionsOnly?: boolean
 }
 
 /**
@@ -48,7 +50,8 @@ export class InlineAsk implements Asker {
   async look(runs: readonly Run[]): Promise<void> {
     const { runtime } = this.options
     if (this.current !== undefined && this.isOpen(this.current)) return
-    const asked: readonly Asked[] = [...(await approvalsIn(runtime, runs)), ...(await questionsIn(runtime, runs))]
+    const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(runtime, runs)
+    const asked: readonly Asked[] = [...approvals, ...(await questionsIn(runtime, runs))]
     const next = asked.find(({ nodeId }) => !this.answered.has(nodeId))
     if (next?.nodeId !== this.current?.nodeId) this.show(next)
   }
@@ -140,10 +143,8 @@ export class InlineAsk implements Asker {
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
-    const { request, tool, input, reason } = asked
-    const what = tool === null ? oneLine(request) : `${oneLine(tool)} ${whole(input)}`
     return {
-      text: `${who} wants ${what} (${oneLine(reason)}).`,
+      text: `${who} wants ${wantedIn(asked)} (${oneLine(asked.reason)}).`,
       prompt: `Allow? y yes, a always here, n no, then Enter${typed}`,
     }
   }
