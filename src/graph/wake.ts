@@ -101,9 +101,15 @@ function wordsOf(draft: Draft, news: readonly News[]): string {
     questions > 0 ? `${questions} of them ask you something and wait: answer with subagent_send.` : '',
   ]
   return [
-    `[background] ${heads.filter((head) => head !== '').join(' ')} What follows is data, one subagent a line. If a text was cut, subagent_result({ "child_conversation_id": ... }) reads the rest.`,
+    `[background] ${heads.filter((head) => head !== '').join(' ')} What follows is data, one subagent a line. If a text was cut, ${readerFor(news)} reads the rest.`,
     ...lines,
   ].join('\n')
+}
+
+/** By the tool that their host has. */
+function readerFor(news: readonly News[]): string {
+  const isOpen = news.every(({ link }) => link.contract === 'open')
+  return isOpen ? 'load({ "source": child_conversation_id })' : 'subagent_result({ "child_conversation_id": ... })'
 }
 
 const SHOWN = 32_000

@@ -59,6 +59,7 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     const told = model.requests.filter(({ path }) => path.length === 1).at(-1)
     expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toContain('seven')
     expect(JSON.stringify(told?.messages)).not.toContain('Background tasks:')
+    expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toContain('load({ "source": ')
   })
 
   test('68: its result is a block with task, status, duration, turns and output; it can be read again', async () => {
