@@ -185,14 +185,19 @@ class Work {
     this.running.set(task.id, { cancel: () => undefined })
     this.tell({ type: 'taskStarted', taskId: task.id })
     this.tell(this.progress())
-    this.run(task).then((result) => {
-      this.running.delete(task.id)
-      if (result.status === 'completed') {
-        this.tell({ type: 'taskCompleted', taskId: task.id, durationMs: result.durationMs })
-      } else this.tell({ type: 'taskFailed', taskId: task.id, error: result.reason ?? result.status })
-      this.keep(result)
-      this.look()
-    })
+    this.run(task).then(
+      (result) => this.ended(result),
+      () => undefined,
+    )
+  }
+
+  private ended(result: TaskResult): void {
+    const { id: taskId, status, durationMs, reason } = result
+    this.running.delete(taskId)
+    if (status === 'completed') this.tell({ type: 'taskCompleted', taskId, durationMs })
+    else this.tell({ type: 'taskFailed', taskId, error: reason ?? status })
+    this.keep(result)
+    this.look()
   }
 
   /** Tries it until it completes, or cannot any more. Never rejects. */
