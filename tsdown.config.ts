@@ -1,6 +1,11 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import { defineConfig } from 'tsdown'
 
 // A few files instead of one per source: importing the root costs what its files cost. Lazy imports stay files of their own.
+// What is common to the root and a small door is a part of its own, so that the door stays small.
+const DOORS = ['grant', 'output', 'store/memory', 'store/sqlite', 'store/json', 'extension/prompt', 'recipe', 'index']
+
 export default defineConfig({
   entry: [
     'src/index.ts',
@@ -19,8 +24,34 @@ export default defineConfig({
   target: 'node20.19',
   fixedExtension: false,
   dts: true,
-  // Comments are in the types; without them the root is read a tenth faster.
-  outputOptions: { comments: { jsdoc: false } },
+  outputOptions: {
+    // Comments are in the types; without them the root is read a tenth faster.
+    comments: { jsdoc: false },
+    codeSplitting: { groups: DOORS.map((door, at) => ({ name: partOf(door), priority: DOORS.length - at })) },
+  },
   // Nothing of another package is copied in: what the sources import is a dependency, or the build fails.
   deps: { neverBundle: [/^node:/], onlyBundle: [] },
 })
+
+interface Modules {
+  getModuleInfo(id: string): { readonly importedIds: readonly string[] } | null
+}
+
+const reached = new Map<string, ReadonlySet<string>>()
+
+/** Importing the root loads few files: each would cost most of a millisecond. What is loaded later is split as it is used. */
+function partOf(door: string) {
+  const name = `of-${door.replace('/', '-')}`
+  return (id: string, modules: Modules) =>
+    reachedFrom('index', modules).has(id) && reachedFrom(door, modules).has(id) ? name : null
+}
+
+function reachedFrom(door: string, modules: Modules): ReadonlySet<string> {
+  const known = reached.get(door)
+  if (known !== undefined) return known
+  const files = [`src/${door}.ts`, `src/${door}/index.ts`].filter((file) => existsSync(file))
+  const found = new Set(files.map((file) => path.resolve(file)))
+  for (const id of found) for (const next of modules.getModuleInfo(id)?.importedIds ?? []) found.add(next)
+  reached.set(door, found)
+  return found
+}

@@ -1,6 +1,5 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
-import { equip } from './agent/equip.ts'
 import type { ExtensionCore } from './agent/hooks/extension.ts'
 import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
@@ -10,16 +9,13 @@ import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import type { AgentRegistry } from './agent/registry.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
-import { runStep } from './agent/step.ts'
 import { AgentFinder } from './agent-finder.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
-import { EagerChildren } from './delegation/eager.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
-import { type KindDefinition, runKind } from './delegation/kind.ts'
-import { runTask } from './delegation/task.ts'
+import type { KindDefinition } from './delegation/kind.ts'
 import type { Work } from './engine/engine.ts'
 import type { FileDomain } from './files/domain.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
@@ -59,6 +55,8 @@ export interface ExecutorParts extends Handed {
 /** Kinds that are a model call. */
 export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
 
+type NodeWork = typeof import('./node-work.ts')
+
 interface Stack {
   readonly agent: AgentCore
   /** Of the registry, when it was made. */
@@ -92,6 +90,7 @@ export class Executors implements Home {
   private readonly parts: ExecutorParts
   private readonly toolkits: Toolkits
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
+  private code: NodeWork | undefined
   private readonly pool: SourcePool
   /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
   private stacks: WeakMap<object, Stack> = new WeakMap()
@@ -116,7 +115,12 @@ export class Executors implements Home {
     this.causeOf = parts.causeOf
   }
 
-  readonly eagerFor = (run: NodeRun): EagerWork => new EagerChildren(run)
+  /** Loads what runs nodes, once. */
+  async load(): Promise<void> {
+    this.code ??= await import('./node-work.ts')
+  }
+
+  readonly eagerFor = (run: NodeRun): EagerWork => new (this.loaded().EagerChildren)(run)
 
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {
@@ -130,6 +134,15 @@ export class Executors implements Home {
   }
 
   private begin(claimed: Node, work: Work): void | Promise<void> {
+    return this.code === undefined ? this.load().then(() => this.beginNow(claimed, work)) : this.beginNow(claimed, work)
+  }
+
+  private loaded(): NodeWork {
+    if (this.code !== undefined) return this.code
+    throw new StoreError('store', 'A node was run before its runtime was started.')
+  }
+
+  private beginNow(claimed: Node, work: Work): void | Promise<void> {
     const { store } = this.ledger
     const node = store.node(claimed.id)
     const turn = store.turn(claimed.turnId)
@@ -275,7 +288,8 @@ export class Executors implements Home {
 
   private execute(run: NodeRun): void | Promise<void> {
     if (!hasLiveSources(run.agent)) return this.executeAs(run)
-    return equip(run, this.pool).then((equipped) => (equipped === undefined ? undefined : this.executeAs(equipped)))
+    const equipping = this.loaded().equip(run, this.pool)
+    return equipping.then((equipped) => (equipped === undefined ? undefined : this.executeAs(equipped)))
   }
 
   private executeAs(run: NodeRun): void | Promise<void> {
@@ -285,10 +299,10 @@ export class Executors implements Home {
       const model = this.modelOf(run.agent, run)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
-      return runStep(run, model)
+      return this.loaded().runStep(run, model)
     }
     const own = this.parts.kinds.get(kind)
-    return own === undefined ? runTask(run) : runKind(run, own)
+    return own === undefined ? this.loaded().runTask(run) : this.loaded().runKind(run, own)
   }
 
   /** A briefing is the host's work: its model and its layers. Where its code is not known, the child's own do it. */
@@ -298,7 +312,7 @@ export class Executors implements Home {
     const as = host === undefined || agent === undefined ? run : { ...run, agent, layers: this.layersOf(agent, host) }
     const model = this.modelOf(as.agent, host ?? run)
     if (model === null) throw new Error(`${as.agent.name} has no model to brief ${run.agent.name} with`)
-    return runStep(as, model)
+    return this.loaded().runStep(as, model)
   }
 
   hooksAbove(run: NodeRun): HooksAbove | null {

@@ -4,7 +4,6 @@ import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conver
 import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
 import { diffRuns, type RunDiff } from './conversation/diff.ts'
-import { exportTree } from './conversation/export.ts'
 import { type PictureOptions, pictureOf } from './conversation/picture.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type ConversationTree, treeOf } from './conversation/tree.ts'
@@ -93,8 +92,9 @@ export abstract class RowActs {
    * All of a tree as JSON Lines, one line at a time, for `import` of any store. Of a run that is not over it is a copy as
    * it stands: let only one of the two go on.
    */
-  export(rootId: Id): Iterable<string> {
-    return exportTree(this.store, rootId)
+  async *export(rootId: Id): AsyncIterable<string> {
+    const { exportTree } = await import('./conversation/export.ts')
+    yield* await exportTree(this.store, rootId)
   }
 
   /** Takes a tree that `export` gave, with the same hashes, or nothing of it. Gives the id of its root conversation. */

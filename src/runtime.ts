@@ -8,7 +8,7 @@ import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
 import { BlockWriter } from './conversation/blocks.ts'
-import { ConversationHandle } from './conversation/conversation.ts'
+import type { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
 import { follow } from './conversation/follow.ts'
 import { untilIdle } from './conversation/idle.ts'
@@ -193,6 +193,7 @@ export class Runtime extends RowActs {
       throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
     }
     if (this.store.isReadOnly !== true) await this.start()
+    const { ConversationHandle } = await import('./conversation/conversation.ts')
     return new ConversationHandle(this.ledger, id, { home: this.executors, attach: (runId) => this.attach(runId) })
   }
 
@@ -308,7 +309,7 @@ export class Runtime extends RowActs {
 
   private async start(): Promise<void> {
     this.watch()
-    await this.engine.start((node, work) => this.executors.run(node, work))
+    await Promise.all([this.executors.load(), this.engine.start((node, work) => this.executors.run(node, work))])
     this.isStarted = true
   }
 

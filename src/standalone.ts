@@ -24,9 +24,7 @@ import { withChosen, withFunction, withMcp, withTool } from './agent/with-tools.
 import { DefinitionError, RunError } from './base/error.ts'
 import type { InferInput, InferOutput, Schema } from './base/schema.ts'
 import type { CompletedOutcome, Run } from './conversation/run.ts'
-import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from './extension/prompt/load-prompt.ts'
 import type { StartOptions } from './options.ts'
-import { loadPromptText } from './prompt/file/load-text.ts'
 import { createRuntime, Runtime } from './runtime.ts'
 import { currentCall } from './tool/current.ts'
 
@@ -97,11 +95,16 @@ function requestAgent(run: Start): RequestAgent {
     start,
     generate: (asked, options) => completedHere(start(asked, options)),
     reader: (runtime) => runtimeOf(runtime).store,
-    load: async (onto, { kind, given, options }) => (await LOADERS[kind](given, { ...options, onto })) as AgentRequest,
+    load: async (onto, { kind, given, options }) =>
+      (await loaders())[kind](given, { ...options, onto }) as Promise<AgentRequest>,
   }
 }
 
-const LOADERS = { yaml: loadYamlPrompt, json: loadJsonPrompt, file: loadPromptFile, text: loadPromptText } as const
+async function loaders() {
+  const { loadJsonPrompt, loadPromptFile, loadYamlPrompt } = await import('./extension/prompt/load-prompt.ts')
+  const { loadPromptText } = await import('./prompt/file/load-text.ts')
+  return { yaml: loadYamlPrompt, json: loadJsonPrompt, file: loadPromptFile, text: loadPromptText } as const
+}
 
 function runtimeOf(given: object | undefined): Runtime {
   if (given === undefined) return runtimeHere()

@@ -1,7 +1,7 @@
 import type { AgentCore } from './agent/agent.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { ownEntry } from './delegation/background/row-tool.ts'
-import { eagerOffers } from './delegation/eager.ts'
+import { eagerOffers } from './delegation/eager-offers.ts'
 import { type SubagentSource, subagentSources } from './delegation/subagent.ts'
 import type { Ledger } from './store/ledger.ts'
 import { READ_RESULT, readResultTool } from './tool/read-result.ts'

@@ -30,6 +30,7 @@ const joints = [
   'run-parts',
   'row-acts',
   'toolkits',
+  'node-work',
   'executors',
   'runtime',
   'standalone',

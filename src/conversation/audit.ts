@@ -42,7 +42,7 @@ const MAX_ROUNDS = 5
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, options)
   const looking = new Looking(ledger, options)
-  if (options.verify === true) looking.verify()
+  if (options.verify === true) await looking.verify()
   try {
     if (options.rootId !== undefined) await looking.at(readTree(ledger.store, options.rootId))
     else for (const tree of eachTree(ledger.store)) await looking.at(tree)
@@ -84,11 +84,11 @@ class Looking {
   }
 
   /** Before anything is repaired. */
-  verify(): void {
+  async verify(): Promise<void> {
     const { rootId, types } = this.options
     const { archive, name } = this.ledger.store
     if (archive === undefined) throw new InputError('invalid_input', `The store "${name}" keeps no hashes to verify.`)
-    const { findings, rows, commits } = archive.verify(rootId)
+    const { findings, rows, commits } = await archive.verify(rootId)
     for (const one of findings) if (types === undefined || types.includes(one.type)) this.findings.push(one)
     this.verified = { rows, commits }
   }

@@ -5,7 +5,7 @@ import type { Store } from '../store/store.ts'
 import { toLines } from '../store/tree-lines.ts'
 
 /** All of a tree as lines of JSON. */
-export function exportTree(store: Store, rootId: Id): Iterable<string> {
+export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
   const conversation = store.conversation(rootId)
   if (conversation === undefined)
     throw new NotFoundError('not_found', `There is no conversation ${rootId} in this store.`)
@@ -13,7 +13,7 @@ export function exportTree(store: Store, rootId: Id): Iterable<string> {
     const message = `${rootId} is a child of the tree ${conversation.rootId}: trees are exported whole. Name its root.`
     throw new InputError('invalid_input', message, { details: { rootId: conversation.rootId } })
   }
-  const whole = archiveOf(store).read(rootId)
+  const whole = await archiveOf(store).read(rootId)
   if (whole === undefined) throw new NotFoundError('not_found', `There is no tree ${rootId} in this store.`)
   return toLines(whole)
 }

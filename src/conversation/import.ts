@@ -21,7 +21,7 @@ export async function importTree(ledger: Ledger, lines: Iterable<string> | Async
   const tree = reader.tree()
   const { store } = ledger
   const archive = archiveOf(store)
-  if (store.conversation(tree.rootId) !== undefined && headOf(archive.read(tree.rootId)) === headOf(tree)) {
+  if (store.conversation(tree.rootId) !== undefined && headOf(await archive.read(tree.rootId)) === headOf(tree)) {
     return tree.rootId
   }
   await checkTree(ledger, tree)

@@ -1,4 +1,3 @@
-import type { AgentCore, EagerCore } from '../agent/agent.ts'
 import type { EagerWork, NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
@@ -13,43 +12,8 @@ import type { FieldEvent } from '../output/field-event.ts'
 import { fieldsAt } from '../output/fields-at.ts'
 import type { PathPattern } from '../output/path-pattern.ts'
 import { dotPath } from '../output/path-text.ts'
+import { type EagerOffer, eagerOffers } from './eager-offers.ts'
 import { type Offer, spawn } from './spawn.ts'
-import { type SubagentSource, subagentSource } from './subagent.ts'
-
-/** What items at one path of an agent's answer start. */
-export interface EagerOffer extends EagerCore {
-  readonly path: string
-  readonly source: SubagentSource
-  offer(): Offer
-}
-
-/** Made once per agent: what binds a child is worked out once per offer. */
-const offers: WeakMap<AgentCore, readonly EagerOffer[]> = new WeakMap()
-
-export function eagerOffers(agent: AgentCore): readonly EagerOffer[] {
-  if (agent.eager === null) return NONE
-  const known = offers.get(agent)
-  if (known !== undefined) return known
-  const made = [...agent.eager].map(([path, core]) => eagerOffer(path, core))
-  offers.set(agent, made)
-  return made
-}
-
-/** An item is the child's input: there is no message and no session to go on with. */
-function eagerOffer(path: string, core: EagerCore): EagerOffer {
-  const source = subagentSource(path, { config: core.config, memberOf: [] })
-  let made: Offer | undefined
-  return {
-    ...core,
-    path,
-    source,
-    offer: () => {
-      const entry = source.entry()
-      made ??= { ...entry, contract: 'typed', input: entry.agent.input }
-      return made
-    },
-  }
-}
 
 /**
  * Starts a child for each item of a plan while the plan is being written. The task of an item is derived from the item,
@@ -140,5 +104,3 @@ async function inputOf(own: EagerOffer, offer: Offer, { item, field }: EagerItem
   if (offer.input !== null || typeof item === 'string') return { value: item }
   return { value: JSON.stringify(item) }
 }
-
-const NONE: readonly EagerOffer[] = []

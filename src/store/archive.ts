@@ -44,9 +44,9 @@ export interface Verified {
 /** Whole trees, and the proof that they are what was written. */
 export interface Archive {
   /** Undefined when there is no such tree. */
-  read(rootId: Id): WholeTree | undefined
+  read(rootId: Id): WholeTree | undefined | Promise<WholeTree | undefined>
   /** Holds what is stored against the record of what was committed: of one tree, or of all. */
-  verify(rootId?: Id): Verified
+  verify(rootId?: Id): Verified | Promise<Verified>
   /** Takes a tree that another store gave away. Throws ConflictError when a row of it is there already. */
   restore(tree: WholeTree): void | Promise<void>
   tombstones(): readonly Tombstone[]

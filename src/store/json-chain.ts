@@ -1,10 +1,11 @@
 import type { Commit } from '../graph/commit.ts'
 import type { Tombstone, WholeTree } from './archive.ts'
+import { asNew } from './as-new.ts'
 import type { ChainLink, Tables, Tree } from './memory-tables.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText } from './pack-tree.ts'
 import { packEvents } from './sqlite-events.ts'
 import { chainHash } from './tree-chain.ts'
-import { asNew, unpackTree } from './unpack-tree.ts'
+import { unpackTree } from './unpack-tree.ts'
 
 /** What the record of the commit's tree will have of it; undefined where there is none, or none is kept. */
 export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined {

@@ -10,8 +10,14 @@ import type { ChainRecord } from './tree-chain.ts'
 import { unpackTree } from './unpack-tree.ts'
 import { verifyTree } from './verify-tree.ts'
 
+/** At once: its rows are in memory. */
+interface MemoryArchive extends Pick<Archive, 'tombstones'> {
+  read(rootId: Id): WholeTree | undefined
+  verify(rootId?: Id): Verified
+}
+
 /** Without `restore`: what has to be done beside putting the rows is the store's own. */
-export function memoryArchive(tables: () => Tables): Omit<Archive, 'restore'> {
+export function memoryArchive(tables: () => Tables): MemoryArchive {
   const scanner = memoryScanner(tables)
   const read = (rootId: Id): WholeTree | undefined => {
     const tree = tables().trees.get(rootId)

@@ -1,9 +1,9 @@
 import { type Commit, emptyCommit, type StoredBlock } from '../graph/commit.ts'
 import type { Edge, EngineRow, Id } from '../graph/rows.ts'
 import type { Tombstone } from './archive.ts'
+import { asNew } from './as-new.ts'
 import { applyCommit } from './memory-commit.ts'
 import { type ChainLink, emptyTables, type Tables, type Tree } from './memory-tables.ts'
-import { asNew } from './unpack-tree.ts'
 
 /** Tables as a row of pieces, none of them large: what one process writes and another reads. Plain data. */
 export type Piece =

@@ -1,5 +1,4 @@
 import { StoreError } from '../base/error.ts'
-import { memoryArchive, putWhole } from './memory-archive.ts'
 import { applyCommit } from './memory-commit.ts'
 import { reloadTables } from './memory-reload.ts'
 import { memoryScanner } from './memory-scan.ts'
@@ -27,8 +26,11 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       if (tree !== undefined) settle(open, tree, keep)
     },
     archive: {
-      ...memoryArchive(tables),
-      restore: (whole) => {
+      read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
+      verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
+      tombstones: () => tables().tombstones,
+      restore: async (whole) => {
+        const { putWhole } = await archives()
         const tree = putWhole(tables(), whole)
         if (tree !== undefined) settle(tables(), tree, keep)
       },
@@ -46,6 +48,9 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     },
   }
 }
+
+/** Loaded by those who take whole trees out or put them in. */
+const archives = () => import('./memory-archive.ts')
 
 function settle(tables: Tables, tree: Tree, keep: number): void {
   if (tree.openTurns > 0) {

@@ -2,6 +2,7 @@ import { ConflictError, StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Archive, WholeTree, WrittenRow } from './archive.ts'
+import { asNew } from './as-new.ts'
 import type { RowCache } from './row-cache.ts'
 import { addKeys, newKeys, putBody, putRows } from './sqlite-commit.ts'
 import type { Connection, SqlValue } from './sqlite-driver.ts'
@@ -10,7 +11,7 @@ import { numberRows } from './sqlite-numbers.ts'
 import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, SPAN, WIDTH } from './sqlite-rows.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './sqlite-tree.ts'
 import { verifySqlite } from './sqlite-verify.ts'
-import { asNew, unpackTree } from './unpack-tree.ts'
+import { unpackTree } from './unpack-tree.ts'
 
 export interface ArchiveUse {
   readonly read: <T>(query: (db: Connection) => T) => T

@@ -40,8 +40,3 @@ function turnOf(turns: ReadonlyMap<Id, Turn>, turnId: Id | null, id: Id): Turn {
   if (turn === undefined) throw new StoreError('store', `The row ${id} is of the turn ${turnId}, which is not there.`)
   return turn
 }
-
-/** As if it were new: stores take new rows at version 1 only. */
-export function asNew<Row extends { readonly version: number }>(row: Row): Row {
-  return row.version === 1 ? row : { ...row, version: 1 }
-}

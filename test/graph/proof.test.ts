@@ -32,7 +32,7 @@ describe('a later change of a stored record is found', () => {
     const runtime = runtimeOn(sqliteStore(path.join(folder, 'rows.db')))
     const rootId = await largeTree(runtime, 4)
     for (let turn = 0; turn < 12; turn++) await runtime.run(host, '4', { conversationId: rootId }).result
-    const tree = wholeOf(runtime, rootId)
+    const tree = await wholeOf(runtime, rootId)
     expect(tree.rows.filter(({ letter }) => letter === 'n').length).toBeGreaterThanOrEqual(200)
     const last = lastMarks(tree)
     const unfound: string[] = []
@@ -69,7 +69,7 @@ describe('a later change of a stored record is found', () => {
     for (const { table, column, n } of places(db)) {
       const restore = flipIn(db, { table, column, n })
       runtime.store.reopen()
-      const { findings = [] } = runtime.store.archive?.verify() ?? {}
+      const { findings = [] } = (await runtime.store.archive?.verify()) ?? {}
       if (findings.length === 0) unfound.push(`${table}.${column} of ${n}`)
       restore()
     }
@@ -124,7 +124,7 @@ describe('a later change of a stored record is found', () => {
     const unfound: number[] = []
     for (let at = step - 1; at < size; at += step) {
       flipByte(journal, at)
-      const { findings = [] } = runtime.store.archive?.verify() ?? {}
+      const { findings = [] } = (await runtime.store.archive?.verify()) ?? {}
       if (findings.length === 0) unfound.push(at)
       flipByte(journal, at)
     }
@@ -147,7 +147,7 @@ describe.each(ways)('a tree of %s is taken by %s', (from, to) => {
   test('whole: rows, events, texts and hashes; and goes on there', async () => {
     const source = runtimeOn(storeOf(from, 'a'))
     const rootId = await largeTree(source, 12)
-    const lines = [...source.export(rootId)]
+    const lines = await linesOf(source, rootId)
     const target = runtimeOn(storeOf(to, 'b'))
 
     expect(await target.import(lines)).toBe(rootId)
@@ -156,7 +156,7 @@ describe.each(ways)('a tree of %s is taken by %s', (from, to) => {
     expect(rowsIn(target.store, rootId)).toEqual(rowsIn(source.store, rootId))
     expect(target.store.events(rootId, 0, 1e6)).toEqual(source.store.events(rootId, 0, 1e6))
     if (to !== 'memory') {
-      expect([...target.export(rootId)].toSorted()).toEqual(lines.toSorted())
+      expect((await linesOf(target, rootId)).toSorted()).toEqual(lines.toSorted())
       expect(await target.import(lines)).toBe(rootId)
     }
     const { status } = await target.run(host, 'one more', { conversationId: rootId }).result
@@ -186,7 +186,7 @@ describe('an export', () => {
   test('is refused whole when a line is missing, changed, doubled or in the wrong place', async () => {
     const source = runtimeOn(sqliteStore(path.join(folder, 'a.db')))
     const rootId = await largeTree(source, 2)
-    const lines = [...source.export(rootId)]
+    const lines = await linesOf(source, rootId)
     const target = runtimeOn(sqliteStore(path.join(folder, 'b.db')))
     const wrong: string[] = []
 
@@ -218,7 +218,8 @@ describe('an export', () => {
     const source = runtimeOn(sqliteStore(path.join(folder, 'a.db')))
     const rootId = await largeTree(source, 3)
     const target = runtimeOn(memoryStore())
-    const forge = (change: (row: string) => string) => forged([...source.export(rootId)], change)
+    const lines = await linesOf(source, rootId)
+    const forge = (change: (row: string) => string) => forged(lines, change)
     const hostile: readonly (readonly [(row: string) => string, RegExp])[] = [
       [(row) => row.replace('"turnCount":1', '"turnCount":"x"'), /turnCount/],
       [(row) => row.replace('"createdAt":', '"createdAt":null,"createdAtt":'), /createdAt/],
@@ -236,8 +237,8 @@ describe('an export', () => {
     const rootId = await largeTree(runtime, 2)
     const child = runtime.store.conversations({ rootId, limit: 9 }).find(({ id }) => id !== rootId)
 
-    expect(() => runtime.export(child?.id ?? '')).toThrow(/Name its root/)
-    expect(() => runtime.export('nowhere')).toThrow(/no conversation/)
+    await expect(linesOf(runtime, child?.id ?? '')).rejects.toThrow(/Name its root/)
+    await expect(linesOf(runtime, 'nowhere')).rejects.toThrow(/no conversation/)
     await expect(runtime.import(['not json'])).rejects.toThrow(/Line 1 of the export/)
     await expect(runtime.import([])).rejects.toThrow(/not whole/)
   })
@@ -246,7 +247,7 @@ describe('an export', () => {
 test('a tree that is deleted because there are too many leaves its hash and whose child was whose', async () => {
   const first = runtimeOn(jsonStore({ folder, keep: 1 }))
   const rootId = await largeTree(first, 2)
-  const head = wholeOf(first, rootId).records.at(-1)?.hash
+  const head = (await wholeOf(first, rootId)).records.at(-1)?.hash
   await largeTree(first, 1)
 
   expect(first.store.conversation(rootId)).toBeUndefined()
@@ -326,8 +327,14 @@ async function untilAsked(runtime: Runtime): Promise<void> {
   while ((await runtime.approvals()).length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
 }
 
-function wholeOf({ store }: Runtime, rootId: string): WholeTree {
-  const tree = store.archive?.read(rootId)
+async function linesOf(runtime: Runtime, rootId: string): Promise<string[]> {
+  const lines: string[] = []
+  for await (const line of runtime.export(rootId)) lines.push(line)
+  return lines
+}
+
+async function wholeOf({ store }: Runtime, rootId: string): Promise<WholeTree> {
+  const tree = await store.archive?.read(rootId)
   if (tree === undefined) throw new Error('there is no such tree')
   return tree
 }

@@ -11,7 +11,7 @@ import { jsonLine, write } from '../terminal/output.ts'
 export function exportRun(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { rootId } = findRunOrNode(runtime.store, call.words[0] ?? '')
-    for (const line of runtime.export(rootId)) await write(`${line}\n`)
+    for await (const line of runtime.export(rootId)) await write(`${line}\n`)
     return EXIT.completed
   })
 }

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../base/schema.ts'
 import { type Tool, tool } from '../../tool/tool.ts'
 import type { DiscoveryOptions } from '../discovery/places.ts'
-import { discoverSkills, readSkillFile, type Skill, skillInstructions } from '../discovery/skills.ts'
+import type { Skill } from '../discovery/skills.ts'
 
 export type SkillsToolName = 'skills_list' | 'skills_load' | 'skills_read'
 
@@ -15,6 +15,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       inputSchema: schema({}, []),
       effect: 'pure',
       execute: async () => {
+        const { discoverSkills } = await discovery()
         const { skills } = await discoverSkills(options)
         return skills.map(({ name, description }) => `${name} - ${description}`).join('\n') || 'There are no skills.'
       },
@@ -26,6 +27,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       execute: async (input) => {
         const { name, arguments: given = '' } = input as { name: string; arguments?: string }
         const skill = await find(name, options)
+        const { skillInstructions } = await discovery()
         const files = skill.files.length === 0 ? [] : [`Files for skills_read: ${skill.files.slice(0, 100).join(', ')}`]
         return [`# ${skill.name}`, skillInstructions(skill, given), ...files].join('\n\n')
       },
@@ -37,6 +39,7 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       execute: async (input) => {
         const { name, file } = input as { name: string; file: string }
         const skill = await find(name, options)
+        const { readSkillFile } = await discovery()
         if (skill.files.includes(file)) return readSkillFile(skill, file)
         throw new Error(`${name} has no file ${JSON.stringify(file)}. It has: ${skill.files.join(', ') || 'none'}`)
       },
@@ -44,11 +47,15 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
   }
 }
 
+/** Loaded when a skill is looked for. */
+const discovery = () => import('../discovery/skills.ts')
+
 function schema(properties: Readonly<Record<string, JsonSchema>>, required: readonly string[]): JsonSchema {
   return { type: 'object', properties, required: [...required], additionalProperties: false }
 }
 
 async function find(name: string, options: DiscoveryOptions): Promise<Skill> {
+  const { discoverSkills } = await discovery()
   const { skills } = await discoverSkills(options)
   const found = skills.find((skill) => skill.name === name)
   if (found !== undefined) return found
