@@ -1,22 +1,19 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
-import type { ExtensionCore } from './agent/hooks/extension.ts'
 import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
 import { inOrder } from './agent/hooks/order.ts'
 import { hasLiveSources } from './agent/live-sources.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
-import type { AgentRegistry } from './agent/registry.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { AgentFinder } from './agent-finder.ts'
 import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
-import type { TurnEnds } from './conversation/turn-ends.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
-import type { KindDefinition } from './delegation/kind.ts'
 import type { Work } from './engine/engine.ts'
+import type { ExecutorParts } from './executor-parts.ts'
 import type { FileDomain } from './files/domain.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
@@ -27,30 +24,12 @@ import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { Model } from './model/model.ts'
-import type { Models } from './models.ts'
 import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
 import { SourcePool } from './tool/source/source-pool.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
-
-/** What a process has for all its nodes, as it was given. */
-type Handed = Pick<
-  Home,
-  'ledger' | 'feeds' | 'logger' | 'budget' | 'attempts' | 'profiles' | 'compaction' | 'runtime' | 'files' | 'causeOf'
-> &
-  Pick<Home, 'tracer' | 'longTermMemory'>
-
-export interface ExecutorParts extends Handed {
-  readonly ends: TurnEnds
-  readonly registry: AgentRegistry
-  readonly kinds: ReadonlyMap<string, KindDefinition>
-  readonly models: Models
-  readonly runtimeLayer: readonly Layer[]
-  /** For every agent, after its own. */
-  readonly extensions: readonly ExtensionCore[]
-}
 
 /** Kinds that are a model call. */
 export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']

@@ -31,6 +31,7 @@ const joints = [
   'row-acts',
   'toolkits',
   'node-work',
+  'executor-parts',
   'executors',
   'runtime',
   'standalone',
