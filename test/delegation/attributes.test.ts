@@ -19,8 +19,7 @@ function looking(name: string, seen: string[], extra: object = {}) {
       return 'seen'
     },
   })
-  const model = scriptedModel(callsThenSays('look'))
-  return agent({ name, instructions: '', model, tools: { look }, ...extra })
+  return agent({ name, instructions: '', model: alwaysLooks(), tools: { look }, ...extra })
 }
 
 describe('agentscope 8.4/62: attributes of a request', () => {
@@ -59,14 +58,8 @@ describe('agentscope 8.4/62: attributes of a request', () => {
     const worker = looking('worker', seen)
     const runtime = openRuntime()
     const { conversationId } = await runtime.run(worker, 'go', { attributes: acme }).result
-    const again = agent({
-      name: 'worker',
-      instructions: 'x',
-      model: alwaysLooks(),
-      tools: Object.fromEntries(worker.tools),
-    })
-    await runtime.run(again, 'go', { conversationId, attributes: tenant.of({ id: 'other', plan: 'free' }) }).result
-    await runtime.run(again, 'go', { conversationId }).result
+    await runtime.run(worker, 'go', { conversationId, attributes: tenant.of({ id: 'other', plan: 'free' }) }).result
+    await runtime.run(worker, 'go', { conversationId }).result
 
     expect(seen).toEqual(['worker: acme', 'worker: other', 'worker: nobody'])
   })
