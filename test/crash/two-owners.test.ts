@@ -88,12 +88,14 @@ function toldBy(test: CrashCase, { pid }: WorkerProcess) {
   return lines.flatMap((line) => (line.type === 'commit' && line.pid === pid ? line.events : []))
 }
 
-function rowsOf({ database }: CrashCase): TreeRows {
+/** Read while the store is open: events are read when they are asked for. */
+function rowsOf({ database }: CrashCase): Pick<TreeRows, 'turns' | 'nodes' | 'links' | 'conversations' | 'events'> {
   const store = sqliteStore(database)
   try {
     const [tree] = readTrees(store)
     if (tree === undefined) throw new Error('there is no tree')
-    return tree
+    const { turns, nodes, links, conversations, events } = tree
+    return { turns, nodes, links, conversations, events }
   } finally {
     store.close().catch(() => undefined)
   }
