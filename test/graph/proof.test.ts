@@ -60,24 +60,27 @@ describe('a later change of a stored record is found', () => {
   test('in the file itself: a byte of any column of any table', { timeout: 120_000 }, async () => {
     const file = path.join(folder, 'rows.db')
     const runtime = runtimeOn(sqliteStore(file))
-    const rootId = await largeTree(runtime, 12)
+    await largeTree(runtime, 12)
     const db = connect(file)
     const unfound: string[] = []
     const clean = await runtime.audit({ verify: true })
     expect(clean).toMatchObject({ findings: [], verified: { rows: expect.any(Number), commits: expect.any(Number) } })
 
+    await runtime.close()
+    const store = sqliteStore(file)
     for (const { table, column, n } of places(db)) {
       const restore = flipIn(db, { table, column, n })
-      runtime.store.reopen()
-      const { findings = [] } = (await runtime.store.archive?.verify()) ?? {}
+      store.reopen()
+      const { findings = [] } = (await store.archive?.verify()) ?? {}
       if (findings.length === 0) unfound.push(`${table}.${column} of ${n}`)
       restore()
     }
 
     db.close()
     expect(unfound).toEqual([])
-    runtime.store.reopen()
-    expect((await runtime.audit({ rootId, verify: true })).findings).toEqual([])
+    store.reopen()
+    expect((await store.archive?.verify())?.findings).toEqual([])
+    await store.close()
   })
 
   test('a row that is put back to what it was before, left out, or added', async () => {

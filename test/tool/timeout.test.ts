@@ -15,15 +15,15 @@ describe('a tool that takes too long', () => {
     'is not waited for although it ignores its signal, and may be called again when it is %s',
     async (effect) => {
       const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
-      const it = tool({ description: 'It', inputSchema: anything, effect, timeoutMs: 40, execute: stuck })
+      const it = tool({ description: 'It', inputSchema: anything, effect, timeoutMs: 150, execute: stuck })
       const start = Date.now()
 
       const outcome = await openRuntime().run(clerk(model, { it }), 'go').result
 
       expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
-      expect(resultIn(model.requests[1])).toBe('Error: the call took longer than 40 ms and was stopped.')
+      expect(resultIn(model.requests[1])).toBe('Error: the call took longer than 150 ms and was stopped.')
       expect(resultsIn(model.requests[1])[0]?.isError).toBe(true)
-      expect(Date.now() - start).toBeLessThan(1_000)
+      expect(Date.now() - start).toBeLessThan(2_000)
     },
   )
 
