@@ -43,11 +43,15 @@ export interface HandleOptions {
   readonly agent?: AgentCore
 }
 
+interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes'> {
+  readonly budget: Budget | undefined
+}
+
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
 export function turnRequest(
   agent: AgentCore,
   input: Extract<ReadInput, { ok: true }>,
-  { runId, nodeIds, attributes, budget }: SayOptions & { readonly budget: Budget | undefined },
+  { runId, nodeIds, attributes, budget }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
   const briefing = saidBefore(input)

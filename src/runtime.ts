@@ -173,8 +173,9 @@ export class Runtime extends RowActs {
     const started =
       attempt(() => {
         const attributes = readAttributes(options.attributes)
-        const given = { runId, conversationId, isKnown, nodeIds, attributes }
-        return this.say(runner, input, { ...given, owner, title, grant, plan: planFor(options.whileRunning) })
+        const plan = planFor(options.whileRunning)
+        const whose = { runId, conversationId, isKnown, nodeIds, attributes, owner, title, grant, plan }
+        return this.say(runner, input, whose)
       }) ?? undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
@@ -289,7 +290,8 @@ export class Runtime extends RowActs {
       owner,
       title,
     }
-    const request = turnRequest(agent, input, { ...options, budget: this.options.budget })
+    const { nodeIds, attributes } = options
+    const request = turnRequest(agent, input, { runId, nodeIds, attributes, budget: this.options.budget })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({
