@@ -1,11 +1,13 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
 
 const unit = ['src/**/*.test.ts']
 const house = ['test/architecture.test.ts', 'test/surface.test.ts']
-const examples = ['test/examples/**/*.test.ts']
 const crash = ['test/crash/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
+/** They replace a module for themselves, before anything else has loaded it. */
+const alone = ['test/attack/paths-interleaved.test.ts', 'test/examples/contracts.test.ts']
 
 /** Every graph that a test makes is audited at its end. */
 const setupFiles = ['test/support/audit-all.ts']
@@ -37,18 +39,18 @@ export default defineConfig({
     ],
   },
   test: {
-    // The default leaves one core to nobody.
-    maxWorkers: '100%',
+    // Many tests wait for other processes and for time to pass.
+    maxWorkers: availableParallelism() + 1,
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
-      project('unit', { include: unit, exclude: left }),
       project('suite', {
-        include: suite,
-        exclude: [...house, ...examples, ...crash, ...left],
+        include: [...unit, ...suite],
+        exclude: [...house, ...crash, ...alone, ...left],
         testTimeout: 30_000,
+        isolate: false,
         setupFiles,
       }),
-      project('examples', { include: examples, exclude: left, testTimeout: 30_000, setupFiles }),
+      project('alone', { include: alone, exclude: left, testTimeout: 30_000, setupFiles }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },

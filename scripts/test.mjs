@@ -17,10 +17,10 @@ const steps = [
   command('types', 'tsc', '--noEmit'),
   command('build', 'tsdown', '--log-level', 'warn'),
   suites('architecture', ['house']),
-  suites('suites', ['unit', 'suite', 'examples']),
+  suites('suites', ['suite', 'alone']),
   suites('crash', ['crash']),
   // Figures are measured once, in the passes above. Of the tests, those that run no node are left out: vitest.config.ts.
-  suites('fresh', ['unit', 'suite', 'examples'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
+  suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
   command('package', 'node', 'scripts/package.mjs'),
   command('unused', 'knip', '--no-config-hints'),
   { ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true },

@@ -139,11 +139,17 @@ export class HeldDirectory {
     }
   }
 
-  /** What was replaced in the meantime, as every write here does, is still what was asked for. */
+  /**
+   * What was replaced in the meantime, as every write here does, is still what was asked for; unless it has another
+   * name left, which is where it belongs.
+   */
   private async checkPlace(expected: string, handle: FileHandle): Promise<void> {
     if (this.hasProc) {
       const place = await readlink(`/proc/self/fd/${handle.fd}`)
-      if (place !== expected && place !== `${expected} (deleted)`) throw new Moved()
+      if (place === expected) return
+      if (place !== `${expected} (deleted)`) throw new Moved()
+      const held = await handle.stat()
+      if (held.isFile() && held.nlink > 0) throw new Moved()
       return
     }
     if ((await realpath(expected)) !== expected) throw new Moved()

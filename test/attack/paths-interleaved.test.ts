@@ -129,6 +129,33 @@ describe.runIf(HAS_PROC)('reliability S-5: one swap after every call of the syst
     }
   })
 
+  test.each(Object.keys(operations))(
+    '%s, while the file is a second name of another for a moment',
+    async (operation) => {
+      const run = async (from: number, to: number) => {
+        const world = makeWorld()
+        let calls = 0
+        between.calls = () => {
+          calls++
+          if (calls === from) swaps['the file becomes a second name of another']?.(world)
+          if (calls !== to) return
+          writeFileSync(world.at('good'), 'inside')
+          renameSync(world.at('good'), world.at('dir/deep/secret'))
+        }
+        const seen = await operations[operation]?.(world.files).catch((error: unknown) => {
+          if (!LegateError.isInstance(error) || error.code === 'tool') throw error
+        })
+        expect(JSON.stringify(seen ?? null), `from ${from} to ${to}`).not.toMatch(/canary|"size":38/)
+        expect(readFileSync(path.join(world.outside, 'secret'), 'utf8')).toBe(CANARY)
+        return calls
+      }
+
+      const last = await run(-1, -1)
+      expect(CANARY).toHaveLength(38)
+      for (let from = 1; from < last; from++) for (let to = from + 1; to <= last; to++) await run(from, to)
+    },
+  )
+
   test('a directory that is moved out of the workspace takes no write with it', async () => {
     const world = makeWorld()
     const moved = path.join(world.outside, 'moved')

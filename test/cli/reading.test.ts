@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'nod
 import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/store-rows.ts'
-import { leaveUnaudited } from '../support/audit-all.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 import { agentsModule, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 

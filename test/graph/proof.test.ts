@@ -11,7 +11,7 @@ import type { WholeTree } from '../../src/store/archive.ts'
 import { type Connection, connect } from '../../src/store/sqlite-driver.ts'
 import { type ChainRecord, chainHash, edgeMark } from '../../src/store/tree-chain.ts'
 import { follows, markOf } from '../../src/store/verify-tree.ts'
-import { leaveUnaudited } from '../support/audit-all.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 
 const isFull = process.env['LEGATE_FULL'] === '1'
 
@@ -404,7 +404,8 @@ function flipIn(db: Connection, { table, column, n }: Spot): () => void {
   const id = table === 'keys' ? "(id || ' ' || slot)" : 'rowid'
   const [value = null] = db.first(`SELECT ${column} FROM ${table} WHERE ${id} = ?`, [n]) ?? []
   const changed = flipped(value)
-  const key = table === 'keys' && column !== 'n' ? String(n).replace(String(value), String(changed)) : n
+  const keys = { id: String(n).replace(/^[^ ]+/, String(changed)), slot: String(n).replace(/[^ ]+$/, String(changed)) }
+  const key = table === 'keys' && column !== 'n' ? keys[column as keyof typeof keys] : n
   db.run(`UPDATE ${table} SET ${column} = ? WHERE ${id} = ?`, [changed, n])
   const isNumber = ['rows', 'commits'].includes(table) && column === 'n'
   return () =>

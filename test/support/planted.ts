@@ -9,8 +9,8 @@ import { memoryStore } from '../../src/store/memory.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import { connect } from '../../src/store/sqlite-driver.ts'
 import type { Store } from '../../src/store/store.ts'
-import { leaveUnaudited } from './audit-all.ts'
 import { Graph } from './graph.ts'
+import { leaveUnaudited } from './unaudited.ts'
 
 /**
  * Two trees in one store, each of a host and its child: one that has completed, and one whose child waits for a person;

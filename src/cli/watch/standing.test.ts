@@ -11,8 +11,8 @@ async function waiting(createdAt: number): Promise<{ state: string; doing: strin
   const store = memoryStore()
   await store.commit(
     commitOf('root-a', {
-      conversations: [conversationRow('root-a')],
-      turns: [turnRow(place, { createdAt })],
+      conversations: [conversationRow('root-a', { activeTurnId: place.turnId, turnCount: 1 })],
+      turns: [turnRow(place, { createdAt, nodeCount: 1 })],
       nodes: [nodeRow(place, 'n-1', { createdAt })],
     }),
   )
