@@ -18,10 +18,13 @@ const once = [
   'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
   'test/examples/{demo,docs,readme}.test.ts',
 ]
-const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FULL'] !== '1'
+const isFull = process.env['LEGATE_FULL'] === '1'
+const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && !isFull
 const left = isQuickFresh ? once : []
 
-const serial = { fileParallelism: false, testTimeout: 300_000, hookTimeout: 60_000 }
+const HOURS = 4 * 3_600_000
+const testTimeout = isFull ? HOURS : 30_000
+const serial = { fileParallelism: false, testTimeout: isFull ? HOURS : 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({
   resolve: {
@@ -46,11 +49,11 @@ export default defineConfig({
       project('suite', {
         include: [...unit, ...suite],
         exclude: [...house, ...crash, ...alone, ...left],
-        testTimeout: 30_000,
+        testTimeout,
         isolate: false,
         setupFiles,
       }),
-      project('alone', { include: alone, exclude: left, testTimeout: 30_000, setupFiles }),
+      project('alone', { include: alone, exclude: left, testTimeout, setupFiles }),
       project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },

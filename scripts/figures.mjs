@@ -6,16 +6,29 @@ const start = '<!-- figures:start -->'
 const end = '<!-- figures:end -->'
 
 /**
- * Puts the lines that the suites appended to `figuresFile` into `page`, between its two marker comments.
- * A page without markers gets them at its end; without any figure the page stays as it is.
+ * Puts the lines `name: text` that the suites appended to `figuresFile` into `page`, between its two marker comments,
+ * in place of those with the same name. A page without markers gets them at its end.
  */
 export function writeFigures(page, figuresFile) {
   const lines = readText(figuresFile).split('\n').filter(Boolean)
   if (lines.length === 0) return
   mkdirSync(path.dirname(page), { recursive: true })
   const text = readText(page) || '# Reliability\n'
-  writeFileSync(page, replaceBlock(text, [start, '', ...heading(), '', ...lines.map(item), '', end].join('\n')))
+  const date = new Date().toISOString().slice(0, 10)
+  const all = new Map([...blockOf(text).matchAll(/^- .*$/gm)].map(([line]) => [nameOf(line), line]))
+  for (const line of lines) all.set(nameOf(`- ${line}`), `- ${line} (${date})`)
+  const items = [...all.values()].toSorted()
+  writeFileSync(page, replaceBlock(text, [start, '', heading(), '', ...items, '', end].join('\n')))
   console.log(`\nWrote ${lines.length} figures to ${page}`)
+}
+
+function nameOf(line) {
+  return line.slice(2, line.indexOf(': '))
+}
+
+function blockOf(text) {
+  const from = text.indexOf(start)
+  return from < 0 ? '' : text.slice(from, text.indexOf(end, from))
 }
 
 function replaceBlock(text, block) {
@@ -27,15 +40,7 @@ function replaceBlock(text, block) {
 
 function heading() {
   const processors = cpus()
-  const date = new Date().toISOString().slice(0, 10)
-  return [
-    `Measured ${date} by \`npm run test:full\`, Node ${process.version}, ${processors.length} x ${processors[0]?.model ?? 'unknown CPU'}.`,
-  ]
-}
-
-/** A line that is a row of a table already stays one. */
-function item(line) {
-  return line.startsWith('|') ? line : `- ${line}`
+  return `Measured by \`npm run test:full\`, Node ${process.version}, ${processors.length} x ${processors[0]?.model ?? 'unknown CPU'}.`
 }
 
 function readText(file) {

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
+import { figure } from './crash/support/figure.ts'
 
 /** From the ground up: a room may import the rooms before it in this list, and itself. */
 const rooms = [
@@ -258,9 +259,7 @@ describe('importing the built package', () => {
     context.skip(!isBuilt, 'dist is not built: npm run build')
 
     const rounds = Array.from({ length: 7 }, () => importMs("'legate'") - importMs("'data:text/javascript,'"))
-    const figure = `import of the package: median ${median(rounds).toFixed(1)} ms more than an empty module`
-    console.info(figure)
-    if (process.env['LEGATE_FIGURES']) appendFileSync(process.env['LEGATE_FIGURES'], `${figure}\n`)
+    figure('import of the package', `median ${median(rounds).toFixed(1)} ms more than an empty module`)
 
     // A busy machine only adds time, so the fastest round says most about the code.
     expect(Math.min(...rounds)).toBeLessThan(60)

@@ -250,7 +250,7 @@ describe.each(tried)(
 
 afterAll(() => {
   const size = `${doors.length + rootDoors.length} doors x ${constraints.length} constraints x ${tried.length} stores`
-  figure(`S-2 ${cells} cells: ${size}`)
+  figure('S-2', `${cells} cells: ${size}`)
 })
 
 describe('reliability S-2, I1: what bound a run once', () => {

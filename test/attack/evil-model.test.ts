@@ -287,7 +287,7 @@ describe('reliability S-4, I10: a hostile model', () => {
     expect(called).toBeLessThan(12)
   })
 
-  afterAll(() => figure(`S-4 ${tried} hostile actions, ${inside} allowed ones ran, ${outside.length} outside`))
+  afterAll(() => figure('S-4', `${tried} hostile actions, ${inside} allowed ones ran, ${outside.length} outside`))
 })
 
 const quiet = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { diskFiles, LegateError } from 'legate'
 import { expect, onTestFinished, test } from 'vitest'
 import { HAS_PROC } from '../../src/files/held-directory.ts'
+import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { makeFolder } from '../files/support/domains.ts'
 
@@ -57,7 +58,9 @@ test.runIf(HAS_PROC)(
     await Promise.all([attack(reads, 0), attack(reads, 2), attack(reads, 4), attack(changes, 0)])
     await stopSwapping()
 
-    console.info(`race of ${RACE_MS} ms: ${JSON.stringify(figures)}`)
+    const { tries, done, refused, naiveEscapes } = figures
+    const text = `${tries} tries, ${done} done, ${refused} refused, 0 escapes; a check before the opening let ${naiveEscapes} out`
+    figure(`S-5, ${RACE_MS / 1000} s of swapping`, text)
     expect([...seen].filter((text) => text.includes('canary'))).toEqual([])
     expect(readdirSync(outside, { recursive: true, encoding: 'utf8' }).sort()).toEqual([
       'deep',

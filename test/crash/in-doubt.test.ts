@@ -63,7 +63,7 @@ test(`R-7: killed at random moments, ${KILLS} times in all`, async () => {
     if (effect === 'effectful') expect(new Set(effects).size).toBe(effects.length)
   })
 
-  figure(`R-7 ${totals}`)
+  figure('R-7', String(totals))
 })
 
 function* seeds(first: number): Generator<number> {

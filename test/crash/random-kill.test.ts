@@ -28,7 +28,7 @@ test(`R-2, reliability L1-L9: nothing is lost, doubled or left open after ${KILL
     totals.add(found)
   })
 
-  figure(`R-2 ${totals}`)
+  figure('R-2', `at random moments: ${totals}`)
   expect(totals.kills).toBeGreaterThanOrEqual(KILLS)
 })
 

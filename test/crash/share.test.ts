@@ -39,7 +39,7 @@ test('a third process cancels a tree that two run, and all of it ends within a s
   expect(new Set(turns.map(({ outcome }) => outcome?.status))).toEqual(new Set(['cancelled']))
   const root = turns.find(({ cancel }) => cancel?.cause === 'cancelled')
   const tookMs = (root?.endedAt ?? Number.POSITIVE_INFINITY) - (root?.cancel?.at ?? 0)
-  figure(`cancel from a third process: ${turns.length} runs of 2 processes ended in ${tookMs} ms`)
+  figure('cancel from a third process', `${turns.length} runs of 2 processes ended in ${tookMs} ms`)
   expect(tookMs).toBeLessThan(1_000)
 })
 

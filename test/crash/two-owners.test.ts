@@ -24,7 +24,7 @@ test(`R-12, cybros A67: a process that was stopped past its lease writes nothing
   const late = await inParallel(rounds, stopAndTakeOver)
 
   const noted = late.reduce((sum, count) => sum + count, 0)
-  figure(`R-12 ${ROUNDS} rounds, 0 writes of a stale owner, ${noted} late results noted`)
+  figure('R-12', `${ROUNDS} rounds, 0 writes of a stale owner, ${noted} late results noted`)
 })
 
 test.each(PLACES.filter((place) => place !== 'effectful'))(

@@ -53,7 +53,10 @@ describe.each(stores)('reliability R-9, L8: a 3x5 tree on %s', (name, create) =>
     const at = (share: number) => Math.round(took[Math.min(took.length - 1, Math.floor(took.length * share))] ?? 0)
     const times = `p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`
     if (count >= 1_000) {
-      figure(`R-9 ${count.toLocaleString('en-US')} cancels on ${name}, ${garden.programs} programs: ${times}, 0 left`)
+      figure(
+        `R-9 on ${name}`,
+        `${count.toLocaleString('en-US')} cancels, ${garden.programs} programs: ${times}, 0 left`,
+      )
     }
     if (!isFresh) expect(at(0.99), `seed ${SEED}: ${times}`).toBeLessThan(1_000)
     expectNothingOpen(world.store)

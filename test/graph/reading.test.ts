@@ -6,8 +6,8 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/store-rows.ts'
-import { leaveUnaudited } from '../support/unaudited.ts'
 import { openRuntime } from '../support/reading.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 
 async function talkOf(rounds: number) {
   const runtime = openRuntime()

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { type Budget, childLimits, limitsOf, moneyOf, smallerBudget } from '../../src/grant/budget.ts'
 import { freezeLayer, readCeiling } from '../../src/grant/ceiling.ts'
 import { decide, type Verdict } from '../../src/grant/decide.ts'
@@ -16,6 +16,7 @@ import {
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import type { TurnLimits } from '../../src/graph/rows.ts'
 import { stacked } from '../../src/graph/say.ts'
+import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
 
@@ -47,8 +48,15 @@ function law(name: string, check: (chance: Chance) => string | undefined): void 
       const broken = check(new Chance(seed))
       if (broken !== undefined) throw new Error(`seed ${seed}: ${broken}`)
     }
+    laws.push(name)
   })
 }
+
+const laws: string[] = []
+
+afterAll(() =>
+  figure('laws of authority', `${laws.length} hold, each for ${CHAINS.toLocaleString('en-US')} random chains`),
+)
 
 law('I1: a child never has more than its host may pass on, at any depth, whatever it asks for', (chance) => {
   const { runtime, levels } = chainOf(chance)

@@ -4,7 +4,7 @@
 // told, and can go: a slow machine alone may have killed it.
 
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
 const root = path.resolve(import.meta.dirname, '../..')
@@ -49,7 +49,9 @@ function judge(mutants, known) {
   for (const entry of stale) console.warn(`survivors.json names what did not survive:\n${show(entry)}`)
   for (const entry of unsaid) console.error(`survivors.json gives no reason for:\n${show(entry)}`)
   const excused = alive.length - unknown.length
-  console.log(`mutation: ${mutants.length} mutants, ${mutants.length - alive.length} killed, ${excused} with a reason`)
+  const line = `mutation: ${mutants.length} mutants, ${mutants.length - alive.length} killed, ${excused} with a reason`
+  console.log(line)
+  if (process.env.LEGATE_FIGURES) appendFileSync(process.env.LEGATE_FIGURES, `${line}\n`)
   return mutants.length > 0 && unknown.length + unsaid.length === 0
 }
 

@@ -4,9 +4,11 @@ import { parseAgentFile } from '../../src/recipe/agent-file/load-agent-file.ts'
 import { readRecipe } from '../../src/recipe/recipe/read-recipe.ts'
 import { readSource } from '../../src/recipe/recipe/recipe-source.ts'
 import { Report } from '../../src/recipe/text/notice.ts'
+import { figure } from '../crash/support/figure.ts'
+import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
 
-const MUTANTS = process.env['LEGATE_FULL'] === '1' ? 1_000_000 : 20_000
+const MUTANTS = isFull ? 1_000_000 : 20_000
 /** One broken file must not hold up the next; a busy machine may. */
 const SLOWEST_MS = 2_000
 
@@ -110,9 +112,7 @@ describe('I10: mutated files', () => {
       ends[await outcomeOf(at % 2 === 0 ? recipeMutant(chance) : agentMutant(chance))]++
       slowest = Math.max(slowest, performance.now() - started)
     }
-    console.info(
-      `${MUTANTS} mutated files: ${ends.read} read, ${ends.refused} refused, slowest ${slowest.toFixed(0)} ms`,
-    )
+    figure('mutated files', `${MUTANTS}: ${ends.read} read, ${ends.refused} refused, slowest ${slowest.toFixed(0)} ms`)
 
     expect(ends.read + ends.refused).toBe(MUTANTS)
     expect(ends.read).toBeGreaterThan(MUTANTS / 20)

@@ -21,6 +21,7 @@ export async function buildProgram(name: string, programs = 'test/crash/programs
     dts: false,
     fixedExtension: true,
     logLevel: 'error',
+    outputOptions: { codeSplitting: false },
   })
   return path.join(folder, `${name}.mjs`)
 }
