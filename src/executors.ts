@@ -249,6 +249,10 @@ export class Executors implements Home {
     return this.parts.ends.wait(runId)
   }
 
+  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
+    return this.parts.ends.waitUnless(runId, signal)
+  }
+
   /** A run has ended: what it held in this process is let go. */
   left(runId: Id): void {
     this.parts.registry.leave(runId)

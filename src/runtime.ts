@@ -220,7 +220,7 @@ export class Runtime extends RowActs {
       clock: this.clock,
       start: (said: unknown, conversationId?: Id) =>
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
-      wait: (runId: Id) => this.ends.wait(runId),
+      waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.ends.waitUnless(runId, signal),
       cancel: (runId: Id, reason: string | undefined) => this.cancel(runId, reason),
     }
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, wake: options.wake ?? 'auto' })

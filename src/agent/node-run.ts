@@ -101,6 +101,8 @@ export interface Home {
   /** The agent of a conversation, if this process has code for it. */
   agentFor(conversation: Conversation): AgentCore | undefined
   waitFor(runId: Id): Promise<Outcome>
+  /** The same, or null as soon as the signal aborts. */
+  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
   /** What starts children for items of an answer that is being written. */
   eagerFor(run: NodeRun): EagerWork
   /** What the hosts of a run have to say to its calls. */

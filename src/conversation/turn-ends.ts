@@ -1,3 +1,4 @@
+import { onAbort } from '../base/abort.ts'
 import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
@@ -21,14 +22,51 @@ export class TurnEnds {
   wait(turnId: Id): Promise<Outcome> {
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    return new Promise((resolve, reject) => this.add(turnId, { resolve, reject }))
+  }
+
+  /** The same, or null as soon as the signal aborts: nothing is kept for who does not wait any more. */
+  waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
+    if (signal?.aborted) return Promise.resolve(null)
+    const turn = this.store.turn(turnId)
+    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
     return new Promise((resolve, reject) => {
-      const waiter = { resolve, reject }
-      const others = this.waiters.get(turnId)
-      if (others === undefined) {
-        this.waiters.set(turnId, [waiter])
-        this.keepAlive.hold()
-      } else others.push(waiter)
+      const waiter: Waiter = {
+        resolve: (outcome) => {
+          leave()
+          resolve(outcome)
+        },
+        reject: (error) => {
+          leave()
+          reject(error)
+        },
+      }
+      this.add(turnId, waiter)
+      const leave = onAbort(signal, () => {
+        this.remove(turnId, waiter)
+        resolve(null)
+      })
     })
+  }
+
+  private add(turnId: Id, waiter: Waiter): void {
+    const others = this.waiters.get(turnId)
+    if (others !== undefined) {
+      others.push(waiter)
+      return
+    }
+    this.waiters.set(turnId, [waiter])
+    this.keepAlive.hold()
+  }
+
+  private remove(turnId: Id, waiter: Waiter): void {
+    const waiting = this.waiters.get(turnId) ?? []
+    const at = waiting.indexOf(waiter)
+    if (at < 0) return
+    waiting.splice(at, 1)
+    if (waiting.length > 0) return
+    this.waiters.delete(turnId)
+    this.keepAlive.release()
   }
 
   committed(commit: Commit): void {

@@ -66,7 +66,11 @@ export class CalledChildren implements CurrentCall {
       throw new DeniedError('denied', `"${agent.name}" was not started (${status}): ${error?.message ?? ''}`)
     }
     const { id, childConversationId } = spawned.link
-    return { runId: id, conversationId: childConversationId, take: (runId) => this.run.work.lend(this.taken(runId)) }
+    return {
+      runId: id,
+      conversationId: childConversationId,
+      take: (run, signal) => this.run.work.lend(this.takenUnless(run, signal)),
+    }
   }
 
   recall(toolName: string): Json | undefined {
@@ -161,12 +165,25 @@ export class CalledChildren implements CurrentCall {
 
   /** The outcome of a child, which is this call's from then on. */
   private async taken(runId: Id): Promise<Outcome> {
-    const { home, node } = this.run
+    const { home } = this.run
     const outcome = await home.waitFor(runId)
     const next = nextTryOf(home.ledger.store, runId)
     if (next !== undefined) return this.taken(next)
-    await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, runId) })
+    await this.deliver(runId)
     return outcome
+  }
+
+  /** The same of one in the background. What the code does not wait for any more is told to the host instead. */
+  private async takenUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
+    const outcome = await this.run.home.waitUnless(runId, signal)
+    if (outcome === null || signal?.aborted) return null
+    await this.deliver(runId)
+    return outcome
+  }
+
+  private async deliver(runId: Id): Promise<void> {
+    const { home, node } = this.run
+    await home.ledger.commit({ kind: 'deliver', rootId: node.rootId, plan: (draft) => planDeliver(draft, runId) })
   }
 }
 

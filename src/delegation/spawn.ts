@@ -203,4 +203,4 @@ function requestOf(
 }
 
 /** A host with this tool can answer a child that asks. */
-const TOOL_TO_ANSWER = 'subagent_send'
+export const TOOL_TO_ANSWER = 'subagent_send'

@@ -5,7 +5,7 @@ import { type Claim, heldNode } from './claim.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { outputOf } from './output-of.ts'
-import { hostQuestionOf } from './question-of.ts'
+import { hostQuestionOf, markTold, questionOf } from './question-of.ts'
 import type { Conversation, Id, Link, Node } from './rows.ts'
 import { settle } from './settle.ts'
 import { stopRuns } from './stop-runs.ts'
@@ -36,7 +36,16 @@ export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; lim
     leaf,
     transcript_lines: linesOf(draft, child, request.limitTurns),
     ...(link === undefined ? {} : { outcome: link.outcome?.status ?? null, ...activityOf(draft, link.id) }),
+    ...questionAsked(draft, child, node.id),
   })
+}
+
+/** What it asks its host: told by this node. */
+function questionAsked(draft: Draft, child: Conversation, by: Id): { readonly question?: string } {
+  const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
+  if (asked === undefined) return {}
+  markTold(draft, asked, by)
+  return { question: questionOf(asked)?.text ?? '' }
 }
 
 function missing(childId: Id): { readonly [key: string]: Json } {
@@ -194,7 +203,14 @@ export function planHostReply(
   if (asked === undefined) return 'no_question'
   draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by, text })
   endNode(draft, asked, { state: 'finished', output: { content: text } })
-  return end(draft, node, { ok: true, child_conversation_id: child.id, status: 'answered' })
+  const [next] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
+  if (next !== undefined) markTold(draft, next, node.id)
+  return end(draft, node, {
+    ok: true,
+    child_conversation_id: child.id,
+    status: 'answered',
+    ...(next === undefined ? {} : { question: questionOf(next)?.text ?? '' }),
+  })
 }
 
 /** Whoever is told that a child is idle has been told of all its ends. */

@@ -37,7 +37,13 @@ export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
       goesOn ||= draft.node(edge.to).endedAt === null
     }
     if (!goesOn || isStopped(ended)) draft.touch(ended, isLeaf)
+    else touchHost(draft, ended)
   }
+}
+
+/** The rest of a host's turn may only wait now: see `freeHost`. */
+function touchHost(draft: Draft, { conversationId, turnId }: Node): void {
+  if (draft.conversation(conversationId).background.length > 0) draft.touchTurn(turnId)
 }
 
 /** Stopped, or asked to and ended in another way: nothing is begun because of it. */

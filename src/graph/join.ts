@@ -4,8 +4,8 @@ import { reportOf } from './child-report.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { outputOf } from './output-of.ts'
-import { markTold, untoldQuestion } from './question-of.ts'
-import type { Link, Node, Wait } from './rows.ts'
+import { hostQuestionOf, markTold, questionOf, untoldQuestion } from './question-of.ts'
+import type { Id, Link, Node, Wait } from './rows.ts'
 import { stopRuns } from './stop-runs.ts'
 import { endedTask, runningTask } from './task-words.ts'
 
@@ -57,15 +57,23 @@ export function answerIfOver(draft: Draft, node: Node): void {
     wait.join,
     links.map(({ outcome }) => outcome?.status ?? null),
   )
-  if (status !== undefined) return answerWait(draft, node, status)
-  if (links.some((link) => untoldQuestion(draft, link) !== undefined)) answerWait(draft, node, 'question')
+  if (status !== undefined) return answerWait(draft, node, { status })
+  if (links.some((link) => untoldQuestion(draft, link) !== undefined)) answerWait(draft, node, { status: 'question' })
 }
 
-/** The wait has its result: what ended is delivered with it, and a question is told. */
-export function answerWait(draft: Draft, node: Node, status: JoinStatus | 'question' | 'timed_out'): void {
-  const { refs = [], join = 'all' } = node.wait ?? {}
+interface WaitEnd {
+  readonly status: JoinStatus | 'question' | 'timed_out'
+  /** Others that ask. */
+  readonly others?: readonly Link[]
+}
+
+/** The wait has its result: what ended is delivered with it, and questions are told. */
+export function answerWait(draft: Draft, node: Node, { status, others = [] }: WaitEnd): void {
+  const { refs: awaited = [], join = 'all' } = node.wait ?? {}
   const { losers, shows } = node.metadata['waits'] as unknown as WaitFacts
-  if (shows === 'task') return answerTaskWait(draft, node, status)
+  const also = others.flatMap(({ id }) => (awaited.includes(id) ? [] : [id]))
+  const refs = [...awaited, ...also]
+  if (shows === 'task') return answerTaskWait(draft, node, { status, refs })
   const isDecided = status === 'met' || status === 'not_met'
   const children: Json[] = []
   const share = Math.floor(SHOWN / Math.max(1, refs.length))
@@ -81,13 +89,28 @@ export function answerWait(draft: Draft, node: Node, status: JoinStatus | 'quest
   endNode(draft, draft.node(node.id), { state: 'finished', output: outputOf({ ok: true, status, join, children }) })
 }
 
+interface TaskWaitEnd extends Pick<WaitEnd, 'status'> {
+  /** The task, and others that ask. */
+  readonly refs: readonly Id[]
+}
+
 /** The wait for one task of the background, as its host reads it. */
-function answerTaskWait(draft: Draft, node: Node, status: JoinStatus | 'question' | 'timed_out'): void {
-  const link = draft.link(node.wait?.refs[0] ?? '')
+function answerTaskWait(draft: Draft, node: Node, { status, refs }: TaskWaitEnd): void {
+  const link = draft.link(refs[0] ?? '')
   if (link.outcome !== null) deliver(draft, link, node.id)
   const late = `Task '${link.childConversationId}' is still running after waiting 5 min. You are told when it ends; load it again to wait more.`
-  const content = status === 'timed_out' ? `${late}\n\n${runningTask(draft, link)}` : endedTask(draft, link)
-  endNode(draft, draft.node(node.id), { state: 'finished', output: { content } })
+  const about = status === 'timed_out' ? `${late}\n\n${runningTask(draft, link)}` : endedTask(draft, link)
+  const questions = refs.flatMap((id) => tellQuestion(draft, draft.link(id), node.id))
+  endNode(draft, draft.node(node.id), { state: 'finished', output: { content: [about, ...questions].join('\n\n') } })
+}
+
+/** What a child asks, in words. */
+function tellQuestion(draft: Draft, link: Link, to: Id): string[] {
+  const asked = link.outcome === null ? hostQuestionOf(draft, link) : undefined
+  if (asked === undefined) return []
+  if (untoldQuestion(draft, link) !== undefined) markTold(draft, asked, to)
+  const id = link.childConversationId
+  return [`It asks you and waits (answer with subagent_send, child_conversation_id ${id}): ${questionOf(asked)?.text}`]
 }
 
 /** Bytes of the children's words in one result; the rest is read with subagent_result. */

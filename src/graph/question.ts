@@ -7,14 +7,14 @@ import { answerWaits } from './join.ts'
 import { outputOf } from './output-of.ts'
 import { pauseClocks } from './pause.ts'
 import { promote } from './promote.ts'
-import { hostQuestionOf, type Question, questionOf } from './question-of.ts'
+import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from './question-of.ts'
 import type { Id, Link, Node } from './rows.ts'
 import { settle } from './settle.ts'
 import { tellHost } from './wake.ts'
 
 export interface Asking {
   readonly text: string
-  /** A host that cannot be asked is passed over for a person. */
+  /** A host that cannot be asked, or has nothing to answer with, is passed over for a person. */
   readonly to: Question['to']
 }
 
@@ -54,7 +54,14 @@ export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
   }
   draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
   endNode(draft, node, { state: 'finished', output: { content: text } })
+  tellNext(draft, node)
   settle(draft)
+}
+
+/** A question is over: what else its child asks its host is told now. */
+export function tellNext(draft: Draft, { turnId }: Node): void {
+  const link = draft.findLink(turnId)
+  if (link?.mode === 'background' && untoldQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
 function park(draft: Draft, node: Node, question: Question): void {
@@ -72,10 +79,11 @@ function park(draft: Draft, node: Node, question: Question): void {
   draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
 }
 
-/** A host that awaits its child in code cannot answer it, nor one without the tools to. */
+/** A host whose code may await its child cannot answer it, nor one without the tools to. */
 function canAsk(draft: Draft, { mode, wake, taskId }: Link): boolean {
-  if (mode === 'background') return wake !== null
-  return mode === 'parked' && wake !== null && draft.node(taskId).state === 'waiting'
+  const { state } = draft.node(taskId)
+  if (wake === null) return false
+  return mode === 'background' ? state !== 'running' : mode === 'parked' && state === 'waiting'
 }
 
 function tell(draft: Draft, link: Link): void {
@@ -85,7 +93,7 @@ function tell(draft: Draft, link: Link): void {
   }
   const asked = hostQuestionOf(draft, link)
   if (asked === undefined) return
-  draft.changeNode(asked, { metadata: { ...asked.metadata, question: { ...questionOf(asked), told: link.taskId } } })
+  markTold(draft, asked, link.taskId)
   promote(
     draft,
     link,

@@ -6,6 +6,8 @@ import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
 import { endedInBackground } from './ended-in-background.ts'
 import { foldInto } from './fold-into.ts'
+import { freeHost, watchHosts } from './free-host.ts'
+import { giveUpQuestions } from './give-up-question.ts'
 import { isEager } from './is-eager.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import { leavePlace } from './release.ts'
@@ -24,14 +26,27 @@ export function settle(draft: Draft): void {
     if (turn.state === 'ended') continue
     const isQuiet = draft.openNodes(turn.id).length === 0
     if (isQuiet && growNews(draft, turn)) continue
-    if (!isQuiet || draft.openLinks(turn.id).some((link) => isHeldBy(turn, link))) {
-      draft.watchTurn(turn)
-      continue
-    }
+    if (isQuiet ? isHeld(draft, turn) : goesOn(draft, turn)) continue
     const nodes = endingNodes(draft, turn)
     if (growLeaf(draft, turn, nodes.at(-1))) continue
     endTurn(draft, turn, nodes)
   }
+}
+
+/** Something of it is open. */
+function goesOn(draft: Draft, turn: Turn): true {
+  draft.watchTurn(turn)
+  freeHost(draft, turn)
+  return true
+}
+
+/** All of it has ended: does it wait for what it started? */
+function isHeld(draft: Draft, turn: Turn): boolean {
+  const held = draft.openLinks(turn.id).filter((link) => isHeldBy(turn, link))
+  if (held.length === 0) return false
+  draft.watchTurn(turn)
+  giveUpQuestions(draft, held)
+  return true
 }
 
 /** A root does not wait for what goes on in the background, unless it has to stop; a child's answer comes after it. */
@@ -128,6 +143,7 @@ export function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): vo
   if (host.cancel !== null || settled.mode === 'called') draft.touchTurn(host.id)
   if (settled.mode === 'parked') answerTask(draft, settled)
   if (settled.mode === 'background') endedInBackground(draft, settled)
+  watchHosts(draft, host.id)
 }
 
 /** What a run that had ended left running counts for all above it: its own end did not have it. */

@@ -9,6 +9,7 @@ import { enlist } from './enlist.ts'
 import { foldInto } from './fold-into.ts'
 import { forkSession } from './fork-session.ts'
 import { type Forward, forwardOf, sameForward, withForward } from './forward.ts'
+import { watchHosts } from './free-host.ts'
 import { type MeantSession, meantSession } from './meant-session.ts'
 import { openTurn, type TurnBriefing } from './open-turn.ts'
 import { treeBelow } from './release.ts'
@@ -346,6 +347,9 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
     metadata: isPlain(task) ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
+  if (draft.turn(link.id).state !== 'queued') return
+  watchHosts(draft, task.turnId)
+  settle(draft)
 }
 
 /** The task was run again after a crash and its child is already there. */

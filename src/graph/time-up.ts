@@ -1,9 +1,10 @@
 import { childName } from './child-report.ts'
 import type { Draft } from './draft.ts'
-import { endNode } from './end-node.ts'
+import { giveUpQuestion } from './give-up-question.ts'
 import { answerWait, isJoin } from './join.ts'
 import { outputOf } from './output-of.ts'
 import { promote } from './promote.ts'
+import { tellNext } from './question.ts'
 import type { Id, Link } from './rows.ts'
 import { settle } from './settle.ts'
 
@@ -12,15 +13,12 @@ export function planTimeUp(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   if (node?.state !== 'waiting' || node.wakeAt === null || node.wakeAt > draft.now) return
   if (node.wait?.on === 'question') {
-    draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by: 'nobody', text: '' })
-    endNode(draft, node, { state: 'finished', output: { content: UNANSWERED, isError: true } })
-  } else if (isJoin(node)) answerWait(draft, node, 'timed_out')
+    giveUpQuestion(draft, node, 'Nobody answered in time.')
+    tellNext(draft, node)
+  } else if (isJoin(node)) answerWait(draft, node, { status: 'timed_out' })
   else for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id))
   settle(draft)
 }
-
-const UNANSWERED =
-  'Nobody answered in time. Go on with what you know, and say in your answer what you would have needed.'
 
 function goOnBehind(draft: Draft, link: Link): void {
   const id = link.childConversationId

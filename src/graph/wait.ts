@@ -1,5 +1,6 @@
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
+import { watchHosts } from './free-host.ts'
 import { answerIfOver, type WaitFacts } from './join.ts'
 import type { Node, Wait } from './rows.ts'
 
@@ -26,4 +27,5 @@ export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, 
   })
   if (until !== null) draft.due(until)
   answerIfOver(draft, parked)
+  watchHosts(draft, node.turnId)
 }

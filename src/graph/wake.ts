@@ -12,7 +12,7 @@ import type { Conversation, Id, Link, Node, Turn, TurnLimits } from './rows.ts'
 export function tellHost(draft: Draft, link: Link): void {
   const host = draft.conversation(link.hostConversationId)
   if (host.activeTurnId !== null) {
-    if (host.type === 'sub_agent') draft.touchTurn(host.activeTurnId)
+    draft.touchTurn(host.activeTurnId)
     return
   }
   if (host.type === 'user') wake(draft, host)

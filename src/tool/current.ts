@@ -22,8 +22,11 @@ export interface SpawnOptions {
 export interface SpawnedChild {
   readonly runId: Id
   readonly conversationId: Id
-  /** Waits for a run of the child's: the call lends its worker meanwhile, and has the outcome then. */
-  take(runId: Id): Promise<Outcome>
+  /**
+   * Waits for a run of the child's: the call lends its worker meanwhile, and has the outcome then. Null as soon as the
+   * signal aborts: the outcome is not the call's.
+   */
+  take(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
 }
 
 /** What a child is given beside its input. */

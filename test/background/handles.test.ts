@@ -1,10 +1,11 @@
+import { getEventListeners } from 'node:events'
 import { agent, backgroundSubagents, joinSpawned, type Spawned, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { QUICK } from '../support/process.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import { gate, hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn, workerOf } from './support.ts'
+import { gate, hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn, until, workerOf } from './support.ts'
 
 const echoing: Script = (request) => `heard ${lastSaid(request)}`
 const byText: Script = (request) =>
@@ -183,4 +184,88 @@ test('the tools are data: another copy of the host shares nothing with it', () =
   expect(Object.keys(one)).toEqual(Object.keys(two))
   expect(one.subagent_spawn).not.toBe(two.subagent_spawn)
   expect(Object.isFrozen(one.subagent_spawn)).toBe(true)
+})
+
+describe.each(stores)('an end that code gave up waiting for is told to the host, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test.each<[string, (handle: Spawned, other: Spawned) => Promise<unknown>]>([
+    ['after its time', (handle) => handle.wait({ timeoutMs: 5 })],
+    ['after its signal', (handle) => handle.wait({ abortSignal: AbortSignal.abort() })],
+    ['as the loser of a join', (handle, other) => joinSpawned([handle, other], 'any')],
+    ['in a join that took too long', (handle) => joinSpawned([handle], 'all', { timeoutMs: 5 })],
+  ])('%s', async (_what, wait) => {
+    const slow = gate()
+    const ended = gate()
+    const worker = workerOf(async (request) => {
+      if (lastSaid(request) === 'slow') await slow.opened
+      return echoing(request, 0)
+    })
+    const start = tool({
+      description: 'Starts two.',
+      inputSchema: { type: 'object' },
+      effect: 'idempotent',
+      execute: async () => {
+        const [handle, other]: [Spawned, Spawned] = [
+          await runtime.spawn(worker, 'slow'),
+          await runtime.spawn(worker, 'quick'),
+        ]
+        await wait(handle, other)
+        await other.result()
+        return 'gave up'
+      },
+    })
+    const script: Script = async (request) => {
+      if (lastSaid(request).startsWith('[background]')) return 'told'
+      if (resultsIn(request).length === 0) return { calls: [{ name: 'start', input: {} }] }
+      // The child ends while the host's turn goes on: nothing of the call is left that could have its end.
+      slow.open()
+      await ended.opened
+      return 'gone on'
+    }
+    const host = agent({ name: 'host', instructions: 'x', model: scriptedModel(script), tools: { start } })
+    const { runtime } = world.start({ agents: [host, worker], engine: QUICK })
+    const run = runtime.run(host, 'go')
+    const slowLink = () => world.store.linksOf(run.id).find(({ ordinal }) => ordinal === 0)
+    await until(() => slowLink()?.outcome)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    ended.open()
+    await run.result
+    await runtime.idle()
+
+    const [, told] = world.store.turnsOf(run.conversationId, { limit: 9 })
+    expect(told).toBeDefined()
+    expect(slowLink()?.deliveredTo).toBe(world.store.nodesOf(told?.id ?? '')[0]?.id)
+  })
+})
+
+describe('waits of handles that are over', () => {
+  const world = useWorld(memoryRows)
+
+  test.each([0, -1, 1.5, Number.NaN])('a join of %s is refused', async (how) => {
+    const worker = workerOf()
+    const { runtime } = world.start({ agents: [worker], engine: QUICK })
+    const handle = await runtime.spawn(worker, 'go')
+
+    await expect(joinSpawned([handle], how)).rejects.toThrow('no number of agents')
+    await handle.result()
+  })
+
+  test('I10: leave nothing behind, however many there were', async () => {
+    const slow = gate()
+    const worker = workerOf(async () => {
+      await slow.opened
+      return 'ok'
+    })
+    const { runtime } = world.start({ agents: [worker], engine: QUICK })
+    const handle = await runtime.spawn(worker, 'go')
+    const { signal } = new AbortController()
+    for (let at = 0; at < 50; at++) expect(await handle.wait({ timeoutMs: 1, abortSignal: signal })).toBeNull()
+    const { ends } = runtime as unknown as { ends: { waiters: Map<string, unknown[]> } }
+
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    expect(ends.waiters.get(handle.id)?.length ?? 0).toBeLessThanOrEqual(1)
+    slow.open()
+    expect((await handle.result()).text).toBe('ok')
+  })
 })

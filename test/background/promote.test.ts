@@ -13,7 +13,7 @@ describe.each(stores)(
   (_, create) => {
     const world = useWorld(create)
 
-    function slowHost(slow: { readonly opened: Promise<void> }, hasTools: boolean) {
+    function slowHost(slow: { readonly opened: Promise<void> }, hasTools: boolean, promoteAfterMs = 30) {
       const script: Script = (request) => {
         if (lastSaid(request).startsWith('[background]')) return `told: ${lastSaid(request)}`
         return resultsIn(request).length === 0 ? { calls: [{ name: 'work', input: { message: 'x' } }] } : 'went on'
@@ -27,7 +27,7 @@ describe.each(stores)(
         instructions: 'Host.',
         model: scriptedModel(script),
         tools: hasTools ? { ...backgroundSubagents() } : {},
-        subagents: { work: { agent: worker, promoteAfterMs: 30 } },
+        subagents: { work: { agent: worker, promoteAfterMs } },
       })
     }
 
@@ -79,7 +79,7 @@ describe.each(stores)(
 
     test("it needs rows only: a process without the child's process does it", async () => {
       const slow = gate()
-      const host = slowHost(slow, true)
+      const host = slowHost(slow, true, 400)
       const first = world.start({ agents: [host], engine: QUICK })
       const run = first.runtime.run(host, 'go')
       await until(() => tasksIn(world.store, run.id).find(({ state }) => state === 'waiting'))

@@ -1,6 +1,7 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import { planQuestion } from '../../graph/question.ts'
 import type { Tool } from '../../tool/tool.ts'
+import { TOOL_TO_ANSWER } from '../spawn.ts'
 import { rowTool } from './row-tool.ts'
 
 const MOST_CHARS = 8_000
@@ -33,7 +34,8 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
       additionalProperties: false,
     },
     startsChild: false,
-    operation: async ({ home, node, work }: NodeRun, { question }) => {
+    operation: async (run: NodeRun, { question }) => {
+      const { home, node, work } = run
       const text = typeof question === 'string' ? question.trim() : ''
       if (text === '') return refusal(name, 'question_is_required', 'question is required')
       if (text.length > MOST_CHARS) {
@@ -42,11 +44,18 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
       await home.ledger.commit({
         kind: 'ask',
         rootId: node.rootId,
-        plan: (draft) => planQuestion(draft, work.claim, { text, to }),
+        plan: (draft) => planQuestion(draft, work.claim, { text, to: canAnswer(run) ? to : 'person' }),
       })
       return 'done'
     },
   })
+}
+
+/** Has the host a tool to answer with? One whose code is elsewhere is taken to have it. */
+function canAnswer({ home, conversation }: NodeRun): boolean {
+  const host = home.ledger.store.conversation(conversation.parentConversationId ?? '')
+  const agent = host === undefined ? undefined : home.agentFor(host)
+  return agent === undefined || agent.tools.has(TOOL_TO_ANSWER)
 }
 
 function refusal(tool: string, code: string, message: string) {

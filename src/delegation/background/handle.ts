@@ -1,4 +1,6 @@
+import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
+import { InputError } from '../../base/error.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { activityOf, childState } from '../../graph/child-report.ts'
 import { linesOf } from '../../graph/child-tools.ts'
@@ -21,8 +23,11 @@ export interface Spawned<Out = unknown> {
   /** Of its first run. */
   readonly id: Id
   readonly conversationId: Id
-  /** The outcome of its newest run; null when it is not over in time. Its own deadline is another. */
-  wait(options?: { readonly timeoutMs?: number }): Promise<RunOutcome<Out> | null>
+  /**
+   * The outcome of its newest run; null when it is not over in time, or before the signal aborts. Its own deadline is
+   * another.
+   */
+  wait(options?: { readonly timeoutMs?: number; readonly abortSignal?: AbortSignal }): Promise<RunOutcome<Out> | null>
   result(): Promise<RunOutcome<Out>>
   poll(options?: { readonly limitTurns?: number }): Promise<ChildPoll>
   /** One more turn for it, heard after what it is doing now. */
@@ -36,8 +41,8 @@ export interface SpawnedParts {
   readonly clock: Clock
   readonly id: Id
   readonly conversationId: Id
-  /** Waits for a run, and says that its outcome was taken. */
-  readonly take: (runId: Id) => Promise<RunOutcome>
+  /** Waits for a run, and says that its outcome was taken; null as soon as the signal aborts. */
+  readonly take: (runId: Id, signal: AbortSignal | undefined) => Promise<RunOutcome | null>
   readonly send: (text: string) => Promise<unknown>
   readonly cancel: (runId: Id, reason: string | undefined) => Promise<void>
 }
@@ -45,12 +50,12 @@ export interface SpawnedParts {
 export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
   const { store, clock, conversationId } = parts
   const newest = () => store.turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
-  const result = () => parts.take(newest()) as Promise<RunOutcome<Out>>
+  const take = (signal: AbortSignal | undefined) => parts.take(newest(), signal) as Promise<RunOutcome<Out> | null>
   return {
     id: parts.id,
     conversationId,
-    result,
-    wait: ({ timeoutMs } = {}) => (timeoutMs === undefined ? result() : inTime(result, clock, timeoutMs)),
+    result: () => take(undefined) as Promise<RunOutcome<Out>>,
+    wait: (options = {}) => inTime(take, clock, options),
     poll: async ({ limitTurns = 10 } = {}) => pollOf(store, clock, { conversationId, limitTurns, runId: newest() }),
     send: async (text) => {
       await parts.send(text)
@@ -64,15 +69,25 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
 
 const MOST_OPEN = 100
 
-async function inTime<T>(result: () => Promise<T>, clock: Clock, timeoutMs: number): Promise<T | null> {
-  let disarm: () => void = () => undefined
-  const late = new Promise<null>((resolve) => {
-    disarm = clock.at(clock.now() + timeoutMs, () => resolve(null))
-  })
+interface WaitOptions {
+  readonly timeoutMs?: number
+  readonly abortSignal?: AbortSignal
+}
+
+async function inTime<T>(
+  take: (signal: AbortSignal | undefined) => Promise<T | null>,
+  clock: Clock,
+  { timeoutMs, abortSignal }: WaitOptions,
+): Promise<T | null> {
+  if (timeoutMs === undefined) return take(abortSignal)
+  const over = new AbortController()
+  const disarm = clock.at(clock.now() + timeoutMs, () => over.abort())
+  const leave = onAbort(abortSignal, () => over.abort())
   try {
-    return await Promise.race([result(), late])
+    return await take(over.signal)
   } finally {
     disarm()
+    leave()
   }
 }
 
@@ -116,27 +131,32 @@ export async function joinSpawned<Out>(
   how: Wait['join'],
   { losers = 'leave', timeoutMs }: JoinOptions = {},
 ): Promise<Joined<Out>> {
-  const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
-  const status = await new Promise<Joined['status']>((resolve, reject) => {
-    const look = () => {
-      const found = joinStatus(
-        how,
-        outcomes.map((outcome) => outcome?.status ?? null),
-      )
-      if (found !== undefined) resolve(found)
-    }
-    look()
-    for (const [at, one] of spawned.entries()) {
-      one.wait(timeoutMs === undefined ? {} : { timeoutMs }).then((outcome) => {
-        outcomes[at] = outcome
-        if (outcome === null) resolve('timed_out')
-        else look()
-      }, reject)
-    }
-  })
-  const taken = [...outcomes]
-  if (losers === 'cancel' && status !== 'timed_out') {
-    await Promise.all(spawned.map((one, at) => (taken[at] === null ? one.cancel('Another was enough.') : undefined)))
+  if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
+    throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
   }
-  return { status, outcomes: taken }
+  const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
+  const over = new AbortController()
+  let status: Joined['status'] | undefined
+  const look = (isLate: boolean) => {
+    status ??= isLate
+      ? 'timed_out'
+      : joinStatus(
+          how,
+          outcomes.map((outcome) => outcome?.status ?? null),
+        )
+    if (status !== undefined) over.abort()
+  }
+  look(false)
+  const waits = spawned.map(async (one, at) => {
+    const outcome = await one.wait({ abortSignal: over.signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) })
+    outcomes[at] = outcome
+    look(outcome === null)
+  })
+  // Whoever has its outcome by now is in the result: it is told to nobody else.
+  await Promise.all(waits)
+  const isLost = losers === 'cancel' && status !== 'timed_out'
+  if (isLost) await Promise.all(spawned.map((one, at) => (outcomes[at] === null ? one.cancel(ENOUGH) : undefined)))
+  return { status: status ?? 'timed_out', outcomes }
 }
+
+const ENOUGH = 'Another was enough.'

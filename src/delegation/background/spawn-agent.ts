@@ -9,7 +9,7 @@ export interface Starter extends Pick<SpawnedParts, 'store' | 'clock' | 'cancel'
   readonly runtime: object
   /** Starts a root run, or one more of its conversation; resolves when it is recorded. */
   start(input: unknown, conversationId?: Id): Promise<{ readonly id: Id; readonly conversationId: Id }>
-  wait(runId: Id): Promise<RunOutcome>
+  waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
 }
 
 /** Inside a tool the agent is a child of the running call, else a root of its own. */
@@ -27,6 +27,6 @@ export async function spawnAgent<Out>(
   }
   const { id, conversationId } = await starter.start(input)
   const send = (text: string) => starter.start(text, conversationId)
-  const take = (runId: Id) => starter.wait(runId)
+  const take = (runId: Id, signal: AbortSignal | undefined) => starter.waitUnless(runId, signal)
   return spawnedHandle({ store, clock, id, conversationId, take, send, cancel })
 }
