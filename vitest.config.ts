@@ -24,7 +24,7 @@ const left = isQuickFresh ? once : []
 
 const HOURS = 4 * 3_600_000
 const testTimeout = isFull ? HOURS : 30_000
-const serial = { fileParallelism: false, testTimeout: isFull ? HOURS : 300_000, hookTimeout: 60_000 }
+const slow = { testTimeout: isFull ? HOURS : 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({
   resolve: {
@@ -54,7 +54,8 @@ export default defineConfig({
         setupFiles,
       }),
       project('alone', { include: alone, exclude: left, testTimeout, setupFiles }),
-      project('crash', { include: crash, ...serial, sequence: { groupOrder: 1 } }),
+      // Isolated, so they come first: the longest of all.
+      project('crash', { include: crash, ...slow }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },

@@ -1,8 +1,9 @@
-// npm test: every check and suite, in order, up to the first failure.
+// npm test: every check and suite, in order, up to the first failure. Steps of one stage run side by side.
 //   --full        the full figures (LEGATE_FULL=1), written to docs/reliability.md when everything passed
 //   --only <step> one step, by name
 
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -12,19 +13,22 @@ import { writeFigures } from './figures.mjs'
 const root = path.resolve(import.meta.dirname, '..')
 const figuresPage = path.join(root, 'docs/reliability.md')
 
-const steps = [
-  command('lint', 'biome', 'check', '.'),
-  command('types', 'tsc', '--noEmit'),
-  command('build', 'tsdown', '--log-level', 'warn'),
-  suites('architecture', ['house']),
-  suites('suites', ['suite', 'alone']),
-  suites('crash', ['crash']),
-  // Figures are measured once, in the passes above. Of the tests, those that run no node are left out: vitest.config.ts.
-  suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' }),
-  command('package', 'node', 'scripts/package.mjs'),
-  command('unused', 'knip', '--no-config-hints'),
-  { ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true },
-  { ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true },
+const stages = [
+  [
+    command('lint', 'biome', 'check', '.'),
+    command('types', 'tsc', '--noEmit'),
+    command('build', 'tsdown', '--log-level', 'warn'),
+  ],
+  [
+    suites('architecture', ['house']),
+    command('package', 'node', 'scripts/package.mjs'),
+    command('unused', 'knip', '--no-config-hints'),
+  ],
+  [suites('suites', ['crash', 'suite', 'alone'])],
+  // Figures are measured once, in the pass above. Of the tests, those that run no node are left out: vitest.config.ts.
+  [suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' })],
+  [{ ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true }],
+  [{ ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true }],
 ]
 
 const FRESH_NOTE = `
@@ -32,52 +36,66 @@ fresh leaves out tests that run no node in their process, those of stores, and t
 src/{base,grant,output,prompt,recipe,store,cli}, test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types},
 test/examples/{demo,docs,readme}. npm run test:full runs them with LEGATE_FRESH=1 too.`
 
-main()
+await main()
 
-function main() {
+async function main() {
   const { values } = parseArgs({ options: { full: { type: 'boolean', default: false }, only: { type: 'string' } } })
-  const chosen = steps.filter((step) => (values.only ? step.name === values.only : values.full || !step.onlyFull))
-  if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(steps)}.`)
+  const isChosen = (step) => (values.only ? step.name === values.only : values.full || !step.onlyFull)
+  const chosen = stages.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
+  if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(stages.flat())}.`)
   const scratch = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
   try {
-    process.exitCode = runAll(chosen, scratch, values.full)
+    process.exitCode = await runAll(chosen, scratch, values.full)
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
 }
 
-function runAll(chosen, scratch, full) {
+async function runAll(chosen, scratch, full) {
   const started = performance.now()
   const figures = path.join(scratch, 'figures')
   const env = { ...process.env, LEGATE_FIGURES: figures, ...(full && { LEGATE_FULL: '1' }) }
+  const steps = chosen.flat()
   const results = []
-  for (const step of chosen) {
-    results.push(runStep(step, env, path.join(scratch, `${step.name}.json`)))
-    if (results.at(-1).failed > 0) break
+  for (const stage of chosen) {
+    const isAlone = stage.length === 1
+    const running = stage.map((step) => runStep({ ...step, isAlone }, env, path.join(scratch, `${step.name}.json`)))
+    results.push(...(await Promise.all(running)))
+    if (results.some(({ failed }) => failed > 0)) break
   }
-  const ok = results.every((result) => result.failed === 0)
+  const failed = results.filter((result) => result.failed > 0)
+  const ok = failed.length === 0
   if (full && ok) writeFigures(figuresPage, figures)
-  if (!full && chosen.some(({ name }) => name === 'fresh')) console.log(FRESH_NOTE)
+  if (!full && steps.some(({ name }) => name === 'fresh')) console.log(FRESH_NOTE)
   printSkipped(results)
-  if (results.length < chosen.length) {
-    console.log(`\nNot run, because ${results.at(-1).name} failed: ${names(chosen.slice(results.length))}`)
+  if (results.length < steps.length) {
+    console.log(`\nNot run, because of ${names(failed)}: ${names(steps.slice(results.length))}`)
   }
-  console.log(`\n${chosen.length > 1 ? 'everything' : chosen[0].name} took ${seconds(started)}`)
+  console.log(`\n${steps.length > 1 ? 'everything' : steps[0].name} took ${seconds(started)}`)
   console.log(
     `${total(results, 'passed')} passed, ${total(results, 'failed')} failed, ${skips(results).length} skipped`,
   )
   return ok ? 0 : 1
 }
 
-function runStep(step, env, report) {
+/** What a step prints is seen as it comes, or in one piece when others run beside it. */
+async function runStep(step, env, report) {
   const started = performance.now()
-  console.log(`\n=== ${step.name}`)
-  const { status, error } = spawnSync(step.program, step.args, {
+  const output = step.isAlone ? 'inherit' : 'pipe'
+  if (step.isAlone) console.log(`\n=== ${step.name}`)
+  const child = spawn(step.program, step.args, {
     cwd: root,
     env: { ...env, ...step.env, PATH: withLocalPrograms(env.PATH), LEGATE_REPORT: report },
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', output, output],
   })
-  if (error) console.error(error.message)
+  const printed = []
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => printed.push(data))
+  const [status] = await once(child, 'close').catch((error) => {
+    printed.push(Buffer.from(`${error.message}\n`))
+    return [1]
+  })
+  if (!step.isAlone) console.log(`\n=== ${step.name}`)
+  process.stdout.write(Buffer.concat(printed))
   console.log(`=== ${step.name}: ${status === 0 ? 'ok' : 'FAILED'} in ${seconds(started)}`)
   return { name: step.name, ...tally(step, status, report) }
 }

@@ -10,7 +10,7 @@ import { firstSeed, seededRandom } from './support/random.ts'
 import { Totals } from './support/totals.ts'
 
 const EFFECTS: readonly Effect[] = ['pure', 'idempotent', 'effectful']
-const KILLS = isFull ? 3_000 : 60
+const KILLS = isFull ? 3_000 : 20
 
 /** What a kill at a point leaves of an effectful call: was its effect seen outside, and what is it called? */
 const WINDOW: readonly (readonly [point: string, seen: number, state: Node['state']])[] = [

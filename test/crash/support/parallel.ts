@@ -1,9 +1,6 @@
 import { availableParallelism } from 'node:os'
 
-/**
- * Runs `work` on every item, two at a time per processor as much of it is waiting, and gives the results in order. The
- * next item is asked for when there is room for it.
- */
+/** Runs `work` on every item, one per processor at a time, and gives the results in order. The next item is asked for when there is room for it. */
 export async function inParallel<T, R>(items: Iterable<T>, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const waiting = items[Symbol.iterator]()
@@ -14,6 +11,6 @@ export async function inParallel<T, R>(items: Iterable<T>, work: (item: T) => Pr
       results[at] = await work(item.value)
     }
   }
-  await Promise.all(Array.from({ length: 2 * availableParallelism() }, lane))
+  await Promise.all(Array.from({ length: availableParallelism() }, lane))
   return results
 }
