@@ -28,6 +28,7 @@ import type { Ledger } from './store/ledger.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
 import { SourcePool } from './tool/source/source-pool.ts'
+import { leave, type Tape } from './tool/tape.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
 
@@ -63,6 +64,8 @@ export class Executors implements Home {
   readonly tracer: object | null
   readonly longTermMemory: object | null
   readonly causeOf: Home['causeOf']
+  /** Where runs are recorded or played back. */
+  tape: Tape | null = null
   lastCall: unknown
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
@@ -103,6 +106,11 @@ export class Executors implements Home {
 
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {
+    const ended = this.tryRun(claimed, work)
+    return this.tape === null ? ended : leave(this.tape, claimed.id, ended)
+  }
+
+  private tryRun(claimed: Node, work: Work): void | Promise<void> {
     const onError = (error: unknown) => this.failed(claimed, work, error)
     try {
       const begun = this.begin(claimed, work)
@@ -266,6 +274,7 @@ export class Executors implements Home {
   }
 
   close(): Promise<void> {
+    this.tape?.close()
     return this.pool.close()
   }
 

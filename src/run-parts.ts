@@ -1,5 +1,8 @@
 import type { AgentCore } from './agent/agent.ts'
 import { inputContent, type ReadInput, saidBefore } from './agent/input.ts'
+import { onAbort } from './base/abort.ts'
+import { messageOf } from './base/error.ts'
+import type { Run } from './conversation/run.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import type { Grant } from './grant/grant.ts'
 import type { TurnRequest } from './graph/open-turn.ts'
@@ -15,6 +18,14 @@ export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
   } catch (error) {
     return Promise.reject(error)
   }
+}
+
+/** Whoever started it has had enough when this aborts. */
+export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: AbortSignal): void {
+  const remove = onAbort(signal, () => {
+    run.cancel(messageOf(signal.reason)).catch(() => undefined)
+  })
+  run.result.then(remove, remove)
 }
 
 export interface SayOptions {

@@ -2,7 +2,6 @@ import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { refOf } from './agent/inline.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
-import { onAbort } from './base/abort.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
 import { freshIds } from './base/id.ts'
@@ -40,7 +39,7 @@ import {
   warningLogger,
 } from './options.ts'
 import { noRun, RowActs } from './row-acts.ts'
-import { attempt, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
+import { attempt, cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
 import {
   callerLayer,
   checkInside,
@@ -55,6 +54,7 @@ import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import type { Store } from './store/store.ts'
 import { currentCall } from './tool/current.ts'
+import { only, type Tape } from './tool/tape.ts'
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   checkOptions(options)
@@ -240,6 +240,11 @@ export class Runtime extends RowActs {
     return explain(this.executors.layersFor(of), request)
   }
 
+  /** For `record` and `replay` of `legate/testing`: what its nodes call goes through this. */
+  useTape(tape: Tape): void {
+    this.executors.tape = only(tape, this.executors.tape)
+  }
+
   protected knowsAgent(name: string): boolean {
     return this.registry.knows(name)
   }
@@ -330,7 +335,7 @@ export class Runtime extends RowActs {
       output: agent?.output,
       fields: this.fieldParts,
     })
-    if (abortSignal !== undefined) this.cancelOnAbort(run, abortSignal)
+    if (abortSignal !== undefined) cancelOnAbort(run, abortSignal)
     this.last = run
     if (started !== undefined) this.keepRecording(started)
     return run
@@ -347,13 +352,6 @@ export class Runtime extends RowActs {
     this.recording.add(started)
     const done = () => this.recording.delete(started)
     started.then(done, done)
-  }
-
-  private cancelOnAbort(run: Run, signal: AbortSignal): void {
-    const remove = onAbort(signal, () => {
-      run.cancel(messageOf(signal.reason)).catch(() => undefined)
-    })
-    run.result.then(remove, remove)
   }
 
   /** What only this process knows is thrown away: the rows must be enough. */

@@ -86,6 +86,8 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'fakeClock',
     'passPoint',
     'readTrees',
+    'record',
+    'replay',
     'scriptedModel',
     'startCounter',
     'storeConformance',

@@ -162,10 +162,17 @@ class Heard {
     if (this.isOver) return
     const { hooks } = this.run
     const stoppable = this.stoppable()
-    const ask = (asked: ModelRequest) => this.model.stream(asked, stoppable)
+    const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
     const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
     this.parts = stream[Symbol.asyncIterator]()
     this.next(this.parts)
+  }
+
+  private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
+    const { node, work, home } = this.run
+    const answer = () => this.model.stream(request, stoppable)
+    if (home.tape === null) return answer()
+    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer })
   }
 
   /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */

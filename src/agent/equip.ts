@@ -88,7 +88,9 @@ async function open(run: NodeRun, pool: SourcePool, [name, source]: Named): Prom
   const { turn, conversation } = run
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
   try {
-    return { name, source, opened: await pool.use(name, source, user) }
+    const start = () => pool.use(name, source, user)
+    const { tape } = run.home
+    return { name, source, opened: tape === null ? await start() : await tape.source(name, start) }
   } catch (error) {
     return { name, source, code: 'unavailable', reason: messageOf(error) }
   }

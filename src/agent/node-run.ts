@@ -12,6 +12,7 @@ import type { FieldEvent } from '../output/field-event.ts'
 import type { PathPattern } from '../output/path-pattern.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Attempts } from '../tool/attempts.ts'
+import type { Tape } from '../tool/tape.ts'
 import type { Logger } from '../tool/tool.ts'
 import type { Toolkit } from '../tool/toolkit.ts'
 import type { AgentCore } from './agent.ts'
@@ -90,6 +91,8 @@ export interface Home {
   readonly longTermMemory: object | null
   /** What may be told of a failure. */
   readonly causeOf: (error: unknown) => string
+  /** Where runs are recorded or played back; mostly null. */
+  readonly tape: Tape | null
   /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */

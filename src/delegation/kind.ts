@@ -1,10 +1,12 @@
 import type { NodeRun } from '../agent/node-run.ts'
 import { toJson } from '../base/json.ts'
+import { textOf } from '../graph/content.ts'
 import { interruptedEnd, type NodeEnd } from '../graph/end-node.ts'
 import type { KindFlags } from '../graph/kinds.ts'
 import type { Reader } from '../graph/reader.ts'
 import { planResult } from '../graph/result.ts'
 import type { Node } from '../graph/rows.ts'
+import { type Given, type Watch, watchedContext } from '../tool/tape.ts'
 import type { ToolContext } from '../tool/tool.ts'
 import { CalledChildren } from './called-children.ts'
 
@@ -33,23 +35,40 @@ export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void>
   })
 }
 
-async function tryKind(
-  { node, work, home }: NodeRun,
-  kind: KindDefinition,
-  children: CalledChildren,
-): Promise<NodeEnd> {
+async function tryKind(run: NodeRun, kind: KindDefinition, children: CalledChildren): Promise<NodeEnd> {
+  const { node, work, home } = run
+  const code = (watch?: Watch) => runCode(run, { kind, children, watch })
+  const input = node.input.value ?? null
+  const running = { node, work, current: children, name: node.kind, input }
+  const given = home.tape === null ? await code() : await home.tape.run(running, code)
+  if ('value' in given) {
+    const content = typeof given.value === 'string' ? given.value : JSON.stringify(given.value)
+    return { state: 'finished', output: { value: given.value, content } }
+  }
+  if ('error' in given) return errored(given.code ?? 'kind', textOf(given.error))
+  return interruptedEnd(node, 'interrupted' in given ? given.interrupted : 'It was asked to stop.')
+}
+
+interface KindCode {
+  readonly kind: KindDefinition
+  readonly children: CalledChildren
+  readonly watch: Watch | undefined
+}
+
+async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<Given> {
   try {
     const graph = home.ledger.store
     const value = await children.inside((context) =>
-      kind.execute(node, Object.defineProperty(context, 'graph', { value: graph }) as KindContext),
+      kind.execute(
+        node,
+        Object.defineProperty(watchedContext(context, watch), 'graph', { value: graph }) as KindContext,
+      ),
     )
     const json = toJson(value)
-    if (!json.ok) return errored('unserialisable', json.error)
-    const content = typeof json.value === 'string' ? json.value : json.text
-    return { state: 'finished', output: { value: json.value, content } }
+    return json.ok ? { value: json.value } : { error: json.error, code: 'unserialisable' }
   } catch (error) {
-    if (work.stopCause !== null) return interruptedEnd(node, home.causeOf(error))
-    return errored('kind', home.causeOf(error))
+    if (work.stopCause !== null) return { interrupted: home.causeOf(error) }
+    return { error: home.causeOf(error) }
   }
 }
 

@@ -22,6 +22,8 @@ export {
 } from './failpoints.ts'
 export { type FakeClock, fakeClock } from './fake-clock.ts'
 export { type CountedEffect, countOutside, type OutsideCounter, startCounter } from './outside-counter.ts'
+export { type RecordOptions, record } from './replay/record.ts'
+export { type Replay, replay } from './replay/replay.ts'
 export {
   type Script,
   type ScriptedAnswer,

@@ -6,16 +6,22 @@ import type { Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
 import { type Asker, type Permission, permit, permitCall } from './permit.ts'
-import { errorEnd, type ToolEnd, toolEnd } from './result.ts'
+import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
 import { KILL_AFTER_MS } from './run-process.ts'
+import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
+import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
 /** What of a running node its tool call needs. */
 export interface Invocation extends Asker {
   readonly toolkit: Toolkit
   readonly work: Work
-  /** Says what may be told of a failure. */
-  readonly home: { readonly causeOf: (error: unknown) => string }
+  readonly home: {
+    /** Says what may be told of a failure. */
+    readonly causeOf: (error: unknown) => string
+    /** Where runs are recorded or played back. */
+    readonly tape: Tape | null
+  }
 }
 
 /** A person must be asked first: nothing has run. */
@@ -50,13 +56,50 @@ export async function invoke(
   if (needs.verdict === 'deny') return denied(call.name, needs.reason)
   if (needs.verdict === 'ask') return needs
   if (run.work.stopCause !== null) return notBegun(run)
+  const execution = { tool, current, input: checked.value }
+  const { tape } = run.home
+  if (tape === null || entry.isOwn === true) return endOf(run, await execute(run, execution))
+  const { node, work } = run
+  const running = { node, work, current, name: call.name, input: input.value }
+  return endOf(run, await tape.run(running, (watch) => execute(run, execution, watch)))
+}
+
+interface Execution {
+  readonly tool: Tool
+  readonly current: CurrentCall
+  readonly input: unknown
+}
+
+async function execute(run: Invocation, { tool, current, input }: Execution, watch?: Watch): Promise<Given> {
   try {
-    const started = current.inside((context) => tool.execute(checked.value, context))
+    const started = current.inside((context) => tool.execute(input, watchedContext(context, watch)))
     const value = isPromise(started) ? await orStopped(started, run.work) : started
-    return await toolEnd(tool, value, run.node.id)
+    return await readGiven(tool, value)
   } catch (error) {
-    return failedEnd(error, run)
+    return failed(error, run)
   }
+}
+
+function failed(error: unknown, { work, home }: Invocation): Given {
+  switch (work.stopCause) {
+    case 'lost':
+    case 'shutdown':
+      return { stopped: 'lost' }
+    case 'cancel':
+    case 'timeout':
+      return { stopped: work.stopCause }
+    default:
+      return { error: `Error: ${home.causeOf(error)}` }
+  }
+}
+
+function endOf({ node }: Invocation, given: Given): ToolEnd | undefined {
+  if ('value' in given) return valueEnd(given.value, node.id)
+  if ('error' in given) return failedWith(given.error, node.id)
+  if ('interrupted' in given) return { ...interruptedEnd(node, given.interrupted), body: null }
+  if (given.stopped === 'lost') return undefined
+  if (given.stopped === 'timeout') return timedOut(node)
+  return { ...interruptedEnd(node, 'The run was asked to stop.'), body: null }
 }
 
 function denied(name: string, reason: string): ToolEnd {
@@ -74,20 +117,6 @@ function notBegun({ work }: Invocation): ToolEnd | undefined {
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return undefined
   if (work.stopCause === 'timeout') return errorEnd('Error: the call took too long before it began. It had no effect.')
   return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
-}
-
-function failedEnd(error: unknown, { node, work, home }: Invocation): ToolEnd | undefined {
-  switch (work.stopCause) {
-    case 'lost':
-    case 'shutdown':
-      return undefined
-    case 'cancel':
-      return { ...interruptedEnd(node, 'The run was asked to stop.'), body: null }
-    case 'timeout':
-      return timedOut(node)
-    default:
-      return errorEnd(`Error: ${home.causeOf(error)}`)
-  }
 }
 
 /** A call that may have had its effect all the same is uncertain. */

@@ -4,6 +4,7 @@ import { outputContent, outputText } from '../graph/body.ts'
 import { type Block, isBlock } from '../graph/content.ts'
 import type { NodeEnd } from '../graph/end-node.ts'
 import type { Body } from '../graph/rows.ts'
+import type { Given } from './tape.ts'
 import type { Tool } from './tool.ts'
 
 export interface ToolEnd extends NodeEnd {
@@ -20,17 +21,16 @@ export class ErrorResult {
   }
 }
 
-/** A tool's value as the end of its node: checked, made JSON, cut where it is too long to show. */
-export async function toolEnd(tool: Tool, value: unknown, nodeId: string): Promise<ToolEnd> {
-  if (value instanceof ErrorResult) return failedWith(value, nodeId)
+/** What a tool gave, checked and made JSON. */
+export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
+  if (value instanceof ErrorResult) return { error: value.content }
   const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)
-  if (!checked.ok) return errorEnd(`The tool gave a result that is not as promised: ${describeIssues(checked.issues)}`)
+  if (!checked.ok) return { error: `The tool gave a result that is not as promised: ${describeIssues(checked.issues)}` }
   const json = toJson(checked.value)
-  if (!json.ok) return errorEnd(`The tool gave a result that is not JSON: ${json.error}`)
-  return valueEnd(json.value, nodeId)
+  return json.ok ? { value: json.value } : { error: `The tool gave a result that is not JSON: ${json.error}` }
 }
 
-/** The same of a value that is JSON already. */
+/** The end of a node that gave this value: cut where it is too long to show. */
 export function valueEnd(value: Json, nodeId: string): ToolEnd {
   if (isShown(value)) return { state: 'finished', ...outputContent(value, nodeId) }
   if (typeof value === 'string') return { state: 'finished', ...outputText(value, nodeId) }
@@ -38,7 +38,8 @@ export function valueEnd(value: Json, nodeId: string): ToolEnd {
   return { state: 'finished', output: body === null ? { ...output, value } : output, body }
 }
 
-function failedWith({ content }: ErrorResult, nodeId: string): ToolEnd {
+/** The end of one that failed and says why. */
+export function failedWith(content: ErrorResult['content'], nodeId: string): ToolEnd {
   const { output, body } = outputContent(
     content.length === 0 ? 'Error: the tool failed and did not say why.' : content,
     nodeId,

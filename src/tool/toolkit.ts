@@ -18,6 +18,8 @@ export interface ToolEntry {
   readonly asks: string
   /** False for a tool that shows only what its agent was already given. */
   readonly needsGrant: boolean
+  /** Its code is ours and works on rows only: it runs also where runs are played back. */
+  readonly isOwn?: boolean
   readonly schema: ToolSchema
   /** The groups it is in; one in none is always there. */
   readonly memberOf: readonly string[]
@@ -152,6 +154,7 @@ export function toolEntry(name: string, tool: Tool, memberOf: readonly string[] 
     domain: 'tool',
     asks: name,
     needsGrant: !OWN.includes(name),
+    isOwn: OWN.includes(name),
     memberOf,
     get schema() {
       return { name, description: tool.description, inputSchema: tool.input.jsonSchema }

@@ -18,7 +18,7 @@ export async function runRowTool(
   }
   const bound = entry.tool === null ? null : { ...entry.tool, execute }
   const children = new CalledChildren(run)
-  const end = await invoke(run, { ...entry, schema: entry.schema, tool: bound }, children)
+  const end = await invoke(run, { ...entry, schema: entry.schema, tool: bound, isOwn: true }, children)
   children.end()
   if (did === undefined) return end
   if (did === 'done') return undefined

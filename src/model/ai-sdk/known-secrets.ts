@@ -9,7 +9,7 @@ const HEADERS_MS = 500
 
 /** What a provider may repeat: what was sent to it, as far as it can be reached, and the secrets of the environment. */
 export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
-  return [...(await ofHeaders(model)), ...ofUrl(field(error, 'url')), ...ofEnvironment()]
+  return [...(await ofHeaders(model)), ...ofUrl(field(error, 'url')), ...environmentSecrets()]
 }
 
 /** Models of the AI SDK keep the headers of their requests, or a function that gives them, in `config`. */
@@ -62,7 +62,8 @@ function decoded(text: string): string {
   }
 }
 
-function ofEnvironment(): string[] {
+/** Values of variables that are named like secrets, or hold a provider's key. */
+export function environmentSecrets(): string[] {
   const named = new Set([...(lastGoodConfig()?.providers.values() ?? [])].map(({ keyEnv }) => keyEnv))
   return Object.entries(process.env).flatMap(([name, value = '']) => {
     const secret = value.trim()

@@ -2,6 +2,7 @@ import type { NodeRun } from '../../agent/node-run.ts'
 import { messageOf } from '../../base/error.ts'
 import { type RowToolEnd, rowTool } from '../../delegation/background/row-tool.ts'
 import { checkedAnswer, planChecked, type Verdict } from '../../graph/check-answer.ts'
+import { textOf } from '../../graph/content.ts'
 import type { PlannedTask } from '../../graph/expand.ts'
 import { programOf } from '../../tool/developer/command-words.ts'
 import { plainEnvironment } from '../../tool/developer/plain-environment.ts'
@@ -101,10 +102,9 @@ function triesBefore({ home, node, turn }: NodeRun): number {
   return failed.length
 }
 
-type Ran =
-  | { readonly exitCode: number; readonly said: string }
-  | { readonly code: string; readonly trouble: string }
-  | Extract<RowToolEnd, { ask: unknown }>
+type CommandEnd = { exitCode: number; said: string } | { code: string; trouble: string }
+
+type Ran = CommandEnd | Extract<RowToolEnd, { ask: unknown }>
 
 const SHOWN = 2_000
 
@@ -120,7 +120,26 @@ async function runCommand(
   if (permission.verdict === 'deny') {
     return { code: 'denied', trouble: `exec:${name} is not allowed here: ${permission.reason}.` }
   }
-  const { signal } = run.work
+  const code = () => runShell(run, { program, args, command, cwd, seconds })
+  const { node, work, home } = run
+  if (home.tape === null) return code()
+  const running = { node, work, current: null, name: 'exec', input: command }
+  const given = await home.tape.run(running, async () => ({ value: await code() }))
+  if ('value' in given) return given.value as CommandEnd
+  work.signal.throwIfAborted()
+  return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }
+}
+
+interface Command {
+  readonly program: string
+  readonly args: readonly string[]
+  readonly command: string
+  readonly cwd: string
+  readonly seconds: number
+}
+
+async function runShell({ work }: NodeRun, { program, args, command, cwd, seconds }: Command): Promise<CommandEnd> {
+  const { signal } = work
   try {
     const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }
     const options = { signal, cwd, env, timeoutMs: seconds * 1_000, maxOutputBytes: 16_384 }

@@ -1,0 +1,71 @@
+import { sha256 } from '../../base/hash.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import { isEager } from '../../graph/is-eager.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
+
+export interface AddressParts {
+  readonly store: Reader
+  /** What a root is called. */
+  nameOf(root: Conversation): string
+  /** An item of a plan as a recording would have it. */
+  clean(item: Json): Json
+}
+
+/**
+ * Where a node stands, the same in every run of the same agents: the names of agents from the root, each with the place of
+ * the node that started the next. Neither ids nor times are in it, nor who was first to end.
+ */
+export function addressOf(parts: AddressParts, node: Node): string {
+  const turn = parts.store.turn(node.turnId)
+  return turn === undefined ? '?' : `${turnAddress(parts, turn)}.${placeOf(parts, node)}`
+}
+
+function turnAddress(parts: AddressParts, turn: Turn): string {
+  const { store } = parts
+  const link = store.link(turn.id)
+  const task = link === undefined ? undefined : store.node(link.taskId)
+  if (link !== undefined && task !== undefined) return `${addressOf(parts, task)}/${childName(store, link)}`
+  return `${homeOf(parts, turn)}${laneOf(store, turn)}${turn.ordinal === 0 ? '' : `+${turn.ordinal}`}`
+}
+
+/** A task may start several children, or try one again. */
+function childName(store: Reader, { id, taskId, hostTurnId, agentName }: Link): string {
+  const siblings = store.linksOf(hostTurnId).filter((link) => link.taskId === taskId)
+  return numbered(agentName, siblings.findIndex((link) => link.id === id) + 1)
+}
+
+/** A turn that no delegation asked for belongs to its conversation: by its root, or by what made it. */
+function homeOf(parts: AddressParts, { conversationId }: Turn): string {
+  const { store } = parts
+  const conversation = store.conversation(conversationId)
+  if (conversation === undefined) return '?'
+  if (conversation.parentTaskId === null) return parts.nameOf(conversation)
+  const task = store.node(conversation.parentTaskId)
+  return `${task === undefined ? '?' : addressOf(parts, task)}/${conversation.agent.name}`
+}
+
+function laneOf(store: Reader, { laneId, conversationId }: Turn): string {
+  if (laneId === conversationId) return ''
+  let older = 1
+  for (let id = store.conversation(laneId)?.lane?.before; id != null; id = store.conversation(id)?.lane?.before) older++
+  return `@${older}`
+}
+
+/** Items of a plan are known by what they are: the same item finds its child whatever else the plan holds. */
+function placeOf(parts: AddressParts, node: Node): string {
+  const nodes = parts.store.nodesOf(node.turnId)
+  if (!isEager(node)) return String(node.ordinal - nodes.slice(0, node.ordinal).filter(isEager).length)
+  const own = itemName(parts, node)
+  const equal = nodes.slice(0, node.ordinal).filter((other) => isEager(other) && itemName(parts, other) === own)
+  return numbered(own, equal.length + 1)
+}
+
+function itemName({ clean }: AddressParts, { input }: Node): string {
+  const item = canonicalJson(clean(input.call?.input ?? null))
+  return `${input.call?.name ?? ''}:${sha256(item).slice(0, 8)}`
+}
+
+export function numbered(name: string, place: number): string {
+  return place <= 1 ? name : `${name}~${place}`
+}

@@ -1,0 +1,71 @@
+import { type Json, parseOwnJson } from '../../base/json.ts'
+import type { Usage } from '../../graph/content.ts'
+import type { Part } from '../../model/model.ts'
+import type { Cleaner } from './clean.ts'
+import type { IdTokens } from './id-tokens.ts'
+import type { Said } from './lines.ts'
+import { realign } from './realign.ts'
+
+/** A part as it came, or that it came after another line. */
+export type Heard = Part | { readonly after: string }
+
+/** An answer as a recording has it. What must not be in a file is taken out also where it came in pieces. */
+export function writeAnswer(heard: readonly Heard[], cleaner: Cleaner): Said[] {
+  const pieces = cleanPieces(heard, cleaner)
+  return heard.map((part, at) => writePart(part, pieces[at] ?? '', cleaner))
+}
+
+/** Undefined for what only says when the next part came. */
+export function readPart(said: Said, ids: IdTokens): Part | undefined {
+  if (typeof said === 'string') return { type: 'text-delta', text: ids.show(said) }
+  if (Array.isArray(said)) return { type: 'reasoning-delta', text: ids.show(String(said[0])) }
+  if ('after' in said) return undefined
+  if ('finish' in said) return { type: 'finish', reason: said.finish, usage: said.usage as unknown as Usage }
+  return shown(said, ids) as Part
+}
+
+/** Any value of a recording with ids of this run. */
+export function shown<T>(value: T, ids: IdTokens): T {
+  const text = JSON.stringify(value)
+  return text.includes('<id:') ? (parseOwnJson(ids.show(text)) as T) : value
+}
+
+function writePart(part: Heard, piece: string, cleaner: Cleaner): Said {
+  if ('after' in part) return part
+  switch (part.type) {
+    case 'text-delta':
+      return piece
+    case 'reasoning-delta':
+      return [piece]
+    case 'tool-input-delta':
+      return { ...part, text: piece }
+    case 'finish':
+      return { finish: part.reason, usage: part.usage as unknown as Json }
+    default:
+      return cleaner.answer(part as unknown as Json) as unknown as Said
+  }
+}
+
+/** Of each delta what may be kept of it. */
+function cleanPieces(heard: readonly Heard[], cleaner: Cleaner): string[] {
+  const pieces: string[] = []
+  const streams = new Map<string, { readonly places: number[]; readonly texts: string[] }>()
+  for (const [at, part] of heard.entries()) {
+    const name = 'after' in part ? undefined : streamOf(part)
+    if (name === undefined || !('text' in part)) continue
+    const stream = streams.get(name) ?? { places: [], texts: [] }
+    stream.places.push(at)
+    stream.texts.push(part.text)
+    streams.set(name, stream)
+  }
+  for (const { places, texts } of streams.values()) {
+    const clean = realign(texts, cleaner.text(texts.join('')))
+    for (const [at, place] of places.entries()) pieces[place] = clean[at] ?? ''
+  }
+  return pieces
+}
+
+function streamOf(part: Part): string | undefined {
+  if (part.type === 'tool-input-delta') return `input ${part.id}`
+  return part.type === 'text-delta' || part.type === 'reasoning-delta' ? part.type : undefined
+}

@@ -1,0 +1,217 @@
+import { ModelError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { Conversation, Id, Node } from '../../graph/rows.ts'
+import type { Part } from '../../model/model.ts'
+import type { Store } from '../../store/store.ts'
+import type { OpenSource } from '../../tool/source/source.ts'
+import type { Asking, Given, Running, Tape } from '../../tool/tape.ts'
+import { numbered } from './address.ts'
+import { readPart, shown } from './answer-parts.ts'
+import { CallKeys } from './call-keys.ts'
+import { Cleaner } from './clean.ts'
+import { differenceText } from './difference-text.ts'
+import { differences } from './differences.ts'
+import { IdTokens } from './id-tokens.ts'
+import type { CodeLine } from './lines.ts'
+import { plainRequest } from './plain-request.ts'
+import { PlayingOrder } from './playing-order.ts'
+import type { Entry, RecordedScript } from './recorded-script.ts'
+import { recordedSource } from './source-lines.ts'
+import { type KnownAgents, startAgain } from './start-again.ts'
+import { untilAborted } from './until-aborted.ts'
+
+export interface PlayerParts {
+  readonly file: string
+  readonly script: RecordedScript
+  readonly store: Store
+  readonly agents: KnownAgents
+  /** Told of what was recorded and not asked for, when nobody asks. */
+  report(message: string): void
+}
+
+/** Says what models and code have said when they were recorded. Neither is called. */
+export class Player implements Tape {
+  private readonly parts: PlayerParts
+  private readonly ids: IdTokens
+  private readonly keys: CallKeys
+  private readonly order: PlayingOrder
+  private readonly entries: ReadonlyMap<string, Entry>
+  private readonly roots: Map<Id, string> = new Map()
+  private readonly asked: Map<Id, Entry[]> = new Map()
+  /** The first thing that was not as it was recorded: nothing after it can be relied on. */
+  private broken: ModelError | undefined
+  private isChecked = false
+
+  constructor(parts: PlayerParts) {
+    this.parts = parts
+    const { script, store } = parts
+    this.ids = new IdTokens(store)
+    const cleaner = new Cleaner(this.ids)
+    const nameOf = (root: Conversation) => this.nameOf(root)
+    this.keys = new CallKeys({ store, nameOf, clean: (item) => cleaner.answer(item) })
+    this.order = new PlayingOrder(script.entries)
+    this.entries = new Map(script.entries.map((entry) => [entry.at, entry]))
+    for (const { line } of script.entries) {
+      for (const [token, id] of Object.entries(line.ids ?? {})) this.ids.recall(token, id)
+    }
+  }
+
+  async *ask({ node, request, signal }: Asking): AsyncGenerator<Part> {
+    const plain = plainRequest(request, (value) => value)
+    const entry = this.take(node, (found) =>
+      this.check(found, 'request', [found.request as unknown as Json, plain as never]),
+    )
+    const { line } = entry
+    if (!('answer' in line)) throw this.fail(entry.at, 'a model is asked where a tool was called when it was recorded.')
+    await aMoment()
+    for (const said of line.answer) {
+      if (typeof said === 'object' && 'after' in said) await this.order.after(said.after, signal)
+      if (typeof said === 'object' && 'finish' in said) await this.order.turnOf(entry, signal)
+      const part = readPart(said, this.ids)
+      if (part !== undefined) yield part
+    }
+    if (line.stopped === true) throw await untilAborted(signal)
+    await this.order.turnOf(entry, signal)
+    if (line.error !== undefined) throw recordedError(line.error)
+  }
+
+  async run(running: Running): Promise<Given> {
+    try {
+      return await this.play(running)
+    } catch (error) {
+      if (running.work.stopCause !== null) return { stopped: stopOf(running.work.stopCause) }
+      return { error: `Error: ${error instanceof Error ? error.message : String(error)}` }
+    }
+  }
+
+  async source(name: string): Promise<OpenSource> {
+    const next = this.parts.script.entries.find(({ isOver }) => !isOver)?.number ?? Number.POSITIVE_INFINITY
+    const lines = this.parts.script.sources.filter(({ line }) => line.source === name)
+    const found = lines.findLast(({ number }) => number < next) ?? lines[0]
+    if (found === undefined) throw this.fail(name, 'this source of tools was not started when it was recorded.')
+    return recordedSource(shown(found.line, this.ids))
+  }
+
+  left(nodeId: Id): void {
+    this.keys.left(nodeId)
+    for (const entry of this.asked.get(nodeId) ?? []) this.order.over(entry)
+    this.asked.delete(nodeId)
+  }
+
+  close(): void {
+    const wrong = this.isChecked ? undefined : this.wrong()
+    if (wrong !== undefined) this.parts.report(wrong)
+  }
+
+  /** Throws when something was not as it was recorded, or was recorded and not asked for. */
+  assertComplete(): void {
+    this.isChecked = true
+    const wrong = this.wrong()
+    if (wrong !== undefined) throw this.broken ?? new ModelError('model', wrong)
+  }
+
+  private wrong(): string | undefined {
+    if (this.broken !== undefined) return this.broken.message
+    const left = this.parts.script.entries.filter(({ isAsked, isOpenEnded }) => !isAsked && !isOpenEnded)
+    if (left.length === 0) return undefined
+    const shownOnes = left.slice(0, MOST_SHOWN).map(({ at, number }) => `  ${at} (line ${number})`)
+    const more = left.length > MOST_SHOWN ? [`  and ${left.length - MOST_SHOWN} more`] : []
+    const heading = `${left.length} of ${this.entries.size} recorded answers of ${this.parts.file} were not asked for:`
+    return [heading, ...shownOnes, ...more].join('\n')
+  }
+
+  private async play(running: Running): Promise<Given> {
+    const { node, name, input, current, work } = running
+    const now = { tool: name, input }
+    const entry = this.take(node, ({ line }) => {
+      if ('result' in line) this.check({ line, at: line.at }, 'call', [{ tool: line.tool, input: line.input }, now])
+    })
+    const { line } = entry
+    if (!('result' in line)) throw this.fail(entry.at, 'a tool is called where a model was asked when it was recorded.')
+    this.bindOwn(node, line)
+    for (const { message, data } of shown(line.progress ?? [], this.ids)) {
+      current?.inside((context) => context.progress(message, data))
+    }
+    if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, this.parts.agents)
+    await aMoment()
+    const { result } = line
+    if ('stopped' in result && result.stopped === 'cancel') throw await untilAborted(work.signal)
+    await this.order.turnOf(entry, work.signal)
+    return shown(result, this.ids)
+  }
+
+  private bindOwn({ id, turnId, conversationId }: Node, { own }: CodeLine): void {
+    for (const [at, actual] of [id, turnId, conversationId].entries()) {
+      const token = own?.[at] ?? ''
+      if (token !== '') this.ids.bind(token, actual)
+    }
+  }
+
+  /** What was recorded for the next call of a node, if it is the same call. */
+  private take(node: Node, check: (entry: Entry) => void): Entry {
+    const at = this.keys.next(node)
+    if (this.broken !== undefined) throw this.broken
+    const entry = this.entries.get(at)
+    if (entry === undefined) {
+      throw this.fail(at, 'nothing was recorded for it: this run asks for more than the one that was recorded.')
+    }
+    const before = this.asked.get(node.id) ?? []
+    for (const earlier of before) this.order.over(earlier)
+    this.asked.set(node.id, [...before, entry])
+    entry.isAsked = true
+    check(entry)
+    return entry
+  }
+
+  private check({ at, line }: Pick<Entry, 'at' | 'line'>, what: string, [recorded, now]: readonly [Json, Json]): void {
+    const found = differences(recorded, now, (token, id) => this.isSame(token, id))
+    if (found.length === 0) return
+    const number = this.entries.get(line.at)?.number
+    throw this.fail(at, `the ${what} is not the one that was recorded (line ${number}):\n${differenceText(found)}`)
+  }
+
+  private isSame(token: string, id: Id): boolean {
+    const known = this.ids.idOf(token)
+    if (known === undefined) this.ids.bind(token, id)
+    return known === undefined || known === id
+  }
+
+  private fail(at: string, what: string): ModelError {
+    const message = `Replay of ${this.parts.file}, at ${at}: ${what}\nIf the change is meant, record it again.`
+    this.broken ??= new ModelError('model', message)
+    return this.broken
+  }
+
+  /** A run of the same agent with the same input; else the next one of that agent, so that the difference is shown. */
+  private nameOf({ id, rootId, agent }: Conversation): string {
+    const known = this.roots.get(rootId)
+    if (known !== undefined) return known
+    const { script, store } = this.parts
+    const used = new Set(this.roots.values())
+    const free = script.runs.filter((one) => one.agent === agent.name && !used.has(one.run))
+    const input = store.turnsOf(id, { last: 0, limit: 1 })[0]?.input ?? null
+    const same = free.find((one) => differences(one.input, input, () => true).length === 0) ?? free[0]
+    const run = same?.run ?? numbered(agent.name, used.size + script.runs.length + 1)
+    this.roots.set(rootId, run)
+    this.order.expect(run)
+    return run
+  }
+}
+
+const MOST_SHOWN = 10
+
+/** What was said takes at least as long as what needs nobody. */
+function aMoment(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** As it failed then; one that was tried again is at once. */
+function recordedError({ message, retryable }: { readonly message: string; readonly retryable: boolean }): ModelError {
+  const error = new ModelError('model', message, { isRetryable: retryable })
+  return Object.assign(error, { retryAfterMs: 0 })
+}
+
+function stopOf(cause: string): 'cancel' | 'timeout' | 'lost' {
+  if (cause === 'cancel' || cause === 'timeout') return cause
+  return 'lost'
+}

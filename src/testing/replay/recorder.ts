@@ -1,0 +1,263 @@
+import { messageOf } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
+import type { Part } from '../../model/model.ts'
+import { retryDelay } from '../../model/retry.ts'
+import type { Store } from '../../store/store.ts'
+import type { OpenSource } from '../../tool/source/source.ts'
+import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
+import { addressOf, numbered } from './address.ts'
+import { type Heard, writeAnswer } from './answer-parts.ts'
+import { CallKeys } from './call-keys.ts'
+import { Cleaner, type Redact } from './clean.ts'
+import { IdTokens } from './id-tokens.ts'
+import { type AnswerLine, type CodeLine, type Line, lastAgent, type StartedInside } from './lines.ts'
+import { type Base, packRequest, unpackRequest } from './packed-request.ts'
+import { plainRequest } from './plain-request.ts'
+import type { ReadRecording, RecordingWriter } from './recording-file.ts'
+import { sourceLine } from './source-lines.ts'
+
+export interface RecorderParts {
+  readonly store: Store
+  readonly writer: RecordingWriter
+  readonly redact: Redact | undefined
+  /** What is in the file already. */
+  readonly known: ReadRecording | null
+}
+
+/** Writes down what models and code say, each when it has been said and before it is acted on. */
+export class Recorder implements Tape {
+  private readonly store: Store
+  private readonly writer: RecordingWriter
+  private readonly ids: IdTokens
+  private readonly cleaner: Cleaner
+  private readonly keys: CallKeys
+  private readonly roots: Map<Id, string> = new Map()
+  private readonly bases: Map<string, Base> = new Map()
+  private readonly sources: Map<string, string> = new Map()
+  private readonly written: Set<string> = new Set()
+  /** Whole requests of another process, by their keys. */
+  private readonly earlier: Map<string, Base['request']> = new Map()
+  /** The key of the last line. */
+  private last: string | null = null
+
+  constructor({ store, writer, redact, known }: RecorderParts) {
+    this.store = store
+    this.writer = writer
+    this.ids = new IdTokens(store)
+    this.cleaner = new Cleaner(this.ids, redact)
+    this.keys = new CallKeys(this.places)
+    for (const { line } of known?.lines ?? []) this.remember(line)
+  }
+
+  ask(asking: Asking): AsyncIterable<Part> {
+    return { [Symbol.asyncIterator]: () => this.listen(asking) }
+  }
+
+  async run({ node, name, input }: Running, code: TapedCode): Promise<Given> {
+    const at = this.keyOf(node)
+    const progress: { message: string; data: Json }[] = []
+    const given = await code((message, data) => progress.push({ message, data }))
+    if ('stopped' in given && given.stopped === 'lost') return given
+    const result = this.cleaner.answer(given as unknown as Json) as unknown as Given
+    const own = this.ownTokens(node, given)
+    const children = this.childrenOf(node)
+    this.write({
+      at,
+      tool: name,
+      input: this.cleaner.request(input),
+      ...(progress.length === 0 ? {} : { progress: this.cleaner.answer(progress) as unknown as typeof progress }),
+      ...(children.length === 0 ? {} : { children }),
+      result,
+      ...(own === undefined ? {} : { own }),
+    })
+    return given
+  }
+
+  async source(name: string, start: () => Promise<OpenSource>): Promise<OpenSource> {
+    const opened = await start().catch((error: unknown) => ({ failed: messageOf(error), error }))
+    const line = this.cleaner.answer(sourceLine(name, opened) as unknown as Json)
+    const text = JSON.stringify(line)
+    if (this.sources.get(name) !== text) this.writer.write(line as unknown as Line)
+    this.sources.set(name, text)
+    if ('failed' in opened) throw opened.error
+    return opened
+  }
+
+  left(nodeId: Id): void {
+    this.keys.left(nodeId)
+  }
+
+  close(): void {
+    this.writer.close()
+  }
+
+  private get places() {
+    return {
+      store: this.store,
+      nameOf: (root: Conversation) => this.nameOf(root),
+      clean: (item: Json) => this.cleaner.answer(item),
+    }
+  }
+
+  /** Code knows which node it runs for, and may tell. */
+  private ownTokens(node: Node, given: Given): readonly string[] | undefined {
+    const said = JSON.stringify(given)
+    const own = [node.id, node.turnId, node.conversationId]
+    return own.some((id) => said.includes(id)) ? own.map((id) => this.ids.tokenOf(id) ?? '') : undefined
+  }
+
+  private keyOf(node: Node): string {
+    const key = this.keys.next(node)
+    this.noteInterrupted(node)
+    return key
+  }
+
+  /** Each part is handed on as it comes; the line is written when nothing more will be heard. */
+  private listen(asking: Asking): AsyncIterator<Part> {
+    const { node, model, signal, work } = asking
+    const at = this.keyOf(node)
+    const heard: Heard[] = []
+    let seen = this.last
+    let isWritten = false
+    let parts: AsyncIterator<Part> | undefined
+    const write = (failure: Pick<AnswerLine, 'error' | 'stopped'>) => {
+      if (isWritten || work.stopCause === 'shutdown' || work.stopCause === 'lost') return
+      isWritten = true
+      this.writeAnswer(asking, { at, heard, failure })
+    }
+    const stopped = () => write(work.stopCause === 'stalled' ? { error: silent(model) } : { stopped: true })
+    signal.addEventListener('abort', stopped, { once: true })
+    const over = () => signal.removeEventListener('abort', stopped)
+    return {
+      next: async () => {
+        try {
+          parts ??= asking.answer()[Symbol.asyncIterator]()
+          const result = await parts.next()
+          if (result.done === true) {
+            over()
+            write({})
+          } else {
+            if (this.last !== seen && this.last !== null) heard.push({ after: this.last })
+            seen = this.last
+            heard.push(result.value)
+          }
+          return result
+        } catch (error) {
+          over()
+          const retryable = retryDelay(error, 2) !== undefined
+          write({ error: { message: this.cleaner.text(messageOf(error)), retryable } })
+          throw error
+        }
+      },
+      return: async () => {
+        over()
+        write(signal.aborted ? { stopped: true } : {})
+        await parts?.return?.()
+        return { done: true, value: undefined }
+      },
+    }
+  }
+
+  private writeAnswer({ model, request }: Asking, { at, heard, failure }: Ended): void {
+    const plain = plainRequest(request, (value) => this.cleaner.request(value))
+    const base = this.bases.get(turnOf(at)) ?? this.bases.get(lastAgent(at))
+    const packed = packRequest(plain, base)
+    this.keepBase({ at, request: plain })
+    this.write({ at, model, request: packed, answer: writeAnswer(heard, this.cleaner), ...failure })
+  }
+
+  private keepBase(base: Base): void {
+    this.bases.set(turnOf(base.at), base)
+    this.bases.set(lastAgent(base.at), base)
+  }
+
+  /** Code whose process was lost in the middle of it gave nothing: what its node ended with is its result. */
+  private noteInterrupted({ turnId }: Node): void {
+    for (const node of this.store.nodesOf(turnId)) {
+      if (node.state !== 'uncertain' || node.input.delegates === true) continue
+      const at = addressOf(this.places, node)
+      const { call } = node.input
+      if (call === undefined || this.written.has(at)) continue
+      const result = { interrupted: node.failure?.message ?? '' }
+      this.write({ at, tool: call.name, input: this.cleaner.request(call.input), result })
+    }
+  }
+
+  private write(line: AnswerLine | CodeLine): void {
+    const ids = this.ids.takeFresh()
+    this.writer.write(ids === undefined ? line : { ...line, ids })
+    this.written.add(line.at)
+    this.last = line.at
+  }
+
+  private nameOf({ id, rootId, agent }: Conversation): string {
+    const known = this.roots.get(rootId)
+    if (known !== undefined) return known
+    const [turn] = this.store.turnsOf(id, { last: 0, limit: 1 })
+    const input = this.cleaner.request(turn?.input ?? null)
+    const run = numbered(
+      agent.name,
+      [...this.roots.values()].filter((name) => lastAgent(name) === agent.name).length + 1,
+    )
+    this.roots.set(rootId, run)
+    this.writer.write({ run, agent: agent.name, input, id: rootId })
+    return run
+  }
+
+  /** The agents that code has started, as its rows tell. */
+  private childrenOf(node: Node): StartedInside[] {
+    const links = this.store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
+    return links.map((link, at) => {
+      const turn = this.store.turn(link.id)
+      const ended = links.slice(0, at).flatMap((earlier, place) => (this.hasEndedBefore(earlier, link) ? [place] : []))
+      return {
+        agent: link.agentName,
+        input: this.cleaner.answer(turn?.input ?? null),
+        mode: link.mode === 'background' ? 'background' : 'called',
+        ...(link.wake === null ? {} : { wake: link.wake }),
+        ...(ended.length === 0 ? {} : { after: ended }),
+      }
+    })
+  }
+
+  private hasEndedBefore(earlier: Link, link: Link): boolean {
+    const endedAt = this.store.turn(earlier.id)?.endedAt ?? null
+    return endedAt !== null && endedAt <= (this.store.turn(link.id)?.createdAt ?? 0)
+  }
+
+  /** Goes on where another process has left off. */
+  private remember(line: Line): void {
+    if ('run' in line) {
+      this.roots.set(line.id, line.run)
+      return
+    }
+    if ('source' in line) {
+      this.sources.set(line.source, JSON.stringify(line))
+      return
+    }
+    for (const [token, id] of Object.entries(line.ids ?? {})) this.ids.bind(token, id)
+    this.written.add(line.at)
+    this.last = line.at
+    if (!('request' in line)) return
+    const { after } = line.request
+    const request = unpackRequest(line.request, after === undefined ? undefined : this.earlier.get(after))
+    this.earlier.set(line.at, request)
+    this.keepBase({ at: line.at, request })
+  }
+}
+
+interface Ended {
+  readonly at: string
+  readonly heard: readonly Heard[]
+  readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
+}
+
+function silent(model: string): NonNullable<AnswerLine['error']> {
+  return { message: `${model} was silent for too long in the middle of its answer.`, retryable: true }
+}
+
+/** The address of a turn: that of one of its nodes without its place. */
+function turnOf(at: string): string {
+  return at.slice(0, at.lastIndexOf('.'))
+}
