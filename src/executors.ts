@@ -20,6 +20,7 @@ import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
 import type { TurnBounds } from './graph/begin-turn.ts'
+import { hostOf, type Place } from './graph/host-of.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { planResult } from './graph/result.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
@@ -45,8 +46,6 @@ interface Stack {
   /** Of the conversation it was made for. */
   readonly profile: string | undefined
 }
-
-type Place = Pick<NodeRun, 'turn' | 'conversation'>
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
 export class Executors implements Home {
@@ -359,12 +358,8 @@ export class Executors implements Home {
   }
 
   /** The run that asked for this one, or made its conversation. */
-  private hostOf({ turn, conversation }: Place): Place | undefined {
-    const { store } = this.ledger
-    if (conversation.parentTurnId === null) return undefined
-    const host = store.turn(store.link(turn.id)?.hostTurnId ?? conversation.parentTurnId)
-    const its = host === undefined ? undefined : store.conversation(host.conversationId)
-    return host === undefined || its === undefined ? undefined : { turn: host, conversation: its }
+  private hostOf(place: Place): Place | undefined {
+    return hostOf(this.ledger.store, place)
   }
 
   private agentOf(turn: Turn, conversation: Conversation): AgentCore {
