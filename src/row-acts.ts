@@ -3,12 +3,12 @@ import { NotFoundError } from './base/error.ts'
 import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
 import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
-import { diffRuns, type RunDiff } from './conversation/diff.ts'
-import { type PictureOptions, pictureOf } from './conversation/picture.ts'
+import type { RunDiff } from './conversation/diff.ts'
+import type { PictureOptions } from './conversation/picture.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type ConversationTree, treeOf } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
-import { type Why, whyOf } from './conversation/why.ts'
+import type { Why } from './conversation/why.ts'
 import { isDead } from './engine/lease.ts'
 import { planApproval } from './graph/approve.ts'
 import { planCancel } from './graph/cancel.ts'
@@ -104,7 +104,8 @@ export abstract class RowActs {
   }
 
   /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
-  why(id: Id): Why {
+  async why(id: Id): Promise<Why> {
+    const { whyOf } = await import('./conversation/why.ts')
     return whyOf({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
   }
 
@@ -112,12 +113,14 @@ export abstract class RowActs {
    * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
    * conversations or of one.
    */
-  picture(id: Id, { of = 'tree', format = 'mermaid' }: PictureOptions = {}): string {
+  async picture(id: Id, { of = 'tree', format = 'mermaid' }: PictureOptions = {}): Promise<string> {
+    const { pictureOf } = await import('./conversation/picture.ts')
     return pictureOf(this.store, id, { of, format })
   }
 
   /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */
-  diff(firstRunId: Id, secondRunId: Id): RunDiff {
+  async diff(firstRunId: Id, secondRunId: Id): Promise<RunDiff> {
+    const { diffRuns } = await import('./conversation/diff.ts')
     return diffRuns(this.store, firstRunId, secondRunId)
   }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { nodeCrypto } from '../base/node-crypto.ts'
 
 const LONGEST = 64
 const LONGEST_STEM = 50
@@ -23,5 +23,5 @@ export function toolNameOf(agentName: string): string {
 
 /** First 8 digits of the name's version 3 UUID without a namespace: the form other programs derive. */
 function digest(name: string): string {
-  return createHash('md5').update(name, 'utf8').digest('hex').slice(0, 8)
+  return nodeCrypto().createHash('md5').update(name, 'utf8').digest('hex').slice(0, 8)
 }

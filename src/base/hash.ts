@@ -1,4 +1,4 @@
-import * as crypto from 'node:crypto'
+import { nodeCrypto } from './node-crypto.ts'
 
 /** The SHA-256 of the text's UTF-8 bytes, as 64 lower-case hex characters. */
 export function sha256(text: string): string {
@@ -10,7 +10,8 @@ export function shortSha256(text: string): string {
   return hash(text, 'base64url')
 }
 
-const hash: (text: string, encoding: 'hex' | 'base64url') => string =
-  typeof crypto.hash === 'function'
-    ? (text, encoding) => crypto.hash('sha256', text, encoding)
-    : (text, encoding) => crypto.createHash('sha256').update(text, 'utf8').digest(encoding)
+function hash(text: string, encoding: 'hex' | 'base64url'): string {
+  const crypto = nodeCrypto()
+  if (typeof crypto.hash === 'function') return crypto.hash('sha256', text, encoding)
+  return crypto.createHash('sha256').update(text, 'utf8').digest(encoding)
+}

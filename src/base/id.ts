@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto'
 import { LegateError } from './error.ts'
+import { nodeCrypto } from './node-crypto.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
 export function freshId(now: number): string {
-  return timeOf(now) + randomUUID().slice(15)
+  return timeOf(now) + nodeCrypto().randomUUID().slice(15)
 }
 
 /** Several at once: one random draw, told apart by their last 8 characters. */

@@ -1,8 +1,8 @@
-import { randomBytes } from 'node:crypto'
 import { mkdirSync, realpathSync, type Stats } from 'node:fs'
 import { opendir, rename, unlink } from 'node:fs/promises'
 import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
+import { nodeCrypto } from '../base/node-crypto.ts'
 import type { FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { diskFailure } from './disk-failure.ts'
@@ -86,7 +86,7 @@ export class DiskBackend implements FileBackend {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       if (found !== undefined && !overwrite) throw conflict(at.text, 'It is there already.')
-      const temporary = temporaryName(randomBytes(8).toString('hex'))
+      const temporary = temporaryName(nodeCrypto().randomBytes(8).toString('hex'))
       const handle = await parent.createFile(temporary, (found?.mode ?? 0o666) & 0o777)
       try {
         if (found !== undefined) await handle.chmod(found.mode & 0o777)

@@ -17,17 +17,17 @@ describe('cybros N13: why a run does not go on', () => {
     const run = runtime.run(hostOf(asker('tool:deploy')), 'go')
     await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
 
-    const { goesOn, reasons, text } = runtime.why(run.id)
+    const { goesOn, reasons, text } = await runtime.why(run.id)
 
     expect(goesOn).toBe(false)
     expect(reasons.map(({ code }) => code)).toEqual(['children', 'approval'])
     expect(text).toMatch(/^host: It waits for "worker", the run [\w-]+\.\nhost > worker: the call of "deploy" waits/)
     expect(reasons[1]?.advice).toMatch(/^legate approve \w{8}, or legate deny \w{8}$/)
-    expect(runtime.why(reasons[1]?.nodeId ?? '').reasons.map(({ code }) => code)).toEqual(['approval'])
-    expect(runtime.why(run.conversationId).reasons).toEqual(reasons)
+    expect((await runtime.why(reasons[1]?.nodeId ?? '')).reasons.map(({ code }) => code)).toEqual(['approval'])
+    expect((await runtime.why(run.conversationId)).reasons).toEqual(reasons)
     await run.cancel()
     expect((await run.result).status).toBe('cancelled')
-    expect(runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'ended' }] })
+    expect(await runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'ended' }] })
   })
 
   test('it has asked a person a question', async () => {
@@ -44,8 +44,8 @@ describe('cybros N13: why a run does not go on', () => {
     const run = runtime.run(asks, 'go')
     await until('it has asked', () => runtime.store.openNodes(run.id).some(({ state }) => state === 'waiting'))
 
-    expect(runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'question' }] })
-    expect(runtime.why(run.id).text).toContain('Which colour?')
+    expect(await runtime.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'question' }] })
+    expect((await runtime.why(run.id)).text).toContain('Which colour?')
     await run.cancel()
   })
 
@@ -65,9 +65,9 @@ describe('cybros N13: why a run does not go on', () => {
     const second = runtime.run(slow, 'two', { conversationId: first.conversationId })
     await until('it is queued', () => runtime.store.turn(second.id)?.state === 'queued')
 
-    expect(runtime.why(first.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'running' }] })
-    expect(runtime.why(first.id).text).toMatch(/Process \d+ works on a model call \(answer\) for \d+ s\./)
-    expect(runtime.why(second.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'queued' }, { code: 'running' }] })
+    expect(await runtime.why(first.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'running' }] })
+    expect((await runtime.why(first.id)).text).toMatch(/Process \d+ works on a model call \(answer\) for \d+ s\./)
+    expect(await runtime.why(second.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'queued' }, { code: 'running' }] })
     gate.open()
     await second.result
   })
@@ -97,7 +97,7 @@ describe('cybros N13: why a run does not go on', () => {
     const run = runtime.run(host, 'go')
     await until('one waits', () => runtime.store.linksOf(run.id).some(({ released }) => !released))
 
-    const { reasons } = runtime.why(run.id)
+    const { reasons } = await runtime.why(run.id)
 
     expect(reasons.map(({ code }) => code).sort()).toEqual(['children', 'children', 'place', 'running'])
     expect(reasons.find(({ code }) => code === 'place')?.text).toContain('the limit of 1')
@@ -126,8 +126,8 @@ describe('cybros N13: why a run does not go on', () => {
       await other.store.commit({ ...NOTHING, engines: [dead] })
     }
 
-    expect(other.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'process_gone' }] })
-    expect(other.why(run.id).text).toMatch(/The process \d+ that worked on a model call \(answer\) is gone/)
+    expect(await other.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'process_gone' }] })
+    expect((await other.why(run.id)).text).toMatch(/The process \d+ that worked on a model call \(answer\) is gone/)
     gate.open()
     await run.result
   })
@@ -143,13 +143,13 @@ describe('cybros N13: why a run does not go on', () => {
     const [asked] = await other.approvals()
     await other.answer(asked?.nodeId ?? '', { allow: true })
 
-    const { goesOn, reasons } = other.why(run.id)
+    const { goesOn, reasons } = await other.why(run.id)
 
     expect(goesOn).toBe(false)
     expect(reasons).toMatchObject([{ code: 'agent_missing', advice: expect.stringContaining('"worker"') }])
     expect(reasons[0]?.text).toContain('No process works on this store.')
     const third = runtimeOf({ store: rows.open(), agents: [worker] })
-    expect(third.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'worker' }] })
+    expect(await third.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'worker' }] })
   })
 
   test('it tries again later, and was asked to stop', async () => {
@@ -164,9 +164,9 @@ describe('cybros N13: why a run does not go on', () => {
     const run = runtime.run(failing, 'go')
     await until('it waits', () => runtime.store.openNodes(run.id).some(({ wakeAt }) => wakeAt !== null))
 
-    expect(runtime.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'timer' }] })
+    expect(await runtime.why(run.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'timer' }] })
     await run.cancel('enough')
-    expect(runtime.why(run.id).reasons[0]?.code).toBe('ended')
+    expect((await runtime.why(run.id)).reasons[0]?.code).toBe('ended')
   })
 
   test('little is left of its budget', async () => {
@@ -183,12 +183,12 @@ describe('cybros N13: why a run does not go on', () => {
     const run = runtime.run(worker, 'go')
     await until('somebody is asked', () => runtime.store.awaiting({ limit: 1 }).length > 0)
 
-    expect(runtime.why(run.id).reasons.map(({ code }) => code)).toEqual(['approval', 'budget'])
+    expect((await runtime.why(run.id)).reasons.map(({ code }) => code)).toEqual(['approval', 'budget'])
     await run.cancel()
   })
 
-  test('an id that is nowhere is refused', () => {
-    expect(() => runtimeOf().why('nowhere')).toThrow(/no run, node or conversation/)
+  test('an id that is nowhere is refused', async () => {
+    await expect(runtimeOf().why('nowhere')).rejects.toThrow(/no run, node or conversation/)
   })
 })
 
@@ -199,9 +199,9 @@ describe('pictures', () => {
     const worker = agent({ name: 'worker', description: 'w', instructions: 'x', model: scriptedModel(() => hostile) })
     const { conversationId } = await runtime.run(hostOf(worker), hostile).result
 
-    const tree = runtime.picture(conversationId)
-    const graph = runtime.picture(conversationId, { of: 'graph' })
-    const dot = runtime.picture(conversationId, { of: 'graph', format: 'dot' })
+    const tree = await runtime.picture(conversationId)
+    const graph = await runtime.picture(conversationId, { of: 'graph' })
+    const dot = await runtime.picture(conversationId, { of: 'graph', format: 'dot' })
 
     expect(tree).toMatch(/^flowchart TD\n {2}n0\["host<br\/>completed, \d+ tokens"\]\n {2}n1\["worker<br/)
     expect(tree).toContain('n0 ==>|"ask"| n1')
@@ -214,8 +214,8 @@ describe('pictures', () => {
     for (const line of boxes) expect(line).toMatch(/^ {4}n\d+ \[label="(?:[^"\\]|\\.)*", fillcolor="#\w{6}"\];$/)
     expect(dot.startsWith('digraph legate {')).toBe(true)
     const child = runtime.store.conversations({ rootId: conversationId, limit: 9 }).find(({ depth }) => depth === 1)
-    expect(runtime.picture(child?.id ?? '', { of: 'graph' }).match(/subgraph /g)).toHaveLength(1)
-    expect(() => runtime.picture('nowhere')).toThrow(/no conversation/)
+    expect((await runtime.picture(child?.id ?? '', { of: 'graph' })).match(/subgraph /g)).toHaveLength(1)
+    await expect(runtime.picture('nowhere')).rejects.toThrow(/no conversation/)
   })
 })
 
@@ -230,17 +230,17 @@ describe('two runs', () => {
     const three = await runtime.run(host, 'go').result
     const four = await runtime.run(worker, 'go').result
 
-    expect(runtime.diff(one.runId, two.runId)).toMatchObject({ changes: [], same: 6 })
-    const { changes, same, first, second } = runtime.diff(one.runId, three.runId)
+    expect(await runtime.diff(one.runId, two.runId)).toMatchObject({ changes: [], same: 6 })
+    const { changes, same, first, second } = await runtime.diff(one.runId, three.runId)
     expect(changes.map(({ place, fields }) => [place, fields])).toEqual([
       ['host/2', ['output']],
       ['host > worker#1/1', ['output']],
     ])
     expect(changes[1]).toMatchObject({ change: 'changed', first: { output: 'blue' }, second: { output: 'red' } })
     expect([same, first.status, second.nodes]).toEqual([4, 'completed', 6])
-    const other = runtime.diff(one.runId, four.runId)
+    const other = await runtime.diff(one.runId, four.runId)
     expect(new Set(other.changes.map(({ change }) => change))).toEqual(new Set(['only_first', 'only_second']))
-    expect(() => runtime.diff(one.runId, 'nowhere')).toThrow(/no run/)
+    await expect(runtime.diff(one.runId, 'nowhere')).rejects.toThrow(/no run/)
   })
 })
 

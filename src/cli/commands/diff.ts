@@ -12,7 +12,7 @@ import { cut } from '../terminal/width.ts'
 export function diff(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const [first, second] = call.words.map((ending) => findRunOrNode(runtime.store, ending).id)
-    const found = runtime.diff(first ?? '', second ?? '')
+    const found = await runtime.diff(first ?? '', second ?? '')
     await write(isSet(call, 'json') ? jsonLine(found) : asText(found, painter(process.stdout, call.env)))
     return found.changes.length === 0 ? EXIT.completed : EXIT.other
   })

@@ -29,7 +29,7 @@ export function show(call: Call): Promise<number> {
 }
 
 async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {
-  await write(cleanText(runtime.picture(turn.conversationId, { of: 'graph', format })))
+  await write(cleanText(await runtime.picture(turn.conversationId, { of: 'graph', format })))
   return EXIT.completed
 }
 

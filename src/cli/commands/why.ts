@@ -8,7 +8,7 @@ import { type Paint, painter } from '../terminal/paint.ts'
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = runtime.why(findRunOrNode(runtime.store, call.words[0] ?? '').id)
+    const answer = await runtime.why(findRunOrNode(runtime.store, call.words[0] ?? '').id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed
