@@ -5,6 +5,7 @@ import { messageOf } from './base/error.ts'
 import type { Run } from './conversation/run.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import type { Grant } from './grant/grant.ts'
+import type { TurnBounds } from './graph/begin-turn.ts'
 import type { TurnRequest } from './graph/open-turn.ts'
 import type { Outcome } from './graph/outcome.ts'
 import { newTree } from './graph/release.ts'
@@ -56,17 +57,19 @@ export interface HandleOptions {
 
 interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes'> {
   readonly budget: Budget | undefined
+  /** What binds its lane: one that was forked from a subagent's is bound as that was (I1). */
+  readonly lane: TurnBounds | undefined
 }
 
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
 export function turnRequest(
   agent: AgentCore,
   input: Extract<ReadInput, { ok: true }>,
-  { runId, nodeIds, attributes, budget }: TurnOptions,
+  { runId, nodeIds, attributes, budget, lane }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
   const briefing = saidBefore(input)
-  const budgets = [agent.budget, budget]
+  const budgets = [agent.budget, budget, lane === undefined ? undefined : budgetOf(lane)]
   return {
     turnId: runId,
     nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,
@@ -80,5 +83,14 @@ export function turnRequest(
     deadline: null,
     mayStart: true,
     attributes,
+  }
+}
+
+function budgetOf({ limits, money, treeLimit }: TurnBounds): Budget {
+  return {
+    ...limits,
+    ...(money?.tokens == null ? {} : { tokens: money.tokens }),
+    ...(money?.usd == null ? {} : { usd: money.usd }),
+    ...(treeLimit == null ? {} : { treeConcurrency: treeLimit }),
   }
 }

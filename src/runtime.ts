@@ -295,8 +295,9 @@ export class Runtime extends RowActs {
       owner,
       title,
     }
+    const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
     const { nodeIds, attributes } = options
-    const request = turnRequest(agent, input, { runId, nodeIds, attributes, budget: this.options.budget })
+    const request = turnRequest(agent, input, { runId, nodeIds, attributes, budget: this.options.budget, lane })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const said = this.ledger.commit({

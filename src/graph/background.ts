@@ -1,4 +1,5 @@
 import type { Draft } from './draft.ts'
+import { forksOf } from './meant-session.ts'
 import type { Conversation, Id, Link } from './rows.ts'
 
 /** The host's conversation keeps a delegation in the background until its end was told. */
@@ -34,7 +35,7 @@ export function untold(draft: Draft, { background }: Conversation): Link[] {
  * read of it but its row.
  */
 export function ownChild(draft: Draft, hostId: Id, childId: Id): Conversation | undefined {
-  const child = draft.findConversation(childId)
+  const child = draft.findConversation(forksOf(draft.conversation(hostId))[childId] ?? childId)
   return child?.type === 'sub_agent' && child.parentConversationId === hostId ? child : undefined
 }
 

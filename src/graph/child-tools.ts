@@ -4,6 +4,7 @@ import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
 import { type Claim, heldNode } from './claim.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
+import { inheritedChild } from './meant-session.ts'
 import { outputOf } from './output-of.ts'
 import { hostQuestionOf, markTold, questionOf } from './question-of.ts'
 import type { Conversation, Id, Link, Node } from './rows.ts'
@@ -22,11 +23,11 @@ const LINES_BYTES = 48_000
 export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCall {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
-  const child = ownChild(draft, node.conversationId, request.childId)
+  const child = readableChild(draft, node, request.childId)
   if (child === undefined) return end(draft, node, missing(request.childId))
   const { status, counts, leaf } = childState(draft, child)
   const link = newestLink(draft, child)
-  if (status === 'idle') deliverAll(draft, child, node.id)
+  if (status === 'idle') deliverAll(draft, child, node)
   return end(draft, node, {
     ok: true,
     child_conversation_id: child.id,
@@ -85,12 +86,12 @@ const PAGE_CHARS = 16_000
 export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCall {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
-  const child = ownChild(draft, node.conversationId, request.childId)
+  const child = readableChild(draft, node, request.childId)
   const link = child === undefined ? undefined : newestLink(draft, child)
   if (child === undefined || link === undefined) return 'not_found'
   const { outcome } = link
   if (outcome === null) return end(draft, node, { ok: true, ...reportOf(draft, link, 0) })
-  deliverAll(draft, child, node.id)
+  deliverAll(draft, child, node)
   const text = wordsOf(draft, link)
   const page = text.slice(request.offset, wholeEnd(text, request.offset + PAGE_CHARS))
   const next = request.offset + page.length
@@ -213,9 +214,15 @@ export function planHostReply(
   })
 }
 
-/** Whoever is told that a child is idle has been told of all its ends. */
-function deliverAll(draft: Draft, child: Conversation, to: Id): void {
-  const host = draft.conversation(child.parentConversationId ?? '')
+/** One of its own, or one that its lane has from where it was forked. */
+function readableChild(draft: Draft, node: Node, childId: Id): Conversation | undefined {
+  return ownChild(draft, node.conversationId, childId) ?? inheritedChild(draft, draft.turn(node.turnId), childId)
+}
+
+/** Whoever is told that a child is idle has been told of all its ends. A lane that only reads of it is not. */
+function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId }: Node): void {
+  if (child.parentConversationId !== conversationId) return
+  const host = draft.conversation(conversationId)
   for (const id of host.background) {
     const link = draft.link(id)
     if (link.childConversationId === child.id && link.outcome !== null) deliver(draft, link, to)

@@ -2,7 +2,7 @@ import { freshId } from '../base/id.ts'
 import type { Json } from '../base/json.ts'
 import type { Draft } from './draft.ts'
 import { previewOf } from './kinds.ts'
-import { changeLane, headOf, isSkipped, laneOf } from './lane.ts'
+import { changeLane, headOf, isSkipped, laneOf, rangeOf } from './lane.ts'
 import { nodeOf, refused, turnOf } from './refused.ts'
 import type { Conversation, Fold, Id, Node, Turn, TurnHistory } from './rows.ts'
 
@@ -22,7 +22,7 @@ export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnI
   const lane = draft.conversation(conversationId)
   const to = turnOf(draft, conversationId, toTurnId)
   const from =
-    fromTurnId === null ? (draft.turnAt(lane.id, firstOf(lane)) ?? to) : turnOf(draft, conversationId, fromTurnId)
+    fromTurnId === null ? (draft.turnAt(lane.id, firstFrom(lane, 0)) ?? to) : turnOf(draft, conversationId, fromTurnId)
   if (summary.trim() === '') throw refused('no_text', 'A summary needs a text: without one, exclude the nodes instead.')
   if (to.history?.fold?.upTo === null && sameFold(draft, to, { from, summary })) return to.history.fold.summaryId
   requireRange(draft, lane, { from, to })
@@ -48,19 +48,19 @@ export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnI
 export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id): void {
   const node = nodeOf(draft, conversationId, summaryId)
   const lane = draft.conversation(conversationId)
-  const turn = draft.turn(node.turnId)
-  const fold = turn.history?.fold ?? null
   if (node.metadata['folds'] === undefined) {
     throw refused('wrong_kind', `The node ${summaryId} is no summary of earlier turns.`, { nodeId: summaryId })
   }
-  if (fold === null || fold.summaryId !== summaryId) {
-    if (fold === null) return
-    throw refused('inside_summary', `${summaryId} was folded into ${fold.summaryId}: take that back first.`, {
-      nodeId: summaryId,
-      by: fold.summaryId,
-    })
-  }
   const facts = node.metadata as unknown as SummaryFacts
+  // One that was made by itself is a node of the turn that needed it, which may be a later one.
+  const turn = draft.turn(facts.folds.to)
+  const fold = turn.history?.fold ?? null
+  if (fold === null) return
+  const by = fold.summaryId === summaryId ? foldedBy(draft, lane, turn) : fold.summaryId
+  if (by !== null) {
+    const message = `${summaryId} was folded into ${by}: take that back first.`
+    throw refused('inside_summary', message, { nodeId: summaryId, by })
+  }
   putFold(draft, turn, facts.previousFold)
   relink(draft, lane, { above: turn.ordinal, target: facts.shadow })
   draft.event(draft.turn(turn.id), summaryId, {
@@ -71,6 +71,16 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     toTurnId: turn.id,
     turns: facts.folds.turns,
   })
+}
+
+/** The later summary of which one has become a part; null for none. */
+function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
+  if (isSkipped(lane, turn.ordinal)) {
+    const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
+    throw refused('replaced', message, { turnId: turn.id })
+  }
+  const later = [...chain(draft, lane)].filter(({ ordinal }) => ordinal >= turn.ordinal).at(-1)
+  return later === undefined || later.ordinal === turn.ordinal ? null : later.fold.summaryId
 }
 
 /** What the row of a summary says of what it stands for. */
@@ -87,9 +97,10 @@ interface Range {
   readonly to: Turn
 }
 
-function firstOf(lane: Conversation): number {
-  const [first] = laneOf(lane).skips
-  return first !== undefined && first[0] === 0 ? first[1] + 1 : 0
+/** The first turn from an ordinal on whose place no other has taken. */
+function firstFrom({ lane }: Conversation, ordinal: number): number {
+  const skipped = rangeOf(lane, ordinal)
+  return skipped === undefined ? ordinal : skipped[1] + 1
 }
 
 function requireRange(draft: Draft, lane: Conversation, { from, to }: Range): void {
@@ -115,7 +126,7 @@ function requireRange(draft: Draft, lane: Conversation, { from, to }: Range): vo
 /** A summary is folded into another whole, or not at all. */
 function requireApart(draft: Draft, lane: Conversation, { from, to }: Range): void {
   for (const { ordinal, fold } of chain(draft, lane)) {
-    const start = (fold.before ?? -1) + 1
+    const start = firstFrom(lane, (fold.before ?? -1) + 1)
     const isInside = ordinal >= from.ordinal && ordinal <= to.ordinal
     if (isInside ? start >= from.ordinal : ordinal < from.ordinal || start > to.ordinal) continue
     const message = `The summary ${fold.summaryId} stands for some of these turns and for others: take it back first, or begin where it does.`

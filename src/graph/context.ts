@@ -95,9 +95,21 @@ function endedOf(turn: readonly Node[], end: number): Node[] {
   for (const known of turn) {
     if (known.ordinal > end) return nodes
     if (known.metadata[RESET] === true) forgetTry(nodes)
-    if (known.ordinal < end && known.endedAt !== null) nodes.push(known)
+    const version = known.marks === null ? known : versionOf(turn, known)
+    if (known.ordinal < end && version.endedAt !== null && !isLater(turn, known)) nodes.push(version)
   }
   return nodes
+}
+
+/** What took a node's place in its turn stands where it stood. */
+function versionOf(turn: readonly Node[], node: Node): Node {
+  const by = node.marks?.replacedBy ?? null
+  const version = by === null ? undefined : turn.find(({ id }) => id === by)
+  return version === undefined ? node : versionOf(turn, version)
+}
+
+function isLater(turn: readonly Node[], { id, retryOf }: Node): boolean {
+  return retryOf !== null && turn.some(({ marks }) => marks?.replacedBy === id)
 }
 
 /** On the first message of a new try: what was said and done before it in its turn is not shown to the model. */

@@ -144,9 +144,8 @@ export class Draft {
   /** The first queued turn of a lane that this draft leaves queued. */
   queuedTurn(laneId: Id): Turn | undefined {
     const first = this.stored.queuedTurn(laneId)
-    if (first === undefined || !this.turns.has(first.id)) return first
-    const lane = this.stored.turnsOf(laneId, { limit: MOST_QUEUED })
-    return lane.map((turn) => this.turns.get(turn.id) ?? turn).find((turn) => turn.state === 'queued')
+    if (first !== undefined && !this.turns.has(first.id)) return first
+    return (first === undefined ? undefined : this.laterQueued(laneId)) ?? this.newQueued(laneId)
   }
 
   edgesFrom(nodeId: Id): readonly Edge[] {
@@ -154,6 +153,17 @@ export class Draft {
     if (this.edges.length === 0) return stored
     const added = this.edges.filter((edge) => edge.from === nodeId)
     return added.length === 0 ? stored : [...stored, ...added]
+  }
+
+  private laterQueued(laneId: Id): Turn | undefined {
+    const lane = this.stored.turnsOf(laneId, { limit: MOST_QUEUED })
+    return lane.map((turn) => this.turns.get(turn.id) ?? turn).find((turn) => turn.state === 'queued')
+  }
+
+  private newQueued(laneId: Id): Turn | undefined {
+    const { rows } = this.turns
+    for (const turn of rows) if (turn.state === 'queued' && turn.version === 1 && turn.laneId === laneId) return turn
+    return undefined
   }
 
   edgesTo(nodeId: Id): readonly Edge[] {

@@ -76,7 +76,7 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
 }
 
 /** A required approval that was denied keeps back what comes after it: a retry may still be allowed. */
-function isRequiredDenial({ state, metadata }: Node): boolean {
+export function isRequiredDenial({ state, metadata }: Node): boolean {
   const approval = metadata['approval'] as { readonly required?: unknown } | undefined
   return state === 'rejected' && approval?.required === true
 }

@@ -13,3 +13,9 @@ export function taskIdsOf({ id, output }: Pick<Node, 'id' | 'output'>): readonly
 }
 
 const NONE: readonly Id[] = []
+
+/** Which of them a task stands for: its own id, or that of the one whose place it took in its turn. */
+export function slotOf({ id, metadata }: Pick<Node, 'id' | 'metadata'>): Id {
+  const slot = metadata['slot']
+  return typeof slot === 'string' ? slot : id
+}

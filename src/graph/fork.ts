@@ -1,7 +1,7 @@
 import { deriveIds, freshId } from '../base/id.ts'
 import { ancestorsOf } from './context.ts'
 import type { Draft } from './draft.ts'
-import { taskIdsOf } from './expansion-ids.ts'
+import { slotOf, taskIdsOf } from './expansion-ids.ts'
 import { changeLane, laneOf, PLAIN_LANE } from './lane.ts'
 import { nodeOf, refused } from './refused.ts'
 import { callerOf, remakeTurn } from './remake-turn.ts'
@@ -112,12 +112,11 @@ function addLane(draft: Draft, source: Conversation, { id, title, from }: NewLan
 function cutAt(draft: Draft, node: Node, children: ForkRequest['children']) {
   const turn = draft.turn(node.turnId)
   const nodes = draft.nodesOf(turn.id).filter(({ marks }) => marks?.replacedBy == null)
-  const before = ancestorsOf({ edgesTo: (id) => draft.edgesTo(id), node: (id) => draft.findNode(id) }, node)
-  const led = nodes.filter(({ id }) => id === node.id || before.has(id))
+  const led = leadingTo(draft, nodes, node)
   const again = children === 'rerun' ? firstWithChildren(nodes, led) : undefined
   const tip = again ?? callerOf(led, node)
   if (tip === undefined && isLastWord(draft, node, turn)) return null
-  const kept = tip === undefined ? led : upTo(nodes, led, tip)
+  const kept = tip === undefined ? led : upTo(nodes, leadingTo(draft, nodes, tip), tip)
   requireEnded(kept, node)
   const tasks = tip === undefined ? [node] : tasksOf(kept, tip)
   const redone = again === undefined ? [] : tasks.filter(({ input }) => input.delegates === true)
@@ -141,21 +140,22 @@ function firstWithChildren(nodes: readonly Node[], led: readonly Node[]): Node |
 
 function tasksOf(nodes: readonly Node[], message: Node): Node[] {
   const ids = taskIdsOf(message)
-  return nodes.filter((node) => ids.includes(node.id))
+  return nodes.filter((node) => ids.includes(slotOf(node)))
 }
 
 /** All that led to the message, the message, and its calls: a call and its result are never torn apart. */
 function upTo(nodes: readonly Node[], led: readonly Node[], message: Node): Node[] {
-  const tasks = tasksOf(nodes, message)
-  return [
-    ...led.filter(({ ordinal }) => ordinal <= message.ordinal),
-    ...tasks.filter(({ ordinal }) => ordinal > message.ordinal),
-  ]
+  return [...led, ...tasksOf(nodes, message)]
+}
+
+function leadingTo(draft: Draft, nodes: readonly Node[], node: Node): Node[] {
+  const before = ancestorsOf({ edgesTo: (id) => draft.edgesTo(id), node: (id) => draft.findNode(id) }, node)
+  return nodes.filter(({ id }) => id === node.id || before.has(id))
 }
 
 function requireEnded(kept: readonly Node[], node: Node): void {
   const open = kept.find(({ endedAt }) => endedAt === null)
   if (open === undefined) return
-  const message = `${open.id}, called together with ${node.id}, is ${open.state}: wait for it, or fork at the message before.`
+  const message = `${open.id}, called before or together with ${node.id}, is ${open.state}: wait for it, or fork at the message that called it.`
   throw refused('open_calls', message, { nodeId: node.id, by: open.id })
 }

@@ -1,3 +1,4 @@
+import { isSkipped } from './lane.ts'
 import type { Reader } from './reader.ts'
 import type { Id, LanePlace, Turn } from './rows.ts'
 
@@ -83,7 +84,7 @@ class Walk {
     const turns = this.reader.turnsOf(laneId, { last, limit: this.limit - this.found.length })
     for (const turn of turns.toReversed()) {
       if (turn.ordinal !== last) return last
-      if (this.others.some((other) => other.laneId === laneId && last <= other.last)) return null
+      if (this.others.some((other) => isBefore(this.reader, turn, other))) return null
       this.found.push(turn)
       this.merged(turn)
       const next = before(turn)
@@ -94,15 +95,33 @@ class Walk {
     return turns.length === 0 ? null : last
   }
 
-  /** What was merged into a turn comes just before it, and without what both have in common. */
+  /** What was merged into a turn comes just before it, what several have in common once; a summary has it all. */
   merged(turn: Turn): void {
-    for (const place of turn.history?.merges.toReversed() ?? []) {
-      const above = this.others
-      this.others = [...above, ...lineage(this.reader, { laneId: turn.laneId, last: beforeOf(turn) })]
+    if (turn.history === null || turn.history.fold !== null) return
+    const { merges } = turn.history
+    const above = this.others
+    for (const [at, place] of [...merges.entries()].toReversed()) {
+      const known = [{ laneId: turn.laneId, last: beforeOf(turn) }, ...merges.slice(0, at)]
+      this.others = [...above, ...known.flatMap((one) => lineage(this.reader, one))]
       this.back(place)
-      this.others = above
     }
+    this.others = above
   }
+}
+
+/** Is a turn in the history that ends at a place of its own lane? */
+function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
+  if (laneId !== place.laneId || ordinal > place.last) return false
+  const lane = reader.conversation(laneId)
+  if (lane === undefined || !isSkipped(lane, place.last)) return lane === undefined || !isSkipped(lane, ordinal)
+  // It ends where another turn took over since: only a walk can tell.
+  let at = place.last
+  while (at > ordinal) {
+    const turn = turnAt(reader, laneId, at)
+    if (turn === undefined) return false
+    at = turn.history?.after ?? turn.ordinal - 1
+  }
+  return at === ordinal
 }
 
 /** The summaries that a lane has of its turns up to one, and of what it was forked from: none is dropped for being old. */

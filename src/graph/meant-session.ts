@@ -27,6 +27,12 @@ export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | u
   return { session, forkAfter: isOwn && known === head ? null : known }
 }
 
+/** A child that a lane has from where it was forked, while it has heard nothing since: it may be read, and is not told. */
+export function inheritedChild(draft: Draft, host: Turn, id: Id): Conversation | undefined {
+  const meant = meantSession(draft, host, id)
+  return meant !== undefined && meant.forkAfter === headOf(meant.session) ? meant.session : undefined
+}
+
 /** Sessions of this lane that stand for those it was told of. */
 export function forksOf({ metadata }: Conversation): { readonly [id: Id]: Id } {
   const forks = metadata['forked_sessions']

@@ -5,7 +5,7 @@ import { APPROVAL_MS } from './approve.ts'
 import { beginTurn, type TurnBounds } from './begin-turn.ts'
 import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
-import { endNode } from './end-node.ts'
+import { endNode, isRequiredDenial } from './end-node.ts'
 import { previewOf } from './kinds.ts'
 import { pauseClocks } from './pause.ts'
 import { requireOpen } from './refused.ts'
@@ -118,12 +118,13 @@ export class Mutation {
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
-    if (source.endedAt !== null && (type === 'sequence' || source.state === 'finished')) return
+    const isHeld = isRequiredDenial(source)
+    if (source.endedAt !== null && !isHeld && (type === 'sequence' || source.state === 'finished')) return
     const isWaiting = target.state === 'pending' || target.state === 'awaiting_approval'
     if (!isWaiting) {
       throw new ConflictError('conflict', `${target.id} is ${target.state}: an edge can no longer hold it back.`)
     }
-    if (source.endedAt === null) {
+    if (source.endedAt === null || isHeld) {
       if (source.turnId !== target.turnId) {
         throw new ConflictError('conflict', `${target.id} is in another turn: it cannot wait for ${source.id}.`)
       }

@@ -6,12 +6,13 @@ import { type Content, textOf } from './content.ts'
 import { changedAccount } from './copy.ts'
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
-import { expansionIds, taskIdsOf } from './expansion-ids.ts'
+import { expansionIds, slotOf, taskIdsOf } from './expansion-ids.ts'
 import { previewOf } from './kinds.ts'
+import { isOfWholeTurn, moveFold } from './move-fold.ts'
 import { nextCall } from './next-call.ts'
 import { tellMessage } from './open-turn.ts'
 import { pauseClocks } from './pause.ts'
-import type { Conversation, Edge, Fold, Id, Node, Turn, TurnHistory } from './rows.ts'
+import type { Conversation, Edge, Id, Node, Turn, TurnHistory } from './rows.ts'
 import { settle } from './settle.ts'
 
 /** A turn made anew from one that was: what is kept of it is copied with its results, the rest is done again. */
@@ -40,7 +41,8 @@ export interface Remade {
 }
 
 /** The lane must be idle. The source turn is not changed; what takes its place is its caller's to say. */
-export function remakeTurn(draft: Draft, lane: Conversation, remake: Remake): Remade {
+export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): Remade {
+  const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
   const history: TurnHistory = { after: remake.after, source: source.id, merges: [], fold: null }
@@ -81,11 +83,12 @@ class Making {
   all(): void {
     const { draft, turnId } = this
     const { remake } = this.parts
-    const all = allOf(remake)
+    const all = allOf(draft, remake)
     this.tell()
     for (const node of all) this.add(node)
     this.count()
-    this.fold()
+    const { ids, isFork } = this.parts
+    moveFold(draft, { source: remake.source, turnId, kept: remake.kept, ids, isFork })
     const blocked = all.flatMap((node) => this.join(node))
     if (remake.next !== null) this.addNext(remake.next)
     draft.changeTurn(draft.turn(turnId), { entryNodeId: this.open[0] ?? this.newId(all[0]?.id ?? '') ?? turnId })
@@ -118,7 +121,7 @@ class Making {
       state: node.state,
       output: node.output,
       preview: node.preview,
-      metadata: { ...node.metadata, copyOf: node.id },
+      metadata: copied(node),
       failure: node.failure,
       attempt: node.attempt,
       marks: node.marks,
@@ -183,20 +186,6 @@ class Making {
     })
   }
 
-  /** A summary that is kept stands for what it stood for. */
-  private fold(): void {
-    const { source, kept } = this.parts.remake
-    const fold = source.history?.fold ?? null
-    const summaryId = fold === null ? undefined : this.newId(fold.summaryId)
-    const { history } = this.turn
-    if (fold === null || summaryId === undefined || fold.upTo === null || history === null) return
-    const { upTo } = fold
-    const last = kept.findLast(({ ordinal }) => ordinal <= upTo)
-    const at = last === undefined ? undefined : this.draft.findNode(this.newId(last.id) ?? '')?.ordinal
-    const moved: Fold = { ...fold, summaryId, upTo: at ?? -1 }
-    this.draft.changeTurn(this.turn, { history: { ...history, fold: moved } })
-  }
-
   /** The edges it had, as far as both ends are here. Gives those over which it can never run. */
   private join(node: Node): { to: Id; from: Node }[] {
     const { draft } = this
@@ -255,31 +244,38 @@ class Making {
   }
 }
 
-function allOf({ kept, again, edited }: Remake): Node[] {
+/** In the order of their turn: what took a node's place there stands where that one stood. */
+function allOf(draft: Draft, { kept, again, edited }: Remake): Node[] {
   const all = [...kept, ...again, ...(edited === null ? [] : [edited.node])]
-  return all.sort((a, b) => a.ordinal - b.ordinal)
+  const places = new Map(all.map((node) => [node.id, placeOf(draft, node)]))
+  return all.sort((a, b) => (places.get(a.id) ?? 0) - (places.get(b.id) ?? 0))
+}
+
+function placeOf(draft: Draft, node: Node): number {
+  const before = node.retryOf === null ? undefined : draft.findNode(node.retryOf)
+  return before?.turnId === node.turnId && before.marks?.replacedBy === node.id ? placeOf(draft, before) : node.ordinal
 }
 
 /** The message among these that made the call of a task; the message itself where it is one. */
-export function callerOf(nodes: readonly Node[], { id }: Node): Node | undefined {
+export function callerOf(nodes: readonly Node[], one: Node): Node | undefined {
   return nodes.find((node) => {
-    if (node.id === id) return (node.output.calls?.length ?? 0) > 0
-    return taskIdsOf(node).includes(id)
+    if (node.id === one.id) return (node.output.calls?.length ?? 0) > 0
+    return taskIdsOf(node).includes(slotOf(one))
   })
 }
 
 /** A task's id comes from its message; all others are new. */
-function newIds({ now }: Draft, remake: Remake): Map<Id, Id> {
-  const all = allOf(remake)
-  const fresh = freshIds(now, all.length)
+function newIds(draft: Draft, remake: Remake): Map<Id, Id> {
+  const all = allOf(draft, remake)
+  const fresh = freshIds(draft.now, all.length)
   const ids = new Map(all.map(({ id }, at) => [id, fresh[at] ?? id]))
-  for (const { id, output } of remake.kept) {
-    const calls = output.calls?.length ?? 0
-    if (calls === 0) continue
-    const [olds, news] = [expansionIds(id, calls), expansionIds(ids.get(id) ?? id, calls)]
-    for (let at = 0; at < calls; at++) {
-      const [old, made] = [olds[at], news[at]]
-      if (old !== undefined && made !== undefined && ids.has(old)) ids.set(old, made)
+  for (const message of remake.kept) {
+    const slots = taskIdsOf(message)
+    const made = slots.length === 0 ? [] : expansionIds(ids.get(message.id) ?? message.id, slots.length)
+    for (const [at, slot] of slots.entries()) {
+      const task = all.find((node) => slotOf(node) === slot)
+      const id = made[at]
+      if (task !== undefined && id !== undefined) ids.set(task.id, id)
     }
   }
   return ids
@@ -326,6 +322,7 @@ const OF_ONE_ATTEMPT = [
   'deniedBy',
   'held',
   'response',
+  'slot',
   'subagent',
   'waits',
   'compacted',
@@ -333,6 +330,11 @@ const OF_ONE_ATTEMPT = [
 
 function withoutAttempt(metadata: Node['metadata']): { readonly [key: string]: Json } {
   return Object.fromEntries(Object.entries(metadata).filter(([key]) => !OF_ONE_ATTEMPT.includes(key)))
+}
+
+function copied({ id, metadata }: Node): Node['metadata'] {
+  const { slot: _, ...rest } = metadata
+  return { ...rest, copyOf: id }
 }
 
 function isTurn(kind: string, purpose: Node['purpose']): boolean {

@@ -1,9 +1,10 @@
+import type { SummaryFacts } from './compress.ts'
 import type { Draft } from './draft.ts'
 import { turnAt } from './history.ts'
 import { changeLane, headOf, laneOf, withSkip } from './lane.ts'
 import { refused } from './refused.ts'
 import { type Remade, type Remake, remakeTurn } from './remake-turn.ts'
-import type { Conversation, Id, Turn } from './rows.ts'
+import type { Conversation, Fold, Id, Turn } from './rows.ts'
 
 /** A turn made anew in its own lane: it stands in the place of the old one and of all that came after that. */
 export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'>): Remade {
@@ -16,14 +17,21 @@ export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'>): Remade
   return remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
 }
 
-/** The newest summary of a lane that lies at or before a turn. */
+/** The newest summary of a lane that lies at or before a turn; one that a later summary has folded counts again. */
 export function foldUpTo(draft: Draft, lane: Conversation, last: number): number | null {
-  let { fold } = laneOf(lane)
-  while (fold !== null && fold > last) {
-    const turn: Turn | undefined = draft.turnAt(lane.id, fold)
-    fold = turn?.history?.fold?.previous ?? null
+  let at = laneOf(lane).fold
+  let fold = foldAt(draft, lane, at)
+  while (at !== null && at > last) {
+    const facts = draft.findNode(fold?.summaryId ?? '')?.metadata as SummaryFacts | undefined
+    const shadow = facts?.shadow ?? null
+    fold = shadow === at ? (facts?.previousFold ?? null) : foldAt(draft, lane, shadow)
+    at = shadow
   }
-  return fold
+  return at
+}
+
+function foldAt(draft: Draft, { id }: Conversation, ordinal: number | null): Fold | null {
+  return ordinal === null ? null : (draft.turnAt(id, ordinal)?.history?.fold ?? null)
 }
 
 /** Only the last turn of a lane can be taken back without what was said after it. */

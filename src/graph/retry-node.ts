@@ -1,7 +1,8 @@
 import { deriveIds } from '../base/id.ts'
 import type { TurnBounds } from './begin-turn.ts'
 import type { Draft } from './draft.ts'
-import { taskIdsOf } from './expansion-ids.ts'
+import { isRequiredDenial } from './end-node.ts'
+import { slotOf, taskIdsOf } from './expansion-ids.ts'
 import { isEager } from './is-eager.ts'
 import { isSkipped } from './lane.ts'
 import { nodeOf, refused, requireIdle, requireOwn } from './refused.ts'
@@ -97,9 +98,11 @@ function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
     throw refused('used', message, { nodeId: node.id, by: begun.id })
   }
   const [id = node.id] = deriveIds(node.id, 'retry', 1)
+  const attempt = nextAttempt(draft, node)
   const added = draft.addNode(turn, {
-    ...nextAttempt(draft, node),
+    ...attempt,
     id,
+    metadata: node.input.call === undefined ? attempt.metadata : { ...attempt.metadata, slot: slotOf(node) },
     versionSet: node.versionSet,
     idempotencyKey: node.idempotencyKey === null ? node.id : `${node.idempotencyKey}#${node.attempt + 1}`,
   })
@@ -111,7 +114,8 @@ function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
     change: 'retry',
     detail: { node: node.id, turn: turn.id },
   })
-  if (draft.node(id).state === 'pending') draft.claim(draft.node(id))
+  const version = draft.node(id)
+  if (version.state === 'pending' && version.blockers === 0) draft.claim(version)
   return remadeAs(draft, id)
 }
 
@@ -119,11 +123,8 @@ const WAITING: readonly Node['state'][] = ['pending', 'awaiting_approval']
 
 export const NO_MARKS = { replacedBy: null, excludedAt: null, deletedAt: null, stop: null } as const
 
-/** All that led to the old one has ended, so the new one can begin; what comes after it waits for the new one. */
 function takeOver(draft: Draft, old: Node, added: Node): void {
-  for (const { from, type } of draft.edgesTo(old.id)) {
-    if (type !== 'branch') draft.addEdge(draft.node(from), added, type)
-  }
+  waitFor(draft, old, added)
   for (const { to, type } of draft.edgesFrom(old.id)) {
     if (type === 'branch') continue
     const next = draft.node(to)
@@ -135,9 +136,28 @@ function takeOver(draft: Draft, old: Node, added: Node): void {
   draft.addEdge(old, added, 'branch')
 }
 
-function holdsBack({ state, metadata }: Node, type: string): boolean {
-  const approval = metadata['approval'] as { readonly required?: unknown } | undefined
-  return (state === 'rejected' && approval?.required === true) || (type === 'dependency' && state !== 'finished')
+/** The new one comes after all that the old one came after; one that was stopped early may have to wait for some of it. */
+function waitFor(draft: Draft, old: Node, added: Node): void {
+  for (const { from, type } of draft.edgesTo(old.id)) {
+    const before = draft.node(from)
+    if (type === 'branch' || before.marks?.replacedBy != null) continue
+    draft.addEdge(before, added, type)
+    if (before.endedAt !== null && !holdsBack(before, type)) continue
+    requireHope(old, before)
+    draft.watchNode(before)
+    draft.changeNode(added, { blockers: draft.node(added.id).blockers + 1 })
+  }
+}
+
+/** What it depended on may still finish, or be allowed. */
+function requireHope(old: Node, before: Node): void {
+  if (before.endedAt === null || isRequiredDenial(before)) return
+  const message = `The node ${old.id} depends on ${before.id}, which is ${before.state}: retry that one.`
+  throw refused('wrong_state', message, { nodeId: old.id, by: before.id })
+}
+
+function holdsBack(ended: Node, type: string): boolean {
+  return isRequiredDenial(ended) || (type === 'dependency' && ended.state !== 'finished')
 }
 
 /** What stays, what is done again, and which model call reads the results. */
@@ -155,7 +175,7 @@ function nextOf(draft: Draft, node: Node, nodes: readonly Node[]) {
   const caller = callerOf(nodes, node)
   if (caller === undefined) return null
   const ids = taskIdsOf(caller)
-  const tasks = nodes.filter(({ id }) => ids.includes(id))
+  const tasks = nodes.filter((one) => ids.includes(slotOf(one)))
   const reader = draft.edgesFrom(node.id).find(({ type }) => type !== 'branch')?.to
   const version = reader === undefined ? undefined : draft.node(reader)
   return { after: tasks, version: version?.kind === 'agent_message' ? version : null }

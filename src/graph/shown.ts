@@ -1,4 +1,4 @@
-import { taskIdsOf } from './expansion-ids.ts'
+import { slotOf, taskIdsOf } from './expansion-ids.ts'
 import type { Id, Node } from './rows.ts'
 
 /** Does another version of it count instead? */
@@ -34,7 +34,7 @@ export function withoutHidden(nodes: Node[]): Node[] {
   const gone = new Set<Id>()
   for (const node of nodes) if (isHidden(node)) for (const id of taskIdsOf(node)) gone.add(id)
   return nodes.flatMap((node) => {
-    if (gone.has(node.id) || isReplaced(node) || isAside(node)) return []
+    if (gone.has(slotOf(node)) || isReplaced(node) || isAside(node)) return []
     if (!isHidden(node)) return [node]
     return node.kind === 'task' && node.input.call !== undefined ? [leftOut(node)] : []
   })

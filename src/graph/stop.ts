@@ -25,6 +25,7 @@ export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: S
   for (const link of draft.openLinks(node.turnId)) {
     if (refs.includes(link.id) && link.taskId === nodeId) stopRuns(draft, link.id, { cause: 'cancelled', reason: why })
   }
+  tell(draft, node, { change: 'stop', reason: why })
   endNode(draft, draft.node(nodeId), { state: 'stopped', failure: { code: 'stopped', message: why } })
   settle(draft)
 }
@@ -34,8 +35,11 @@ function askToStop(draft: Draft, node: Node, reason: string): void {
   draft.changeNode(node, { marks: { ...NO_MARKS, ...node.marks, stop: { at: draft.now, reason } } })
   draft.aborted.push(node.id)
   draft.due(draft.now + CANCEL_GRACE_MS)
-  const detail = { node: node.id, reason }
-  draft.event(draft.turn(node.turnId), node.id, { type: 'graph-change', change: 'stop', detail })
+  tell(draft, node, { change: 'stop', reason })
+}
+
+function tell(draft: Draft, { id, turnId }: Node, { change, reason }: { change: string; reason: string }): void {
+  draft.event(draft.turn(turnId), id, { type: 'graph-change', change, detail: { node: id, reason } })
 }
 
 /** Leaves out a node that has not begun: what comes after it in sequence goes on, what depends on it is left out too. */
@@ -52,6 +56,7 @@ export function planSkip(draft: Draft, nodeId: Id, { conversationId, reason }: S
   }
   requireBegun(draft, node)
   const failure = { code: 'skipped_by_hand', message: reason ?? 'It was left out.' }
+  tell(draft, node, { change: 'skip', reason: failure.message })
   endNode(draft, node, { state: 'skipped', failure })
   settle(draft)
 }

@@ -179,6 +179,7 @@ function putTurn(tables: Tables, row: Turn): void {
   if (known !== undefined) {
     if (known.row.state !== 'ended' && row.state === 'ended') closeTurn(tables, known)
     if (known.row.state === 'ended' && row.state !== 'ended') openTurn(tables, known)
+    countQueued(tables, row, known.row)
     known.row = row
     return
   }
@@ -187,7 +188,15 @@ function putTurn(tables: Tables, row: Turn): void {
   conversation.turns.push(entry)
   tables.turns.add(entry)
   insert((tables.lanes.get(row.laneId) ?? newLane(tables, row.laneId)).turns, entry)
+  countQueued(tables, row, null)
   if (row.state !== 'ended') openTurn(tables, entry)
+}
+
+function countQueued(tables: Tables, { laneId, state }: Turn, before: Turn | null): void {
+  const isQueued = state === 'queued'
+  if (isQueued === (before?.state === 'queued')) return
+  const lane = tables.lanes.get(laneId)
+  if (lane !== undefined) lane.queued += isQueued ? 1 : -1
 }
 
 function newLane(tables: Tables, laneId: Id): LaneEntry {

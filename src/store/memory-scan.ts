@@ -103,16 +103,16 @@ function turnsOf(
   return lane.slice(Math.max(0, end - Math.max(0, range.limit)), end).map(rowOf<Turn>)
 }
 
-/** Open turns are the last of their lane, so the search is as long as the queue. */
+/** Queued turns are among the last of their lane: the search ends at the first of them. */
 function queuedTurn(tables: Tables, laneId: Id): Turn | undefined {
-  const lane = tables.lanes.get(laneId)?.turns ?? []
-  let first: Turn | undefined
-  for (let at = lane.length - 1; at >= 0; at--) {
-    const row = lane[at]?.row
-    if (row === undefined || row.state === 'ended') break
-    if (row.state === 'queued') first = row
+  const lane = tables.lanes.get(laneId)
+  if (lane === undefined || lane.queued === 0) return undefined
+  let left = lane.queued
+  for (let at = lane.turns.length - 1; at >= 0; at--) {
+    const row = lane.turns[at]?.row
+    if (row?.state === 'queued' && --left === 0) return row
   }
-  return first
+  return undefined
 }
 
 function runnable(tables: Tables, { now, limit, kinds, agents }: RunnableQuery): readonly Node[] {

@@ -100,6 +100,8 @@ export class LaneEntry implements Keyed {
   readonly id: Id
   nextInBucket: this | null = null
   readonly turns: TurnEntry[] = []
+  /** How many of them are queued. */
+  queued = 0
 
   constructor(id: Id) {
     this.id = id

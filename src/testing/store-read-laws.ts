@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Commit } from '../graph/commit.ts'
+import { PLAIN_LANE } from '../graph/lane.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import {
@@ -23,6 +24,37 @@ export type Law = readonly [sentence: string, check: (store: Store) => Promise<v
 const place = placeIn('root-a')
 
 export const readLaws: readonly Law[] = [
+  [
+    'what history says of a lane, a turn and a node comes back as it was put, also after the store was opened anew',
+    async (store) => {
+      const lane = {
+        from: { laneId: 'root-b', nodeId: 'node-9', last: -1 },
+        newest: 'lane-1',
+        before: 'lane-0',
+        skips: [
+          [0, 2],
+          [5, 5],
+        ] as const,
+        fold: 3,
+        archivedAt: 7,
+      }
+      const fold = { summaryId: 'node-8', upTo: -1, before: null, previous: 0 }
+      const history = { after: -1, source: 'turn-0', merges: [{ laneId: 'lane-2', last: 4 }], fold }
+      const marks = { replacedBy: 'node-1', excludedAt: 1, deletedAt: 2, stop: { at: 3, reason: 'enough' } }
+      const conversation = conversationRow('root-a', { lane })
+      const turn = turnRow(place, { history })
+      const node = nodeRow(place, 'node-0', { marks, versionSet: 'set', retryOf: 'node-7', attempt: 2 })
+
+      await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], nodes: [node] }))
+
+      for (const _ of ['kept', 'opened anew']) {
+        assert.deepEqual(store.conversation('root-a'), conversation)
+        assert.deepEqual(store.turn(turn.id), turn)
+        assert.deepEqual(store.node('node-0'), node)
+        store.reopen()
+      }
+    },
+  ],
   [
     'who may run and who waits comes back as it was put, also after the store was opened anew',
     async (store) => {
@@ -210,6 +242,20 @@ export const readLaws: readonly Law[] = [
       const step = [next(running, { state: 'ended' }), next(queued, { state: 'running' })]
       await store.commit(commitOf('root-a', { turns: step }))
       assert.equal(store.queuedTurn('root-a')?.id, 't-3')
+    },
+  ],
+  [
+    'the first queued turn is found also when one behind it has ended, and when its lane is another conversation’s',
+    async (store) => {
+      const states = ['running', 'queued', 'ended', 'queued'] as const
+      const turns = states.map((state, ordinal) => turnRow({ ...place, turnId: `t-${ordinal}` }, { ordinal, state }))
+      const lane = { ...PLAIN_LANE, from: { laneId: 'root-a', nodeId: 'node', last: 2 }, skips: [[0, 1] as const] }
+      const fork = conversationRow('lane-b', { rootId: 'root-a', lane })
+      await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a'), fork], turns }))
+
+      assert.equal(store.queuedTurn('root-a')?.id, 't-1')
+      assert.equal(store.queuedTurn('lane-b'), undefined)
+      assert.deepEqual(store.conversation('lane-b'), fork)
     },
   ],
   [

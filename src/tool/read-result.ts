@@ -1,5 +1,6 @@
 import { truncateUtf8 } from '../base/json.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
+import { isOwnResult } from '../graph/own-result.ts'
 import type { Reader } from '../graph/reader.ts'
 import { type Tool, tool } from './tool.ts'
 
@@ -22,7 +23,8 @@ export function readResultTool(reader: Reader): Tool {
     execute: (input, { node }) => {
       const { id, offset } = input as { id: string; offset: number }
       const task = reader.node(id)
-      const own = task?.conversationId === node.conversationId ? task.output.bodyRef : undefined
+      const isOwn = task !== undefined && isOwnResult(reader, node, task)
+      const own = isOwn ? task.output.bodyRef : undefined
       const text = own === undefined ? undefined : reader.body(own)
       if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
       const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)

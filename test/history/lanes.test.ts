@@ -1,5 +1,5 @@
-import { agent } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { agent, backgroundSubagents, tool } from 'legate'
+import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/process.ts'
@@ -324,4 +324,80 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     expect(told?.parentId).toBeNull()
     expectLawful(world.store)
   })
+
+  test('I9: a fork reads on in results that were cut before it, and not in what the original got later', async () => {
+    const long = tool({
+      description: 'x',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => 'x'.repeat(200_000),
+    })
+    const who = agent({ name: 'who', instructions: '', model: scriptedModel(puppet), tools: { long } })
+    const { runtime } = start()
+    const one = await say(runtime, who, callOf('long', {}))
+    const talk = await runtime.conversation(one.run.conversationId)
+    const early = first(one.nodes, 'task').id
+    const atEnd = await talk.fork(one.answer.id)
+    const inside = await talk.fork(early)
+    await inside.run?.result
+    const two = await say(runtime, who, callOf('long', {}), talk.id)
+    const late = first(two.nodes, 'task').id
+
+    const read = async (lane: string, id: string) =>
+      (await say(runtime, who, callOf('read_result', { id, offset: 100 }), lane)).outcome.text.slice(0, 60)
+
+    expect(await read(atEnd.id, early)).toMatch(/^x+$/)
+    expect(await read(inside.id, early)).toMatch(/^x+$/)
+    expect(await read(atEnd.id, late)).toContain('there is no cut result')
+    expect(await read(inside.id, late)).toContain('there is no cut result')
+    expect(await read(talk.id, late)).toMatch(/^x+$/)
+  })
+
+  test('cybros A82: a child in the background is read by a fork as it was, and forked when the fork tells it something', async () => {
+    const child = echo('child')
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      model: scriptedModel(puppet),
+      tools: backgroundSubagents({ agent: child.echo }),
+    })
+    const { runtime } = start()
+    const one = await say(runtime, host, callOf('subagent_run', { name: 'child', prompt: 'hello' }))
+    const talk = await runtime.conversation(one.run.conversationId)
+    const id = world.store.linksOf(one.run.id)[0]?.childConversationId ?? ''
+    const { id: lane } = await talk.fork(one.answer.id)
+    const before = rowsOf(world.store, id)
+
+    const polled = await say(runtime, host, callOf('subagent_poll', { child_conversation_id: id }), lane)
+    await say(runtime, host, callOf('subagent_send', { child_conversation_id: id, message: 'left' }), lane)
+    await runtime.idle()
+
+    expect(JSON.parse(polled.outcome.text)).toMatchObject({
+      status: 'idle',
+      transcript_lines: ['U:hello', 'A:re: hello'],
+    })
+    expect(shown(child.model).slice(1)).toEqual(['hello', 're: hello', 'left'])
+    expect(rowsOf(world.store, id)).toEqual(before)
+    const again = await say(runtime, host, callOf('subagent_poll', { child_conversation_id: id }), lane)
+    expect(JSON.parse(again.outcome.text)).toMatchObject({ transcript_lines: ['U:left', 'A:re: left'] })
+    await say(runtime, host, callOf('subagent_send', { child_conversation_id: id, message: 'right' }), talk.id)
+    await runtime.idle()
+    expect(shown(child.model).slice(1)).toEqual(['hello', 're: hello', 'right'])
+    const { id: late } = await talk.fork(one.answer.id)
+    const missing = await say(runtime, host, callOf('subagent_poll', { child_conversation_id: id }), late)
+    expect(JSON.parse(missing.outcome.text)).toMatchObject({ status: 'missing' })
+    expectLawful(world.store)
+  })
 })
+
+/** Makes the call that it is told, and says what came back. */
+const puppet: Script = ({ messages }) => {
+  const lastMessage = messages.at(-1)
+  if (lastMessage?.role === 'tool') return String(lastMessage.content)
+  const text = String(lastMessage?.content)
+  return text.startsWith('{') ? { calls: [JSON.parse(text)] } : `re: ${text}`
+}
+
+function callOf(name: string, input: object): string {
+  return JSON.stringify({ name, input })
+}

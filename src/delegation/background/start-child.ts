@@ -3,7 +3,10 @@ import { profileOf, storedAgentOf } from '../../agent/conversation-settings.ts'
 import type { NodeRun } from '../../agent/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { planHostReply } from '../../graph/child-tools.ts'
+import { Draft } from '../../graph/draft.ts'
+import { meantSession } from '../../graph/meant-session.ts'
 import { outputOf } from '../../graph/output-of.ts'
+import type { Conversation, Id } from '../../graph/rows.ts'
 import { childIds } from '../../graph/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type BackgroundDelegation, type Offer, type SpawnResult, spawn } from '../spawn.ts'
@@ -72,16 +75,15 @@ export async function sendToChild(
 ): Promise<RowToolEnd> {
   const childId = read.text('child_conversation_id')
   const text = read.text('message')
-  const { home, node, work, conversation } = run
+  const { home, node, work } = run
   const replied = await home.ledger.commit({
     kind: 'answer',
     rootId: node.rootId,
     plan: (draft) => planHostReply(draft, work.claim, { childId, text, by: run.agent.name }),
   })
   if (replied === 'done') return 'done'
-  const child = home.ledger.store.conversation(childId)
-  const isOwn = child?.type === 'sub_agent' && child.parentConversationId === conversation.id
-  if (!isOwn || replied === 'not_found') return notFound(read)
+  const child = childOf(run, childId)
+  if (child === undefined) return notFound(read)
   const agent = home.agentFor(child)
   if (agent === undefined) return errorEnd(`This process has no code for the agent "${child.agent.name}".`)
   const said = { ok: true, child_conversation_id: child.id, child_graph_id: child.id, status: 'sent' }
@@ -97,6 +99,11 @@ export async function sendToChild(
   const offer = offerOf(agent, { name: tool, profile: undefined, spec })
   const ids = childIds(node.id, 0)
   return endOf(await spawn(run, { offer, input: text, mode: 'background', ids, background }), tool)
+}
+
+/** One of its own, or one that its lane has from where it was forked: that one is forked when it is told something. */
+function childOf({ home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
+  return meantSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
 }
 
 /** A foreign id and one that does not exist are answered alike (I9). */

@@ -3,9 +3,11 @@ import {
   agent,
   type Budget,
   backgroundSubagents,
+  type ConversationHandle,
   type Grant,
   type Json,
   makeSubagentTool,
+  type Node,
   type Run,
   type Runtime,
   type SessionStore,
@@ -82,6 +84,17 @@ export const doors: readonly Door[] = [
     mutation.createEdge(said.id, answer.id, 'sequence')
   }),
   { name: 'an item of a plan that starts it', depth: 1, hasOffer: true, open: throughPlan },
+  changed('a lane forked from the host', async (talk, { nodes, go }) => {
+    const { id } = await talk.fork(nodes.at(-1)?.id ?? '')
+    return go(id)
+  }),
+  changed('a message of the host’s, edited', (talk, { nodes }) => talk.edit(nodes[0]?.id ?? '', 'go')),
+  changed('lanes of the host, merged', async (talk, { nodes, say }) => {
+    const { id } = await talk.fork(nodes.at(-1)?.id ?? '')
+    await say(id)
+    return talk.merge([id], { prompt: 'go' })
+  }),
+  { name: 'a person who goes on in a fork of its conversation', depth: 1, hasOffer: true, open: throughItsFork },
   { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
 ]
 
@@ -304,6 +317,48 @@ function putIn(attempt: Try, host: AnyAgent, { change, kinds = {} }: ByHand): Pr
     },
     { kinds },
   )
+}
+
+interface Begun {
+  readonly nodes: readonly Node[]
+  /** The host is asked to delegate, in a lane. */
+  go(laneId: string): Run
+  /** The host is told something that it does not delegate, in a lane. */
+  say(laneId: string): Promise<unknown>
+}
+
+/** The history of a host that has not delegated yet is changed so that it does. */
+function changed(name: string, change: (talk: ConversationHandle, begun: Begun) => Run | Promise<Run>): Door {
+  const open = (attempt: Try) => {
+    const host = hostOf(attempt, once(attempt), { subagents: offerOf(attempt.bound, attempt.worker.make('message')) })
+    return runIn(attempt, async (runtime) => {
+      const { conversationId, runId } = await runtime.run(host, 'begin' as never).result
+      const talk = await runtime.conversation(conversationId)
+      return change(talk, {
+        nodes: runtime.store.nodesOf(runId),
+        go: (laneId) => runtime.run(host, 'go' as never, { conversationId: laneId }),
+        say: (laneId) => runtime.run(host, 'begin' as never, { conversationId: laneId }).result,
+      })
+    })
+  }
+  return { name, depth: 1, hasOffer: true, open }
+}
+
+/** A harmless word is delegated; what counts is said by a person, in a lane forked from the child. */
+function throughItsFork(attempt: Try): Promise<void> {
+  const worker = attempt.worker.make('message')
+  const script: Script = ({ messages }) =>
+    messages.at(-1)?.role === 'tool' ? 'done' : { calls: [{ name: 'ask', input: { message: 'hello' } }] }
+  const host = hostOf(attempt, script, { subagents: offerOf(attempt.bound, worker) })
+  return runIn(attempt, async (runtime) => {
+    const run = runtime.run(host, 'go' as never)
+    await finish(runtime, run.result)
+    const [link] = runtime.store.linksOf(run.id)
+    const answer = runtime.store.nodesOf(link?.id ?? '').at(-1)
+    if (link === undefined || answer === undefined) return run
+    const { id } = await (await runtime.conversation(link.childConversationId)).fork(answer.id)
+    return runtime.run(worker, 'probe' as never, { conversationId: id })
+  })
 }
 
 /** The first process dies while the worker thinks; the second has other definitions, and only the rows of the first. */

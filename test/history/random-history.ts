@@ -1,0 +1,273 @@
+import { planAdopt } from '../../src/graph/adopt.ts'
+import { planArchive } from '../../src/graph/archive.ts'
+import { planCompress, planUncompress } from '../../src/graph/compress.ts'
+import { planEdit } from '../../src/graph/edit.ts'
+import { planFork } from '../../src/graph/fork.ts'
+import { planMerge } from '../../src/graph/merge.ts'
+import { planRerun } from '../../src/graph/rerun.ts'
+import { planRetryNode } from '../../src/graph/retry-node.ts'
+import type { Id } from '../../src/graph/rows.ts'
+import { planVisibility } from '../../src/graph/visibility.ts'
+import { LIMITS, RandomRuns } from './random-runs.ts'
+import { isOpen, lineOf, newest, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'
+import {
+  adoptRefusal,
+  compressRefusal,
+  cutOf,
+  editRefusal,
+  firstOf,
+  followersOf,
+  forkRefusal,
+  lastOwn,
+  mergeRefusal,
+  rerunRefusal,
+  retryRefusal,
+  uncompressRefusal,
+} from './reference-rules.ts'
+
+const BOUNDS = { limits: LIMITS }
+
+export interface Trial {
+  readonly seed: number
+  readonly operations: number
+  /** All rules of the audit after every so many operations, and at the end. */
+  readonly auditEvery: number
+  /** After this operation the reference is wrong. */
+  readonly damageAt?: number
+}
+
+/** Random changes of one conversation, each compared with the reference. Throws with what was done. */
+export function tryHistory({ seed, operations, auditEvery, damageAt }: Trial): void {
+  const world = new World(seed)
+  const { stackTraceLimit } = Error
+  // Refusals are half of what happens here.
+  Error.stackTraceLimit = 0
+  try {
+    for (let at = 1; at <= operations; at++) {
+      world.operate()
+      if (at === damageAt) world.damage()
+      const isWhole = at % auditEvery === 0 || at === operations
+      world.compare(isWhole)
+      if (isWhole) world.audit()
+    }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    throw new Error(`seed ${seed}: ${message}\n${world.done.join('\n')}`, { cause: error })
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+type Operation = (world: World) => string
+
+class World extends RandomRuns {
+  constructor(seed: number) {
+    super(seed)
+    this.say(this.touched)
+  }
+
+  operate(): void {
+    this.tick()
+    const operation = this.chance.pick(OPERATIONS)
+    this.touched = this.chance.pick(this.lanes)
+    this.done.push(operation(this))
+  }
+
+  fork(lane: RefLane): string {
+    const found = this.anyNode(lane)
+    if (found === undefined) return 'no node'
+    const { turn, node } = found
+    const cut = cutOf(turn, node)
+    const expected = forkRefusal(turn, node)
+    const made = this.expect('fork', expected, (draft) =>
+      planFork(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, children: 'reuse', key: null, title: null }),
+    )
+    if (made === undefined || cut === 'open') return `fork at ${node.id}: ${expected}`
+    const fresh = this.addLane(made.laneId, cut === 'whole' ? turn : turn.before)
+    this.touched = fresh
+    if (cut !== 'whole') this.addCopy(fresh, { kept: cut, source: turn, turnId: made.turnId ?? '', again: null })
+    return `fork at ${node.id}: ${made.laneId}`
+  }
+
+  rerun(lane: RefLane): string {
+    const found = this.anyNode(lane)
+    if (found === undefined) return 'no node'
+    const { turn, node } = found
+    const expected = rerunRefusal(lane, turn, node)
+    const made = this.expect('rerun', expected, (draft) =>
+      planRerun(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
+    )
+    if (made === undefined) return `rerun ${node.id}: ${expected}`
+    lane.head = turn.before
+    const kept = turn.nodes.filter((one) => one !== node && one.by === null)
+    this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: [node] })
+    return `rerun ${node.id}: ${made.turn.id}`
+  }
+
+  edit(lane: RefLane): string {
+    const found = this.anyNode(lane)
+    if (found === undefined) return 'no node'
+    const { turn, node } = found
+    const text = `e${++this.count}`
+    const expected = editRefusal(lane, turn, node)
+    const made = this.expect('edit', expected, (draft) =>
+      planEdit(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, content: text }),
+    )
+    if (made === undefined) return `edit ${node.id}: ${expected}`
+    lane.head = turn.before
+    this.bind(
+      this.addTurn(lane, {
+        id: made.turn.id,
+        state: 'running',
+        nodes: [refNode('user', { text }), refNode('agent', { state: 'pending' })],
+      }),
+    )
+    return `edit ${node.id} to ${text}: ${made.turn.id}`
+  }
+
+  retry(lane: RefLane): string {
+    const found = this.anyNode(lane, ({ state }) => state !== 'finished' || this.chance.is(0.2))
+    if (found === undefined) return 'no node'
+    const { turn, node } = found
+    if (node.by !== null && isOpen(newest(node)) && newest(node) === node.by) {
+      this.expect('retry', 'done', (draft) =>
+        planRetryNode(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
+      )
+      return `retry ${node.id} again`
+    }
+    const expected = retryRefusal(lane, turn, node)
+    if (expected === 'unsure') return 'a retry that may find another'
+    const made = this.expect('retry', expected, (draft) =>
+      planRetryNode(draft, node.id, { conversationId: lane.id, bounds: BOUNDS }),
+    )
+    if (made === undefined) return `retry ${node.id}: ${expected}`
+    if (turn.state !== 'ended') this.retried(turn, node, made.nodeId)
+    else {
+      lane.head = turn.before
+      const after = followersOf(turn, node)
+      const kept = turn.nodes.filter((one) => one !== node && one.by === null && !after.includes(one))
+      this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: [node] })
+    }
+    return `retry ${node.id}: ${made.nodeId}`
+  }
+
+  private retried(turn: RefTurn, node: RefNode, id: Id): void {
+    const version = refNode(node.kind, { id, state: 'pending', caller: node.caller })
+    node.by = version
+    turn.nodes.push(version)
+    if (node.caller !== null) node.caller.calls = node.caller.calls.map((one) => (one === node ? version : one))
+  }
+
+  adopt(lane: RefLane): string {
+    const found = this.anyNode(lane, ({ kind }) => kind === 'agent')
+    if (found === undefined) return 'no node'
+    const { turn, node } = found
+    const expected = adoptRefusal(lane, turn, node)
+    const isActive = lineOf(lane.head).includes(turn)
+    const made = this.expect('adopt', expected, (draft) => {
+      planAdopt(draft, node.id, { conversationId: lane.id })
+      return true
+    })
+    if (made === true && !isActive) lane.head = turn
+    return `adopt ${node.id}: ${expected}`
+  }
+
+  merge(lane: RefLane): string {
+    const others = this.lanes.filter((one) => one !== lane && this.chance.is(0.4))
+    const sorted = others.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(lastOwn)
+    const { head } = lane
+    const isSame =
+      others.length > 0 &&
+      head?.lane === lane &&
+      head.merged.length === others.length &&
+      sorted.every((turn) => turn?.state === 'ended' && head.merged.includes(turn))
+    const expected = isSame ? 'done' : mergeRefusal(lane, sorted)
+    const made = this.expect('merge', expected, (draft) =>
+      planMerge(draft, { conversationId: lane.id, bounds: BOUNDS, laneIds: others.map(({ id }) => id), prompt: null }),
+    )
+    if (made === undefined || isSame) return `merge ${others.map(({ id }) => id).join()} into ${lane.id}: ${expected}`
+    const merged = sorted.filter((turn) => turn !== undefined)
+    this.bind(
+      this.addTurn(lane, {
+        id: made.turn.id,
+        state: 'running',
+        nodes: [refNode('agent', { state: 'pending' })],
+        merged,
+      }),
+    )
+    return `merge ${others.map(({ id }) => id).join()} into ${lane.id}: ${made.turn.id}`
+  }
+
+  archive(lane: RefLane): string {
+    if (this.lanes.filter(({ isArchived }) => !isArchived).length < 2 || this.chance.is(0.7)) return 'no archive'
+    const mode = this.chance.pick(['finish', 'cancel'] as const)
+    this.commit((draft) => planArchive(draft, lane.id, mode))
+    lane.isArchived = true
+    if (mode === 'cancel')
+      for (const turn of lane.turns.filter(({ state }) => state !== 'ended').toReversed()) this.cancelled(turn, false)
+    return `archive ${lane.id} (${mode})`
+  }
+
+  compress(lane: RefLane): string {
+    const own = lane.turns
+    if (own.length === 0) return 'no turn'
+    const from = this.chance.is(0.4) ? null : this.chance.pick(own)
+    const to = this.chance.pick(own)
+    const text = `s${++this.count}`
+    const expected = compressRefusal(lane, from, to)
+    const id = this.expect('compress', expected, (draft) =>
+      planCompress(draft, { conversationId: lane.id, fromTurnId: from?.id ?? null, toTurnId: to.id, summary: text }),
+    )
+    if (id === undefined) return `compress to ${to.id}: ${expected}`
+    to.fold = { id, text, from: from ?? firstOf(lane) ?? to, earlier: to.fold }
+    return `compress ${from?.id ?? 'all'} to ${to.id}: ${text}`
+  }
+
+  uncompress(lane: RefLane): string {
+    const folded = lane.turns.filter(({ fold }) => fold !== null)
+    if (folded.length === 0) return 'no summary'
+    const turn = this.chance.pick(folded)
+    const id = turn.fold?.id ?? ''
+    const expected = uncompressRefusal(lane, turn)
+    this.expect('uncompress', expected, (draft) => planUncompress(draft, id, lane.id))
+    if (expected === 'done') turn.fold = turn.fold?.earlier ?? null
+    return `take back ${id}: ${expected}`
+  }
+
+  show(lane: RefLane): string {
+    const found = this.anyNode(lane)
+    if (found === undefined) return 'no node'
+    const { node } = found
+    const change = this.chance.pick(['exclude', 'include', 'delete', 'restore'] as const)
+    const expected = node.by !== null ? 'replaced' : isOpen(node) ? 'wrong_state' : 'done'
+    this.expect('show', expected, (draft) => planVisibility(draft, node.id, { conversationId: lane.id, change }))
+    if (expected === 'done') {
+      if (change === 'exclude' || change === 'include') node.isExcluded = change === 'exclude'
+      else node.isDeleted = change === 'delete'
+    }
+    return `${change} ${node.id}: ${expected}`
+  }
+}
+
+const OPERATIONS: readonly Operation[] = [
+  ...times(5, (world: World) => world.say(world.touched)),
+  (world) => world.say(world.touched, true),
+  ...times(12, (world: World) => world.step()),
+  ...times(3, (world: World) => world.fork(world.touched)),
+  ...times(2, (world: World) => world.rerun(world.touched)),
+  ...times(2, (world: World) => world.edit(world.touched)),
+  ...times(3, (world: World) => world.retry(world.touched)),
+  ...times(2, (world: World) => world.adopt(world.touched)),
+  ...times(2, (world: World) => world.merge(world.touched)),
+  (world) => world.archive(world.touched),
+  ...times(2, (world: World) => world.compress(world.touched)),
+  (world) => world.uncompress(world.touched),
+  ...times(2, (world: World) => world.show(world.touched)),
+  (world) => world.stop(world.touched),
+  (world) => world.skip(world.touched),
+  (world) => world.cancel(world.touched),
+]
+
+function times(count: number, operation: Operation): Operation[] {
+  return Array.from({ length: count }, () => operation)
+}

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { tryHistory } from './random-history.ts'
+
+const isFull = process.env['LEGATE_FULL'] === '1'
+const only = process.env['LEGATE_SEED']
+const seeds = isFull ? 200_000 : 2_000
+
+test('cybros A48 to A52, A58: any 50 changes of history in a row do what a simple reference says, and nothing is ever wrong', async () => {
+  const from = only === undefined ? 1 : Number(only)
+  const to = only === undefined ? seeds : from
+  const auditEvery = only === undefined && !isFull ? 25 : 1
+  for (let seed = from; seed <= to; seed++) {
+    repeatable(seed, () => tryHistory({ seed, operations: 50, auditEvery }))
+    // The loop of the runner goes on.
+    if (seed % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+}, 3_600_000)
+
+test('a seed that fails names the line that repeats it, and what was done', () => {
+  const fail = () => tryHistory({ seed: 7, operations: 5, auditEvery: 1, damageAt: 4 })
+
+  expect(() => repeatable(7, fail)).toThrow(
+    /^To repeat: LEGATE_SEED=7 npx vitest run --project suite test\/history\/random.test.ts\nseed 7: .+(\n.+){4}$/,
+  )
+})
+
+function repeatable(seed: number, trial: () => void): void {
+  try {
+    trial()
+  } catch (error) {
+    const repeat = `LEGATE_SEED=${seed} npx vitest run --project suite test/history/random.test.ts`
+    throw new Error(`To repeat: ${repeat}\n${error instanceof Error ? error.message : String(error)}`)
+  }
+}

@@ -1,0 +1,159 @@
+import { isOpen, lineOf, type RefLane, type RefNode, type RefTurn } from './reference.ts'
+
+export function runningOf({ turns }: RefLane): RefTurn | undefined {
+  return turns.find(({ state }) => state === 'running')
+}
+
+export function lastNode({ nodes }: RefTurn): RefNode | undefined {
+  return nodes.findLast((node) => node.kind === 'agent') ?? nodes.at(-1)
+}
+
+/** What waits for a node: the message that reads its results. */
+export function followersOf({ nodes }: RefTurn, node: RefNode): RefNode[] {
+  const message = node.kind === 'task' ? node.caller : node
+  if (message === null) return []
+  if (node.kind === 'user') return nodes.filter(({ kind }) => kind !== 'user')
+  const at = nodes.indexOf(message)
+  const reader = nodes.findIndex((one, index) => index > at && one.kind === 'agent')
+  if (node.kind === 'task')
+    return reader < 0
+      ? []
+      : nodes.slice(reader).filter((one) => one !== node && !isVersionOf(one, nodes.slice(0, reader)))
+  return nodes.slice(at + 1).filter((one) => !isVersionOf(one, nodes.slice(0, at + 1)))
+}
+
+/** A version of a node that was made before: it stands where that one stood. */
+export function isVersionOf(node: RefNode, earlier: readonly RefNode[]): boolean {
+  return earlier.some((one) => one.by === node || (one.by !== null && isVersionOf(node, [one.by])))
+}
+
+/** All that leads to it has ended. */
+export function mayRun(turn: RefTurn, node: RefNode): boolean {
+  if (node.kind === 'task') return true
+  return turn.nodes.filter((one) => isOpen(one) && one !== node).every((one) => !followersOf(turn, one).includes(node))
+}
+
+export function idleRefusal(lane: RefLane): string {
+  if (lane.isArchived) return 'archived'
+  return lane.turns.some(({ state }) => state !== 'ended') ? 'busy' : 'done'
+}
+
+export function isLeaf(turn: RefTurn, node: RefNode): boolean {
+  return node.kind === 'agent' && followersOf(turn, node).length === 0
+}
+
+export function rerunRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
+  if (node.by !== null) return 'replaced'
+  if (node.kind !== 'agent') return 'wrong_kind'
+  if (node.state !== 'finished') return 'wrong_state'
+  if (!isLeaf(turn, node)) return 'has_followers'
+  if (!lineOf(lane.head).includes(turn)) return 'replaced'
+  const idle = idleRefusal(lane)
+  return idle !== 'done' ? idle : lane.head === turn ? 'done' : 'later_turns'
+}
+
+export function editRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
+  if (node.by !== null) return 'replaced'
+  if (node.kind !== 'user') return 'wrong_kind'
+  return lineOf(lane.head).includes(turn) ? idleRefusal(lane) : 'replaced'
+}
+
+const FAILED = ['errored', 'stopped']
+
+export function retryRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
+  if (node.by !== null) return 'replaced'
+  if (node.kind === 'user') return 'wrong_kind'
+  if (!FAILED.includes(node.state)) return 'wrong_state'
+  if (!lineOf(lane.head).includes(turn)) return 'unsure'
+  if (turn.state !== 'ended') {
+    if (turn.isCancelled) return 'busy'
+    return followersOf(turn, node).some(({ state, by }) => state !== 'pending' && by === null) ? 'used' : 'done'
+  }
+  const idle = idleRefusal(lane)
+  return idle !== 'done' ? idle : lane.head === turn ? 'done' : 'later_turns'
+}
+
+export function adoptRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
+  if (node.by !== null) return 'replaced'
+  if (node.state !== 'finished') return 'wrong_state'
+  if (!isLeaf(turn, node)) return 'has_followers'
+  if (lineOf(lane.head).includes(turn)) return 'done'
+  const idle = idleRefusal(lane)
+  if (idle !== 'done') return idle
+  return lane.turns.some(({ before }) => before === turn) ? 'has_followers' : 'done'
+}
+
+/** What a fork at a node keeps of its turn; `whole` when the node was its last word. */
+export function cutOf(turn: RefTurn, node: RefNode): RefNode[] | 'whole' | 'open' {
+  const message = node.kind === 'task' ? node.caller : node.calls.length > 0 ? node : null
+  if (message === null) {
+    if (turn.state === 'ended' && isLeaf(turn, node)) return 'whole'
+    const led = turn.nodes.filter((one) => one.by === null && (one === node || followersOf(turn, one).includes(node)))
+    return led.some(isOpen) ? 'open' : led
+  }
+  const before = turn.nodes.filter(
+    (one) => one.by === null && (one === message || followersOf(turn, one).includes(message)),
+  )
+  const kept = [...before, ...message.calls]
+  return kept.some(isOpen) ? 'open' : kept
+}
+
+export function firstOf(lane: RefLane): RefTurn | undefined {
+  return lineOf(lane.head).find((turn) => turn.lane === lane)
+}
+
+export function compressRefusal(lane: RefLane, from: RefTurn | null, to: RefTurn): string {
+  const line = lineOf(lane.head).filter((turn) => turn.lane === lane)
+  const start = from ?? line[0] ?? to
+  if (!line.includes(start) || !line.includes(to)) return 'replaced'
+  const [a, b] = [line.indexOf(start), line.indexOf(to)]
+  if (a > b) return 'not_related'
+  if (to.state !== 'ended') return 'wrong_state'
+  if (b === line.length - 1) return 'is_last'
+  const isTorn = activeFolds(line).some(({ first, last }) => {
+    const isInside = last >= a && last <= b
+    return isInside ? first < a : last > b && first <= b
+  })
+  return isTorn ? 'inside_summary' : 'done'
+}
+
+/** The summaries that are shown, each with the places of the turns it stands for. */
+export function activeFolds(line: readonly RefTurn[]): { first: number; last: number }[] {
+  const found: { first: number; last: number }[] = []
+  for (let at = line.length - 1; at >= 0; ) {
+    const fold = line[at]?.fold ?? null
+    if (fold === null) {
+      at--
+      continue
+    }
+    const first = line.indexOf(fold.from)
+    found.push({ first, last: at })
+    at = first - 1
+  }
+  return found
+}
+
+export function uncompressRefusal(lane: RefLane, turn: RefTurn): string {
+  const line = lineOf(lane.head).filter((one) => one.lane === lane)
+  const at = line.indexOf(turn)
+  if (at < 0) return 'replaced'
+  return activeFolds(line).some(({ first, last }) => first <= at && at < last) ? 'inside_summary' : 'done'
+}
+
+export function forkRefusal(turn: RefTurn, node: RefNode): string {
+  if (node.by !== null) return 'replaced'
+  if (isOpen(node)) return 'wrong_state'
+  if (node.isDeleted) return 'deleted'
+  return cutOf(turn, node) === 'open' ? 'open_calls' : 'done'
+}
+
+/** The last turn that a lane has of its own. */
+export function lastOwn(lane: RefLane): RefTurn | undefined {
+  return lineOf(lane.head).findLast((turn) => turn.lane === lane)
+}
+
+export function mergeRefusal(lane: RefLane, others: readonly (RefTurn | undefined)[]): string {
+  const bad = others.find((turn) => turn?.state !== 'ended')
+  if (bad !== undefined) return 'busy'
+  return others.length === 0 || others.includes(undefined) ? 'not_related' : idleRefusal(lane)
+}

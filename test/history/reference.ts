@@ -1,0 +1,141 @@
+/**
+ * What a conversation with lanes is, as simply as it can be said: turns that each know the turn before, and lanes that each
+ * know their last turn. No ordinals, no ranges, no rows; slow and plain.
+ */
+export interface RefNode {
+  id: string
+  readonly kind: 'user' | 'agent' | 'task'
+  state: 'pending' | 'running' | 'finished' | 'errored' | 'skipped' | 'stopped'
+  text: string
+  /** Of a message: its tasks, in order. */
+  calls: RefNode[]
+  /** Of a task: the message that called it. */
+  caller: RefNode | null
+  isExcluded: boolean
+  isDeleted: boolean
+  isAskedToStop: boolean
+  /** The version that took its place in its turn. */
+  by: RefNode | null
+}
+
+export interface RefTurn {
+  id: string
+  readonly lane: RefLane
+  readonly before: RefTurn | null
+  readonly merged: readonly RefTurn[]
+  nodes: RefNode[]
+  state: 'queued' | 'running' | 'ended'
+  isCancelled: boolean
+  isRestarted: boolean
+  /** A summary that stands for this turn and those before it, back to `from`. */
+  fold: RefFold | null
+}
+
+export interface RefFold {
+  readonly id: string
+  readonly text: string
+  readonly from: RefTurn
+  readonly earlier: RefFold | null
+}
+
+export interface RefLane {
+  readonly id: string
+  head: RefTurn | null
+  readonly base: RefTurn | null
+  isArchived: boolean
+  /** All turns that were ever made in it. */
+  readonly turns: RefTurn[]
+}
+
+export function refNode(kind: RefNode['kind'], given: Partial<RefNode> = {}): RefNode {
+  return {
+    id: '',
+    kind,
+    state: 'finished',
+    text: '',
+    calls: [],
+    caller: null,
+    isExcluded: false,
+    isDeleted: false,
+    isAskedToStop: false,
+    by: null,
+    ...given,
+  }
+}
+
+export function isOpen({ state }: RefNode): boolean {
+  return state === 'pending' || state === 'running'
+}
+
+/** All turns that led to one, itself last. */
+export function lineOf(turn: RefTurn | null): RefTurn[] {
+  const line: RefTurn[] = []
+  for (let at = turn; at !== null; at = at.before) line.push(at)
+  return line.reverse()
+}
+
+/** What the model of a node is shown, word by word. */
+export function contextOf(turn: RefTurn, node: RefNode): string[] {
+  return [...earlier(turn), ...wordsOf(turn, node)]
+}
+
+function earlier(turn: RefTurn): string[] {
+  return [...history(lineOf(turn.before), []), ...mergedInto(turn, [])]
+}
+
+/** What turns in a row say, without those that are known already. */
+function history(line: readonly RefTurn[], known: readonly RefTurn[]): string[] {
+  const words: string[] = []
+  for (let at = line.length - 1; at >= 0; ) {
+    const turn = line[at] as RefTurn
+    if (known.includes(turn)) break
+    words.unshift(...(turn.fold === null ? [...mergedInto(turn, known), ...wordsOf(turn, null)] : [turn.fold.text]))
+    at = turn.fold === null ? at - 1 : line.indexOf(turn.fold.from) - 1
+  }
+  return words
+}
+
+/** What other lanes say, without what several have in common. */
+function mergedInto(turn: RefTurn, above: readonly RefTurn[]): string[] {
+  const known = [...above, ...lineOf(turn.before)]
+  return turn.merged.flatMap((other) => {
+    const words = history(lineOf(other), known)
+    known.push(...lineOf(other))
+    return words
+  })
+}
+
+/** What a turn says; before a node of it, if one is named. */
+function wordsOf(turn: RefTurn, until: RefNode | null): string[] {
+  const words: string[] = []
+  for (const node of turn.nodes) {
+    if (node === until) break
+    if (turn.nodes.some(({ by }) => by === node)) continue
+    const shown = newest(node)
+    if (isOpen(shown) || (turn.isRestarted && until === null && shown.kind !== 'user')) continue
+    words.push(...wordOf(shown))
+  }
+  return words
+}
+
+export function newest(node: RefNode): RefNode {
+  return node.by === null ? node : newest(node.by)
+}
+
+function wordOf(node: RefNode): string[] {
+  const { kind, text, isExcluded, isDeleted, caller, calls } = node
+  const isHidden = isExcluded || isDeleted
+  if (caller !== null && (caller.isExcluded || caller.isDeleted)) return []
+  if (kind === 'task') return [isHidden ? 'LEFT OUT' : `${node.state} ${text}`]
+  if (isHidden) return []
+  return kind === 'agent' && text === '' && calls.length === 0 ? [] : [text]
+}
+
+/** What people see of turns. */
+export function transcriptOf(turns: readonly RefTurn[]): string[] {
+  return turns
+    .flatMap(({ nodes }) => nodes)
+    .filter(({ kind, isDeleted, by }) => kind !== 'task' && !isDeleted && by === null)
+    .filter(({ kind, text, state }) => kind === 'user' || text !== '' || state !== 'finished')
+    .map(({ id }) => id)
+}
