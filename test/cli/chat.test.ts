@@ -82,6 +82,27 @@ describe('legate chat, in a pipe', () => {
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('You teach Latin.')
   })
 
+  test('a long chat is summed up when the window of its model nears its end, and the transcript stays whole', async () => {
+    const place = project({
+      'legate/config.json': JSON.stringify({ prices: { 'openai/gpt-5': { contextWindow: 6_000 } } }),
+    })
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'question' }, { content: 'word '.repeat(400) })
+      one.on({}, { content: 'SUMMARY of what was said.' })
+    })
+    const input = Array.from({ length: 12 }, (_, at) => `question ${at}\n`).join('')
+
+    const { code, stderr } = await place.run(['chat'], { input })
+    const [, id = ''] = /--continue (\w{8})/.exec(stderr) ?? []
+    const { stdout } = await place.run(['transcript', id, '--turns', '100', '--json'])
+
+    expect(code).toBe(0)
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('SUMMARY of what was said.')
+    expect(JSON.stringify(mock.getLastRequest()?.body)).not.toContain('question 0')
+    expect(stdout.match(/"role":"user"/g)).toHaveLength(12)
+    expect(stderr).toMatch(/sums up/)
+  })
+
   test('what goes wrong in one turn is told, and the next goes on', async () => {
     const place = project({})
     await serveModel(place, (one) => {

@@ -1,6 +1,6 @@
 import type { Content, Id, RunEvent } from '../../index.ts'
 import { shortId } from '../find-run.ts'
-import { count, duration } from '../terminal/amounts.ts'
+import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
@@ -81,12 +81,7 @@ export class EventLines {
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
       case 'question':
-        return this.colour(
-          'yellow',
-          event.to === 'host'
-            ? `asks its host: ${cut(oneLine(event.text), PREVIEW)}`
-            : `asks a person: ${cut(oneLine(event.text), PREVIEW)}: ${replyTo(event.nodeId ?? '')}`,
-        )
+        return this.colour('yellow', question(event))
       case 'answer':
         return `answered by ${oneLine(event.by)}: ${cut(oneLine(event.text), PREVIEW)}`
       case 'stalled':
@@ -109,6 +104,8 @@ export class EventLines {
         return this.dim(`a result came too late${because(event.reason)}`)
       case 'budget':
         return this.colour('yellow', oneLine(event.message))
+      case 'compaction':
+        return this.dim(summedUp(event))
       case 'definition-changed':
         return this.dim('goes on with changed code')
       case 'extension-error':
@@ -197,4 +194,14 @@ function lineOf(content: Content): string {
 
 function because(reason: string | null): string {
   return reason === null || reason === '' ? '' : `: ${oneLine(reason)}`
+}
+
+function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>): string {
+  const words = cut(oneLine(text), PREVIEW)
+  return to === 'host' ? `asks its host: ${words}` : `asks a person: ${words}: ${replyTo(nodeId ?? '')}`
+}
+
+function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>): string {
+  const rounds = plural(turns, 'round')
+  return change === 'undone' ? `takes back the summary of ${rounds}` : `sums up its first ${rounds}`
 }
