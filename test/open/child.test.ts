@@ -294,6 +294,28 @@ describe('how a child ends', () => {
     expect(text).toContain('[timed_out]')
   })
 
+  test('aster-goose 14/65: as many at once as the limit says; the others wait, and all results come', async () => {
+    let now = 0
+    let most = 0
+    const names = ['a', 'b', 'c', 'd', 'e']
+    const model = delegating(
+      names.map((instructions) => subagent({ instructions })),
+      async (request) => {
+        most = Math.max(most, ++now)
+        for (let left = 400; most < 3 && left > 0; left--) await new Promise((resolve) => setTimeout(resolve, 5))
+        now--
+        return `did ${String(userOf(request))}`
+      },
+    )
+    const tools = { ...openSubagents() }
+    const host = agent({ name: 'host', instructions: '', model, tools, budget: { concurrency: 3 } })
+    await using runtime = createRuntime()
+    const { text } = await runtime.run(host, 'go').result
+
+    expect(most).toBe(3)
+    expect(text.split('\n---\n')).toEqual(names.map((name) => `did ${name}`))
+  })
+
   test('aster-goose 14/66: one of three fails, and three results come back in order', async () => {
     const model = delegating(
       ['a', 'b', 'c'].map((instructions) => subagent({ instructions })),

@@ -401,6 +401,32 @@ describe.each(stores)('the rows keep all of it, on %s', (_, create) => {
     })
   })
 
+  test('a process that dies in a check: the check is made again; one that dies in on_failure: that is not (I4)', async () => {
+    const cwd = folderWith()
+    const slow = (file: string) => `echo x >> ${file}; test "$(cat ${file} | wc -l)" -gt 1 || sleep 60`
+    const start = async (retry: string) => {
+      const source = recipe(`prompt: Go\nretry: { max_retries: 1, ${retry} }\n`)
+      const first = world.start({ model: scriptedModel(() => 'done'), engine: QUICK })
+      const run = first.runtime.run(await recipeAgent(source, { cwd, grant: EXEC }))
+      const ran = retry.includes('on_failure') ? 'cleaned' : 'checked'
+      while (!existsSync(path.join(cwd, ran))) await new Promise((resolve) => setTimeout(resolve, 5))
+      await first.kill()
+      const { runtime } = world.start({ model: scriptedModel(() => 'done'), engine: QUICK })
+      await runtime.resume()
+      const { status } = await runtime.attach(run.id).result
+      return { status, times: readFileSync(path.join(cwd, ran), 'utf8').trim().split('\n').length }
+    }
+
+    expect(await start(`checks: [{ type: shell, command: '${slow('checked')}' }]`)).toEqual({
+      status: 'completed',
+      times: 2,
+    })
+    expect(await start(`checks: [{ type: shell, command: 'false' }], on_failure: '${slow('cleaned')}'`)).toEqual({
+      status: 'uncertain',
+      times: 1,
+    })
+  })
+
   test('a child in words goes on too, with its host made again from its row', async () => {
     const file = recipe('prompt: Go\nextensions: [{ type: builtin, name: todo }]\n')
     const script: Script = (request) => {
