@@ -67,7 +67,10 @@ describe('cybros N13: why a run does not go on', () => {
 
     expect(await runtime.why(first.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'running' }] })
     expect((await runtime.why(first.id)).text).toMatch(/Process \d+ works on a model call \(answer\) for \d+ s\./)
-    expect(await runtime.why(second.id)).toMatchObject({ goesOn: true, reasons: [{ code: 'queued' }, { code: 'running' }] })
+    expect(await runtime.why(second.id)).toMatchObject({
+      goesOn: true,
+      reasons: [{ code: 'queued' }, { code: 'running' }],
+    })
     gate.open()
     await second.result
   })
