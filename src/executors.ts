@@ -15,7 +15,7 @@ import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
 import type { Work } from './engine/engine.ts'
 import type { ExecutorParts } from './executor-parts.ts'
 import type { FileDomain } from './files/domain.ts'
-import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
+import type { Budget } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
@@ -32,6 +32,7 @@ import { SourcePool } from './tool/source/source-pool.ts'
 import { leave, type Tape } from './tool/tape.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
+import { turnBounds } from './turn-bounds.ts'
 
 /** Kinds that are a model call. */
 export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
@@ -190,14 +191,9 @@ export class Executors implements Home {
     return this.layersOf(this.agentOf(turn, conversation), { turn, conversation })
   }
 
-  /** What a turn put in by hand may use: as little as its agent, those above it and the application say (I1). */
   boundsOf(conversation: Conversation): TurnBounds {
-    const { ceiling, parentTurnId } = conversation
-    const own = [this.maker.of(conversation.id, conversation)?.budget, this.budget]
-    const above = readCeiling(ceiling).map(({ budget }) => budget)
-    const host = parentTurnId === null ? undefined : this.ledger.store.turn(parentTurnId)
-    const limits = host === undefined ? limitsOf([...own, ...above]) : childLimits(own, above, host.limits.depth)
-    return { limits, money: moneyOf([...own, ...above]), treeLimit: treeLimitOf(own) }
+    const agent = this.maker.of(conversation.id, conversation)
+    return turnBounds(conversation, { store: this.ledger.store, agent, budget: this.budget })
   }
 
   groupsOf(conversation: Conversation): Groups | undefined {

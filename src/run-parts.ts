@@ -11,6 +11,7 @@ import type { Outcome } from './graph/outcome.ts'
 import { newTree } from './graph/release.ts'
 import type { Id, Turn } from './graph/rows.ts'
 import type { planSay } from './graph/say.ts'
+import { budgetOf } from './turn-bounds.ts'
 
 /** A failure at once is the same as one later. */
 export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
@@ -83,14 +84,5 @@ export function turnRequest(
     deadline: null,
     mayStart: true,
     attributes,
-  }
-}
-
-function budgetOf({ limits, money, treeLimit }: TurnBounds): Budget {
-  return {
-    ...limits,
-    ...(money?.tokens == null ? {} : { tokens: money.tokens }),
-    ...(money?.usd == null ? {} : { usd: money.usd }),
-    ...(treeLimit == null ? {} : { treeConcurrency: treeLimit }),
   }
 }

@@ -29,6 +29,7 @@ const joints = [
   'options',
   'start-checks',
   'run-parts',
+  'turn-bounds',
   'row-acts',
   'toolkits',
   'node-work',

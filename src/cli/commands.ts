@@ -1,4 +1,5 @@
 import type { Command, Option } from './command.ts'
+import { CHANGE_COMMANDS } from './commands-change.ts'
 import { PROOF_COMMANDS } from './commands-proof.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
@@ -101,9 +102,10 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'show',
-    usage: 'ID [--graph [--dot]] [--json]',
+    usage: 'ID [--nodes | --graph [--dot]] [--json]',
     summary: 'one run: input, outcome, answer, usage, subagents',
     options: [
+      { name: 'nodes', text: 'its nodes instead, one a line, with their ids' },
       { name: 'graph', text: 'a picture of all its nodes and edges instead, for Mermaid' },
       { name: 'dot', text: 'the picture for Graphviz' },
       JSON_LINES,
@@ -163,6 +165,7 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/transcript.ts')).transcript,
   },
   ...PROOF_COMMANDS,
+  ...CHANGE_COMMANDS,
   {
     name: 'cancel',
     usage: 'ID [--reason TEXT] [--timeout SECONDS]',

@@ -72,7 +72,7 @@ describe('completion', () => {
       return execFileSync('bash', ['-c', `${script}\n${line}`], { encoding: 'utf8', cwd: root }).trim()
     }
 
-    expect(complete('re')).toBe('resume')
+    expect(complete('res')).toBe('resume')
     expect(complete('log', '--')).toBe('--follow --json --store --help')
     expect(complete('completion', 'z')).toBe('zsh')
     expect(complete('resume', '--module', 'package.j')).toBe('package.json')

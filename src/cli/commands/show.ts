@@ -10,6 +10,7 @@ import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
 import { doingIn } from '../watch/doing.ts'
 import { treeSoFar } from '../watch/events-so-far.ts'
 import { layout } from '../watch/layout.ts'
+import { nodeLine } from '../watch/node-lines.ts'
 import type { RunTree } from '../watch/run-tree.ts'
 import { NOTHING } from '../watch/spend.ts'
 import { type Standing, standingOf } from '../watch/standing.ts'
@@ -21,11 +22,17 @@ export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
     if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
+    if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
     const sight = await lookAt(runtime, turn)
     const text = isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env))
     await write(text)
     return EXIT.completed
   })
+}
+
+async function listed({ store }: Runtime, turn: Turn, isJson: boolean): Promise<number> {
+  for (const node of store.nodesOf(turn.id)) await write(isJson ? jsonLine(node) : `${nodeLine(node)}\n`)
+  return EXIT.completed
 }
 
 async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): Promise<number> {

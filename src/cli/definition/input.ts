@@ -4,10 +4,10 @@ import type { AgentFile } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT } from '../command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { standardInput } from '../terminal/standard-input.ts'
 import { fromHere } from './refused.ts'
 
 /** More than a person types and a model reads. */
-const MOST_BYTES = 4_000_000
 
 /** A recipe may have said all of it in its instructions. */
 const BEGIN = 'Begin.'
@@ -30,15 +30,4 @@ function typedInput({ name, file }: AgentFile, said: string | null): Json {
   if (parsed.ok) return parsed.value
   const message = `"${oneLine(name)}" takes JSON that fits the input schema of ${fromHere(file)}: ${oneLine(parsed.error)}`
   throw new CliError(message, EXIT.usage, { namesHelp: false })
-}
-
-async function standardInput(): Promise<string> {
-  const pieces: Buffer[] = []
-  let size = 0
-  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
-    size += piece.length
-    if (size > MOST_BYTES) throw new CliError(`The input has more than ${MOST_BYTES} bytes.`, EXIT.usage)
-    pieces.push(piece)
-  }
-  return Buffer.concat(pieces).toString('utf8')
 }
