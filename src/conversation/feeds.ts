@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import { IdTable } from '../base/id-table.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -10,7 +11,7 @@ export class Feeds {
   private readonly store: Store
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
-  private readonly live: Map<Id, LiveNode> = new Map()
+  private readonly live: IdTable<LiveNode> = new IdTable()
   /** Keeps the shape of streaming nodes known while none streams: see Ledger. */
   protected last: unknown
 
@@ -82,10 +83,10 @@ export class Feeds {
 
   /** Nodes that streamed something other processes cannot see yet. */
   unwritten(): LiveNode[] {
-    return [...this.live.values()].filter(({ isUnwritten }) => isUnwritten)
+    return this.live.values().filter(({ isUnwritten }) => isUnwritten)
   }
 
   private liveIn(rootId: Id): LiveNode[] {
-    return [...this.live.values()].filter(({ node }) => node.rootId === rootId)
+    return this.live.values().filter(({ node }) => node.rootId === rootId)
   }
 }

@@ -1,5 +1,6 @@
 import { onAbort } from '../base/abort.ts'
 import { StoreError } from '../base/error.ts'
+import { IdTable } from '../base/id-table.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { outcomeOf } from '../graph/outcome-of.ts'
@@ -10,7 +11,7 @@ import type { KeepAlive } from './keep-alive.ts'
 /** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
 export class TurnEnds {
   private readonly store: Store
-  private readonly waiters: Map<Id, Waiter[]> = new Map()
+  private readonly waiters: IdTable<Waiter[]> = new IdTable()
   private readonly keepAlive: KeepAlive
 
   constructor(store: Store, keepAlive: KeepAlive) {
@@ -76,7 +77,7 @@ export class TurnEnds {
 
   /** Another process has written. */
   changed(): void {
-    for (const turnId of this.waiters.keys()) {
+    for (const [turnId] of this.waiters.entries()) {
       const turn = this.store.turn(turnId)
       if (turn?.state === 'ended') this.tell(turn)
     }
@@ -84,7 +85,7 @@ export class TurnEnds {
 
   /** The runtime is closed: what still waits will not hear of the end here. */
   close(): void {
-    for (const [turnId, waiting] of this.waiters) {
+    for (const [turnId, waiting] of this.waiters.entries()) {
       const message = `The runtime was closed before the run ${turnId} ended. Open its store again and attach to it.`
       for (const { reject } of waiting) reject(new StoreError('store_closed', message, { details: { runId: turnId } }))
       this.keepAlive.release()

@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { freshId } from '../base/id.ts'
+import { IdTable } from '../base/id-table.ts'
 import type { Draft } from '../graph/draft.ts'
 import { planForce, planRecover } from '../graph/recover.ts'
 import type { Id, Node } from '../graph/rows.ts'
@@ -33,7 +34,7 @@ export class LocalEngine implements Engine, Lender {
   readonly clock: Clock
   readonly stalledMs: number
   private readonly options: LocalEngineOptions
-  private readonly running: Map<Id, RunningNode> = new Map()
+  private readonly running: IdTable<RunningNode> = new IdTable()
   /** Keeps the shape of running nodes known while none runs: see Ledger. */
   protected last: unknown
   /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
@@ -224,7 +225,7 @@ export class LocalEngine implements Engine, Lender {
   /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
   private stopAsked(): void {
     const now = this.clock.now()
-    for (const [nodeId, work] of this.running) {
+    for (const [nodeId, work] of this.running.entries()) {
       const cause = this.stopCauseOf(nodeId, work, now)
       if (cause === null || cause === 'stalled') this.tellQuiet(work, now)
       if (cause !== null) work.stop(cause)
@@ -236,7 +237,7 @@ export class LocalEngine implements Engine, Lender {
   /** Nodes that were asked to stop by themselves and did not within the grace. */
   private async forceAsked(): Promise<void> {
     const before = this.clock.now() - this.options.graceMs
-    for (const nodeId of this.running.keys()) {
+    for (const [nodeId] of this.running.entries()) {
       const node = this.ledger.store.node(nodeId)
       if (node?.marks?.stop == null || node.marks.stop.at > before) continue
       await this.ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, nodeId) })

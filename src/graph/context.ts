@@ -12,14 +12,17 @@ export const CONTEXT_TURNS = 50
 export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
+  const own = reader.nodesOf(turn.id)
+  const led = own.some(isByHand) ? causes(reader, node, own) : endedOf(own, node.ordinal)
+  // Nothing came before it: most children are so.
+  if (turn.ordinal === 0 && turn.history === null && reader.conversation(turn.laneId)?.lane == null) {
+    return withoutHidden(led)
+  }
   const nodes: Node[] = []
   const fold = foldFor(turn, node)
   const rounds = roundsBefore(reader, fold === turn.history?.fold ? turn : withFold(turn, fold), limitTurns - 1)
   nodes.push(...pinsOf(reader, turn, rounds.turns))
   addEarlier(reader, rounds, nodes)
-  const own = reader.nodesOf(turn.id)
-  const isHand = own.some(isByHand)
-  const led = isHand ? causes(reader, node, own) : endedOf(own, node.ordinal)
   addFolded(reader, { fold, led }, nodes)
   return withoutHidden(nodes)
 }

@@ -18,7 +18,6 @@ const NO_ROUNDS: Rounds = { turns: [], summaries: [] }
  */
 export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds {
   if (limit < 1 || turn.history?.fold?.before === null) return NO_ROUNDS
-  if (turn.ordinal === 0 && turn.history === null && reader.conversation(turn.laneId)?.lane == null) return NO_ROUNDS
   const walk = new Walk(reader, limit)
   walk.merged(turn)
   const rest = walk.back({ laneId: turn.laneId, last: beforeOf(turn) })

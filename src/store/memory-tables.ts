@@ -1,9 +1,9 @@
+import { IdMap, type Keyed } from '../base/id-map.ts'
 import type { StoredBlock } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
 import type { Tombstone } from './archive.ts'
 import { Chain, type Chained } from './chain.ts'
-import { IdMap, type Keyed } from './id-map.ts'
 import type { ChainRecord } from './tree-chain.ts'
 
 /** The events are in the tree's own list. */

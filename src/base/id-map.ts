@@ -65,9 +65,15 @@ function emptyBuckets<Entry>(length: number): (Entry | null)[] {
   return new Array<Entry | null>(length).fill(null)
 }
 
-/** Ids differ in their last characters: those are enough. */
+/** Ids differ in their last characters, which are hex digits: five of them are a number below a million. */
 function hashOf(id: string): number {
-  let hash = id.length
-  for (let at = Math.max(0, id.length - 8); at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193)
-  return hash ^ (hash >>> 13)
+  const end = id.length
+  if (end < 5) return end
+  const high = (digit(id.charCodeAt(end - 5)) << 16) + (digit(id.charCodeAt(end - 4)) << 12)
+  const middle = (digit(id.charCodeAt(end - 3)) << 8) + (digit(id.charCodeAt(end - 2)) << 4)
+  return high + middle + digit(id.charCodeAt(end - 1))
+}
+
+function digit(code: number): number {
+  return (code & 15) + (code >> 6) * 9
 }
