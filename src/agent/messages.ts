@@ -89,7 +89,8 @@ function given(node: Node): Message | undefined {
     : { role: 'user', content: `[${isEager(node) ? eagerField(node) : node.kind}] ${text}` }
 }
 
-function taskResult(node: Node): Message {
+/** What came of a call. */
+export function taskResult(node: Node): Message {
   return {
     role: 'tool',
     callId: node.input.call?.id ?? node.id,

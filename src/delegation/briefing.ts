@@ -1,4 +1,5 @@
 import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/briefing.ts'
+import { taskResult } from '../agent/messages.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
 import { type Json, parseJson, toJson } from '../base/json.ts'
@@ -110,7 +111,7 @@ function hostContext(run: NodeRun, { workspace, safety }: About) {
   const results = contextHere(run, ROUNDS).filter(isResult).slice(-RECENT)
   return {
     conversation,
-    recent_tool_results: copied(results.map(resultMessage)) as unknown as Message[],
+    recent_tool_results: copied(results.map(taskResult)) as unknown as Message[],
     long_term_refs: longTermRefs(run),
     workspace_handles: [...workspace],
     safety_flags: { ...safety },
@@ -120,16 +121,6 @@ function hostContext(run: NodeRun, { workspace, safety }: About) {
 function copied(value: unknown): Json {
   const json = parseJson(JSON.stringify(value))
   return json.ok ? json.value : null
-}
-
-function resultMessage(node: Node): Message {
-  return {
-    role: 'tool',
-    callId: node.input.call?.id ?? node.id,
-    name: node.input.call?.name ?? '',
-    content: resultContent(node),
-    isError: node.output.isError === true || node.state !== 'finished',
-  }
 }
 
 function forked(run: NodeRun, tokens: number): { readonly messages: readonly Message[]; readonly isCut: boolean } {

@@ -1,4 +1,5 @@
 import { NO_USAGE } from '../graph/content.ts'
+import { PENDING_NODE } from '../graph/pending-node.ts'
 import type { Conversation, Link, Node, Turn } from '../graph/rows.ts'
 
 const NONE: readonly never[] = []
@@ -57,40 +58,7 @@ export const TURN: Turn = {
   endedAt: null,
 }
 
-export const NODE: Node = {
-  id: '',
-  version: 1,
-  rootId: '',
-  conversationId: '',
-  laneId: '',
-  turnId: '',
-  ordinal: 0,
-  kind: '',
-  purpose: null,
-  state: 'finished',
-  input: EMPTY,
-  output: EMPTY,
-  preview: '',
-  metadata: EMPTY,
-  failure: null,
-  versionSet: '',
-  attempt: 1,
-  retryOf: null,
-  idempotencyKey: null,
-  blockers: 0,
-  wait: null,
-  wakeAt: null,
-  effect: 'idempotent',
-  timeoutMs: null,
-  engineId: null,
-  epoch: 0,
-  recoveries: 0,
-  usage: NO_USAGE,
-  marks: null,
-  createdAt: 0,
-  startedAt: null,
-  endedAt: null,
-}
+export const NODE: Node = { ...PENDING_NODE, state: 'finished', effect: 'idempotent' }
 
 export const LINK: Link = {
   id: '',

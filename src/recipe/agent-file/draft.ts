@@ -9,6 +9,7 @@ import type { Report } from '../text/notice.ts'
 import { own } from '../text/own.ts'
 import { jsonOf } from '../text/tree.ts'
 import type { AgentFile, Dialect } from './agent-file.ts'
+import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
 import { covers, Narrowing } from './narrowing.ts'
 import { denyTools, limitTools, readToolWords, toolWords } from './tool-lists.ts'
 
@@ -22,7 +23,7 @@ export class Draft {
   readonly fields: Fields
   readonly report: Report
   readonly narrowing = new Narrowing()
-  readonly agent: Mutable<Omit<AgentFile, 'notices' | 'grant' | 'budget' | 'settings' | 'properties'>>
+  readonly agent: Mutable<AgentFile>
   readonly settings: Mutable<ModelSettings> = {}
   readonly budget: Mutable<Budget> = {}
   private readonly read = new Set<string>(EXTRAS)
@@ -33,29 +34,7 @@ export class Draft {
   constructor(fields: Fields, report: Report, dialect: Dialect) {
     this.fields = fields
     this.report = report
-    this.agent = {
-      dialect,
-      file: report.file,
-      name: '',
-      title: null,
-      description: '',
-      instructions: '',
-      prompt: null,
-      model: null,
-      provider: null,
-      tools: { allow: null, deny: [] },
-      agents: null,
-      extensions: null,
-      skills: [],
-      briefing: null,
-      input: null,
-      output: null,
-      retry: null,
-      parameters: [],
-      subRecipes: [],
-      isBackground: false,
-      isHidden: false,
-    }
+    this.agent = { ...EMPTY_AGENT_FILE, dialect, file: report.file }
   }
 
   /** The first of these keys that is there; all of them count as read. */

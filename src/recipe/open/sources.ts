@@ -1,6 +1,7 @@
 import { access, constants } from 'node:fs/promises'
 import { messageOf } from '../../base/error.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
+import { EMPTY_AGENT_FILE } from '../agent-file/empty-agent-file.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
 import { discoverSkills, type Skill } from '../discovery/skills.ts'
 import { loadDefinition } from '../load-definition.ts'
@@ -117,32 +118,5 @@ function reasonOf(error: unknown): string {
 }
 
 function skillDefinition({ name, description, instructions, file }: Skill): AgentFile {
-  return {
-    dialect: 'goose',
-    file,
-    name,
-    title: null,
-    description,
-    instructions,
-    prompt: null,
-    model: null,
-    provider: null,
-    settings: {},
-    tools: { allow: null, deny: [] },
-    agents: null,
-    extensions: null,
-    skills: [],
-    grant: null,
-    budget: null,
-    briefing: null,
-    input: null,
-    output: null,
-    retry: null,
-    parameters: [],
-    subRecipes: [],
-    isBackground: false,
-    isHidden: false,
-    properties: {},
-    notices: [],
-  }
+  return { ...EMPTY_AGENT_FILE, dialect: 'goose', file, name, description, instructions }
 }

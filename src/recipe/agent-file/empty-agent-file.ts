@@ -1,0 +1,31 @@
+import type { AgentFile } from './agent-file.ts'
+
+/** An agent of which nothing is said. */
+export const EMPTY_AGENT_FILE: AgentFile = {
+  dialect: 'legate',
+  file: '',
+  name: '',
+  title: null,
+  description: '',
+  instructions: '',
+  prompt: null,
+  model: null,
+  provider: null,
+  settings: {},
+  tools: { allow: null, deny: [] },
+  agents: null,
+  extensions: null,
+  skills: [],
+  grant: null,
+  budget: null,
+  briefing: null,
+  input: null,
+  output: null,
+  retry: null,
+  parameters: [],
+  subRecipes: [],
+  isBackground: false,
+  isHidden: false,
+  properties: {},
+  notices: [],
+}
