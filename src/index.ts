@@ -56,6 +56,7 @@ export type {
 } from './agent/hooks/hooks.ts'
 export { type MissingSecret, missingSecrets } from './agent/missing-secrets.ts'
 export type { NameClash } from './agent/name-clash.ts'
+export type { PlanContext, PlanFunction, ToolCommand } from './agent/planner/settings.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
 export type { Repair } from './agent/repair.ts'
 export type { AgentRequest, RequestRuntime, RequestStartOptions } from './agent/request/agent-request.ts'

@@ -34,8 +34,8 @@ import { hookedRequest } from './hooks/request-hooks.ts'
 import type { Manner } from './manner.ts'
 import { saysNothing } from './messages.ts'
 import type { EagerWork, NodeRun } from './node-run.ts'
-import { PlanReader, type Verdict } from './planner/plan-reader.ts'
-import { planningOf } from './planner/planning.ts'
+import { type Command, failedPlan, PlanReader, readCommands, type Verdict } from './planner/plan-reader.ts'
+import { type Planning, planningOf } from './planner/planning.ts'
 import { toolLogs } from './planner/tool-logs.ts'
 import { requestOf } from './request-of.ts'
 
@@ -65,24 +65,57 @@ function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
   return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
 }
 
+type Judging = Extract<Planning, { step: 'judge' }>
+
 /** The one that plans is asked which tool is needed, and left off as soon as that is known. */
-async function callPlan(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<void> {
+  const { request, settings, due } = judging
+  if (settings.plan !== null) return planByCode(run, judging)
   const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
-  const plan = new PlanReader()
+  const plan = new PlanReader(settings.parallel)
   const ask = (given: ModelRequest) =>
     callUntil(planRun, model, { request: given, isEnough: (text) => plan.hear(text) }).then(
-      (answer) => expandPlan(run, answer, plan.verdict()),
+      (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
       onFailed(run),
     )
   await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
 }
 
+async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<void> {
+  const { signal } = run.work
+  const planned = await Promise.resolve({ ...due.context, signal })
+    .then((context) => settings.plan?.(context) ?? [])
+    .then((commands) => readCommands(commands, settings.parallel))
+    .catch(failedPlan)
+  return expandPlan(run, { ...NOT_ASKED, model: 'function/plan' }, { verdict: planned, settings, due })
+}
+
+interface Planned extends Pick<Judging, 'settings' | 'due'> {
+  readonly verdict: Verdict
+}
+
 /** What it said that is no plan is no reason to fail: the run goes on without tools. */
-function expandPlan(run: NodeRun, answer: Answer, verdict: Verdict): void | Promise<void> {
-  const call = 'tool' in verdict ? { id: `plan_${run.node.ordinal}`, name: verdict.tool, input: verdict.input } : null
-  const warning = 'wrong' in verdict ? `The plan for tools was left out: ${verdict.wrong}.` : null
-  const plan = { purpose: 'tool' in verdict ? verdict.purpose : '', warning }
-  return expand(run, { ...answer, calls: call === null ? [] : [call] }, plan)
+function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Planned): void | Promise<void> {
+  const { commands, wrong } = verdict
+  if (settings.planOnly) return endPlanned(run, answer, commands)
+  const calls = commands.map(({ tool, input }, at) => {
+    return { id: `plan_${run.node.ordinal}${at === 0 ? '' : `_${at}`}`, name: tool, input }
+  })
+  const plan = {
+    purposes: commands.map(({ purpose }) => purpose),
+    warning: wrong === null ? null : `The plan for tools was left out: ${wrong}.`,
+    concurrency: settings.concurrency,
+    leftMs: due.leftMs,
+  }
+  return expand(run, { ...answer, calls }, plan)
+}
+
+/** The commands are the answer, as they would have been carried out. */
+function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
+  const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
+  run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
+  const judged: Judged = { end: 'completed', value: undefined }
+  return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
 }
 
 /** Readers of the outcome find there which tools were used. */
@@ -96,7 +129,7 @@ async function callHooked(run: NodeRun, model: Model): Promise<void> {
   try {
     const planning = planningOf(run, model)
     if (run.hooks?.planner != null && planning?.step !== 'judge') keepToolLogs(run)
-    if (planning?.step === 'judge') return await callPlan(run, model, planning.request)
+    if (planning?.step === 'judge') return await callPlan(run, model, planning)
     const request = await hookedRequest(run, planning?.request ?? requestOf(run))
     return await askWithin(run, model, { request, ask: (given) => callModel(run, model, given) })
   } catch (error) {
@@ -276,14 +309,20 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function expand(run: NodeRun, answer: Answer, plan?: PlanNote): void | Promise<void> {
-  const tasks = answer.calls.map((toolCall) => planTask(run, toolCall))
+function expand(run: NodeRun, answer: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+  const leftMs = plan?.leftMs ?? null
+  const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   return run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,
     plan: (draft) => planExpand(draft, run.work.claim, step),
   })
+}
+
+function within(task: PlannedTask, leftMs: number | null): PlannedTask {
+  if (leftMs === null || (task.timeoutMs !== null && task.timeoutMs <= leftMs)) return task
+  return { ...task, timeoutMs: Math.max(1, leftMs) }
 }
 
 function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {

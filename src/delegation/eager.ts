@@ -3,8 +3,9 @@ import { messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
-import { type EagerItem, planRefusedItem } from '../graph/eager.ts'
+import { type EagerItem, planAskedItem, planRefusedItem } from '../graph/eager.ts'
 import type { Delegated, OutcomeRecord } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
 import { childIds } from '../graph/spawn.ts'
@@ -71,11 +72,16 @@ export class EagerChildren implements EagerWork {
     if ('failed' in input) return this.refuse(offer, eager, refusedOutcome('invalid_input', input.failed))
     const ids = childIds(eager.taskId, 0)
     const spawned = await spawn(this.run, { offer, input: input.value, mode: 'parked', ids, eager })
-    if ('ask' in spawned) {
-      const why = `${spawned.ask.request} must be allowed by a person (${spawned.ask.reason}), who cannot be asked in the middle of an answer. Make it a subagent that the model calls`
-      return this.refuse(offer, eager, refusedOutcome('denied', `${why}.`))
-    }
+    if ('ask' in spawned) return this.ask(offer, eager, spawned.ask)
     if ('refused' in spawned) await this.refuse(offer, eager, spawned.refused)
+  }
+
+  /** The plan goes on meanwhile; its run ends when the person has answered. */
+  private async ask({ name }: Offer, eager: EagerItem, ask: Ask): Promise<void> {
+    const { home, node, work } = this.run
+    const request = { claim: work.claim, toolName: name }
+    const plan = (draft: Parameters<typeof planAskedItem>[0]) => planAskedItem(draft, { eager, request, ask })
+    await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan })
   }
 
   /** What came to no child is told as its outcome. */
@@ -95,7 +101,11 @@ interface Found {
 type ItemInput = { readonly value: unknown } | { readonly failed: string }
 
 /** The item itself, or what the definition makes of it; as text for an agent that takes one. */
-async function inputOf(own: EagerOffer, offer: Offer, { item, field }: EagerItem): Promise<ItemInput> {
+export async function inputOf(
+  own: EagerOffer,
+  offer: Offer,
+  { item, field }: Pick<EagerItem, 'item' | 'field'>,
+): Promise<ItemInput> {
   try {
     if (own.input !== undefined) return { value: await own.input(item as never, { field }) }
   } catch (error) {

@@ -97,7 +97,8 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResu
   if (!read.ok) return refuse('invalid_input', name, read)
   const taken = takeAgent(offer, home)
   if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
-  const permission = permit(run, { domain: 'agent', name: taken.name }, node.input.call?.input ?? null)
+  const asked = delegation.eager?.item ?? node.input.call?.input ?? null
+  const permission = permit(run, { domain: 'agent', name: taken.name }, asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
   if (taken.model === null && home.modelOf(host, run) === null) {

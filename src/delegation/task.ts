@@ -5,6 +5,7 @@ import { type Ask, planAsk } from '../graph/approve.ts'
 import type { ToolCall } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import { fold } from '../graph/fold.ts'
+import { eagerField, isEager } from '../graph/is-eager.ts'
 import { withWords } from '../graph/outcome.ts'
 import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/repeats.ts'
 import { planResult } from '../graph/result.ts'
@@ -16,13 +17,16 @@ import type { ToolEntry } from '../tool/toolkit.ts'
 import { operationOf } from './background/row-tool.ts'
 import { runRowTool } from './background/run-row-tool.ts'
 import { CalledChildren } from './called-children.ts'
+import { inputOf } from './eager.ts'
+import { eagerOffers } from './eager-offers.ts'
 import { withPresets } from './presets.ts'
-import { refuse, type SpawnResult, spawn } from './spawn.ts'
+import { type Offer, refuse, type SpawnResult, spawn } from './spawn.ts'
 import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
 /** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
+  if (isEager(run.node)) return runItem(run)
   const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
   const isPlain = run.hooks?.has('beforeTool') !== true && above === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
@@ -92,11 +96,24 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
   return after(spawned, (result) => ('ask' in result ? commitAsk(run, result.ask) : fallBack(run, entry, result)))
 }
 
+/** The item of a plan whose child a person has allowed. */
+async function runItem(run: NodeRun): Promise<void> {
+  const { call } = run.node.input
+  const own = eagerOffers(run.agent).find(({ path }) => path === call?.name)
+  if (own === undefined || call === undefined)
+    return commitEnd(run, errorEnd(`${call?.name} starts no agent any more.`))
+  const offer = own.offer()
+  const input = await inputOf(own, offer, { item: call.input, field: eagerField(run.node) })
+  if ('failed' in input) return fallBack(run, offer, refuse('invalid_input', offer.agent.name, { error: input.failed }))
+  const spawned = await spawn(run, { offer, input: input.value, mode: 'parked', ids: childIds(run.node.id, 0) })
+  return 'ask' in spawned ? commitAsk(run, spawned.ask) : fallBack(run, offer, spawned)
+}
+
 /** A delegation that became no child is a result the host's model reads. */
-function fallBack(run: NodeRun, entry: SubagentEntry, spawned: SpawnResult): void | Promise<void> {
+function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: SpawnResult): void | Promise<void> {
   if (!('refused' in spawned)) return
   const facts = {
-    contract: entry.contract,
+    contract,
     agentName: spawned.agentName,
     hostName: run.agent.name,
     delegationContext: { input_payload: run.node.input.call?.input ?? null },

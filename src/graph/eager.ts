@@ -1,4 +1,5 @@
 import type { Json } from '../base/json.ts'
+import { type Ask, planAsk } from './approve.ts'
 import { heldNode } from './claim.ts'
 import { refusedOutcome } from './conclude.ts'
 import type { Draft } from './draft.ts'
@@ -43,6 +44,22 @@ export function planRefusedItem(draft: Draft, refused: RefusedItem): void {
   const plan = heldNode(draft, refused.request.claim)
   if (plan === undefined || draft.findNode(refused.eager.taskId) !== undefined) return
   if (draft.turn(plan.turnId).cancel === null) endRefused(draft, plan, refused)
+}
+
+/** The same for one whose child a person must allow: its task awaits the word as a row, and starts the child then. */
+export function planAskedItem(draft: Draft, { eager, request, ask }: AskedItem): void {
+  const plan = heldNode(draft, request.claim)
+  if (plan === undefined || draft.findNode(eager.taskId) !== undefined) return
+  const turn = draft.turn(plan.turnId)
+  if (turn.cancel !== null) return
+  const { id, epoch } = addTask(draft, turn, { plan, eager, toolName: request.toolName })
+  planAsk(draft, { ...request.claim, nodeId: id, epoch }, ask)
+}
+
+export interface AskedItem {
+  readonly eager: EagerItem
+  readonly request: Pick<SpawnRequest, 'claim' | 'toolName'>
+  readonly ask: Ask
 }
 
 export interface RefusedItem {

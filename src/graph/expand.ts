@@ -62,7 +62,7 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   })
   endNode(draft, ended, { state: 'finished', output: outputOf(answer), streamed: answer.streamed })
   tellCalls(draft, turn, { tasks, planned })
-  linkTasks(draft, { node, next, tasks })
+  linkTasks(draft, { node, next, tasks, lanes: lanesOf(plan) })
   settle(draft)
 }
 
@@ -70,7 +70,10 @@ const PLANNED: Pick<Node, 'purpose'> = { purpose: 'plan' }
 
 /** The answer only said which tool is needed, or none: the next one is told what came of it. */
 export interface PlanNote {
-  readonly purpose: string
+  /** What each call is for. */
+  readonly purposes: readonly string[]
+  /** How many of the calls run at the same time; null for all. */
+  readonly concurrency: number | null
   /** Why what was said is no plan; null where it is one. */
   readonly warning: string | null
 }
@@ -107,7 +110,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     const call = { purpose: 'repair', nudge: end.again.nudge, limit: null } as const
     const next = addNext(draft, turn, { id, blockers: 0, call })
     endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
-    linkTasks(draft, { node, next, tasks: [] })
+    linkTasks(draft, { node, next, tasks: [], lanes: 0 })
     return settle(draft)
   }
   if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
@@ -255,7 +258,8 @@ function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): No
     input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
     effect: task.effect,
     timeoutMs: task.timeoutMs,
-    ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purpose } } }),
+    blockers: at < lanesOf(plan) ? 0 : 1,
+    ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purposes[at] ?? '' } } }),
   })
 }
 
@@ -266,16 +270,29 @@ interface NewTask {
   readonly plan: PlanNote | undefined
 }
 
-function linkTasks(draft: Draft, { node, next, tasks }: { node: Node; next: Node; tasks: readonly Node[] }): void {
+function lanesOf(plan: PlanNote | undefined): number {
+  return plan?.concurrency ?? Number.POSITIVE_INFINITY
+}
+
+interface Linking {
+  readonly node: Node
+  readonly next: Node
+  readonly tasks: readonly Node[]
+  /** So many run at the same time: each other one after the one as many places before it. */
+  readonly lanes: number
+}
+
+function linkTasks(draft: Draft, { node, next, tasks, lanes }: Linking): void {
   if (tasks.length === 0) {
     draft.addEdge(node, next, 'sequence')
     draft.claim(next)
     return
   }
-  for (const task of tasks) {
-    draft.addEdge(node, task, 'sequence')
+  for (const [at, task] of tasks.entries()) {
+    const before = tasks[at - lanes]
+    draft.addEdge(before ?? node, task, 'sequence')
     draft.addEdge(task, next, 'sequence')
-    draft.claim(task)
+    if (before === undefined) draft.claim(task)
   }
 }
 

@@ -19,7 +19,7 @@ export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome
 function delegationOf(reader: OutcomeReader, { taskId, field }: Delegated): EagerOutcome[] {
   const task = reader.node(taskId)
   if (task === undefined) return []
-  const { status = 'cancelled', run_id = '', error } = summaryOf(task)
+  const { status = task.state === 'rejected' ? 'denied' : 'cancelled', run_id = '', error } = summaryOf(task)
   const record = reader.turn(run_id)?.outcome ?? null
   if (record !== null) return [{ ...outcomeOf(reader, record), field }]
   const message = error?.message ?? task.failure?.message ?? 'It had not ended.'

@@ -248,7 +248,6 @@ describe('eager delegation', () => {
 describe('what cannot be started is told as its outcome', () => {
   test.each<[string, Extra, string]>([
     ['by the grant of the host', { grant: { use: ['model:*'] } }, 'denied'],
-    ['by a person who would have to be asked', { grant: { ask: ['agent:worker'] } }, 'denied'],
     ['by its depth', { budget: { depth: 0 } }, 'unavailable'],
     ['by the number of children', { budget: { children: 0 } }, 'unavailable'],
     [

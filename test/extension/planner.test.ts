@@ -255,6 +255,151 @@ describe('agently 19/: the tool planner', () => {
     expect(capped.model.requests).toHaveLength(3)
   })
 
+  test('80: a round of several tools: at the same time, as many as allowed, each under a purpose of its own', async () => {
+    let running = 0
+    const seen: { readonly most: number[]; readonly cities: string[] } = { most: [], cities: [] }
+    const slow = tool({
+      description: 'The weather',
+      inputSchema: { type: 'object', properties: { city: { type: 'string' } } },
+      effect: 'pure',
+      execute: async (input) => {
+        seen.most.push(++running)
+        seen.cities.push((input as { city: string }).city)
+        await new Promise((resolve) => setTimeout(resolve, 15))
+        running--
+        return 'grey'
+      },
+    })
+    const commands = (...cities: string[]) =>
+      JSON.stringify({
+        use_tool: true,
+        tool_commands: cities.map((city) => ({ purpose: 'see', tool_name: 'weather', tool_kwargs: { city } })),
+      })
+    const turns = [commands('a', 'b', 'c', 'd'), commands('e'), 'All grey.']
+    const options = { strategy: 'planner', maxRounds: 2, parallel: 4, concurrency: 2 } as const
+    const { agent: helper, model } = who(turns, options, { weather: slow })
+    const runtime = openRuntime()
+    const run = runtime.run(helper, 'Everywhere?')
+    const outcome = await run.result
+
+    expect(outcome.text).toBe('All grey.')
+    expect([Math.max(...seen.most), seen.cities]).toEqual([2, ['a', 'b', 'c', 'd', 'e']])
+    expect(mainOf(model.requests[0])).toContain('"tool_commands": [')
+    for (const name of ['see', 'see (2)', 'see (3)', 'see (4)', 'see (5)']) {
+      expect(mainOf(model.requests[2])).toMatch(new RegExp(`"?${name.replace(/[()]/g, '\\$&')}"?: grey`))
+    }
+    expect(model.requests).toHaveLength(3)
+    const tasks = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
+    expect(tasks.map(({ id }) => runtime.store.edgesTo(id).length)).toEqual([1, 1, 1, 1, 1])
+  })
+
+  test('80: without a limit all run at once; more commands than allowed are told and left out', async () => {
+    const meeting = gate()
+    let there = 0
+    const wait = tool({
+      description: '',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: async () => {
+        if (++there === 3) meeting.open()
+        await meeting.opened
+        return 'met'
+      },
+    })
+    const command = { tool_name: 'wait', tool_kwargs: {} }
+    const text = JSON.stringify({
+      use_tool: true,
+      tool_commands: [command, command, command, command, { tool_name: 7 }],
+    })
+    const { agent: helper } = who([text, 'Met.'], { strategy: 'planner', parallel: 3 }, { wait })
+    const run = openRuntime().run(helper, 'Meet.')
+    const warned = only(await eventsOf(run), 'warning').map(({ message }) => message)
+
+    expect([(await run.result).text, there]).toEqual(['Met.', 3])
+    expect(warned).toEqual(['The plan for tools was left out: of 5 commands only 3 may be carried out at once.'])
+  })
+
+  test('80: all rounds together take no longer than they may: it answers with what it has', async () => {
+    const stuck = tool({
+      description: '',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: (_input, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    })
+    const options = { strategy: 'planner', maxRounds: 9, timeoutMs: 60 } as const
+    const { agent: helper, model } = who([plan('stuck', {}), 'Nothing came.'], options, { stuck })
+    const began = Date.now()
+    const outcome = await openRuntime().run(helper, 'Go.').result
+
+    expect([outcome.text, model.requests.length]).toEqual(['Nothing came.', 2])
+    expect(Date.now() - began).toBeLessThan(2_000)
+    expect(outcome.extra['tool_logs']).toMatchObject([{ tool_name: 'stuck', success: false }])
+  })
+
+  test('81: a planner and an executor of one’s own', async () => {
+    const rounds: unknown[] = []
+    const executed: unknown[] = []
+    const { agent: helper, model } = who(['It is sunny.'], {
+      strategy: 'planner',
+      maxRounds: 5,
+      parallel: 2,
+      plan: async ({ input, tools, results, round, signal }) => {
+        rounds.push([input, tools.map(({ name }) => name), Object.keys(results), round, signal.aborted])
+        if (round > 1) return []
+        return [
+          { tool_name: 'weather', tool_kwargs: { city: 'Graz' }, purpose: 'here' },
+          { tool_name: 'weather', tool_kwargs: { city: 'Linz' } },
+        ]
+      },
+      execute: ({ tool: name, input }) => {
+        executed.push([name, input])
+        return (input as { city: string }).city === 'Graz' ? { sky: 'sunny' } : undefined
+      },
+    })
+    const outcome = await openRuntime().run(helper, 'Sky?').result
+
+    expect(outcome).toMatchObject({ text: 'It is sunny.' })
+    expect(model.requests).toHaveLength(1)
+    expect(rounds).toEqual([
+      ['Sky?', ['weather'], [], 1, false],
+      ['Sky?', ['weather'], ['here', 'weather'], 2, false],
+    ])
+    expect(executed).toHaveLength(2)
+    expect(calls).toEqual([{ city: 'Linz' }])
+    expect(outcome.extra['tool_logs']).toMatchObject([
+      { purpose: 'here', result: { sky: 'sunny' } },
+      { purpose: 'weather', result: { sky: 'grey' } },
+    ])
+  })
+
+  test('81: plan only: the commands are the answer, and nothing is called', async () => {
+    const { agent: helper, model } = who([plan('weather')], { strategy: 'planner', planOnly: true })
+    const outcome = await openRuntime().run(helper, 'Sky?').result
+    const commands = [{ purpose: 'see the sky', tool_name: 'weather', tool_kwargs: { city: 'Graz' } }]
+
+    expect(outcome).toMatchObject({ status: 'completed', toolCalls: 0, extra: { tool_commands: commands } })
+    expect(JSON.parse(outcome.text)).toEqual(commands)
+    expect([calls, model.requests.length]).toEqual([[], 1])
+  })
+
+  test('81: a planner that throws or says nonsense is not fatal; one that is none is refused', async () => {
+    for (const broken of [
+      () => {
+        throw new Error('no idea')
+      },
+      () => 'weather' as never,
+      () => [{ tool_name: '' }],
+    ]) {
+      const { agent: helper } = who(['Anyway.'], { strategy: 'planner', plan: broken })
+      const run = openRuntime().run(helper, 'Sky?')
+      expect(only(await eventsOf(run), 'warning')).toHaveLength(1)
+      expect((await run.result).text).toBe('Anyway.')
+    }
+    expect(() => planner({ plan: 'x' as never })).toThrow('plan is a function')
+    expect(() => planner({ concurrency: 0 })).toThrow('concurrency is a whole number of at least 1')
+  })
+
   test.each([
     ['native', undefined, 2],
     ['auto', undefined, 2],

@@ -1,37 +1,52 @@
-import type { Json } from '../../base/json.ts'
+import { messageOf } from '../../base/error.ts'
+import { type Json, toJson } from '../../base/json.ts'
 import { type FieldParser, fieldParser } from '../../output/field-parser.ts'
 import { field } from '../../prompt/shape/output-shape.ts'
 import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
 
-/** What the one that plans is asked for. */
-export const PLAN_SHAPE = {
-  use_tool: field('bool', 'is a tool needed?'),
-  tool_command: {
-    purpose: field('str', 'what the tool is needed for'),
-    tool_name: field('str', 'one of {tools.[].name}'),
-    tool_kwargs: field('dict', 'its arguments, by their names'),
-  },
+const COMMAND = {
+  purpose: field('str', 'what the tool is needed for'),
+  tool_name: field('str', 'one of {tools.[].name}'),
+  tool_kwargs: field('dict', 'its arguments, by their names'),
 } as const
 
-export type Verdict =
-  | { readonly use: false }
-  | { readonly use: true; readonly purpose: string; readonly tool: string; readonly input: Json }
-  /** What was said is no plan. */
-  | { readonly wrong: string }
+/** What the one that plans is asked for. */
+export const PLAN_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_command: COMMAND } as const
+/** The same where it may ask for several at once. */
+export const PLANS_SHAPE = { use_tool: field('bool', 'is a tool needed?'), tool_commands: [COMMAND] } as const
+
+export interface Command {
+  readonly purpose: string
+  readonly tool: string
+  readonly input: Json
+}
+
+export interface Verdict {
+  /** None: no tool is needed. */
+  readonly commands: readonly Command[]
+  /** What of it is no plan; null where all is. */
+  readonly wrong: string | null
+}
 
 /** Hears a plan as it is written, and knows when it has heard enough. */
 export class PlanReader {
-  private readonly parser: FieldParser = fieldParser({
-    schema: shapeSchema(PLAN_SHAPE as unknown as Json),
-  }) as FieldParser
+  private readonly most: number
+  private readonly parser: FieldParser
   private uses: unknown
 
-  /** Is what follows of no use? So it is after `use_tool: false`, and after the whole command. */
+  constructor(most: number) {
+    this.most = most
+    const shape = most === 1 ? PLAN_SHAPE : PLANS_SHAPE
+    this.parser = fieldParser({ schema: shapeSchema(shape as unknown as Json) }) as FieldParser
+  }
+
+  /** Is what follows of no use? So it is after `use_tool: false`, and after the whole command, or all of them. */
   hear(text: string): boolean {
     for (const { kind, dot, value } of this.parser.push(text)) {
       if (kind !== 'done') continue
       if (dot === 'use_tool') this.uses = value
-      if (this.uses === false || (this.uses === true && dot === 'tool_command')) return true
+      const isSaid = dot === 'tool_command' || dot === 'tool_commands'
+      if (this.uses === false || (this.uses === true && isSaid)) return true
     }
     return false
   }
@@ -39,16 +54,41 @@ export class PlanReader {
   verdict(): Verdict {
     this.parser.end()
     const plan = this.parser.value
-    if (!isRecord(plan)) return { wrong: 'it is no JSON object' }
-    const { use_tool: use, tool_command: command } = plan
-    if (use === false) return { use }
-    if (use !== true) return { wrong: 'use_tool is not true or false' }
-    if (!isRecord(command)) return { wrong: 'there is no tool_command' }
-    const { tool_name: tool, purpose, tool_kwargs: input = {} } = command
-    if (typeof tool !== 'string' || tool === '') return { wrong: 'tool_command has no tool_name' }
-    if (!isRecord(input)) return { wrong: 'tool_kwargs is no object' }
-    return { use, tool, purpose: typeof purpose === 'string' && purpose !== '' ? purpose : tool, input: input as Json }
+    if (!isRecord(plan)) return wrongPlan('it is no JSON object')
+    const { use_tool: use, tool_command: command, tool_commands: commands = command } = plan
+    if (use === false) return { commands: [], wrong: null }
+    if (use !== true) return wrongPlan('use_tool is not true or false')
+    if (commands === undefined) return wrongPlan('there is no tool_command')
+    return readCommands(Array.isArray(commands) ? commands : [commands], this.most)
   }
+}
+
+/** Commands that can be carried out, and what is wrong with the others. */
+export function readCommands(given: unknown, most: number): Verdict {
+  if (!Array.isArray(given)) return wrongPlan('it is no list of commands')
+  const read = given.slice(0, most).map(readCommand)
+  const commands = read.flatMap((one) => (typeof one === 'string' ? [] : [one]))
+  const wrong = read.filter((one) => typeof one === 'string')
+  if (given.length > most) wrong.push(`of ${given.length} commands only ${most} may be carried out at once`)
+  return { commands, wrong: wrong.length === 0 ? null : wrong.join('; ') }
+}
+
+/** What a plan function threw is no plan. */
+export function failedPlan(error: unknown): Verdict {
+  return wrongPlan(messageOf(error))
+}
+
+function wrongPlan(wrong: string): Verdict {
+  return { commands: [], wrong }
+}
+
+function readCommand(command: unknown): Command | string {
+  if (!isRecord(command)) return 'there is no tool_command'
+  const { tool_name: tool, purpose, tool_kwargs: given = {} } = command
+  if (typeof tool !== 'string' || tool === '') return 'tool_command has no tool_name'
+  const input = toJson(given)
+  if (!isRecord(given) || !input.ok) return 'tool_kwargs is no object'
+  return { tool, purpose: typeof purpose === 'string' && purpose !== '' ? purpose : tool, input: input.value }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -4,12 +4,23 @@ import { Prompt } from '../../prompt/prompt.ts'
 import { promptOf, slotsOf } from '../../prompt/slots-of.ts'
 import type { NodeRun } from '../node-run.ts'
 import { requestOf } from '../request-of.ts'
-import { PLAN_SHAPE } from './plan-reader.ts'
+import { PLAN_SHAPE, PLANS_SHAPE } from './plan-reader.ts'
+import type { PlanContext, PlannerSettings } from './settings.ts'
 import { actionResults } from './tool-logs.ts'
 import { toolShape } from './tool-shape.ts'
 
 /** What the model call of a node is, for an agent whose tools are planned: null where its model calls them itself. */
-export type Planning = { readonly step: 'judge' | 'answer'; readonly request: ModelRequest } | null
+export type Planning =
+  | { readonly step: 'answer'; readonly request: ModelRequest }
+  | { readonly step: 'judge'; readonly request: ModelRequest; readonly settings: PlannerSettings; readonly due: Due }
+  | null
+
+/** A round of planning. */
+export interface Due {
+  readonly context: Omit<PlanContext, 'signal'>
+  /** How long what is planned may take; null for no limit. */
+  readonly leftMs: number | null
+}
 
 /** From the rows alone: a process that goes on with the run comes to the same. */
 export function planningOf(run: NodeRun, model: Model): Planning {
@@ -18,13 +29,20 @@ export function planningOf(run: NodeRun, model: Model): Planning {
   if (settings.strategy === 'auto' && model.nativeTools !== false) return null
   const nodes = run.home.ledger.store.nodesOf(run.turn.id)
   const plans = nodes.filter(({ purpose }) => purpose === 'plan')
-  const isOver = plans.length >= settings.maxRounds || plans.at(-1)?.output.calls === undefined
+  const leftMs = timeLeft(run, settings, plans[0] ?? run.node)
+  const isOver = plans.length >= settings.maxRounds || plans.at(-1)?.output.calls === undefined || leftMs === 0
   const isDue = run.node.purpose === 'answer' && (plans.length === 0 || !isOver)
   const asked = askedOf(run, nodes)
   const judge = isDue ? judgeRequest(run, asked, nodes) : null
-  return judge === null
-    ? { step: 'answer', request: answerRequest(run, asked, nodes) }
-    : { step: 'judge', request: judge }
+  if (judge === null) return { step: 'answer', request: answerRequest(run, asked, nodes) }
+  const { tools } = requestOf(run)
+  const context = { input: run.turn.input, tools, results: actionResults(nodes), round: plans.length + 1 }
+  return { step: 'judge', request: judge, settings, due: { context, leftMs } }
+}
+
+function timeLeft({ home }: NodeRun, { timeoutMs }: PlannerSettings, first: Node): number | null {
+  if (timeoutMs === null) return null
+  return Math.max(0, first.createdAt + timeoutMs - home.ledger.clock.now())
 }
 
 /** What the run was asked, in slots. */
@@ -40,10 +58,14 @@ function askedOf({ agent }: NodeRun, nodes: readonly Node[]): Prompt {
 const QUESTION =
   'Decide whether one of {tools} is needed to answer {input}. If so, say which one, with what arguments and for what purpose. If what is known already is enough, no tool is needed.'
 
+const QUESTIONS =
+  'Decide whether some of {tools} are needed to answer {input}. If so, say which ones, each with its arguments and for what purpose; they are used at the same time, so none may need what another finds. If what is known already is enough, no tool is needed.'
+
 /** Null where there is no tool to plan with. */
 function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): ModelRequest | null {
   const { tools } = requestOf(run)
   if (tools.length === 0) return null
+  const isOne = (run.hooks?.planner?.parallel ?? 1) === 1
   const {
     instruct,
     output: _output,
@@ -60,8 +82,8 @@ function judgeRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mode
       'tools',
       tools.map(({ name, description, inputSchema }) => ({ name, desc: description, kwargs: toolShape(inputSchema) })),
     )
-    .instruct(QUESTION)
-    .output(PLAN_SHAPE)
+    .instruct(isOne ? QUESTION : QUESTIONS)
+    .output(isOne ? PLAN_SHAPE : PLANS_SHAPE)
   const { output } = prompt.toRequest({ tools: 'text' })
   const judged = { ...run, agent: { ...run.agent, asked: prompt, output } }
   return { ...requestOf(judged), tools: [] }

@@ -1,8 +1,10 @@
 import type { Extension } from '../../agent/agent.ts'
 import { extension } from '../../agent/hooks/define-extension.ts'
-import { type PlannerSettings, plannerMark } from '../../agent/planner/settings.ts'
+import type { BeforeTool, HookedCall } from '../../agent/hooks/hooks.ts'
+import { type PlanFunction, type PlannerSettings, plannerMark } from '../../agent/planner/settings.ts'
 import type { ToolLog } from '../../agent/planner/tool-logs.ts'
 import { DefinitionError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
 
 export interface PlannerOptions {
   /**
@@ -13,6 +15,18 @@ export interface PlannerOptions {
   readonly strategy?: PlannerSettings['strategy']
   /** How many tools may be planned for one answer, one after the other. Default 1. */
   readonly maxRounds?: number
+  /** How many tools one round may plan, to be used at the same time. Default 1. */
+  readonly parallel?: number
+  /** How many of them run at the same time. Default: all. */
+  readonly concurrency?: number
+  /** How long all rounds of a run may take together: then it answers with what it has. Default: no limit. */
+  readonly timeoutMs?: number
+  /** Plans instead of the model: which tools are needed; none for no more. */
+  readonly plan?: PlanFunction
+  /** Carries out what was planned instead of the tool; undefined: the tool itself runs. */
+  readonly execute?: (call: HookedCall) => Json | undefined | Promise<Json | undefined>
+  /** The commands are the answer, as text and in `outcome.extra.tool_commands`: nothing is called. */
+  readonly planOnly?: boolean
   /** Tells each use of a tool to the logger too, and as an event `tool_log`. */
   readonly showToolLogs?: boolean
 }
@@ -23,10 +37,17 @@ export interface PlannerOptions {
  */
 export function planner(options: PlannerOptions = {}): Extension<'planner'> {
   const { strategy = 'auto', maxRounds = 1, showToolLogs = false } = options
+  const { parallel = 1, concurrency = null, timeoutMs = null, plan = null, execute, planOnly = false } = options
   if (!['auto', 'native', 'planner'].includes(strategy)) {
     refuse(`strategy is "auto", "native" or "planner", not ${JSON.stringify(strategy)}.`)
   }
-  if (!Number.isSafeInteger(maxRounds) || maxRounds < 1) refuse('maxRounds is a whole number of at least 1.')
+  for (const [name, value] of Object.entries({ maxRounds, parallel, concurrency, timeoutMs })) {
+    if (value === null || (Number.isSafeInteger(value) && value >= 1)) continue
+    refuse(`${name} is a whole number of at least 1.`)
+  }
+  for (const [name, value] of Object.entries({ plan, execute })) {
+    if (value != null && typeof value !== 'function') refuse(`${name} is a function.`)
+  }
   const made = extension({
     name: 'planner',
     state: () => ({ told: 0 }),
@@ -42,9 +63,18 @@ export function planner(options: PlannerOptions = {}): Extension<'planner'> {
         }
         state.told = logs.length
       },
+      ...(execute === undefined ? {} : { beforeTool: carriedOut(execute) }),
     },
   })
-  return Object.freeze({ ...made, [plannerMark]: { strategy, maxRounds } })
+  const settings: PlannerSettings = { strategy, maxRounds, parallel, concurrency, timeoutMs, plan, planOnly }
+  return Object.freeze({ ...made, [plannerMark]: settings })
+}
+
+function carriedOut(execute: NonNullable<PlannerOptions['execute']>): (call: HookedCall) => Promise<BeforeTool> {
+  return async (call) => {
+    const answer = await execute(call)
+    return answer === undefined ? undefined : { answer }
+  }
 }
 
 function refuse(message: string): never {
