@@ -1,5 +1,6 @@
 import type { PathPattern } from '../../output/path-pattern.ts'
-import { type FieldBatch, type FieldSource, readFields } from './read-fields.ts'
+import { readCallFields } from './call-fields.ts'
+import { type FieldBatch, type FieldSource, readFields, wantedBy } from './read-fields.ts'
 import { RunField } from './run-field.ts'
 
 export interface FieldsOptions {
@@ -7,15 +8,18 @@ export interface FieldsOptions {
   readonly partial?: boolean
   /** Of agents of this name in the run and below it, instead of the run's own; `*`: of all. */
   readonly agent?: string
+  /** Of the arguments of calls of this tool (`*`: of all) while they are written, instead of the answer's: see `call`. */
+  readonly tool?: string
 }
 
 /** The fields at a path as they become complete, checked against their part of the schema. Without a path, all. */
 export async function* matchingFields(
   source: FieldSource,
   pattern: PathPattern | null,
-  { partial = false, agent }: FieldsOptions,
+  { partial = false, agent, tool }: FieldsOptions,
 ): AsyncGenerator<RunField, void> {
-  for await (const batch of readFields(source, agent)) {
+  const batches = tool === undefined ? readFields(source, agent) : readCallFields(source, tool, wantedBy(source, agent))
+  for await (const batch of batches) {
     if (batch.isReset && partial) yield new RunField(null, batch.place)
     for (const event of batch.events) {
       if (!isShown(event.kind, partial) || (pattern !== null && !event.isAt(pattern))) continue

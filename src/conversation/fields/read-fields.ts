@@ -33,8 +33,9 @@ export interface FieldBatch {
  */
 export async function* readFields(source: FieldSource, agent?: string): AsyncGenerator<FieldBatch, void> {
   const answers = new Answers(source)
+  const isWanted = wantedBy(source, agent)
   for await (const event of source.events()) {
-    if (!isWanted(event, source.runId, agent)) continue
+    if (!isWanted(event)) continue
     const batch = answers.take(event)
     if (batch !== undefined) yield batch
   }
@@ -75,9 +76,10 @@ export class Answers {
   }
 }
 
-function isWanted({ turnId, path }: RunEvent, runId: Id, agent: string | undefined): boolean {
-  if (agent === undefined) return turnId === runId
-  return agent === '*' || path.at(-1) === agent
+/** Of the run itself, or of agents of a name in it and below it. */
+export function wantedBy({ runId }: FieldSource, agent: string | undefined): (event: RunEvent) => boolean {
+  if (agent === undefined) return ({ turnId }) => turnId === runId
+  return ({ path }) => agent === '*' || path.at(-1) === agent
 }
 
 /** The answers of one run, one after the other. */

@@ -10,6 +10,8 @@ export interface FieldPlace {
   readonly agentPath: readonly string[]
   /** Which try at the answer it is, from 1: one that does not fit, or is cut off, is asked for again. */
   readonly attempt: number
+  /** Of a field of a call's arguments: which call. */
+  readonly call?: { readonly id: string; readonly tool: string }
 }
 
 /** Something became known about a field of a run's answer; `reset`: what was told of earlier attempts is void. */
@@ -26,9 +28,10 @@ export class RunField<Value = unknown> implements FieldPlace {
   readonly nodeId: Id
   readonly agentPath: readonly string[]
   readonly attempt: number
+  readonly call?: { readonly id: string; readonly tool: string }
   private readonly event: FieldEvent | null
 
-  constructor(event: FieldEvent | null, { runId, nodeId, agentPath, attempt }: FieldPlace) {
+  constructor(event: FieldEvent | null, { runId, nodeId, agentPath, attempt, call }: FieldPlace) {
     this.kind = event?.kind ?? 'reset'
     this.value = event?.value as Value
     this.delta = event?.delta
@@ -36,6 +39,7 @@ export class RunField<Value = unknown> implements FieldPlace {
     this.nodeId = nodeId
     this.agentPath = agentPath
     this.attempt = attempt
+    if (call !== undefined) this.call = call
     this.event = event
   }
 

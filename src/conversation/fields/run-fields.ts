@@ -32,7 +32,7 @@ export class RunFields {
 
   fields(path: string | undefined, options: FieldsOptions = {}): AsyncIterableIterator<RunField> {
     const pattern = path === undefined ? null : readPath(path)
-    if (options.agent === undefined) this.checkOutput('fields')
+    if (options.agent === undefined && options.tool === undefined) this.checkOutput('fields')
     return closable(this.parts.source, (source) => matchingFields(source, pattern, options))
   }
 

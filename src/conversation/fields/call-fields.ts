@@ -1,0 +1,92 @@
+import type { RunEvent } from '../../graph/event.ts'
+import type { FieldEvent } from '../../output/field-event.ts'
+import { AnswerReading } from './answer-reading.ts'
+import type { FieldBatch, FieldSource } from './read-fields.ts'
+
+/**
+ * The arguments of calls of a tool while a model writes them, each call by itself. Where they were not streamed, or the
+ * reader comes when the call is over, they are told at once.
+ */
+export async function* readCallFields(
+  source: FieldSource,
+  tool: string,
+  isWanted: (event: RunEvent) => boolean,
+): AsyncGenerator<FieldBatch, void> {
+  const calls = new CallReadings()
+  for await (const event of source.events()) {
+    if (!isWanted(event)) continue
+    const batch = calls.take(event, tool)
+    if (batch !== undefined) yield batch
+  }
+}
+
+/** The calls that are being written, by their runs and ids. */
+class CallReadings {
+  private readonly open: Map<string, AnswerReading> = new Map()
+  private readonly attempts: Map<string, number> = new Map()
+  /** What was told of calls of these runs is void. */
+  private readonly void: Set<string> = new Set()
+
+  take(event: RunEvent, tool: string): FieldBatch | undefined {
+    const isOf = (name: string) => tool === '*' || name === tool
+    switch (event.type) {
+      case 'tool-input-delta':
+        return isOf(event.tool) ? this.hear(event) : undefined
+      case 'tool-call':
+        return isOf(event.call.name) ? this.close(event) : undefined
+      case 'reset':
+        this.drop(event.turnId)
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  private hear(event: Extract<RunEvent, { type: 'tool-input-delta' }>): FieldBatch | undefined {
+    const key = `${event.turnId} ${event.callId}`
+    const reading = this.open.get(key) ?? new AnswerReading(null)
+    this.open.set(key, reading)
+    const events = reading.hear(event.text, event.cumulative === true)
+    return this.told(event, { reading, events, call: { id: event.callId, name: event.tool } })
+  }
+
+  private close(event: Extract<RunEvent, { type: 'tool-call' }>): FieldBatch | undefined {
+    const { call } = event
+    const key = `${event.turnId} ${call.id}`
+    const known = this.open.get(key)
+    this.open.delete(key)
+    const reading = known ?? new AnswerReading(null)
+    const rest = known === undefined ? reading.hear(JSON.stringify(call.input), false) : []
+    return this.told(event, { reading, events: [...rest, ...reading.parser.end()], call })
+  }
+
+  /** The model begins again. */
+  private drop(turnId: string): void {
+    const begun = [...this.open.keys()].filter((key) => key.startsWith(`${turnId} `))
+    for (const key of begun) this.open.delete(key)
+    if (begun.length === 0) return
+    this.attempts.set(turnId, (this.attempts.get(turnId) ?? 1) + 1)
+    this.void.add(turnId)
+  }
+
+  private told(event: RunEvent, { reading, events, call }: Told): FieldBatch | undefined {
+    if (events.length === 0) return undefined
+    const { turnId, nodeId, path } = event
+    const isReset = this.void.delete(turnId)
+    const attempt = this.attempts.get(turnId) ?? 1
+    const place = {
+      runId: turnId,
+      nodeId: nodeId ?? '',
+      agentPath: path,
+      attempt,
+      call: { id: call.id, tool: call.name },
+    }
+    return { event, place, parser: reading.parser, events, isReset }
+  }
+}
+
+interface Told {
+  readonly reading: AnswerReading
+  readonly events: readonly FieldEvent[]
+  readonly call: { readonly id: string; readonly name: string }
+}
