@@ -4,6 +4,7 @@ import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
+import { frozenCopy } from './base/frozen-copy.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
 import { BlockWriter } from './conversation/blocks.ts'
@@ -127,7 +128,7 @@ export class Runtime extends RowActs {
       swept: () => this.swept(),
       report,
     })
-    const runtimeLayer = runtimeLayers(options.grant, options.budget)
+    const runtimeLayer = runtimeLayers(frozenCopy(options.grant), frozenCopy(options.budget))
     this.ceiling = runtimeLayer.map(freezeLayer)
     this.executors = new Executors({
       ledger: this.ledger,

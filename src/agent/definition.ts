@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { frozenCopy } from '../base/frozen-copy.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
@@ -58,17 +59,17 @@ export function defineAgent(definition: Definition): AgentCore {
     name,
     ...wordsOf(definition),
     model: readModel(definition.model, name),
-    settings: definition.settings ?? {},
+    settings: frozenCopy(definition.settings ?? {}),
     ...readKit(definition, where),
     meta: definition.toolkit?.meta ?? 'none',
     input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
     output,
     repair: readRepair(definition.repair, output, where),
     eager: readEager(definition.eager, output, where),
-    grant: definition.grant,
-    budget: definition.budget,
+    grant: frozenCopy(definition.grant),
+    budget: frozenCopy(definition.budget),
     extensions: definition.hooks === undefined ? NO_EXTENSIONS : [{ name: OWN_HOOKS, hooks: definition.hooks }],
-    delegation: definition.delegation,
+    delegation: frozenCopy(definition.delegation),
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,

@@ -1,4 +1,5 @@
 import { DefinitionError, SubAgentUnavailable } from '../base/error.ts'
+import { frozenCopy } from '../base/frozen-copy.ts'
 import { toJson } from '../base/json.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
@@ -84,7 +85,18 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
     checkFit(agent, config, where)
   }
   if (isAgent(agent) && config.tools !== undefined) checkClash(agent, config.tools, where)
-  return config as SubagentConfig
+  return withOwnData(config as SubagentConfig)
+}
+
+/** What is plain data in it is copied: nobody can widen it later. */
+function withOwnData(config: SubagentConfig): SubagentConfig {
+  const { grant, budget, presets } = config
+  return {
+    ...config,
+    ...(grant === undefined ? {} : { grant: frozenCopy(grant) }),
+    ...(budget === undefined ? {} : { budget: frozenCopy(budget) }),
+    ...(presets === undefined ? {} : { presets: frozenCopy(presets) }),
+  }
 }
 
 function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void {

@@ -17,7 +17,7 @@ function start(turns: readonly ScriptedTurn[], repair: Repair = {}, options: { r
 const LACKS = '{"items":[]}'
 const HAS = '{"items":[],"note":"x"}'
 
-describe('agently 19: an answer that lacks what is ensured', () => {
+describe('agently 19/: an answer that lacks what is ensured', () => {
   test('60: is asked for until it is there; each attempt is a repair of its own', async () => {
     const { run, runtime, model } = start([LACKS, LACKS, HAS], { ensure: ['note'], retries: 2 })
 

@@ -165,7 +165,7 @@ describe.each(Object.entries(ways))('agentscope 8.7/97: %s', (_name, { agent: ma
     expect(runtime.store.lastSeq(run.conversationId)).toBeGreaterThanOrEqual(durable.length)
   })
 
-  test('every event says where it happened', async () => {
+  test('agently 19/119: every event says where it happened', async () => {
     const { events, runtime, run } = await all()
 
     for (const event of events) {

@@ -22,7 +22,7 @@ describe('a server over its standard input and output', () => {
     expect(model.requests[0]?.messages[0]?.content).toMatch(/as their server says:\n# Everything Server/)
   })
 
-  test('pictures, structured content, resources and prompts are shown to the model', async () => {
+  test('agently 19/87: pictures, structured content, resources and prompts are shown to the model', async () => {
     const { who, model } = caller({ all: everything() }, [
       ['all__get-tiny-image', {}],
       ['all__get-structured-content', { location: 'Chicago' }],
@@ -111,7 +111,7 @@ describe('a server over its standard input and output', () => {
   })
 })
 
-test('tools of two servers with one name stand beside each other, and beside tools of the agent', async () => {
+test('agently 19/87: tools of two servers with one name stand beside each other, and beside tools of the agent', async () => {
   const folder = tempFolder()
   writeFileSync(path.join(folder, 'a.txt'), 'a')
   const files = () => mcpServer({ command: 'node', args: [serverFile('filesystem'), folder] })
