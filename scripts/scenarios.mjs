@@ -46,7 +46,7 @@ const reasons = [
   ],
   [
     'agently 19/115',
-    'A conversation is not cut: what a model is shown of it is bounded by `contextTurns` and summed up when its window nears its end (`cybros A62`, `createRuntime({ compaction })`); the record stays whole.',
+    'A conversation is not cut: what a model is shown of it is bounded by `contextTurns` and summed up when its window nears its end (`createRuntime({ compaction })`, `test/history/context.test.ts`); the record stays whole.',
   ],
 ]
 
