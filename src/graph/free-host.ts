@@ -31,6 +31,11 @@ export function watchHosts(draft: Draft, turnId: Id): void {
   }
 }
 
+/** It waits for its host's answer, or for what cannot begin. */
+export function cannotGoOn(draft: Draft, link: Link): boolean {
+  return isAsking(draft, link) || draft.turn(link.id).state === 'queued' || isHeldUp(draft, link.id)
+}
+
 function isAsking(draft: Draft, link: Link): boolean {
   return link.outcome === null && hostQuestionOf(draft, link) !== undefined
 }
@@ -46,8 +51,7 @@ function isHeld(draft: Draft, { state, blockers, wait }: Node): boolean {
   if (state !== 'waiting' || wait?.on !== 'children') return false
   return wait.refs.every((id) => {
     const link = draft.link(id)
-    if (link.outcome !== null || isAsking(draft, link)) return true
-    return draft.turn(id).state === 'queued' || isHeldUp(draft, id)
+    return link.outcome !== null || cannotGoOn(draft, link)
   })
 }
 

@@ -1,5 +1,6 @@
 import type { Draft } from './draft.ts'
 import { endNode } from './end-node.ts'
+import { cannotGoOn } from './free-host.ts'
 import { hostQuestionOf } from './question-of.ts'
 import type { Link, Node } from './rows.ts'
 
@@ -10,9 +11,16 @@ export function giveUpQuestion(draft: Draft, asked: Node, why: string): void {
   endNode(draft, asked, { state: 'finished', output: { content, isError: true } })
 }
 
-/** A host that has said its last word and waits only for children that wait for its answer will not give one. */
+/**
+ * A host that has said its last word and waits only for children that wait for its answer, or for their room, will not
+ * give one. It is looked at again for what else they ask.
+ */
 export function giveUpQuestions(draft: Draft, held: readonly Link[]): void {
-  const asked = held.flatMap((link) => hostQuestionOf(draft, link) ?? [])
-  if (asked.length < held.length) return
-  for (const question of asked) giveUpQuestion(draft, question, 'Whoever gave you this task does not answer any more.')
+  if (!held.every((link) => cannotGoOn(draft, link))) return
+  for (const link of held) {
+    const asked = hostQuestionOf(draft, link)
+    if (asked === undefined) continue
+    giveUpQuestion(draft, asked, 'Whoever gave you this task does not answer any more.')
+    draft.touchTurn(link.hostTurnId)
+  }
 }

@@ -79,10 +79,14 @@ function park(draft: Draft, node: Node, question: Question): void {
   draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
 }
 
-/** A host whose code may await its child cannot answer it, nor one without the tools to. */
-function canAsk(draft: Draft, { mode, wake, taskId }: Link): boolean {
+/**
+ * A host whose code may await its child cannot answer it, nor one without the tools to, nor one that is a child and does
+ * not wait for it: nobody wakes that one.
+ */
+function canAsk(draft: Draft, { mode, wake, taskId, depth, onParentClose }: Link): boolean {
   const { state } = draft.node(taskId)
   if (wake === null) return false
+  if (mode === 'background' && depth > 1 && (wake === 'passive' || onParentClose === 'abandon')) return false
   return mode === 'background' ? state !== 'running' : mode === 'parked' && state === 'waiting'
 }
 

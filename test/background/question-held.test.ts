@@ -33,7 +33,9 @@ import {
 const deciding: Script = (request) => {
   const answers = resultsIn(request)
   if (!lastSaid(request).includes('decide')) return `did ${lastSaid(request)}`
-  return answers.length === 0 ? call('ask_host', { question: 'Which colour?' }) : `I was told ${answers}`
+  const ask = { name: 'ask_host', input: { question: 'Which colour?' } }
+  const calls = lastSaid(request).includes('twice') ? [ask, ask] : [ask]
+  return answers.length === 0 ? { calls } : `I was told ${answers}`
 }
 
 function askerOf(script: Script = deciding, name = 'asker') {
@@ -277,19 +279,16 @@ describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
     })
   }
 
-  test.each<[string, Budget, Script]>([
-    [
-      'says its last word without an answer',
-      {},
-      (request) => (resultsIn(request).length > 0 ? 'no' : { calls: [spawnCall('a', 'decide')] }),
-    ],
-    [
-      'has no model call left',
-      { turns: 2 },
-      (request) => (resultsIn(request).length > 0 ? 'no' : { calls: [spawnCall('a', 'decide')] }),
-    ],
-  ])('that %s: the child is told that nobody answers, and all come to an end', async (_what, budget, script) => {
-    const root = leadOf(script, budget)
+  test.each<[string, Budget, readonly string[]]>([
+    ['says its last word without an answer', {}, ['decide']],
+    ['has no model call left', { turns: 2 }, ['decide']],
+    ['has another child that waits for room', { concurrency: 1 }, ['decide', 'paint']],
+    ['is asked twice', {}, ['decide twice']],
+  ])('that %s: the child is told that nobody answers, and all come to an end', async (_what, budget, prompts) => {
+    const root = leadOf(
+      (request) => (resultsIn(request).length > 0 ? 'no' : { calls: prompts.map((prompt) => spawnCall('a', prompt)) }),
+      budget,
+    )
     const { runtime } = world.start({ agents: [root], engine: QUICK })
     const run = runtime.run(root, 'go')
     const { text } = await run.result
@@ -300,8 +299,9 @@ describe.each(stores)('cybros A77: a child as host, on %s', (_, create) => {
     const [question] = tasksIn(world.store, asker?.id ?? '')
     expect(question).toMatchObject({ state: 'finished', output: { isError: true } })
     expect(String(question?.output.content)).toContain('does not answer')
-    expect(asker?.outcome?.status).toBe('completed')
-    expect(eventsOfType(world.store, run.conversationId, 'answer')).toMatchObject([{ by: 'nobody', text: '' }])
+    expect(world.store.linksOf(lead?.id ?? '').every(({ outcome }) => outcome?.status === 'completed')).toBe(true)
+    const answers = eventsOfType(world.store, run.conversationId, 'answer')
+    expect(answers.every(({ by, text: said }) => by === 'nobody' && said === '')).toBe(true)
   })
 })
 
@@ -339,6 +339,27 @@ describe('cybros A77: a host that cannot answer is passed over for a person', ()
 
     expect(await answerAll(runtime)).toEqual(['person'])
     expect((await run.result).text).toBe('I was told purple')
+  })
+
+  test('a child that is a host and does not wait for its own', async () => {
+    const asker = askerOf()
+    const passive = backgroundSubagents({ agent: asker, nested: true, wake: 'passive' })
+    const lead = agent({
+      name: 'lead',
+      instructions: 'Lead.',
+      model: scriptedModel((request) =>
+        resultsIn(request).length > 0 ? 'led' : { calls: [spawnCall('a', 'decide')] },
+      ),
+      tools: { ...passive },
+    })
+    const model = scriptedModel(playing(() => call('lead', { message: 'go' })))
+    const root = agent({ name: 'root', instructions: 'Root.', model, subagents: { lead } })
+    const { runtime } = world.start({ agents: [root], engine: QUICK })
+    const run = runtime.run(root, 'go')
+    await run.result
+
+    expect(await answerAll(runtime)).toEqual(['person'])
+    await runtime.idle()
   })
 
   test.each([
