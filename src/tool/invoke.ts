@@ -55,7 +55,7 @@ export async function invoke(
   const needs = permitCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
   if (needs.verdict === 'deny') return denied(call.name, needs.reason)
   if (needs.verdict === 'ask') return needs
-  if (run.work.stopCause !== null) return notBegun(run)
+  if (isStopped(run)) return notBegun(run)
   const execution = { tool, current, input: checked.value }
   const { tape } = run.home
   if (tape === null || entry.isOwn === true) return endOf(run, await execute(run, execution))
@@ -112,10 +112,16 @@ function unknownTool(name: string, known: readonly ToolSchema[]): string {
   return `There is no tool ${JSON.stringify(name)}. ${others}`
 }
 
+function isStopped({ work: { stopCause }, home: { tape } }: Invocation): boolean {
+  return stopCause !== null && !(stopCause === 'timeout' && tape?.isPlayed === true)
+}
+
+export const TOO_LATE = 'Error: the call took too long before it began. It had no effect.'
+
 /** Asked to stop before its code ran: nothing can have happened. */
 function notBegun({ work }: Invocation): ToolEnd | undefined {
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return undefined
-  if (work.stopCause === 'timeout') return errorEnd('Error: the call took too long before it began. It had no effect.')
+  if (work.stopCause === 'timeout') return errorEnd(TOO_LATE)
   return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
 }
 

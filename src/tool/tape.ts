@@ -13,6 +13,8 @@ import type { ToolContext } from './tool.ts'
  * `legate/testing`. It is asked at the one door to a model and at the one where code runs (I8).
  */
 export interface Tape {
+  /** Nothing is really called: it takes no time, and no time limit of a call counts. */
+  readonly isPlayed: boolean
   /** The answer of the model, or what was recorded of it. */
   ask(asking: Asking): AsyncIterable<Part>
   /** What the node's code gave, or what was recorded of it. */

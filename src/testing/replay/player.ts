@@ -1,5 +1,6 @@
 import { ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import type { Work } from '../../engine/engine.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
 import type { Store } from '../../store/store.ts'
@@ -31,6 +32,7 @@ export interface PlayerParts {
 
 /** Says what models and code have said when they were recorded. Neither is called. */
 export class Player implements Tape {
+  readonly isPlayed = true
   private readonly parts: PlayerParts
   private readonly ids: IdTokens
   private readonly keys: CallKeys
@@ -79,7 +81,10 @@ export class Player implements Tape {
     try {
       return await this.play(running)
     } catch (error) {
-      if (running.work.stopCause !== null) return { stopped: stopOf(running.work.stopCause) }
+      const { stopCause } = running.work
+      if (stopCause === 'cancel' || stopCause === 'shutdown' || stopCause === 'lost') {
+        return { stopped: stopCause === 'cancel' ? 'cancel' : 'lost' }
+      }
       return { error: `Error: ${error instanceof Error ? error.message : String(error)}` }
     }
   }
@@ -135,8 +140,9 @@ export class Player implements Tape {
     if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, this.parts.agents)
     await aMoment()
     const { result } = line
-    if ('stopped' in result && result.stopped === 'cancel') throw await untilAborted(work.signal)
-    await this.order.turnOf(entry, work.signal)
+    const signal = stopSignal(work)
+    if ('stopped' in result && result.stopped === 'cancel') throw await untilAborted(signal)
+    await this.order.turnOf(entry, signal)
     return shown(result, this.ids)
   }
 
@@ -211,7 +217,13 @@ function recordedError({ message, retryable }: { readonly message: string; reado
   return Object.assign(error, { retryAfterMs: 0 })
 }
 
-function stopOf(cause: string): 'cancel' | 'timeout' | 'lost' {
-  if (cause === 'cancel' || cause === 'timeout') return cause
-  return 'lost'
+/** Aborts when the call is stopped, but not because its time is over: what was recorded says how long it took. */
+function stopSignal(work: Work): AbortSignal {
+  const controller = new AbortController()
+  const stop = () => {
+    if (work.stopCause !== 'timeout') controller.abort(work.signal.reason)
+  }
+  work.signal.addEventListener('abort', stop, { once: true })
+  if (work.signal.aborted) stop()
+  return controller.signal
 }

@@ -27,7 +27,7 @@ export function recordedScript({ lines }: ReadRecording): RecordedScript {
     if (!('at' in line)) continue
     const request = 'request' in line ? unpackRequest(line.request, requests.get(line.request.after ?? '')) : null
     if (request !== null) requests.set(line.at, request)
-    const isOpenEnded = 'stopped' in line || ('result' in line && 'stopped' in line.result)
+    const isOpenEnded = 'stopped' in line || ('result' in line && isCancelled(line.result))
     found.delete(line.at)
     found.set(line.at, {
       at: line.at,
@@ -41,6 +41,10 @@ export function recordedScript({ lines }: ReadRecording): RecordedScript {
     })
   }
   return { runs, sources, entries: [...found.values()].map((entry, index) => ({ ...entry, index })) }
+}
+
+function isCancelled(result: CodeLine['result']): boolean {
+  return 'stopped' in result && result.stopped === 'cancel'
 }
 
 function runOf(runs: readonly RunLine[], at: string): string {

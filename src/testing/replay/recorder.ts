@@ -1,9 +1,10 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
+import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
 import type { Store } from '../../store/store.ts'
+import { TOO_LATE } from '../../tool/invoke.ts'
 import type { OpenSource } from '../../tool/source/source.ts'
 import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
 import { addressOf, numbered } from './address.ts'
@@ -11,11 +12,12 @@ import { type Heard, writeAnswer } from './answer-parts.ts'
 import { CallKeys } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
 import { IdTokens } from './id-tokens.ts'
-import { type AnswerLine, type CodeLine, type Line, lastAgent, type StartedInside } from './lines.ts'
+import { type AnswerLine, type CodeLine, type Line, lastAgent } from './lines.ts'
 import { type Base, packRequest, unpackRequest } from './packed-request.ts'
 import { plainRequest } from './plain-request.ts'
 import type { ReadRecording, RecordingWriter } from './recording-file.ts'
 import { sourceLine } from './source-lines.ts'
+import { startedInside } from './started-inside.ts'
 
 export interface RecorderParts {
   readonly store: Store
@@ -27,6 +29,7 @@ export interface RecorderParts {
 
 /** Writes down what models and code say, each when it has been said and before it is acted on. */
 export class Recorder implements Tape {
+  readonly isPlayed = false
   private readonly store: Store
   private readonly writer: RecordingWriter
   private readonly ids: IdTokens
@@ -61,7 +64,7 @@ export class Recorder implements Tape {
     if ('stopped' in given && given.stopped === 'lost') return given
     const result = this.cleaner.answer(given as unknown as Json) as unknown as Given
     const own = this.ownTokens(node, given)
-    const children = this.childrenOf(node)
+    const children = startedInside(this.store, node, (value) => this.cleaner.answer(value))
     this.write({
       at,
       tool: name,
@@ -109,7 +112,7 @@ export class Recorder implements Tape {
 
   private keyOf(node: Node): string {
     const key = this.keys.next(node)
-    this.noteInterrupted(node)
+    this.noteUnheard(node)
     return key
   }
 
@@ -172,15 +175,14 @@ export class Recorder implements Tape {
     this.bases.set(lastAgent(base.at), base)
   }
 
-  /** Code whose process was lost in the middle of it gave nothing: what its node ended with is its result. */
-  private noteInterrupted({ turnId }: Node): void {
+  /** Code that was lost with its process, or came too late to begin, gave nothing: how its node ended is its result. */
+  private noteUnheard({ turnId }: Node): void {
     for (const node of this.store.nodesOf(turnId)) {
-      if (node.state !== 'uncertain' || node.input.delegates === true) continue
-      const at = addressOf(this.places, node)
+      const result = unheardEnd(node)
       const { call } = node.input
-      if (call === undefined || this.written.has(at)) continue
-      const result = { interrupted: node.failure?.message ?? '' }
-      this.write({ at, tool: call.name, input: this.cleaner.request(call.input), result })
+      if (result === undefined || call === undefined) continue
+      const at = addressOf(this.places, node)
+      if (!this.written.has(at)) this.write({ at, tool: call.name, input: this.cleaner.request(call.input), result })
     }
   }
 
@@ -203,27 +205,6 @@ export class Recorder implements Tape {
     this.roots.set(rootId, run)
     this.writer.write({ run, agent: agent.name, input, id: rootId })
     return run
-  }
-
-  /** The agents that code has started, as its rows tell. */
-  private childrenOf(node: Node): StartedInside[] {
-    const links = this.store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
-    return links.map((link, at) => {
-      const turn = this.store.turn(link.id)
-      const ended = links.slice(0, at).flatMap((earlier, place) => (this.hasEndedBefore(earlier, link) ? [place] : []))
-      return {
-        agent: link.agentName,
-        input: this.cleaner.answer(turn?.input ?? null),
-        mode: link.mode === 'background' ? 'background' : 'called',
-        ...(link.wake === null ? {} : { wake: link.wake }),
-        ...(ended.length === 0 ? {} : { after: ended }),
-      }
-    })
-  }
-
-  private hasEndedBefore(earlier: Link, link: Link): boolean {
-    const endedAt = this.store.turn(earlier.id)?.endedAt ?? null
-    return endedAt !== null && endedAt <= (this.store.turn(link.id)?.createdAt ?? 0)
   }
 
   /** Goes on where another process has left off. */
@@ -251,6 +232,12 @@ interface Ended {
   readonly at: string
   readonly heard: readonly Heard[]
   readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
+}
+
+function unheardEnd({ state, input, output, failure }: Node): Given | undefined {
+  if (input.delegates === true) return undefined
+  if (state === 'uncertain') return { interrupted: failure?.message ?? '' }
+  return output.content === TOO_LATE ? { error: TOO_LATE } : undefined
 }
 
 function silent(model: string): NonNullable<AnswerLine['error']> {
