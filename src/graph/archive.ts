@@ -1,6 +1,6 @@
 import type { Draft } from './draft.ts'
 import { changeLane, laneOf } from './lane.ts'
-import type { Id, Turn } from './rows.ts'
+import type { Conversation, Id, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 import { stopRuns } from './stop-runs.ts'
 
@@ -9,7 +9,7 @@ export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | '
   const lane = draft.conversation(conversationId)
   if (laneOf(lane).archivedAt === null) {
     changeLane(draft, lane, { archivedAt: draft.now })
-    const turn = lastTurn(draft, conversationId)
+    const turn = lastTurn(draft, lane)
     const detail = { lane: conversationId, mode }
     if (turn !== undefined) draft.event(turn, null, { type: 'graph-change', change: 'archive', detail })
   }
@@ -20,8 +20,11 @@ export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | '
   settle(draft)
 }
 
-function lastTurn(draft: Draft, laneId: Id): Turn | undefined {
-  return draft.stored.turnsOf(laneId, { limit: 1 })[0]
+/** Its own, or the one that it was forked at. */
+function lastTurn(draft: Draft, { id, lane }: Conversation): Turn | undefined {
+  const [own] = draft.stored.turnsOf(id, { limit: 1 })
+  if (own !== undefined || lane?.from == null) return own
+  return draft.findTurn(draft.findNode(lane.from.nodeId)?.turnId ?? '')
 }
 
 /** The running turn and all that are queued: the last of the lane. */

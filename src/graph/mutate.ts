@@ -1,4 +1,4 @@
-import { ConflictError, InputError, NotFoundError } from '../base/error.ts'
+import { InputError, NotFoundError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { APPROVAL_MS } from './approve.ts'
@@ -8,7 +8,7 @@ import type { Draft } from './draft.ts'
 import { endNode, isRequiredDenial } from './end-node.ts'
 import { previewOf } from './kinds.ts'
 import { pauseClocks } from './pause.ts'
-import { requireOpen } from './refused.ts'
+import { refused, requireOpen } from './refused.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from './rows.ts'
 import { settle } from './settle.ts'
 
@@ -93,13 +93,11 @@ export class Mutation {
   createEdge(from: Id, to: Id, type: EdgeType): void {
     const source = this.nodeOf(from)
     const target = this.nodeOf(to)
-    if (from === to) throw new ConflictError('conflict', `An edge from ${from} to itself would never let it run.`)
+    if (from === to) throw refused('cycle', `An edge from ${from} to itself would never let it run: leave it out.`)
     if (this.draft.edgesFrom(from).some((edge) => edge.to === to && edge.type === type)) return
     if (this.reaches(to, from)) {
-      throw new ConflictError(
-        'conflict',
-        `An edge from ${from} to ${to} would close a circle: neither could run first.`,
-      )
+      const message = `An edge from ${from} to ${to} would close a circle: neither could run first. Turn it round, or leave it out.`
+      throw refused('cycle', message, { from, to })
     }
     if (type !== 'branch') this.block(source, target, type)
     this.draft.addEdge(source, target, type)
@@ -122,11 +120,13 @@ export class Mutation {
     if (source.endedAt !== null && !isHeld && (type === 'sequence' || source.state === 'finished')) return
     const isWaiting = target.state === 'pending' || target.state === 'awaiting_approval'
     if (!isWaiting) {
-      throw new ConflictError('conflict', `${target.id} is ${target.state}: an edge can no longer hold it back.`)
+      const message = `${target.id} is ${target.state}: an edge can no longer hold it back. Put in another node after ${source.id}.`
+      throw refused('wrong_state', message, { nodeId: target.id, state: target.state })
     }
     if (source.endedAt === null || isHeld) {
       if (source.turnId !== target.turnId) {
-        throw new ConflictError('conflict', `${target.id} is in another turn: it cannot wait for ${source.id}.`)
+        const message = `${target.id} is in another turn: it cannot wait for ${source.id}. Put it into the turn ${source.turnId}.`
+        throw refused('not_related', message, { nodeId: target.id, turnId: source.turnId })
       }
       this.draft.watchNode(source)
       this.draft.changeNode(target, { blockers: target.blockers + 1 })
@@ -154,10 +154,8 @@ export class Mutation {
     const { input, output } = placeContent(spec)
     const same = spec.state !== 'finished' || canonicalJson(known.output as Json) === canonicalJson(output as Json)
     if (same && canonicalJson(known.input as Json) === canonicalJson(input as Json)) return known
-    throw new ConflictError(
-      'conflict',
-      `The key "${spec.idempotencyKey}" was used for another ${spec.kind} in this turn.`,
-    )
+    const message = `The key "${spec.idempotencyKey}" was used for another ${spec.kind} in this turn: ask for the same, or take another key.`
+    throw refused('key_used', message, { key: spec.idempotencyKey })
   }
 
   private reaches(from: Id, goal: Id): boolean {
@@ -195,7 +193,8 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
   if (conversation === undefined)
     throw new NotFoundError('not_found', `There is no conversation ${scope.conversationId}.`)
   if (conversation.activeTurnId !== null) {
-    throw new ConflictError('conflict', `A turn is running in ${conversation.id}: name it, or wait until it has ended.`)
+    const message = `A turn is running in ${conversation.id}: name it, or wait until it has ended.`
+    throw refused('busy', message, { turnId: conversation.activeTurnId })
   }
   requireOpen(conversation)
   return beginTurn(draft, conversation, scope)
@@ -203,5 +202,6 @@ function turnOf(draft: Draft, scope: MutationScope): Turn {
 
 function unlessStopped(turn: Turn): Turn {
   if (turn.cancel === null) return turn
-  throw new ConflictError('conflict', `The turn ${turn.id} was asked to stop: nothing more can be put into it.`)
+  const message = `The turn ${turn.id} was asked to stop: nothing more can be put into it. Begin another when it has ended.`
+  throw refused('busy', message, { turnId: turn.id })
 }

@@ -121,6 +121,39 @@ describe('cybros 14.3: subagent_poll', () => {
     expect(gave[0]).toMatchObject({ status: 'idle', outcome: 'failed' })
     expect(gave[0]?.['transcript_lines']).toEqual(['U:round 1', 'A:Errored: the provider is away'])
   })
+
+  test('cybros A18: what was deleted is absent, and what was only kept from models is there', async () => {
+    const { host } = hostOf(
+      (request) => {
+        const results = resultsIn(request)
+        const child = { child_conversation_id: idIn(results[0]) }
+        const moves = [
+          { calls: [spawnCall('x', 'one')] },
+          call('subagent_send', { ...child, message: 'two' }),
+          call('subagent_wait', { ids: [child.child_conversation_id] }),
+          lastSaid(request) === 'poll' ? call('subagent_poll', child) : 'done',
+        ]
+        return moves[results.length] ?? 'done'
+      },
+      { agent: workerOf((request) => `heard ${lastSaid(request)}`) },
+    )
+    const runtime = createRuntime()
+    const run = runtime.run(host, 'go')
+    await run.result
+    const [link] = runtime.store.linksOf(run.id)
+    const child = await runtime.conversation(link?.childConversationId ?? '')
+    const [one, heardOne, , heardTwo] = await child.transcript()
+
+    await child.softDelete(one?.nodeId ?? '')
+    await child.softDelete(heardTwo?.nodeId ?? '')
+    await child.exclude(heardOne?.nodeId ?? '')
+
+    const again = runtime.run(host, 'poll', { conversationId: run.conversationId })
+    await again.result
+    const [polled] = gaveIn(runtime.store, again.id)
+    expect(polled).toMatchObject({ status: 'idle', transcript_lines: ['A:heard one', 'U:two'] })
+    await runtime.close()
+  })
 })
 
 describe("cybros A63: an id that is not the caller's own is like one that does not exist", () => {

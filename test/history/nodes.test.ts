@@ -316,6 +316,44 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect(await reasonOf(runtime.tree(run.conversationId, { limitTurns: 0 }))).toBe('invalid_input')
   })
 
+  test('cybros A46, A47: what cannot be put in is refused with its reason and what would work', async () => {
+    const gate = makeGate()
+    const { runtime } = start({ kinds: { quick, slow: { execute: () => gate.opened.then(() => 'slow') } } })
+    const talk = await talkOf(runtime)
+    const { a, b, c, turnId } = await talk.mutate((m) => {
+      const [one, two, three] = [1, 2, 3].map((at) => m.createNode({ kind: 'slow', idempotencyKey: `k${at}` }).id)
+      m.createEdge(one ?? '', two ?? '', 'sequence')
+      return { a: one ?? '', b: two ?? '', c: three ?? '', turnId: m.turnId }
+    })
+    const tried = (change: Parameters<typeof talk.mutate>[0], into = turnId) =>
+      reasonOf(talk.mutate(change, into === '' ? {} : { turnId: into }))
+
+    expect(await tried((m) => m.createEdge(a, a, 'sequence'))).toBe('cycle')
+    expect(await tried((m) => m.createEdge(b, a, 'branch'))).toBe('cycle')
+    expect(await tried((m) => m.createEdge(b, c, 'sequence'))).toBe('wrong_state')
+    expect(
+      await tried((m) => m.createNode({ kind: 'slow', idempotencyKey: 'k1', effect: 'pure', input: { value: 1 } })),
+    ).toBe('key_used')
+    expect(await tried((m) => m.createNode({ kind: 'quick' }), '')).toBe('busy')
+    expect(await tried((m) => m.createEdge('x', b, 'sequence'))).toBe('not_found')
+    gate.open()
+    await runtime.attach(turnId).result
+    expectLawful(world.store)
+  })
+
+  test('an archived lane says so in the log, also one without a turn of its own', async () => {
+    const { echo: who } = echo()
+    const { runtime } = start()
+    const one = await say(runtime, who, 'one')
+    const lane = await (await runtime.conversation(one.run.conversationId)).fork(one.answer.id)
+
+    await (await runtime.conversation(lane.id)).archive()
+
+    const told = eventsOfType(world.store, one.run.conversationId, 'graph-change').at(-1)
+    expect(told).toMatchObject({ change: 'archive', detail: { lane: lane.id } })
+    expectLawful(world.store)
+  })
+
   test('cybros A30: after a restart the events of a lane and of a child are still read page by page', async () => {
     const { echo: who } = echo()
     const { runtime } = start()
