@@ -33,6 +33,22 @@ const heading = [
 /** Scenarios that are not tested as they stand, and why. */
 const reasons = [
   [
+    'agentscope 8.9/119',
+    "A child is private: hooks of its host see its tool calls and change nothing, unless the host says `hooks: 'inherit'` (`agentscope 8.2/23-30`, `test/delegation/hooks-and-handles.test.ts`). What must bind every child is a grant or an extension of the runtime.",
+  ],
+  [
+    'agentscope 8.9/120',
+    'A child is a conversation in the store of its host: processes that share a store run it anywhere (`test/crash/share.test.ts`). There is no child on another machine behind HTTP.',
+  ],
+  [
+    'agentscope 8.9/121',
+    'Any process that opens the store can read, follow and cancel a child by its id, and answer what it asks; only its host goes on with it (`cybros A77`). What a person shall talk to is a conversation of its own: `runtime.run(agent, input)`.',
+  ],
+  [
+    'agentscope 8.9/122',
+    'A host with `backgroundSubagents({ agents })` leads members by name: `subagent_send` is their inbox, each end, good or bad, is told once. Members that know each other are left out: what one may do is narrowed along one line of hosts.',
+  ],
+  [
     'agently 19/29-31',
     'Settings are values in code: `agent({ settings })` and `request().options()` (`agently 19/24`, `28`). There is no tree of settings with lists to append to, aliases or switches; models by name and keys are found as [model](guide/model.md) says.',
   ],

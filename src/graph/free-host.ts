@@ -25,10 +25,13 @@ export function freeHost(draft: Draft, turn: Turn): void {
 
 /** Something of this run ended, or waits: are it and those above it, as far as they share room, held up now? */
 export function watchHosts(draft: Draft, turnId: Id): void {
-  for (const { id, state, conversationId, tree } of lineOf(draft, turnId)) {
-    if (state === 'running' && draft.conversation(conversationId).background.length > 0) draft.touchTurn(id)
-    if (tree === null) return
-  }
+  const turn = draft.turn(turnId)
+  if (turn.tree === null) return watchHost(draft, turn)
+  for (const above of lineOf(draft, turnId)) watchHost(draft, above)
+}
+
+function watchHost(draft: Draft, { id, state, conversationId }: Turn): void {
+  if (state === 'running' && draft.conversation(conversationId).background.length > 0) draft.touchTurn(id)
 }
 
 /** It waits for its host's answer, or for what cannot begin. */
