@@ -126,7 +126,7 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     await talk.archive()
 
     expect(await reasonOf(runtime.run(who, 'new', { conversationId: talk.id }).result)).toBe('archived')
-    expect(await reasonOf(talk.mutate((m) => m.createNode({ kind: 'user_message', content: 'x' })))).toBe('conflict')
+    expect(await reasonOf(talk.mutate((m) => m.createNode({ kind: 'user_message', content: 'x' })))).toBe('busy')
     await talk.archive({ mode: 'cancel' })
     expect((await slow.result).status).toBe('cancelled')
     expect((await queued.result).status).toBe('cancelled')
