@@ -1,8 +1,9 @@
 import { messageOf } from '../base/error.ts'
 import { splitRule } from '../grant/rule.ts'
 import { type Ask, isApproved, planAsk } from '../graph/approve.ts'
+import { type AbsentSource, absenceText } from '../graph/outcome.ts'
 import { planResult } from '../graph/result.ts'
-import type { Failure, Id } from '../graph/rows.ts'
+import type { Failure, Id, Turn } from '../graph/rows.ts'
 import { permit } from '../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../tool/source/source.ts'
 import type { SourcePool } from '../tool/source/source-pool.ts'
@@ -39,10 +40,10 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   if (opened === undefined) return stopped(run)
   for (const one of opened) if (!('opened' in one)) absent.push(one)
   const missed = absent.find(({ source }) => source.required)
-  if (missed !== undefined) return end(run, { code: missed.code, message: absence(missed) })
+  if (missed !== undefined) return end(run, { code: missed.code, message: absenceText(missed) })
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
   const others = [...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)]
-  await tell(run, pool, { absent: absent.map(absence), others })
+  await tell(run, pool, { absent, others })
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
 
@@ -118,16 +119,12 @@ function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly A
     }
   }
   const notes = there.filter(({ opened }) => opened.notes !== '').map(({ name, opened }) => noteOf(name, opened.notes))
-  return toolkit.with(entries, [...notes, ...absent.map(absence)].join('\n\n'))
+  return toolkit.with(entries, [...notes, ...absent.map(absenceText)].join('\n\n'))
 }
 
 /** It is a server's own text, and said to be. */
 function noteOf(name: string, notes: string): string {
   return `About the tools ${name}${SOURCE_SEPARATOR}*, as their server says:\n${notes}`
-}
-
-function absence({ name, reason }: Absent): string {
-  return `The tools of "${name}" are not available: ${reason}`
 }
 
 function warnings({ name, opened }: Opened): string[] {
@@ -141,7 +138,7 @@ function missingSecrets([name, source]: Named): string[] {
 
 /** Told once to each run, to whoever watches it. */
 async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
-  const fresh = [...absent, ...others].filter((message) => pool.tell(node.turnId, message))
+  const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.tell(node.turnId, message))
   if (fresh.length === 0) return
   for (const message of fresh) home.logger.warn(message, { runId: node.turnId })
   await home.ledger.commit({
@@ -150,16 +147,20 @@ async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others 
     plan: (draft) => {
       const turn = draft.turn(node.turnId)
       for (const message of fresh) draft.event(turn, node.id, { type: 'warning', message })
-      const row = draft.node(node.id)
-      if (absent.length === 0 || row.endedAt !== null) return
-      draft.changeNode(row, { metadata: { ...row.metadata, absent: [...absent] } })
+      if (absent.length > 0 && turn.state !== 'ended') draft.changeTurn(turn, { absent: allAbsent(turn, absent) })
     },
   })
 }
 
+/** Those that it was told of before too; the newest reason counts. */
+function allAbsent({ absent: before }: Turn, absent: readonly Absent[]): readonly AbsentSource[] {
+  const reasons = new Map([...(before ?? []), ...absent].map(({ name, reason }) => [name, reason]))
+  return [...reasons].map(([name, reason]) => ({ name, reason }))
+}
+
 interface News {
-  /** What the run does without: whoever delegated it is told with its result. */
-  readonly absent: readonly string[]
+  /** What the run does without: its outcome says so, and whoever delegated it is told with its result. */
+  readonly absent: readonly Absent[]
   readonly others: readonly string[]
 }
 

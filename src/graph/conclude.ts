@@ -43,6 +43,7 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     advice: ADVICE[status],
     uncertain: turn.account.uncertain,
     open: NONE,
+    absent: turn.absent ?? NONE,
     delegations: delegationsOf(nodes),
   }
 }
@@ -72,6 +73,7 @@ export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied
     advice: ADVICE[status],
     uncertain: [],
     open: NONE,
+    absent: NONE,
     delegations: NONE,
   }
 }

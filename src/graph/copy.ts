@@ -63,6 +63,7 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     wokenBy: row.wokenBy,
     attributes: row.attributes,
     history: row.history,
+    absent: row.absent,
     nodeCount: row.nodeCount,
     entryNodeId: row.entryNodeId,
     afterSeq: row.afterSeq,

@@ -12,7 +12,7 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   const outcome = link.outcome as OutcomeRecord
   const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
   const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
-  const { content, isError, metadata } = fold(factsOf(draft, link), wholeOutcome(draft, outcome, said), notes)
+  const { content, isError, metadata } = fold(factsOf(link), wholeOutcome(draft, outcome, said), notes)
   const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const value = outcome.status === 'completed' ? said?.output.value : undefined
   const shown = outputContent(content, task.id)
@@ -28,10 +28,10 @@ export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
   }
 }
 
-function factsOf(draft: Draft, link: Link): FoldFacts {
+function factsOf(link: Link): FoldFacts {
   const open = link.contract === 'open' ? openFactsOf(link) : undefined
   if (open === undefined) return link
-  return { ...link, delegationContext: { open: withAbsent(open, draft, link) as unknown as Json } }
+  return { ...link, delegationContext: { open: withAbsent(open, link) as unknown as Json } }
 }
 
 function wholeOutcome(draft: Draft, outcome: OutcomeRecord, said: Node | undefined): Outcome {

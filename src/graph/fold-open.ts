@@ -1,6 +1,6 @@
 import { type Content, textOf } from './content.ts'
 import type { Draft } from './draft.ts'
-import type { Outcome } from './outcome.ts'
+import { absenceText, type Outcome } from './outcome.ts'
 import type { Link, Node } from './rows.ts'
 
 /** What the result of an open delegation needs to know of its call: frozen with the link. */
@@ -14,6 +14,8 @@ export interface OpenFacts {
   readonly prompt: string
   /** The name of what was started; null for a task in the call's own words. */
   readonly type: string | null
+  /** How long its result can be read after it has ended; rows of other versions have none. */
+  readonly keepMs?: number
 }
 
 export function openFactsOf({ delegationContext }: Pick<Link, 'delegationContext'>): OpenFacts | undefined {
@@ -22,9 +24,9 @@ export function openFactsOf({ delegationContext }: Pick<Link, 'delegationContext
 }
 
 /** The facts, and what the child had to do without. */
-export function withAbsent(facts: OpenFacts, draft: Draft, link: Link): OpenFacts {
-  const absent = draft.nodesOf(link.id).flatMap(({ metadata }) => (metadata['absent'] ?? []) as readonly string[])
-  return absent.length === 0 ? facts : { ...facts, notes: [...facts.notes, ...new Set(absent)] }
+export function withAbsent(facts: OpenFacts, { outcome }: Pick<Link, 'outcome'>): OpenFacts {
+  const absent = outcome?.absent ?? []
+  return absent.length === 0 ? facts : { ...facts, notes: [...facts.notes, ...absent.map(absenceText)] }
 }
 
 /** The result of an open delegation, in the words of its tool. `all` is all that was said and found. */

@@ -94,6 +94,7 @@ function summaryOf({
   modelCalls,
   retryable,
   advice,
+  absent,
 }: Outcome): { readonly [key: string]: Json } {
   return {
     status,
@@ -110,6 +111,7 @@ function summaryOf({
     turns: modelCalls,
     retryable,
     advice,
+    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
   }
 }
 

@@ -5,7 +5,7 @@ import { endNode } from './end-node.ts'
 import type { Conversation, Id, Link, Node } from './rows.ts'
 import { settle } from './settle.ts'
 import { stopRuns } from './stop-runs.ts'
-import { endedTask, runningTask, taskLine } from './task-words.ts'
+import { endedTask, expiredTask, isExpired, runningTask, taskLine } from './task-words.ts'
 import { parkJoin } from './wait.ts'
 
 export type TaskWish = 'wait' | 'peek' | 'cancel'
@@ -25,7 +25,7 @@ export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: L
   if (link === undefined) return 'not_found'
   if (link.outcome !== null) {
     deliver(draft, link, node.id)
-    end(draft, node, endedTask(draft, link))
+    end(draft, node, isExpired(draft, link) ? expiredTask(draft, link) : endedTask(draft, link))
   } else if (wish === 'peek') end(draft, node, runningTask(draft, link))
   else {
     const until = wish === 'wait' ? draft.now + waitMs : null
@@ -41,6 +41,7 @@ export function finishedTasks(draft: Draft, { background }: Conversation): reado
   const links = background.map((id) => draft.link(id))
   return links
     .filter(({ contract, outcome }) => contract === 'open' && outcome !== null)
+    .filter((link) => !isExpired(draft, link))
     .map((link) => taskLine(draft, link))
 }
 

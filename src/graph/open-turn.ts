@@ -93,6 +93,7 @@ export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn
     wokenBy: given.wokenBy ?? null,
     attributes: given.attributes ?? null,
     history: given.history ?? historyAfter(conversation),
+    absent: null,
     nodeCount: 0,
     entryNodeId: given.entryNodeId,
     afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),

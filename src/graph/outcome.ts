@@ -40,8 +40,16 @@ export interface OutcomeRecord {
   readonly uncertain: readonly string[]
   /** Runs that it started in the background and that were not over when it ended. */
   readonly open: readonly string[]
+  /** Extensions and servers it had to do without; none of them was required. */
+  readonly absent: readonly AbsentSource[]
   /** The tasks that items of its plan started (`eager`), in the order of the items. */
   readonly delegations: readonly Delegated[]
+}
+
+/** Something that gives tools and could not be started, and why. */
+export interface AbsentSource {
+  readonly name: string
+  readonly reason: string
 }
 
 /** A task that an item of a plan started, and the place of the item. */
@@ -96,8 +104,13 @@ export function withWords(record: OutcomeRecord, said: Said): Outcome {
     advice: record.advice,
     uncertain: record.uncertain,
     open: record.open,
+    absent: record.absent,
     delegations: NO_DELEGATIONS,
   }
+}
+
+export function absenceText({ name, reason }: AbsentSource): string {
+  return `The tools of "${name}" are not available: ${reason}`
 }
 
 export function isStatus(text: string): text is Status {

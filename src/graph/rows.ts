@@ -1,6 +1,6 @@
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
-import type { OutcomeRecord } from './outcome.ts'
+import type { AbsentSource, OutcomeRecord } from './outcome.ts'
 
 /**
  * The rows a store keeps: plain data, never changed in place. Every row but edges and bodies has a `version`, 1 when it
@@ -176,6 +176,8 @@ export interface Turn {
   readonly attributes: { readonly [name: string]: Json } | null
   /** What it comes after, where that is not just the turn before it in its lane; null for most. */
   readonly history: TurnHistory | null
+  /** What gives tools and was not there for it; null for most. */
+  readonly absent: readonly AbsentSource[] | null
   /** Nodes so far: the ordinal of the next one. */
   readonly nodeCount: number
   /** The node that starts when the turn does. */

@@ -22,7 +22,7 @@ export function endedTask(draft: Draft, link: Link): string {
   const shown =
     facts === undefined || !isDone
       ? `Error: ${outcome.error?.message ?? outcome.status}${partial}`
-      : textOf(openContent(withAbsent(facts, draft, link), whole, () => saidAndFound(draft, link)))
+      : textOf(openContent(withAbsent(facts, link), whole, () => saidAndFound(draft, link)))
   const status = isDone ? '✓ Completed' : outcome.status === 'cancelled' ? '⊘ Cancelled' : '✗ Failed'
   return `# Background Task Result: ${link.childConversationId}
 
@@ -33,6 +33,33 @@ export function endedTask(draft: Draft, link: Link): string {
 ## Output
 
 ${shown}`
+}
+
+/** It has ended so long ago that its result is no longer given. A host that was not told of it still is, once, in full. */
+export function isExpired(draft: Draft, link: Link): boolean {
+  const { keepMs } = openFactsOf(link) ?? {}
+  return keepMs !== undefined && link.outcome !== null && sinceEnd(draft, link) > keepMs
+}
+
+/** What stands in the place of a result that is no longer given. */
+export function expiredTask(draft: Draft, link: Link): string {
+  const { label = '', keepMs = 0 } = openFactsOf(link) ?? {}
+  return `# Background Task Result: ${link.childConversationId}
+
+**Task:** ${label}
+**Status:** Expired
+
+It ended (${link.outcome?.status ?? ''}) ${longText(sinceEnd(draft, link))} ago, and results are kept for ${longText(keepMs)}. Start it again if you need it.`
+}
+
+const HOUR_MS = 3_600_000
+
+function longText(ms: number): string {
+  return ms < 2 * HOUR_MS ? durationText(ms) : `${Math.floor(ms / HOUR_MS)}h`
+}
+
+function sinceEnd(draft: Draft, { id }: Link): number {
+  return draft.now - (draft.turn(id).endedAt ?? draft.now)
 }
 
 /** A task that is at work: what it does now. Nothing is consumed by looking. */
@@ -66,8 +93,9 @@ export function taskLine(draft: Draft, link: Link): string {
 /** What a host is reminded of at each of its steps; null when it has nothing in the background. */
 export function reminderOf(draft: Draft, { background }: Conversation): string | null {
   const links = background.map((id) => draft.link(id)).filter(({ contract }) => contract === 'open')
-  if (links.length === 0) return null
-  return `Background tasks:\n${links.map((link) => `• ${taskLine(draft, link)}`).join('\n')}`
+  const shown = links.filter((link) => !isExpired(draft, link))
+  if (shown.length === 0) return null
+  return `Background tasks:\n${shown.map((link) => `• ${taskLine(draft, link)}`).join('\n')}`
 }
 
 interface Progress {

@@ -17,6 +17,8 @@ export {
   type Skill,
   skillInstructions,
 } from './discovery/skills.ts'
+export { type SubagentNotice, subagentLine, subagentNotice } from './events/subagent-notice.ts'
+export { readTaskEvent, TaskBoard, type TaskEvent, type TaskInfo } from './events/task-events.ts'
 export {
   BUILTIN_TOOLKITS,
   type BuiltinOptions,

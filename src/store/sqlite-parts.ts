@@ -85,6 +85,7 @@ export function packOutcome(outcome: OutcomeRecord, place: OutcomePlace): Packed
     advice: unless(outcome.advice, null),
     uncertain: uncertain.length === 0 ? undefined : uncertain,
     open: outcome.open.length === 0 ? undefined : outcome.open,
+    absent: outcome.absent.length === 0 ? undefined : outcome.absent,
     delegations: outcome.delegations.length === 0 ? undefined : outcome.delegations,
   } as PackedOutcome
 }
@@ -106,6 +107,7 @@ export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRe
     advice: packed.advice ?? null,
     uncertain: packed.uncertain ?? [],
     open: packed.open ?? [],
+    absent: packed.absent ?? [],
     delegations: packed.delegations ?? [],
   }
 }

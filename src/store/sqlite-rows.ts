@@ -207,6 +207,7 @@ export function packTurn(row: Turn): string {
     wokenBy: unless(row.wokenBy, null),
     attributes: unless(row.attributes, null),
     history: unless(row.history, null),
+    absent: unless(row.absent, null),
     nodeCount: row.nodeCount,
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,

@@ -50,6 +50,7 @@ export const TURN: Turn = {
   wokenBy: null,
   attributes: null,
   history: null,
+  absent: null,
   nodeCount: 0,
   entryNodeId: '',
   afterSeq: 0,

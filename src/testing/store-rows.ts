@@ -79,6 +79,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
     wokenBy: null,
     attributes: null,
     history: null,
+    absent: null,
     nodeCount: 0,
     afterSeq: 0,
     entryNodeId: `${place.turnId}-node`,
@@ -177,6 +178,7 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
     advice: null,
     uncertain: [],
     open: [],
+    absent: [],
     delegations: [],
   }
 }

@@ -15,7 +15,8 @@ import { isFull } from '../crash/support/full.ts'
 import { startProcess, until } from '../support/process.ts'
 import { gate } from '../support/reading.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import { type Bound, type Door, doors, rootDoors, type Try } from './support/doors.ts'
+import type { Bound, Door, Try } from './support/door.ts'
+import { doors, rootDoors } from './support/doors.ts'
 import {
   LEAVES,
   type Probe,
@@ -52,6 +53,8 @@ interface Constraint {
   readonly equal: Omit<WorkerParts, 'probe'>
   readonly tighter: Omit<WorkerParts, 'probe'>
   readonly isBehindAnOffer?: boolean
+  /** It speaks of the worker by its name. */
+  readonly isByName?: boolean
   /** It decides whether the worker is started at all: whoever takes over finds it started. */
   readonly isBefore?: boolean
 }
@@ -84,6 +87,7 @@ const constraints: readonly Constraint[] = [
     atRoot: null,
     isHeld: neverCalled,
     isBefore: true,
+    isByName: true,
     ...grants({ deny: ['agent:worker'] }),
   },
   {
@@ -218,6 +222,7 @@ describe.each(tried)(
       const applied = constraints
         .filter(({ isBehindAnOffer }) => isBehindAnOffer !== true || door.hasOffer)
         .filter(({ isBefore }) => isBefore !== true || !isTakenOver)
+        .filter(({ isByName }) => isByName !== true || door.isNamed !== false)
 
       test.each(applied)('$name', (constraint) => tryAll(door, constraint, { create, bound: constraint.bound(door) }))
     })

@@ -17,6 +17,7 @@ const outcome: Outcome = {
   advice: null,
   uncertain: [],
   open: [],
+  absent: [],
   delegations: [],
   text: 'Words.',
   content: 'Words.',

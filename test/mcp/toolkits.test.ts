@@ -161,6 +161,10 @@ describe('extensions of recipes as sources', () => {
       ],
     ])
     expect([outcome.status, names]).toEqual(['completed', ['todo_write', 'todo_read']])
+    expect(outcome.absent).toEqual([
+      { name: 'computercontroller', reason: expect.stringMatching(/no built-in extension "computercontroller" here/) },
+      { name: 'unheard-of', reason: expect.stringMatching(/no built-in extension "unheard-of" here/) },
+    ])
     expect(warnings).toHaveLength(2)
   })
 

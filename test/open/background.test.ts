@@ -1,4 +1,4 @@
-import { agent, createRuntime, openSubagents, type Store } from 'legate'
+import { agent, createRuntime, openSubagents, type Store, tool } from 'legate'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { gate, until, untilTime } from '../background/support.ts'
@@ -25,7 +25,7 @@ function moving(moves: readonly ((results: string[]) => ReturnType<typeof callin
 
 const idIn = (text: string | undefined) => /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(text ?? '')?.[0] ?? ''
 
-describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s', (_, create) => {
+describe.each(stores)('tasks in the background, on %s', (_, create) => {
   const world = useWorld(create)
   const start = (script: Script, options = {}) => {
     const model = scriptedModel(script)
@@ -34,7 +34,7 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     return { runtime, model, run: runtime.run(host, 'go') }
   }
 
-  test('67: the id comes at once, the host is reminded, and woken once with the end', async () => {
+  test('aster-goose 14/67: the id comes at once, the host is reminded, and woken once with the end', async () => {
     const slow = gate()
     const { runtime, model, run } = start(
       moving([() => ({ calls: [later('count the files')] }), () => 'working on'], async () => {
@@ -62,7 +62,7 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toContain('load({ "source": ')
   })
 
-  test('68: its result is a block with task, status, duration, turns and output; it can be read again', async () => {
+  test('aster-goose 14/68: its result is a block with task, status, duration, turns and output; it can be read again', async () => {
     const { run } = start(
       moving(
         [
@@ -84,24 +84,47 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     expect(second).toBe(block)
   })
 
-  test('74: a task that failed is told as failed on every path', async () => {
-    const { run } = start(
-      moving(
-        [
-          () => ({ calls: [later('break')] }),
-          ([first]) => calling('load', { source: idIn(first) }),
-          (results) => results.slice(1).join(''),
-        ],
-        () => ({ error: new Error('no such host'), delayMs: 10 }),
-      ),
-    )
-    const { text } = await run.result
+  test('aster-goose 14/74: a task that failed is told as failed on every path', async () => {
+    const broken: Script = () => ({ error: new Error('no such host'), delayMs: 10 })
+    const wait = ([first]: string[]) => calling('load', { source: idIn(first) })
+    const list = () => calling('load', {})
+    const moves = [
+      () => ({ calls: [later('break')] }),
+      wait,
+      wait,
+      (results: string[]) => results.slice(1).join('\n====\n'),
+    ]
+    const [waited, again] = (await start(moving(moves, broken)).run.result).text.split('\n====\n')
 
-    expect(text).toContain('**Status:** ✗ Failed')
-    expect(text).toMatch(/## Output\n\nError: .*no such host/)
+    for (const block of [waited, again]) {
+      expect(block).toContain('**Status:** ✗ Failed')
+      expect(block).toMatch(/## Output\n\nError: .*no such host/)
+    }
+
+    const ended = gate()
+    const slowly: Script = async (request, at) => {
+      setTimeout(() => ended.open(), 60)
+      return broken(request, at)
+    }
+    const listing = async (request: Parameters<Script>[0], at: number) => {
+      if (request.path.length === 1 && resultsIn(request).length === 1) await ended.opened
+      return moving([() => ({ calls: [later('break')] }), list, (results) => results.slice(1).join('')], slowly)(
+        request,
+        at,
+      )
+    }
+    expect((await start(listing).run.result).text).toMatch(
+      /^Completed Tasks \(awaiting retrieval\):\n• [0-9a-f-]{36}: "break" - failed after 0s; read it with load/,
+    )
+
+    const { runtime, run, model } = start(moving([() => ({ calls: [later('break')] })], broken))
+    await run.result
+    await runtime.idle()
+    const told = model.requests.findLast(({ path }) => path.length === 1)
+    expect(String(told?.messages.findLast(({ role }) => role === 'user')?.content)).toMatch(/"failed".*no such host/)
   })
 
-  test('69: a look says what it is doing and takes nothing', async () => {
+  test('aster-goose 14/69: a look says what it is doing and takes nothing', async () => {
     const slow = gate()
     const { run } = start(
       moving(
@@ -127,7 +150,7 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     expect(loaded).toContain('## Output\n\nsaw')
   })
 
-  test('70: a task that is cancelled ends, with what it had', async () => {
+  test('aster-goose 14/70: a task that is cancelled ends, with what it had', async () => {
     const { run } = start(
       moving(
         [
@@ -145,21 +168,37 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     expect(again).toContain('**Status:** ⊘ Cancelled')
   })
 
-  test('71: when the host is cancelled, so are its tasks', async () => {
-    const { runtime, run } = start(
-      moving([() => ({ calls: [later('a'), later('b')] }), () => calling('load', { source: 'x' })], () => ({
-        text: 'late',
-        delayMs: 60_000,
-      })),
-    )
-    await until(() => world.store.linksOf(run.id)[1])
+  test('aster-goose 14/71: when the host is cancelled, so are its children, waited for or not, and no tool starts', async () => {
+    let begun = 0
+    const held = gate()
+    const act = tool({
+      description: 'Acts.',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: async () => {
+        begun++
+        await held.opened
+        return 'acted'
+      },
+    })
+    // Two calls each: the second of a child may only start after the first, which is held until after the cancel.
+    const child: Script = (request) => (resultsIn(request).length < 2 ? calling('act') : 'late')
+    const now = { name: 'subagent', input: { instructions: 'sync' } }
+    const model = scriptedModel(moving([() => ({ calls: [later('a'), later('b'), now] })], child))
+    const host = hostOf({ model, options: { surfaces: ['subagent', 'delegate'] }, tools: { act } })
+    const { runtime } = world.start({ agents: [host], engine: { ...QUICK, graceMs: 50 } })
+    const run = runtime.run(host, 'go')
+    await until(() => (begun === 3 ? true : undefined))
     await run.cancel('enough')
+    held.open()
     await runtime.idle()
 
-    expect(world.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(['cancelled', 'cancelled'])
+    expect(world.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(Array(3).fill('cancelled'))
+    expect((await run.result).status).toBe('cancelled')
+    expect(begun).toBe(3)
   })
 
-  test('72: beyond the limit tasks wait their turn, and all of them run', async () => {
+  test('aster-goose 14/72: beyond the limit tasks wait their turn, and all of them run', async () => {
     let now = 0
     let most = 0
     const slow = gate()
@@ -180,21 +219,72 @@ describe.each(stores)('aster-goose 14/67 to 70: tasks in the background, on %s',
     expect(world.store.linksOf(run.id).map(({ outcome }) => outcome?.status)).toEqual(names.map(() => 'completed'))
   })
 
-  test('73: after the process is gone, another finishes the task and tells the host', async () => {
-    const model = scriptedModel(moving([() => ({ calls: [later('count')] })], () => ({ text: 'x', delayMs: 60_000 })))
-    const host = () => hostOf({ model, options: { surfaces } })
-    const first = world.start({ agents: [host()], engine: QUICK })
-    const run = first.runtime.run(host(), 'go')
-    await run.result
-    await first.kill()
+  test('aster-goose 14/73: after the process is gone, what ended and what was interrupted are listed from the rows, and the latter goes on', async () => {
+    const first: Script = (request) => (userOf(request) === 'quick' ? 'quick as that' : { text: 'x', delayMs: 60_000 })
+    const thinking = moving(
+      [() => ({ calls: [later('quick'), later('slow')] }), () => ({ text: 'x', delayMs: 60_000 })] as never,
+      first,
+    )
+    const host = (script: Script) => hostOf({ model: scriptedModel(script), options: { surfaces } })
+    const gone = world.start({ agents: [host(thinking)], engine: QUICK })
+    const run = gone.runtime.run(host(thinking), 'go')
+    await until(() => world.store.linksOf(run.id).find(({ outcome }) => outcome !== null))
+    await gone.kill()
+    const slow = world.store.linksOf(run.id).find(({ outcome }) => outcome === null)
 
-    const other = scriptedModel(moving([], () => 'counted'))
-    const { runtime } = world.start({ agents: [hostOf({ model: other, options: { surfaces } })], engine: QUICK })
+    const held = gate()
+    const listing: Script = (request, at) => {
+      if (request.path.length > 1) return held.opened.then(() => 'slow but sure')
+      return moving([() => '', () => calling('load', {}), (results) => results.at(-1) ?? ''], () => '')(request, at)
+    }
+    const { runtime } = world.start({ agents: [host(listing)], engine: QUICK })
     await runtime.resume()
+    const { text } = await runtime.attach(run.id).result
+    const [interrupted] = world.store.nodesOf(slow?.id ?? '').filter(({ kind }) => kind === 'agent_message')
+    held.open()
     await runtime.idle()
 
-    const [, told] = world.store.turnsOf(run.conversationId, { limit: 9 })
-    expect(answerOf(world.store, told?.id)).toContain('counted')
+    expect(text).toMatch(/^Completed Tasks \(awaiting retrieval\):\n• [0-9a-f-]{36}: "quick" - completed after 0s/)
+    expect(interrupted).toMatchObject({ state: 'running', recoveries: 1 })
+    const turns = world.store.turnsOf(run.conversationId, { limit: 9 })
+    const heard = turns.map(({ id }) => answerOf(world.store, id)).join('\n')
+    expect(heard).toContain('slow but sure')
+    expect(heard).toContain('quick as that')
+  })
+
+  test('aster-goose 14/75: a result that nobody read expires: it is no longer listed, and a stone stands for it', async () => {
+    const script = moving(
+      [
+        () => ({ calls: [later('old')] }),
+        () => calling('wait'),
+        () => calling('load', {}),
+        ([first]) => calling('load', { source: idIn(first) }),
+        (results) => results.slice(2).join('\n====\n'),
+      ],
+      () => 'seven',
+    )
+    const model = scriptedModel(script)
+    const wait = tool({
+      description: 'Waits.',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: async (_, { node }) => {
+        await until(() => world.store.linksOf(node.turnId)[0]?.outcome)
+        await new Promise((resolve) => setTimeout(resolve, 40))
+        return 'waited'
+      },
+    })
+    const host = hostOf({ model, options: { surfaces, keepMs: 20 }, tools: { wait } })
+    const { runtime } = world.start({ agents: [host], engine: QUICK })
+    const run = runtime.run(host, 'go')
+    const [listed, stone] = (await run.result).text.split('\n====\n')
+    await runtime.idle()
+
+    expect(listed).toBe('No sources available for load/delegate.')
+    expect(JSON.stringify(model.requests.at(-1)?.messages)).not.toContain('Background tasks:')
+    expect(stone).toMatch(/^# Background Task Result: [0-9a-f-]{36}\n\n\*\*Task:\*\* old\n\*\*Status:\*\* Expired\n/)
+    expect(stone).toContain('It ended (completed) 0s ago, and results are kept for 0s. Start it again if you need it.')
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 })).toHaveLength(1)
   })
 })
 
@@ -205,6 +295,7 @@ function answerOf(store: Store, runId = ''): string {
 describe('what needs no store of its own', () => {
   afterEach(() => {
     delete process.env['GOOSE_MAX_BACKGROUND_TASKS']
+    delete process.env['GOOSE_COMPLETED_TASK_TTL_SECS']
   })
 
   test('aster-goose 14/69: a wait of five minutes leaves the task alone', async () => {
@@ -261,6 +352,21 @@ describe('what needs no store of its own', () => {
     expect((await runtime.run(hostOf({ model: thief, options: { surfaces } }), 'go').result).text).toBe(
       `Error: Task '${id}' not found.`,
     )
+  })
+
+  test.each([
+    ['600', 600_000],
+    ['soon', 86_400_000],
+  ])('aster-goose 14/75: the environment says how long results are kept: %s', async (said, keepMs) => {
+    process.env['GOOSE_COMPLETED_TASK_TTL_SECS'] = said
+    await using runtime = createRuntime()
+    const model = scriptedModel(moving([() => ({ calls: [later('x')] })], () => 'ok'))
+    const run = runtime.run(hostOf({ model, options: { surfaces } }), 'go')
+    await run.result
+    await runtime.idle()
+
+    expect(runtime.store.linksOf(run.id)[0]?.delegationContext).toMatchObject({ open: { keepMs } })
+    expect(() => openSubagents({ keepMs: 0 })).toThrow('openSubagents(): keepMs must be a number above 0.')
   })
 
   test('aster-goose 14/72: the environment says the limit', () => {

@@ -367,6 +367,22 @@ describe('sub-recipes', () => {
     expect(text).toBe(['done', locked, locked].join('\n---\n'))
   })
 
+  test('aster-goose 14/44: its model, temperature and turns are those of the child; what the call says beats them', async () => {
+    const settings = 'settings: { goose_provider: a, goose_model: two, temperature: 0.2, max_turns: 4 }'
+    const cwd = folderWith({ 'r.yaml': `title: T\ndescription: D\nprompt: Go\n${settings}\n` })
+    const call = { model: 'b/one', temperature: 0.7, max_turns: 2 }
+    const own = delegating([subagent({ subrecipe: 'r' }), subagent({ subrecipe: 'r', settings: call })])
+    const two = scriptedModel(() => 'by two', 'a/two')
+    const one = scriptedModel(() => 'by one', 'b/one')
+    await using runtime = createRuntime({ models: { 'a/two': two, 'b/one': one } })
+    const run = runtime.run(hostOf({ model: own, options: { cwd, subRecipes: { r: 'r.yaml' } } }), 'go')
+
+    expect((await run.result).text).toBe('by two\n---\nby one')
+    expect([two, one].map(({ requests }) => requests[0]?.settings.temperature)).toEqual([0.2, 0.7])
+    const turns = runtime.store.linksOf(run.id).map(({ id }) => runtime.store.turn(id)?.limits.turns)
+    expect(turns).toEqual([4, 2])
+  })
+
   test('values that are no text become their JSON; what looks like YAML stays a text', async () => {
     const cwd = folderWith({ 'two.yaml': TWO_PARAMETERS })
     const parameters = { first: [1, { a: true }], second: '"\nprompt: hacked\n{{ first }}' }

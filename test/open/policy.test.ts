@@ -229,14 +229,21 @@ describe('aster-goose 14/51: an extension that does not start', () => {
     })
     const strict = agent({ name: 'strict', instructions: '', model, tools: {}, sources: { gone: missing(required) } })
     await using runtime = createRuntime()
-    const { text } = await runtime.run(host, 'go').result
+    const run = runtime.run(host, 'go')
+    const { text, absent } = await run.result
+    const [link] = runtime.store.linksOf(run.id)
+    const [task] = runtime.store.nodesOf(run.id).filter(({ kind }) => kind === 'task')
     const refused = await runtime.run(strict, 'go').result
-    return { text, refused }
+    return { text, absent, link, task, refused }
   }
 
   test('is told with the result, with the reason; one that is required fails the run', async () => {
-    const { text, refused } = await start(true)
+    const { text, absent, link, task, refused } = await start(true)
+    const gone = { name: 'gone', reason: expect.stringContaining('/no/such/program') }
 
+    expect(absent).toEqual([gone])
+    expect(link?.outcome?.absent).toEqual([gone])
+    expect(task?.output.metadata?.['outcome']).toMatchObject({ absent: [gone] })
     expect(text).toMatch(/^done\n\n\[The tools of "gone" are not available: /)
     expect(refused.status).not.toBe('completed')
   })

@@ -30,6 +30,28 @@ describe('reading a recipe', () => {
     expect(plain.recipe.extensions).toBeNull()
   })
 
+  test('aster-goose 14/103: a list of extensions without summon is noted: delegation is there all the same', async () => {
+    const noted = async (fields: string, others = {}) => {
+      const folder = folderWith({ 'r.yaml': `${minimal}prompt: P\n${fields}`, ...others })
+      const { notices } = await readRecipeFile(path.join(folder, 'r.yaml'))
+      return notices.filter(({ code }) => code === 'extension')
+    }
+
+    expect(await noted('extensions: [{ type: builtin, name: developer }]\n')).toMatchObject([
+      {
+        level: 'note',
+        line: 4,
+        message: 'it may start subagents, though its `extensions` do not list `summon`',
+        hint: expect.stringContaining('deny `agent:*`'),
+      },
+    ])
+    expect(await noted('extensions: []\n')).toHaveLength(1)
+    expect(await noted('')).toEqual([])
+    expect(await noted('extensions: [{ type: platform, name: summon }]\n')).toEqual([])
+    const sub = 'extensions: []\nsub_recipes: [{ name: s, path: s.yaml }]\n'
+    expect(await noted(sub, { 's.yaml': `${minimal}prompt: P\n` })).toEqual([])
+  })
+
   test('aster-goose 14/17: a missing field and a wrong type are told in the known words, with their lines', async () => {
     const missing = await refusalOf(loadRecipe(recipeFile('description: D\nprompt: P\n')))
     const wrong = await refusalOf(loadRecipe(recipeFile(`${minimal}prompt: P\nsettings:\n  temperature: "x"\n`)))

@@ -94,6 +94,7 @@ function asText(sight: Sight, paint: Paint): string {
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
     section('Why', whyOf(outcome), paint),
+    section('Without', withoutLines(turn), paint),
     section('Needs a person', askedLines(standing), paint),
     children(sight, paint),
   ]
@@ -128,6 +129,11 @@ function whyOf(outcome: Outcome | null): string {
   if (outcome === null || outcome.error === null) return ''
   const advice = outcome.advice === null ? '' : `\n${outcome.advice}`
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
+}
+
+/** What gives tools and was not there for it. */
+function withoutLines({ absent }: Turn): string {
+  return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
 
 function askedLines(standing: Standing | null): string {

@@ -1,4 +1,5 @@
 import type { Content, Id, RunEvent } from '../../index.ts'
+import { subagentLine, subagentNotice } from '../../recipe/index.ts'
 import { shortId } from '../find-run.ts'
 import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
@@ -10,6 +11,8 @@ import { preview, wordsOf } from './words.ts'
 const TIME = 9
 const WHO = 16
 const PREVIEW = 160
+/** With these a model starts subagents that it describes. */
+const OPEN_TOOLS: ReadonlySet<string> = new Set(['subagent', 'delegate', 'Agent'])
 
 export interface EventLinesOptions {
   readonly paint: Paint
@@ -34,6 +37,8 @@ export class EventLines {
   private startedAt: number | undefined
   /** What of a running node's words was shown already. */
   private readonly shown: Map<Id, string> = new Map()
+  /** Runs of subagents that a model described: many have the same name. */
+  private readonly described: Set<Id> = new Set()
 
   constructor({ paint, deltas }: EventLinesOptions) {
     this.paint = paint
@@ -59,16 +64,22 @@ export class EventLines {
       case 'message':
         return this.message(event)
       case 'tool-call':
-        return `calls ${oneLine(event.call.name)} ${this.dim(preview(event.call.input, PREVIEW))}`.trimEnd()
+        return `${this.called(event)} ${this.dim(preview(event.call.input, PREVIEW))}`.trimEnd()
       case 'tool-result':
         return this.result(event)
       case 'delegation-start':
+        if (OPEN_TOOLS.has(event.tool)) this.described.add(event.childRunId)
         return `delegates to ${oneLine(event.agent)} ${this.dim(`(${shortId(event.childRunId)})`)}`
       case 'delegation-end':
         return this.ended(`${oneLine(event.agent)} ${event.status}`, event.status)
       default:
         return this.rarer(event)
     }
+  }
+
+  private called(event: Extract<RunEvent, { type: 'tool-call' }>): string {
+    const notice = this.described.has(event.turnId) ? subagentNotice(event) : undefined
+    return oneLine(notice === undefined ? `calls ${event.call.name}` : subagentLine(notice))
   }
 
   private rarer(event: RunEvent): string {

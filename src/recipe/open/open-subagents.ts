@@ -26,6 +26,8 @@ export interface OpenOptions {
   readonly settings?: ChildSettings
   /** How many tasks of one conversation may work in the background at the same time; more wait. Default 5. */
   readonly background?: number
+  /** How long `load` gives the result of a task that has ended; then it says that it expired. Default: a day. */
+  readonly keepMs?: number
   /** How long a child may take. Default: an hour. */
   readonly timeoutMs?: number
   /** Where children work. Default: the current folder. */
@@ -41,7 +43,8 @@ export function openSubagents(options: OpenOptions = {}): Tools {
 }
 
 const KEYS = [
-  ...['subRecipes', 'surfaces', 'discover', 'nested', 'compat', 'mode', 'settings', 'background', 'timeoutMs', 'cwd'],
+  ...['subRecipes', 'surfaces', 'discover', 'nested', 'compat', 'mode', 'settings', 'background', 'keepMs'],
+  ...['timeoutMs', 'cwd'],
 ]
 
 /** Checks the options: a mistake is said where it was made. */
@@ -51,7 +54,8 @@ export function readOpenOptions(options: OpenOptions): OpenSpec {
   const cwd = path.resolve(options.cwd ?? process.cwd())
   const background = options.background ?? backgroundLimit()
   checkChoices(options)
-  checkNumbers(background, options.timeoutMs)
+  const keepMs = options.keepMs ?? keptMs()
+  checkNumbers(background, { timeoutMs: options.timeoutMs ?? 1, keepMs })
   return {
     surfaces: [...new Set(options.surfaces ?? (['subagent'] as const))],
     subRecipes: Object.entries(options.subRecipes ?? {}).map(([name, one]) => readSubRecipe(name, one, cwd)),
@@ -61,6 +65,7 @@ export function readOpenOptions(options: OpenOptions): OpenSpec {
     mode: options.mode ?? 'auto',
     settings: options.settings ?? {},
     background,
+    keepMs,
     timeoutMs: options.timeoutMs ?? null,
     cwd,
   }
@@ -74,9 +79,9 @@ function checkChoices({ surfaces = ['subagent'], compat = 'aster', mode = 'auto'
   if (typeof nested !== 'boolean') refuse('nested is true or false.')
 }
 
-function checkNumbers(background: number, timeoutMs = 1): void {
+function checkNumbers(background: number, times: Readonly<Record<string, number>>): void {
   if (!Number.isSafeInteger(background) || background < 1) refuse('background must be a whole number of at least 1.')
-  if (!(timeoutMs > 0)) refuse('timeoutMs must be a number above 0.')
+  for (const [name, ms] of Object.entries(times)) if (!(ms > 0)) refuse(`${name} must be a number above 0.`)
 }
 
 function folderOf(discover: boolean | string | undefined, cwd: string): string | null {
@@ -98,6 +103,13 @@ function readSubRecipe(name: string, given: SubRecipeOption, cwd: string): SubRe
 function backgroundLimit(): number {
   const said = process.env['GOOSE_MAX_BACKGROUND_TASKS']?.trim() ?? ''
   return /^[1-9]\d{0,4}$/.test(said) ? Number(said) : 5
+}
+
+const DAY_MS = 86_400_000
+
+function keptMs(): number {
+  const said = process.env['GOOSE_COMPLETED_TASK_TTL_SECS']?.trim() ?? ''
+  return /^[1-9]\d{0,8}$/.test(said) ? Number(said) * 1_000 : DAY_MS
 }
 
 function refuse(message: string): never {

@@ -27,6 +27,8 @@ export interface OpenSpec {
   readonly settings: ChildSettings
   /** How many background children one conversation may have at work; more wait their turn. */
   readonly background: number
+  /** How long results of background children can be read. */
+  readonly keepMs: number
   readonly timeoutMs: number | null
   /** Where children work, unless they say otherwise. */
   readonly cwd: string

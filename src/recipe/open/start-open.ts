@@ -119,6 +119,7 @@ function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, l
     label: labelOf(call),
     prompt: textOf(built.input),
     type: loaded === null ? null : call.source,
+    keepMs: spec.keepMs,
   }
   const limit = call.isBackground ? { key: 'background', limit: spec.background } : null
   return {

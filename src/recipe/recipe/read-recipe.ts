@@ -50,6 +50,7 @@ export function readRecipe(tree: Tree, file: string, report: Report): Recipe {
     retry: readRetry(fields, report),
   }
   checkWhole(recipe, fields, report)
+  noteDelegation(recipe, fields, report)
   return recipe
 }
 
@@ -57,6 +58,14 @@ function checkWhole({ instructions, prompt }: Recipe, fields: Fields, report: Re
   if ((instructions ?? '').trim() !== '' || (prompt ?? '').trim() !== '') return
   const message = 'Recipe must specify at least one of `instructions` or `prompt`.'
   report.error({ code: 'missing_field', message, line: fields.line, hint: 'Say what the agent is to do.' })
+}
+
+/** Elsewhere a list of extensions takes delegation away unless it names it. */
+function noteDelegation({ extensions, subRecipes }: Recipe, fields: Fields, report: Report): void {
+  if (extensions === null || subRecipes.length > 0 || extensions.some(({ name }) => name === 'summon')) return
+  const message = 'it may start subagents, though its `extensions` do not list `summon`'
+  const hint = 'Nothing to do. Where it must not, deny `agent:*` in the grant it is run with.'
+  report.note({ code: 'extension', message, line: fields.lineOf('extensions'), hint })
 }
 
 function readAuthor(fields: Fields): Recipe['author'] {

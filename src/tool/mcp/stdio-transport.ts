@@ -67,14 +67,24 @@ export class StdioTransport implements Transport {
     for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
   }
 
-  send(message: JSONRPCMessage): Promise<void> {
+  async send(message: JSONRPCMessage): Promise<void> {
     const { child } = this
-    if (child === undefined || this.isOver || !child.stdin.writable) {
-      return Promise.reject(new ToolError('tool', 'the server has ended'))
-    }
-    return new Promise((resolve, reject) => {
-      child.stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()))
+    if (child === undefined || this.isOver || !child.stdin.writable) throw new ToolError('tool', 'the server has ended')
+    const failure = await new Promise<Error | null | undefined>((resolve) => {
+      child.stdin.write(`${JSON.stringify(message)}\n`, resolve)
     })
+    if (failure) throw await this.whyUnwritable(failure)
+  }
+
+  /** A pipe breaks a moment before its process is seen to have ended, and only the end says why. */
+  private async whyUnwritable(failure: Error): Promise<Error> {
+    let patience: NodeJS.Timeout | undefined
+    const waited = new Promise<void>((resolve) => {
+      patience = setTimeout(resolve, END_MS)
+    })
+    await Promise.race([this.gone, waited])
+    clearTimeout(patience)
+    return this.lastWords === '' ? failure : new ToolError('tool', this.lastWords, { cause: failure })
   }
 
   async close(): Promise<void> {

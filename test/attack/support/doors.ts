@@ -1,11 +1,8 @@
 import {
   type AnyAgent,
   agent,
-  type Budget,
   backgroundSubagents,
   type ConversationHandle,
-  type Grant,
-  type Json,
   makeSubagentTool,
   type Node,
   type Run,
@@ -16,38 +13,8 @@ import {
 import { type Script, scriptedModel } from 'legate/testing'
 import type { RuntimeOptions } from '../../../src/options.ts'
 import { startProcess, until } from '../../support/process.ts'
-import type { Rows } from '../../support/stores.ts'
-import type { Worker } from './worker.ts'
-
-/** Who binds the worker, and by what. */
-export interface Bound {
-  readonly grant?: Grant
-  readonly budget?: Budget
-  readonly profile?: string
-  readonly runtime?: Pick<RuntimeOptions, 'grant' | 'budget' | 'profiles'>
-}
-
-/** One try: a worker behind a host that is bound. */
-export interface Try {
-  /** Where it is all recorded. */
-  readonly create: () => Rows
-  readonly bound: Bound
-  /** What a process that takes over has in place of `bound`. */
-  readonly later: Bound
-  readonly worker: Worker
-  /** Put into the arguments of the call beside what belongs there. */
-  readonly smuggled: { readonly [key: string]: Json }
-}
-
-/** A way to a worker. It settles when the whole tree has ended; what people are asked is denied. */
-export interface Door {
-  readonly name: string
-  /** How deep the worker is: what a limit of depth must be for the worker to be the last. */
-  readonly depth: number
-  /** Is there an offer of the host's that a profile could be put on? */
-  readonly hasOffer: boolean
-  open(attempt: Try): Promise<void>
-}
+import type { Bound, Door, Try } from './door.ts'
+import { openDoors } from './open-doors.ts'
 
 export const doors: readonly Door[] = [
   offered('a typed subagent', 'typed', {}),
@@ -96,6 +63,9 @@ export const doors: readonly Door[] = [
   }),
   { name: 'a person who goes on in a fork of its conversation', depth: 1, hasOffer: true, open: throughItsFork },
   { name: 'another process that takes over', depth: 1, hasOffer: true, open: throughTakeover },
+  ...openDoors((attempt, { script, rest, models = {} }) => {
+    return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script, rest), 'go' as never), { models })
+  }),
 ]
 
 /** The worker is the root: only the application binds it. */
@@ -403,7 +373,7 @@ function atRoot(attempt: Try, isKnown: boolean): Promise<void> {
 async function runIn(
   { create, bound }: Pick<Try, 'create' | 'bound'>,
   begin: (runtime: Runtime) => Run | Promise<Run>,
-  more: Pick<RuntimeOptions, 'kinds'> = {},
+  more: Pick<RuntimeOptions, 'kinds' | 'models'> = {},
 ): Promise<void> {
   const rows = create()
   const { runtime } = startProcess(rows, { ...bound.runtime, ...more, mayFail: true })

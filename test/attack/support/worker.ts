@@ -20,6 +20,10 @@ export interface WorkerParts {
 
 export interface Worker {
   readonly seen: Seen
+  /** What it wants for itself. */
+  readonly parts: WorkerParts
+  /** What it delegates to. */
+  readonly leaf: AnyAgent
   /** With an input of its own, or for messages. The same worker is one definition, whoever asks for it. */
   make(contract: 'typed' | 'message'): AnyAgent
 }
@@ -32,7 +36,8 @@ export const LEAVES = 5
 const usage = { inputTokens: TOKENS_PER_CALL - 1, outputTokens: 1 }
 
 /** An agent that tries all it can when it is told to, and counts what it could. */
-export function workerOf({ probe, grant, budget }: WorkerParts): Worker {
+export function workerOf(parts: WorkerParts): Worker {
+  const { probe, grant, budget } = parts
   const seen: Seen = { danger: 0, searches: 0, modelCalls: 0, leaves: 0 }
   const leaf = agent({
     name: 'leaf',
@@ -74,6 +79,8 @@ export function workerOf({ probe, grant, budget }: WorkerParts): Worker {
   const made = new Map<string, AnyAgent>()
   return {
     seen,
+    parts,
+    leaf: leaf as AnyAgent,
     make: (contract) => {
       const known = made.get(contract) ?? make(contract)
       made.set(contract, known)
