@@ -50,7 +50,10 @@ export function newestLink(draft: Draft, child: Conversation): Link | undefined 
 
 /** Delegations to a child that are not over, the one that runs first. */
 export function openLinksTo(draft: Draft, child: Conversation): Link[] {
-  const turns = draft.stored.turnsOf(child.id, { limit: MOST_QUEUED })
+  const active = child.activeTurnId === null ? undefined : draft.findTurn(child.activeTurnId)
+  const queued = draft.stored.queuedTurn(child.id)
+  const first = Math.min(active?.ordinal ?? child.turnCount, queued?.ordinal ?? child.turnCount)
+  const turns = first < child.turnCount ? draft.stored.turnsOf(child.id, { limit: child.turnCount - first }) : []
   return turns.flatMap(({ id }) => {
     const link = draft.findLink(id)
     return link === undefined || link.outcome !== null ? [] : [link]
@@ -59,4 +62,3 @@ export function openLinksTo(draft: Draft, child: Conversation): Link[] {
 
 /** Turns that nobody delegated, put in by hand, are few. */
 const LATEST = 20
-const MOST_QUEUED = 1_000

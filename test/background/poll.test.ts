@@ -1,4 +1,4 @@
-import { agent, backgroundSubagents, createRuntime, type Json, type Runtime } from 'legate'
+import { agent, backgroundSubagents, createRuntime, type Json, memoryStore, type Runtime, type Store } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../src/graph/spawn.ts'
@@ -277,3 +277,42 @@ function missing(id: string): Data {
     transcript_lines: [],
   }
 }
+
+test('I10: a look at a child reads the latest of its turns, however many there were', async () => {
+  const rounds = 60
+  const script: Script = (request) => {
+    const results = resultsIn(request)
+    const id = idIn(results[0])
+    if (results.length === 0) return { calls: [spawnCall('x', 'go')] }
+    if (results.length <= rounds) return call('subagent_send', { child_conversation_id: id, message: 'more' })
+    return results.length === rounds + 1 ? call('subagent_wait') : 'done'
+  }
+  const model = scriptedModel((request) => (lastSaid(request) === 'look' ? looking(request) : script(request, 0)))
+  const looking = (request: Parameters<Script>[0]) => {
+    const last = request.messages.at(-1)
+    if (last?.role === 'tool') return String(last.content)
+    return call('subagent_poll', { child_conversation_id: idIn(resultsIn(request)[0]) })
+  }
+  const tools = { ...backgroundSubagents({ agent: workerOf() }) }
+  const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 100 } })
+  const inner = memoryStore()
+  const read: number[] = []
+  const store: Store = {
+    ...inner,
+    turnsOf: (lane, range) => {
+      const turns = inner.turnsOf(lane, range)
+      read.push(turns.length)
+      return turns
+    },
+  }
+  const runtime = createRuntime({ store })
+  const run = runtime.run(host, 'go')
+  await run.result
+  await runtime.idle()
+  read.length = 0
+  const { text } = await runtime.run(host, 'look', { conversationId: run.conversationId }).result
+
+  expect(data(text)).toMatchObject({ status: 'idle', outcome: 'completed' })
+  expect(Math.max(...read)).toBeLessThanOrEqual(50)
+  await runtime.close()
+})
