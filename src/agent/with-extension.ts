@@ -19,7 +19,7 @@ export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
   const methods: PropertyDescriptorMap = {}
   const owners = new Map<string, string>()
   for (const extension of agent.extensions as readonly Extension[]) {
-    for (const [name, value] of Object.entries(extension.methods?.(agent) ?? {})) {
+    for (const [name, value] of Object.entries(givenBy(extension, agent))) {
       const owner = Object.hasOwn(agent, name) ? 'every agent' : owners.get(name)
       if (owner !== undefined) refuse(clash({ agent, extension, name, owner }))
       owners.set(name, `the extension "${extension.name}"`)
@@ -27,6 +27,18 @@ export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
     }
   }
   return methods
+}
+
+function givenBy(extension: Extension, agent: AnyAgent): object {
+  if (extension.methods === undefined) return {}
+  const given: unknown = extension.methods(agent)
+  const where = `agent "${agent.name}": the extension "${extension.name}"`
+  if (typeof given !== 'object' || given === null) refuse(`${where}: methods(agent) gives an object of functions.`)
+  // An agent that looks like a promise would be called by whoever awaits or returns it.
+  if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
+  const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
+  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)
+  return given
 }
 
 interface Clash {

@@ -48,6 +48,9 @@ function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
       `${whereOf(agent)}, useTools: "${choice.name}" is a bare function: use toolFunc(fn, { description, input }).`,
     )
   }
+  if (typeof choice !== 'object' || choice === null || isTool(choice)) {
+    return refuse(`${whereOf(agent)}, useTools: give names, or tools under their names: { search }.`)
+  }
   return withTools(agent, { tools: choice as Tools })
 }
 
@@ -58,6 +61,7 @@ export function withFunction(
   { name = code.name, input, output, ...others }: ToolFunctionOptions,
 ): AgentCore {
   if (typeof code !== 'function') refuse(`${whereOf(agent)}, toolFunc: give it a function.`)
+  if (GENERATORS.has(code.constructor.name)) refuse(`${whereOf(agent)}, toolFunc: a generator gives no result.`)
   if (name === '') refuse(`${whereOf(agent)}, toolFunc: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
   const definition = {
     ...others,
@@ -67,6 +71,8 @@ export function withFunction(
   }
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
+
+const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
 
 /** MCP servers by their names, as a config file has them, with or without `mcpServers` around. */
 export function withMcp(agent: AgentCore, given: McpServers | { readonly mcpServers: McpServers }): AgentCore {

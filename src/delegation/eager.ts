@@ -1,3 +1,4 @@
+import { hookedCall, showCall } from '../agent/hooks/tool-hooks.ts'
 import type { EagerWork, NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
@@ -5,6 +6,7 @@ import { deriveIds } from '../base/id.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
 import type { Ask } from '../graph/approve.ts'
 import { refusedOutcome } from '../graph/conclude.ts'
+import { textOf } from '../graph/content.ts'
 import { type EagerItem, planAskedItem, planRefusedItem } from '../graph/eager.ts'
 import type { Delegated, OutcomeRecord } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
@@ -66,14 +68,28 @@ export class EagerChildren implements EagerWork {
     return taskId
   }
 
-  private async begin(own: EagerOffer, eager: EagerItem): Promise<void> {
+  private async begin(own: EagerOffer, found: EagerItem): Promise<void> {
     const offer = own.offer()
+    const eager = await this.hooked(offer, found)
+    if ('refused' in eager) return this.refuse(offer, found, refusedOutcome('denied', eager.refused))
     const input = await inputOf(own, offer, eager)
     if ('failed' in input) return this.refuse(offer, eager, refusedOutcome('invalid_input', input.failed))
     const ids = childIds(eager.taskId, 0)
     const spawned = await spawn(this.run, { offer, input: input.value, mode: 'parked', ids, eager })
     if ('ask' in spawned) return this.ask(offer, eager, spawned.ask)
     if ('refused' in spawned) await this.refuse(offer, eager, spawned.refused)
+  }
+
+  /** An item is decided on by hooks as a call would be: it may be changed, or come to no child. */
+  private async hooked({ name }: Offer, eager: EagerItem): Promise<EagerItem | { readonly refused: string }> {
+    const { run } = this
+    const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
+    if (run.hooks?.has('beforeTool') !== true && above === null) return eager
+    const call = { id: eager.taskId, name, input: eager.item }
+    const hooked = await hookedCall(run, call, above)
+    if ('state' in hooked) return { refused: textOf(hooked.output?.content ?? '') }
+    showCall(run, hooked, above?.watching ?? [])
+    return hooked === call ? eager : { ...eager, item: hooked.input }
   }
 
   /** The plan goes on meanwhile; its run ends when the person has answered. */

@@ -31,4 +31,14 @@ function checkChange(change: unknown): void {
   if ((messages !== undefined && !Array.isArray(messages)) || (tools !== undefined && !Array.isArray(tools))) {
     throw new DefinitionError('definition', 'onRequest: messages and tools are lists.')
   }
+  const odd = messages?.findIndex((message: unknown) => !isMessage(message)) ?? -1
+  if (odd !== -1) throw new DefinitionError('definition', `onRequest: messages[${odd}] is none: { role, content }.`)
+}
+
+const ROLES: readonly unknown[] = ['system', 'user', 'assistant', 'tool']
+
+function isMessage(message: unknown): boolean {
+  if (typeof message !== 'object' || message === null) return false
+  const { role, content } = message as { readonly role?: unknown; readonly content?: unknown }
+  return ROLES.includes(role) && (typeof content === 'string' || Array.isArray(content))
 }

@@ -25,8 +25,9 @@ async function* answered(run: NodeRun, extension: ExtensionCore, { request, next
   const thrown = new Set<unknown>()
   let hasSaid = false
   try {
-    const given = extension.hooks?.wrapModel?.(request, remembering(next, thrown), contextFor(run, extension))
-    for await (const part of partsOf((await given) ?? '')) {
+    const given = await extension.hooks?.wrapModel?.(request, remembering(next, thrown), contextFor(run, extension))
+    if (given == null) throw new Error('it gave no answer: return next(request), a text or parts')
+    for await (const part of partsOf(given)) {
       hasSaid = true
       yield part
     }

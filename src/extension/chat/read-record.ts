@@ -36,25 +36,26 @@ export function readRecord(options: ChatOptions): ChatRecord {
 }
 
 export function readPlaces(places: readonly ChatPlace[]): ChatRecord['input'] {
-  return places.map((place) => {
-    const [slot, path = ''] = typeof place === 'string' ? [place] : place
+  if (!Array.isArray(places)) refuse('recordInputPaths is a list of slots, or of [slot, path].')
+  return places.map((place: unknown) => {
+    const [slot, path = ''] = Array.isArray(place) ? (place as unknown[]) : [place]
     if (typeof slot !== 'string' || slot === '') refuse('a place in a request is a slot, or [slot, path].')
-    checkPath(path)
-    return [slot, path] as const
+    return [slot, checkedPath(path)] as const
   })
 }
 
 export function readPaths(paths: readonly string[]): readonly string[] {
-  for (const path of paths) checkPath(path)
-  return [...paths]
+  if (!Array.isArray(paths)) refuse('recordOutputPaths is a list of paths.')
+  return paths.map((path: unknown) => checkedPath(path))
 }
 
-function checkPath(path: unknown): void {
+function checkedPath(path: unknown): string {
   if (typeof path !== 'string') refuse(`a path is a text, not ${JSON.stringify(path)}.`)
   try {
     readPath(path)
+    return path
   } catch (error) {
-    refuse(messageOf(error))
+    return refuse(messageOf(error))
   }
 }
 

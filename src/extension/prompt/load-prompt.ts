@@ -1,3 +1,4 @@
+import { InputError } from '../../base/error.ts'
 import { type LoadOptions, loadPromptText } from '../../prompt/file/load-text.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { readPromptFile } from './read-file.ts'
@@ -26,14 +27,21 @@ export async function loadPromptFile<P extends Prompt = Prompt>(
   path: string,
   options: LoadOptions<P> & { readonly format?: 'yaml' | 'json' } = {},
 ): Promise<P> {
+  checkText(path, 'loadPromptFile')
   const format = options.format ?? (/\.json[c5]?$/i.test(path) ? 'json' : 'yaml')
   return loadPromptText<P>(await readPromptFile(path), { ...options, format, file: path })
 }
 
-function load<P extends Prompt>(given: string, options: LoadOptions<P>, format: 'yaml' | 'json'): Promise<P> {
+async function load<P extends Prompt>(given: string, options: LoadOptions<P>, format: 'yaml' | 'json'): Promise<P> {
+  checkText(given, format === 'yaml' ? 'loadYamlPrompt' : 'loadJsonPrompt')
   return isContent(given)
     ? loadPromptText<P>(given, { ...options, format })
     : loadPromptFile(given, { ...options, format })
+}
+
+function checkText(given: unknown, method: string): void {
+  if (typeof given === 'string' && given !== '') return
+  throw new InputError('invalid_input', `${method}(): give it the path of a file, or a text with the prompt.`)
 }
 
 function isContent(given: string): boolean {
