@@ -8,7 +8,11 @@ const who = (extra: object = {}) => agent({ name: 'who', instructions: '', model
 
 describe('what could never work is refused where it is said', () => {
   test.each<[string, () => unknown, RegExp]>([
-    ['an agent that looks like a promise', () => Object.fromEntries([['then', () => 1]]), /"then": an agent is no promise/],
+    [
+      'an agent that looks like a promise',
+      () => Object.fromEntries([['then', () => 1]]),
+      /"then": an agent is no promise/,
+    ],
     ['a method that is none', () => ({ size: 1 }), /its method "size" is no function/],
     ['no methods at all', () => null, /methods\(agent\) gives an object of functions/],
   ])('%s', (_name, methods, message) => {
