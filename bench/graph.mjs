@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// node bench/graph.mjs [--turns 1000,10000,100000] [--seconds 240] [--only memory,sqlite,MemorySaver,SqliteSaver] [--write]
+// node bench/graph.mjs [--turns 100,1000,10000,100000] [--peer-turns 100,300,1000] [--seconds 600] [--peer-seconds 150]
+//   [--only memory,sqlite,MemorySaver,SqliteSaver] [--write]
 // How the cost of one conversation grows with its length: a turn, a look for work, pages, contexts and forks. LangGraph's savers
 // do the same turns, as far as they come in the time there is. Needs dist, and the peers of the benchmark folder (npm run bench
 // -- --peers langchain-store once, or LEGATE_BENCH). --write puts the table into bench/RESULTS.md.
@@ -13,14 +14,17 @@ import { parseArgs } from 'node:util'
 
 const { values: options } = parseArgs({
   options: {
-    turns: { type: 'string', default: '1000,10000,100000' },
-    seconds: { type: 'string', default: '240' },
+    turns: { type: 'string', default: '100,1000,10000,100000' },
+    'peer-turns': { type: 'string', default: '100,300,1000' },
+    seconds: { type: 'string', default: '600' },
+    'peer-seconds': { type: 'string', default: '150' },
     only: { type: 'string', default: 'memory,sqlite,MemorySaver,SqliteSaver' },
     worker: { type: 'string' },
     write: { type: 'boolean', default: false },
   },
 })
-const SIZES = options.turns.split(',').map(Number)
+/** Growth is told from here on, where a conversation is that long: before, all of it is warm. */
+const BASE = 1_000
 const OPERATIONS = [
   'append',
   'look for work',
@@ -42,21 +46,18 @@ function main() {
   if (options.write) write(report)
 }
 
+function boundsOf(name) {
+  const isPeer = name.endsWith('Saver')
+  const sizes = (isPeer ? options['peer-turns'] : options.turns).split(',').map(Number)
+  return { sizes, seconds: isPeer ? options['peer-seconds'] : options.seconds }
+}
+
 /** Every store in a process of its own. */
 function inProcess(name) {
-  const args = [
-    '--max-old-space-size=6000',
-    '--expose-gc',
-    import.meta.filename,
-    '--worker',
-    name,
-    '--turns',
-    options.turns,
-  ]
-  const { stdout, stderr, status } = spawnSync(process.execPath, [...args, '--seconds', options.seconds], {
-    encoding: 'utf8',
-    maxBuffer: 1e8,
-  })
+  const { sizes, seconds } = boundsOf(name)
+  const asked = ['--worker', name, '--turns', sizes.join(), '--seconds', seconds]
+  const args = ['--max-old-space-size=6000', '--expose-gc', import.meta.filename, ...asked]
+  const { stdout, stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8', maxBuffer: 1e8 })
   if (status === 0) return JSON.parse(stdout)
   console.error(stderr)
   return { sizes: [], stopped: `ended with ${status}` }
@@ -70,7 +71,7 @@ async function measureAll(name) {
   const sizes = []
   let turns = 0
   try {
-    for (const size of SIZES) {
+    for (const size of options.turns.split(',').map(Number)) {
       while (turns < size && Date.now() < giveUpAt) {
         await talk.turn(turns)
         turns++
@@ -117,14 +118,14 @@ async function legate(name, folder) {
       const [answer, early] = [answerOf(last), answerOf(middle)]
       const look = { now: Date.now(), limit: 10, kinds: ['agent_message', 'task'], agents: ['who'] }
       return {
-        append: await cost(50, turn),
         'look for work': await cost(200, () => store.runnable(look)),
-        claim: await cost(20, claim),
         page: await cost(50, () => talk.transcriptPage({ limitTurns: 20 })),
         'page in the middle': await cost(50, () => talk.transcriptPage({ limitTurns: 20, beforeTurnId: middle.id })),
         context: await cost(50, () => talk.contextFor(answer, { limitTurns: 50 })),
         fork: await cost(20, () => talk.fork(answer)),
         'fork in the middle': await cost(20, () => talk.fork(early)),
+        append: await cost(50, turn),
+        claim: await cost(20, claim),
       }
     },
   }
@@ -190,7 +191,8 @@ async function cost(times, operate) {
 
 function heapUsed() {
   globalThis.gc?.()
-  return process.memoryUsage().heapUsed
+  const { heapUsed: heap, external } = process.memoryUsage()
+  return heap + external
 }
 
 function sizeOf(file) {
@@ -200,23 +202,26 @@ function sizeOf(file) {
 function tables(results) {
   const cpu = cpus()
   const head = `${new Date().toISOString().slice(0, 10)}, ${cpu[0].model.split(' ').slice(0, 2).join(' ')}, ${cpu.length} cores, Node ${process.version}`
-  const columns = SIZES.map((size) => `${size.toLocaleString('en-US')} turns`)
-  const first = `| µs of CPU | ${columns.join(' | ')} | growth |\n|---|${'---:|'.repeat(columns.length + 1)}`
   const blocks = results.map(({ name, sizes, stopped }) => {
     const title = name.endsWith('Saver') ? `LangGraph, ${name}` : `Legate, ${name}`
-    const rows = OPERATIONS.flatMap((operation) => row(operation, sizes))
-    const mb = ['bytes kept', ...SIZES.map((size) => megabytes(sizes.find((one) => one.size === size)?.bytes)), '']
-    const note = stopped === null ? '' : `\n\nStopped after ${options.seconds} s, at ${stopped} turns.`
-    return `**${title}**\n\n${first}\n${[...rows, `| ${mb.join(' | ')} |`].join('\n')}${note}`
+    const asked = boundsOf(name)
+    const columns = asked.sizes.map((size) => `${size.toLocaleString('en-US')} turns`)
+    const first = `| µs of CPU | ${columns.join(' | ')} | growth |\n|---|${'---:|'.repeat(columns.length + 1)}`
+    const rows = OPERATIONS.flatMap((operation) => row(operation, sizes, asked.sizes))
+    const kept = asked.sizes.map((size) => megabytes(sizes.find((one) => one.size === size)?.bytes))
+    const note = stopped === null ? '' : `\n\nStopped after ${asked.seconds} s, at ${stopped} turns.`
+    return `**${title}**\n\n${first}\n${[...rows, `| kept | ${kept.join(' | ')} |  |`].join('\n')}${note}`
   })
   return [head, ...blocks].join('\n\n')
 }
 
-function row(operation, sizes) {
-  const found = sizes.map((one) => one[operation]).filter((value) => value !== null && value !== undefined)
+function row(operation, sizes, asked) {
+  const found = sizes.filter((one) => typeof one[operation] === 'number')
   if (found.length === 0) return []
-  const cells = SIZES.map((size) => sizes.find((one) => one.size === size)?.[operation]?.toLocaleString('en-US') ?? '-')
-  const growth = found.length < 2 ? '-' : `${(found.at(-1) / found[0]).toFixed(1)}x`
+  const cells = asked.map((size) => sizes.find((one) => one.size === size)?.[operation]?.toLocaleString('en-US') ?? '-')
+  const base = found.find(({ size }) => size >= Math.min(BASE, asked.at(-1) / 10)) ?? found[0]
+  const last = found.at(-1)
+  const growth = base === last ? '-' : `${(last[operation] / base[operation]).toFixed(1)}x`
   return [`| ${operation} | ${cells.join(' | ')} | ${growth} |`]
 }
 
