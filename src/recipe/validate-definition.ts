@@ -1,5 +1,6 @@
 import path from 'node:path'
 import type { AgentFile } from './agent-file/agent-file.ts'
+import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { isRecipeFile, readDefinition, recipeAgent } from './load-definition.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
@@ -16,12 +17,20 @@ export interface Validated {
 export async function validateDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<Validated> {
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
-    return { agent, notices: agent.notices }
+    const missing = missingExtensions(agent)
+    const isUsable = missing.every(({ level }) => level !== 'error')
+    return { agent: isUsable ? agent : null, notices: [...agent.notices, ...missing] }
   } catch (error) {
     const notices = noticesOf(error)
     if (notices.length === 0) throw error
     return { agent: null, notices }
   }
+}
+
+/** Extensions that there are not here, and what to use instead. Names that depend on values are known when they have them. */
+function missingExtensions({ extensions, file }: AgentFile): readonly Notice[] {
+  const known = (extensions ?? []).filter(({ name }) => !/\{[{%]/.test(name) && !isBuiltIn(name))
+  return extensionSources(known, { file }).notices
 }
 
 /** With its sub-recipes, as far as their paths do not depend on values. */

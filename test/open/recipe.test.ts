@@ -93,6 +93,21 @@ describe('a recipe runs', () => {
     expect(runtime.store.turn(run.id)?.limits.turns).toBe(4)
   })
 
+  test.each([
+    ['Read, Task', true],
+    ['Read, Agent(helper)', true],
+    ['Read', false],
+    ['"*"', true],
+  ])('a file with the tools %s may delegate: %s', async (tools, may) => {
+    const text = `---\nname: r\ndescription: d\ntools: ${tools}\n---\nWork.\n`
+    const folder = folderWith({ '.claude/agents/r.md': text })
+    const model = scriptedModel(['ok'], 'own/m')
+    await using runtime = createRuntime({ models: { 'own/m': model } })
+    await runtime.run(await recipeAgent(path.join(folder, '.claude/agents/r.md'), { model: 'own/m' }), 'go').result
+
+    expect(model.requests[0]?.tools.some(({ name }) => name === 'subagent')).toBe(may)
+  })
+
   test('what a file says of tools and programs narrows what it was given, and what is below it', async () => {
     const folder = folderWith({
       '.claude/agents/careful.md':

@@ -182,6 +182,27 @@ describe('aster-goose 14/93: tools in every spelling', () => {
     expect(agent.tools.allow).toEqual(expected)
   })
 
+  test('a name that nobody knows is told, with its line; those of servers and of our own are not', async () => {
+    const { notices } = await agentIn(
+      '.claude/agents/a.md',
+      markdown(`${named}\ntools: Read, Nope, mcp__srv__x, tree, todo_write, memory_*, Task`),
+    )
+
+    expect(notices.filter(({ code }) => code === 'tool')).toMatchObject([
+      { level: 'warning', line: 4, message: expect.stringMatching(/^no tool is named Nope here/) },
+    ])
+  })
+
+  test('TOML: what is told of a key has its line', async () => {
+    const text =
+      'name = "a"\ndescription = "d"\ndeveloper_instructions = """\nDo it.\n"""\nsandbox_mode = "read-only"\n'
+    const { notices } = await agentIn('.codex/agents/a.toml', text)
+
+    expect(notices.map(({ line, message }) => [line, message.slice(0, 25)])).toEqual([
+      [6, '`sandbox_mode: read-only`'.slice(0, 25)],
+    ])
+  })
+
   test('opencode: a map whose star is false is a list of what is allowed', async () => {
     const list = await agentIn(
       '.opencode/agent/deep/er.md',

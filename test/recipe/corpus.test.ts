@@ -13,7 +13,8 @@ test('there are recipes to read', () => {
   expect(all.length).toBeGreaterThan(60)
 })
 
-describe('recipes that are right', () => {
+// Without the corpus there is nothing to make tests of.
+describe.skipIf(all.length === 0)('recipes that are right', () => {
   const right = all.filter(([, { ok }]) => ok)
 
   test.each(right)('aster-goose 14/11, 14, 18: %s is read as expected', async (file, expected) => {

@@ -39,6 +39,8 @@ export class EventLines {
   private readonly shown: Map<Id, string> = new Map()
   /** Runs of subagents that a model described: many have the same name. */
   private readonly described: Set<Id> = new Set()
+  /** Why a node of a run ended as it did, as told last: the run may end for the same reason. */
+  private readonly reasons: Map<Id, string> = new Map()
 
   constructor({ paint, deltas }: EventLinesOptions) {
     this.paint = paint
@@ -101,6 +103,7 @@ export class EventLines {
           `${oneLine(event.agent)} is silent for ${duration(event.at - event.lastActivityAt)}`,
         )
       case 'node-state':
+        this.reasons.set(event.turnId, event.reason ?? '')
         return event.to === 'pending'
           ? this.colour(
               'yellow',
@@ -178,9 +181,11 @@ export class EventLines {
     return isError ? this.colour('red', text) : text
   }
 
-  private end({ status, error, usage, durationMs }: Extract<RunEvent, { type: 'run-end' }>['outcome']): string {
+  private end({ status, error, usage, durationMs, runId }: Extract<RunEvent, { type: 'run-end' }>['outcome']): string {
     const spent = `${duration(durationMs)}, ${count(usage.inputTokens + usage.outputTokens)} tokens`
-    return this.ended(`${status}${because(error?.message ?? null)} ${this.dim(`(${spent})`)}`, status)
+    const why = error?.message ?? null
+    const isTold = why !== null && this.reasons.get(runId) === why
+    return this.ended(`${status}${because(isTold ? null : why)} ${this.dim(`(${spent})`)}`, status)
   }
 
   private ended(text: string, status: string): string {

@@ -71,7 +71,7 @@ async function readToml(text: string, file: string): Promise<{ fields: MapTree; 
   try {
     const json = toJson(parse(text, { maxDepth: 60 }))
     const tree = json.ok ? treeOf(json.value) : undefined
-    if (tree?.kind === 'map') return { fields: tree, body: '' }
+    if (tree?.kind === 'map') return { fields: withLines(tree, text), body: '' }
     throw refuse({ code: 'syntax', message: json.ok ? 'not valid TOML' : json.error }, file)
   } catch (error) {
     if (!(error instanceof TomlError)) throw error
@@ -80,4 +80,15 @@ async function readToml(text: string, file: string): Promise<{ fields: MapTree; 
       .split(' 1:')
     throw refuse({ code: 'syntax', message: `not valid TOML: ${what.slice(0, 200)}`, line: error.line }, file)
   }
+}
+
+/** The parser of TOML gives values without places: the line of a key is the first that begins with it. */
+function withLines(tree: MapTree, text: string): MapTree {
+  const lines = new Map<string, number>()
+  for (const [at, line] of text.split('\n').entries()) {
+    const [, key = ''] = /^\s*\[{0,2}["']?([\w-]+)["']?\s*[=.\]]/.exec(line) ?? []
+    if (!lines.has(key)) lines.set(key, at + 1)
+  }
+  const entries = [...tree.entries].map(([key, entry]) => [key, { ...entry, line: lines.get(key) ?? 1 }] as const)
+  return { ...tree, entries: new Map(entries) }
 }

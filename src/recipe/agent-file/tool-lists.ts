@@ -89,10 +89,24 @@ export function readToolWords(words: readonly string[], line: number | null, rep
     } else if (ELSEWHERE.has(key)) {
       const message = `the tool ${name} is not available here; it is left out`
       report.warning({ code: 'tool', message, line, hint: 'Give the host a tool for it, or an MCP server.' })
-    } else for (const tool of own(OURS, key) ?? [serverTool(name)]) tools.add(tool)
+    } else for (const tool of own(OURS, key) ?? [otherTool(name, line, report)]) tools.add(tool)
   }
   return { tools: [...tools], agents }
 }
+
+/** A tool of a server, one by the name it has here, or one that only a host in code can have. */
+function otherTool(name: string, line: number | null, report: Report): string {
+  const tool = serverTool(name)
+  if (/__|\*/.test(tool) || KNOWN.has(tool) || /^(?:todo|memory|skills)_/.test(tool)) return tool
+  const message = `no tool is named ${name} here: it is there only where the host has a tool of this name`
+  report.warning({ code: 'tool', message, line, hint: 'Correct its name, or remove it.' })
+  return tool
+}
+
+const KNOWN: ReadonlySet<string> = new Set([
+  ...Object.values(OURS).flat(),
+  ...['create_directory', 'move_file', 'tree', 'read_result', 'reset_tools', 'subagent', 'load'],
+])
 
 /** `Bash(git *)` allows the tool, and of programs only these. Words without brackets open their domain again. */
 export function limitTools(words: readonly string[], narrowing: Narrowing): void {

@@ -50,6 +50,11 @@ export function extensionSources(
   return { sources: Object.fromEntries(sources), names, notices }
 }
 
+/** What other programs load as an extension and is part of every agent here. */
+export function isBuiltIn(name: string): boolean {
+  return name === 'summon' || name === 'recipe'
+}
+
 /** As a name of a source may be: `Context7 Docs` is `context7_docs`. */
 export function sourceName(given: string): string {
   if (/^[a-zA-Z0-9][a-zA-Z0-9-]*(?:_[a-zA-Z0-9-]+)*$/.test(given) && given.length <= LONGEST) return given

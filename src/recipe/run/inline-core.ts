@@ -7,7 +7,7 @@ import { EVERYTHING, type Grant, type Layer, useLayer } from '../../grant/grant.
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolChoice } from '../agent-file/agent-file.ts'
-import { extensionSources } from '../extension/extension-sources.ts'
+import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
 import { MODES } from '../open/modes.ts'
 import { SURFACES } from '../open/spec.ts'
 import { openTools } from '../open/tools.ts'
@@ -79,11 +79,8 @@ function ownTools({ response, retry, cwd, open }: InlineAgent): { readonly [name
   }
 }
 
-/** What other programs load as an extension and is part of every agent here. */
-const BUILT_IN: ReadonlySet<string> = new Set(['summon', 'recipe'])
-
 function ownSources({ extensions, cwd }: InlineAgent): Sources {
-  const wanted = extensions.filter(({ name }) => !BUILT_IN.has(name))
+  const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
   return extensionSources(wanted, { cwd, skills: { cwd } }).sources
 }
 

@@ -24,7 +24,7 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
   const isRecipe = file.dialect === 'recipe'
   const { cwd } = options
   // A list of tools without the word for it is a list without delegation.
-  const open = file.tools.allow !== null && file.agents === null ? null : options.open
+  const open = file.agents?.length === 0 ? null : options.open
   return {
     form: 1,
     role: 'root',
