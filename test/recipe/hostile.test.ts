@@ -47,7 +47,7 @@ describe('I10: a hostile recipe is a typed error in under a second', () => {
   test.each<[name: string, text: string, problem: RegExp, line: number | null]>([
     ['an alias bomb', `${minimal}prompt: P\n${alias}`, /aliases stand for too many values/, 8],
     ['an alias in itself', `${minimal}prompt: &p [*p]\n`, /inside of what it stands for/, 3],
-    ['an unknown alias', `${minimal}prompt: *nobody\n`, /nothing is named &nobody/, 3],
+    ['an unknown alias', `${minimal}prompt: *nobody\n`, /nothing before it is named &nobody/, 3],
     ['400 kB of open brackets', `${minimal}prompt: ${'['.repeat(400_000)}`, /nested more than 100 levels deep/, 3],
     ['400 kB of open braces', `${minimal}prompt: ${'{a: '.repeat(100_000)}`, /nested more than 100 levels deep/, 3],
     ['nested lists', `${minimal}prompt:\n${'- '.repeat(5_000)}x`, /nested more than 100 levels deep/, 4],

@@ -35,8 +35,6 @@ export interface Entry {
   readonly value: Tree
 }
 
-export const START: Place = { line: 1, column: 1 }
-
 /** The data alone. */
 export function dataOf(tree: Tree): Json {
   if (tree.kind === 'leaf') return tree.value

@@ -34,7 +34,7 @@ export interface Entry {
   readonly value: Tree
 }
 
-export function leafOf(value: Leaf['value'], line: number, text: string = value === null ? '' : String(value)): Leaf {
+function leafOf(value: Leaf['value'], line: number, text: string = value === null ? '' : String(value)): Leaf {
   return { kind: 'leaf', value, text, line, textLine: line, indent: 0 }
 }
 

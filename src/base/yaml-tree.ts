@@ -1,0 +1,262 @@
+import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
+
+/** What a YAML text says, with where it says it, counted from 1. Leaves keep their source text beside their value. */
+export type YamlTree = YamlLeaf | YamlList | YamlMap
+
+interface Placed {
+  readonly line: number
+  readonly column: number
+}
+
+export interface YamlLeaf extends Placed {
+  readonly kind: 'leaf'
+  readonly value: string | number | boolean | null
+  /** As it was written where it was not quoted: `1.10`, `yes`, `007`. */
+  readonly text: string
+  /** The line of the first character of the text; that of a block is below its key. */
+  readonly textLine: number
+  /** How far a block is indented in the file; 0 for all that is no block. */
+  readonly indent: number
+}
+
+export interface YamlList extends Placed {
+  readonly kind: 'list'
+  readonly items: readonly YamlTree[]
+}
+
+export interface YamlMap extends Placed {
+  readonly kind: 'map'
+  /** The places are those of the keys. */
+  readonly entries: ReadonlyMap<string, Placed & { readonly value: YamlTree }>
+}
+
+export interface YamlOptions {
+  /** How many values lie in one another at most. */
+  readonly deepest: number
+  /** How many values there are at most, every alias written out. */
+  readonly mostValues: number
+  /** Words of YAML: a key with its value has seven. */
+  readonly mostWords: number
+  /** A `{{ name }}` that was not quoted is the text that it looks like. */
+  readonly hasTemplates?: boolean
+}
+
+/** Something that is wrong at a place of the text. */
+export class YamlTrouble extends Error {
+  readonly at: Placed
+  readonly hint: string | undefined
+  /** It is no YAML at all. */
+  readonly isSyntax: boolean
+
+  constructor(
+    message: string,
+    at: Placed,
+    { hint, isSyntax = false }: { hint?: string | undefined; isSyntax?: boolean } = {},
+  ) {
+    super(message)
+    this.at = { line: at.line, column: at.column }
+    this.hint = hint
+    this.isSyntax = isSyntax
+  }
+}
+
+/**
+ * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. One document, no key twice, merge keys are ordinary. Throws a
+ * YamlTrouble.
+ */
+export async function readYaml(text: string, options: YamlOptions): Promise<YamlTree> {
+  yamlModule ??= await import('yaml')
+  return new YamlReader(yamlModule, text, options).read()
+}
+
+/** Loaded with the first text, and asked for with every one. */
+let yamlModule: typeof import('yaml') | undefined
+
+const START: Placed = { line: 1, column: 1 }
+const COMPOSING = {
+  uniqueKeys: false,
+  prettyErrors: false,
+  schema: 'core',
+  version: '1.2',
+  logLevel: 'silent',
+} as const
+
+/** With how many values and levels it has when all aliases are written out. */
+interface Sized {
+  readonly tree: YamlTree
+  readonly size: number
+  readonly depth: number
+}
+
+class YamlReader {
+  private readonly yaml: typeof import('yaml')
+  private readonly source: string
+  private readonly options: YamlOptions
+  private readonly lines: LineCounter
+  private readonly anchors: Map<string, Sized | null> = new Map()
+
+  constructor(yaml: typeof import('yaml'), source: string, options: YamlOptions) {
+    this.yaml = yaml
+    this.source = source
+    this.options = options
+    this.lines = new yaml.LineCounter()
+  }
+
+  read(): YamlTree {
+    const tokens = this.tokens()
+    const composer = new this.yaml.Composer(COMPOSING)
+    const [document, second] = [...composer.compose(tokens, true, this.source.length)] as Document[]
+    const [error] = document?.errors ?? []
+    if (error !== undefined) throw this.syntaxError(error.message, this.placeAt(error.pos[0]))
+    if (second !== undefined) {
+      const at = this.placeAt(second.range?.[0] ?? 0)
+      throw new YamlTrouble('there is more than one document', at, { hint: 'Keep one file for each.' })
+    }
+    return this.readAny(document?.contents, START).tree
+  }
+
+  /** The parser is stopped while it reads: 1 MB of brackets would take it half a minute. */
+  private tokens(): CST.Token[] {
+    const { deepest, mostWords } = this.options
+    const tokens: CST.Token[] = []
+    const parser = new this.yaml.Parser(this.lines.addNewLine)
+    this.lines.addNewLine(0)
+    let words = 0
+    for (const word of new this.yaml.Lexer().lex(this.source)) {
+      for (const token of parser.next(word)) tokens.push(token)
+      if (parser.stack.length > deepest) {
+        throw new YamlTrouble(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
+      }
+      if (++words > mostWords) {
+        const hint = 'Move what is long into files of its own.'
+        throw new YamlTrouble('it has too many values', this.placeAt(parser.offset), { hint })
+      }
+    }
+    tokens.push(...parser.end())
+    return tokens
+  }
+
+  private syntaxError(message: string, at: Placed): YamlTrouble {
+    const written = this.source.split('\n', at.line)[at.line - 1] ?? ''
+    const hint = /:\s*[^'"|>[{\s].*: /.test(written) ? COLON : SIGN
+    return new YamlTrouble(message, at, { hint, isSyntax: true })
+  }
+
+  private readAny(node: unknown, near: Placed): Sized {
+    if (node === null || node === undefined) return leaf(null, near)
+    const at = this.placeOf(node) ?? near
+    if (this.yaml.isAlias(node)) return this.readAlias(node, at)
+    const { anchor } = node as { anchor?: string }
+    if (anchor !== undefined) this.anchors.set(anchor, null)
+    const sized = this.readNode(node as Node, at)
+    if (sized.size > this.options.mostValues || sized.depth > this.options.deepest) {
+      const hint = 'Write out what is meant, without aliases.'
+      throw new YamlTrouble('its aliases stand for too many values', at, { hint })
+    }
+    if (anchor !== undefined) this.anchors.set(anchor, sized)
+    return sized
+  }
+
+  private readNode(node: Node, at: Placed): Sized {
+    if (this.yaml.isScalar(node)) return this.readScalar(node, at)
+    if (this.yaml.isSeq(node)) return this.readList(node, at)
+    const template = this.options.hasTemplates === true ? this.unquotedTemplate(node) : undefined
+    return template === undefined ? this.readMap((node as YAMLMap).items as Pair[], at) : leaf(template, at)
+  }
+
+  private readAlias({ source }: Alias, at: Placed): Sized {
+    const found = this.anchors.get(source)
+    if (found) return found
+    if (found === null) throw new YamlTrouble(`the alias *${source} is inside of what it stands for`, at)
+    throw new YamlTrouble(`nothing before it is named &${source}`, at, { hint: 'Quote a text that begins with *.' })
+  }
+
+  private readScalar(node: Scalar, { line, column }: Placed): Sized {
+    const { value } = node
+    const place = { kind: 'leaf', line, column, textLine: line, indent: 0, ...this.blockPlace(node) } as const
+    if (typeof value === 'string') {
+      const text = value.toWellFormed()
+      return { tree: { ...place, value: text, text }, size: 1, depth: 0 }
+    }
+    const isKept = typeof value === 'number' || typeof value === 'boolean'
+    return {
+      tree: { ...place, value: isKept ? value : null, text: isKept ? (node.source ?? '') : '' },
+      size: 1,
+      depth: 0,
+    }
+  }
+
+  /** Where the text of a block begins and how far it is indented, unless its first line says so itself. */
+  private blockPlace(node: Scalar): Partial<YamlLeaf> {
+    const { Scalar } = this.yaml
+    if (node.type !== Scalar.BLOCK_LITERAL && node.type !== Scalar.BLOCK_FOLDED) return {}
+    const start = node.range?.[0] ?? 0
+    const from = this.source.indexOf('\n', start) + 1
+    const isSaid = /\d/.test(this.source.slice(start, from).split('#', 1)[0] ?? '')
+    const [, indent = ''] = /^(?:[ \t]*\r?\n)*( *)\S/.exec(this.source.slice(from, from + 2_000)) ?? []
+    return { textLine: this.placeAt(from).line, indent: isSaid ? 0 : indent.length }
+  }
+
+  private readList(node: YAMLSeq, at: Placed): Sized {
+    const items = node.items.map((item) => (this.yaml.isPair(item) ? this.readMap([item], at) : this.readAny(item, at)))
+    return around({ ...place(at), kind: 'list', items: items.map(({ tree }) => tree) }, items)
+  }
+
+  private readMap(pairs: readonly Pair[], at: Placed): Sized {
+    const entries = new Map<string, Placed & { readonly value: YamlTree }>()
+    const values: Sized[] = []
+    for (const pair of pairs) {
+      const { key, ...keyAt } = this.readKey(pair, at)
+      if (entries.has(key)) {
+        throw new YamlTrouble(`the key ${JSON.stringify(key)} is there twice`, keyAt, { hint: 'Remove one of them.' })
+      }
+      const value = this.readAny(pair.value, keyAt)
+      values.push(value)
+      entries.set(key, { ...keyAt, value: value.tree })
+    }
+    return around({ ...place(at), kind: 'map', entries }, values)
+  }
+
+  private readKey({ key }: Pair, near: Placed): Placed & { readonly key: string } {
+    const at = this.placeOf(key) ?? near
+    if (!this.yaml.isScalar(key)) throw new YamlTrouble('a key is a text', at, { hint: SIGN })
+    const text = typeof key.value === 'string' ? key.value : (key.source ?? '')
+    return { line: at.line, column: at.column, key: text.toWellFormed() }
+  }
+
+  /** `key: {{ name }}` is a map with a map for a key, to YAML. */
+  private unquotedTemplate(node: Node): string | undefined {
+    if (!this.yaml.isMap(node) || node.flow !== true || node.items.length !== 1 || node.range == null) return undefined
+    const [start, end] = node.range
+    const text = this.source.slice(start, end)
+    return text.startsWith('{{') && text.endsWith('}}') && this.yaml.isMap(node.items[0]?.key) ? text : undefined
+  }
+
+  private placeOf(node: unknown): Placed | undefined {
+    const range = (node as Node | null | undefined)?.range
+    return range == null ? undefined : this.placeAt(range[0])
+  }
+
+  private placeAt(offset: number): Placed {
+    const { line, col } = this.lines.linePos(offset)
+    return line < 1 ? START : { line, column: Math.max(1, col) }
+  }
+}
+
+const COLON = 'Quote a text that has a colon and a space in it, or write it as a block after "|".'
+const SIGN = 'Quote a text that has a colon, or that begins with a sign such as @, *, & or {.'
+
+function place({ line, column }: Placed): Placed {
+  return { line, column }
+}
+
+function leaf(value: string | null, { line, column }: Placed): Sized {
+  const tree: YamlLeaf = { kind: 'leaf', value, text: value ?? '', line, column, textLine: line, indent: 0 }
+  return { tree, size: 1, depth: 0 }
+}
+
+function around(tree: YamlTree, inside: readonly Sized[]): Sized {
+  const size = inside.reduce((sum, item) => sum + item.size, 1)
+  const depth = inside.reduce((most, item) => Math.max(most, item.depth), 0) + 1
+  return { tree, size, depth }
+}

@@ -1,0 +1,130 @@
+import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { type FileHandle, open, readlink, realpath } from 'node:fs/promises'
+import path from 'node:path'
+import { messageOf } from '../base/error.ts'
+
+export interface TextFileOptions {
+  readonly mostBytes: number
+  /** The folder that the file must be in, links followed. */
+  readonly inside?: string | undefined
+}
+
+/** Why the text of a file cannot be had. */
+export class TextFileTrouble extends Error {
+  readonly kind: 'unreadable' | 'too_large' | 'outside'
+  readonly hint: string | undefined
+
+  constructor(
+    kind: TextFileTrouble['kind'],
+    message: string,
+    more: { hint?: string | undefined; cause?: unknown } = {},
+  ) {
+    super(message, more.cause === undefined ? undefined : { cause: more.cause })
+    this.kind = kind
+    this.hint = more.hint
+  }
+}
+
+/** A pipe or a device must not be waited for. */
+const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
+
+/**
+ * The text of a file: plain, UTF-8, of bounded size. Whatever else it is gives a TextFileTrouble. What is checked is what
+ * was opened, not the name.
+ */
+export async function readTextFile(file: string, { mostBytes, inside }: TextFileOptions): Promise<string> {
+  let handle: FileHandle | undefined
+  try {
+    const real = await realpath(path.resolve(file))
+    if (inside !== undefined) checkInside(real, await realpath(path.resolve(inside)))
+    handle = await open(real, FLAGS)
+    if (inside !== undefined) await checkOpened(handle, real)
+    checkStats(await handle.stat({ bigint: true }), mostBytes)
+    return decode(await handle.readFile())
+  } catch (error) {
+    throw troubleOf(error)
+  } finally {
+    await handle?.close()
+  }
+}
+
+/** The same at once, for many small files: no thread is asked for each. */
+export function readTextFileNow(file: string, { mostBytes }: Pick<TextFileOptions, 'mostBytes'>): string {
+  let descriptor: number | undefined
+  try {
+    descriptor = openSync(file, FLAGS)
+    checkStats(fstatSync(descriptor, { bigint: true }), mostBytes)
+    return decode(readFileSync(descriptor))
+  } catch (error) {
+    throw troubleOf(error)
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+const UTF_8 = 'Give a YAML, JSON, TOML or Markdown file in UTF-8.'
+
+/** An image or a program is no text. */
+function decode(bytes: Uint8Array): string {
+  if (bytes.subarray(0, 8_192).includes(0)) {
+    throw new TextFileTrouble('unreadable', 'this is a binary file, not text', { hint: UTF_8 })
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (cause) {
+    throw new TextFileTrouble('unreadable', 'the file is not UTF-8 text', { hint: UTF_8, cause })
+  }
+}
+
+function checkInside(real: string, folder: string): void {
+  const relative = path.relative(folder, real)
+  const isInside = relative !== '' && !relative.startsWith(`..${path.sep}`) && relative !== '..'
+  if (!isInside || path.isAbsolute(relative)) throw outside()
+}
+
+async function checkOpened(handle: FileHandle, real: string): Promise<void> {
+  const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => real)
+  if (opened !== real) throw outside()
+}
+
+function outside(): TextFileTrouble {
+  return new TextFileTrouble('outside', 'the file is outside the folder that it must be in')
+}
+
+function checkStats(stats: BigIntStats, mostBytes: number): void {
+  if (stats.isDirectory()) {
+    throw new TextFileTrouble('unreadable', 'it is a folder, not a file', { hint: 'Name a file in it.' })
+  }
+  if (!stats.isFile()) {
+    throw new TextFileTrouble('unreadable', 'it is no plain file', { hint: 'A pipe or a device is not read.' })
+  }
+  if (stats.size <= BigInt(mostBytes)) return
+  const hint = `A file may have ${mostBytes} bytes. Move long texts into files of their own.`
+  throw new TextFileTrouble('too_large', `the file has ${stats.size} bytes`, { hint })
+}
+
+/** What the system says, in words. What it does not say is no trouble of the file's. */
+function troubleOf(error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code
+  if (code === undefined || error instanceof TextFileTrouble) return error
+  const message = `cannot be read: ${TROUBLES.get(code) ?? messageOf(error)}`
+  return new TextFileTrouble('unreadable', message, { hint: HINTS.get(code), cause: error })
+}
+
+const TROUBLES: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'there is no such file'],
+  ['ENOTDIR', 'there is no such file'],
+  ['EACCES', 'permission is denied'],
+  ['EPERM', 'permission is denied'],
+  ['EISDIR', 'it is a folder, not a file'],
+  ['ELOOP', 'its symbolic links lead in a circle'],
+  ['ENAMETOOLONG', 'its path is too long'],
+  ['ERR_INVALID_ARG_VALUE', 'its name has a character that no path may have'],
+])
+
+const HINTS: ReadonlyMap<string, string> = new Map([
+  ['ENOENT', 'Check the path; it is taken from the current folder.'],
+  ['ENOTDIR', 'Check the path; it is taken from the current folder.'],
+  ['EISDIR', 'Name a file in it.'],
+  ['EACCES', 'Change the permissions of the file.'],
+])
