@@ -65,15 +65,10 @@ function emptyBuckets<Entry>(length: number): (Entry | null)[] {
   return new Array<Entry | null>(length).fill(null)
 }
 
-/** Ids differ in their last characters, which are hex digits: five of them are a number below a million. */
+/** Ids differ in their last characters: five hex digits tell a million of them apart. */
 function hashOf(id: string): number {
   const end = id.length
   if (end < 5) return end
-  const high = (digit(id.charCodeAt(end - 5)) << 16) + (digit(id.charCodeAt(end - 4)) << 12)
-  const middle = (digit(id.charCodeAt(end - 3)) << 8) + (digit(id.charCodeAt(end - 2)) << 4)
-  return high + middle + digit(id.charCodeAt(end - 1))
-}
-
-function digit(code: number): number {
-  return (code & 15) + (code >> 6) * 9
+  const first = (id.charCodeAt(end - 5) * 33 + id.charCodeAt(end - 4)) * 33 + id.charCodeAt(end - 3)
+  return (first * 33 + id.charCodeAt(end - 2)) * 33 + id.charCodeAt(end - 1)
 }

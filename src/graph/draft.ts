@@ -59,6 +59,9 @@ export class Draft {
   private readonly turns: Changes<Turn> = new Changes()
   private readonly nodes: Changes<Node> = new Changes()
   private readonly links: Changes<Link> = new Changes()
+  /** What was read last: most rules ask for the same again. Nothing else is stored while a draft is made. */
+  private readTurn: Turn | undefined
+  private readConversation: Conversation | undefined
   private edges: readonly Edge[] = NONE
   private bodies: readonly Body[] = NONE
   private dropBlocks: readonly Id[] = NONE
@@ -72,11 +75,11 @@ export class Draft {
   }
 
   conversation(id: Id): Conversation {
-    return this.conversations.get(id) ?? this.stored.conversation(id) ?? missing('conversation', id)
+    return this.findConversation(id) ?? missing('conversation', id)
   }
 
   turn(id: Id): Turn {
-    return this.turns.get(id) ?? this.stored.turn(id) ?? missing('turn', id)
+    return this.findTurn(id) ?? missing('turn', id)
   }
 
   node(id: Id): Node {
@@ -88,11 +91,17 @@ export class Draft {
   }
 
   findTurn(id: Id): Turn | undefined {
-    return this.turns.get(id) ?? this.stored.turn(id)
+    const changed = this.turns.get(id)
+    if (changed !== undefined) return changed
+    if (this.readTurn?.id !== id) this.readTurn = this.stored.turn(id)
+    return this.readTurn
   }
 
   findConversation(id: Id): Conversation | undefined {
-    return this.conversations.get(id) ?? this.stored.conversation(id)
+    const changed = this.conversations.get(id)
+    if (changed !== undefined) return changed
+    if (this.readConversation?.id !== id) this.readConversation = this.stored.conversation(id)
+    return this.readConversation
   }
 
   findLink(id: Id): Link | undefined {

@@ -157,7 +157,7 @@ function isOf(edge: Edge, node: Node): boolean {
 }
 
 function putConversation(tables: Tables, row: Conversation): void {
-  const known = tables.conversations.get(row.id)
+  const known = row.version === 1 ? undefined : tables.conversations.get(row.id)
   if (known !== undefined) {
     known.row = row
     return
@@ -175,7 +175,7 @@ function newTree(tables: Tables, rootId: Id): Tree {
 }
 
 function putTurn(tables: Tables, row: Turn): void {
-  const known = tables.turns.get(row.id)
+  const known = row.version === 1 ? undefined : tables.turns.get(row.id)
   if (known !== undefined) {
     if (known.row.state !== 'ended' && row.state === 'ended') closeTurn(tables, known)
     if (known.row.state === 'ended' && row.state !== 'ended') openTurn(tables, known)
@@ -216,7 +216,7 @@ function closeTurn(tables: Tables, entry: TurnEntry): void {
 }
 
 function putNode(tables: Tables, row: Node): void {
-  let entry = tables.nodes.get(row.id)
+  let entry = row.version === 1 ? undefined : tables.nodes.get(row.id)
   if (entry === undefined) {
     const turn = tables.turns.get(row.turnId) as TurnEntry
     entry = new NodeEntry(row, turn)
@@ -228,7 +228,7 @@ function putNode(tables: Tables, row: Node): void {
 }
 
 function putLink(tables: Tables, row: Link): void {
-  const known = tables.links.get(row.id)
+  const known = row.version === 1 ? undefined : tables.links.get(row.id)
   if (known !== undefined) {
     known.row = row
     return
