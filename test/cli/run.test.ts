@@ -149,6 +149,33 @@ describe('legate run, in a terminal', () => {
 })
 
 describe('legate explain', () => {
+  test('aster-goose 14/39: where a value is missing, it says what the file is and takes, and opens no file', async () => {
+    const parameters = [
+      '{key: topic, input_type: string, requirement: required, description: about what}',
+      '{key: notes, input_type: file, requirement: user_prompt, description: a file}',
+      '{key: tone, input_type: select, requirement: optional, default: dry, options: [dry, warm], description: how}',
+    ]
+    const text = `title: Talk\ndescription: Talks.\nprompt: "{{ topic }} {{ notes }} {{ tone }}"\nparameters:\n${parameters.map((one) => `  - ${one}\n`).join('')}`
+    const { code, stdout, stderr } = await project({ 'a.yaml': text }).run([
+      'explain',
+      'a.yaml',
+      '-p',
+      'notes=/no/such',
+    ])
+
+    expect(code).toBe(2)
+    expect(stdout.split('\n').slice(0, 7)).toEqual([
+      'Talk',
+      '  Talks.',
+      '',
+      'Parameters',
+      '  topic            string, required: about what',
+      '  notes            file, user_prompt: a file',
+      '  tone             select of dry | warm, optional, else "dry": how',
+    ])
+    expect(stderr).toContain('these parameters have no value: topic (about what). Give --param topic=VALUE.')
+  })
+
   test('aster-goose 15/11: shows what the model is told, its tools, grant, limits and cost bound, and calls none', async () => {
     const place = project({ 'a.yaml': RECIPE })
     const mock = await serveModel(place, (one) => one.on({}, { content: 'never' }))

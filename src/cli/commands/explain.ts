@@ -9,6 +9,7 @@ import { rootGrant } from '../definition/root-grant.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { type CostBound, costBound } from '../explain/cost-bound.ts'
 import { type FirstRequest, firstRequest } from '../explain/first-request.ts'
+import { showParameters } from '../explain/show-parameters.ts'
 import { duration, money } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -18,6 +19,7 @@ import { wordsOf } from '../watch/words.ts'
 
 /** Everything a run of a file begins with, found without calling a model. */
 export async function explain(call: Call): Promise<number> {
+  await showParameters(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
   const model = modelName(definition, call)
