@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { figure } from '../crash/support/figure.ts'
+import { isFull } from '../crash/support/full.ts'
 import { tryHistory } from './random-history.ts'
 
-const isFull = process.env['LEGATE_FULL'] === '1'
 const only = process.env['LEGATE_SEED']
 const seeds = isFull ? 200_000 : 2_000
 
@@ -14,7 +15,8 @@ test('cybros A48 to A52, A58: any 50 changes of history in a row do what a simpl
     // The loop of the runner goes on.
     if (seed % 100 === 0) await new Promise((resolve) => setImmediate(resolve))
   }
-}, 3_600_000)
+  figure('random histories', `${(to - from + 1).toLocaleString('en-US')} of 50 changes each, all as the reference says`)
+}, 14_400_000)
 
 test('a seed that fails names the line that repeats it, and what was done', () => {
   const fail = () => tryHistory({ seed: 7, operations: 5, auditEvery: 1, damageAt: 4 })
