@@ -1,8 +1,8 @@
 import type { AgentCore } from './agent/agent.ts'
 import { type Budget, childLimits, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import { readCeiling } from './grant/ceiling.ts'
-import type { TurnBounds } from './graph/begin-turn.ts'
 import type { Conversation } from './graph/rows.ts'
+import type { TurnBounds } from './graph/turn/begin-turn.ts'
 import type { Store } from './store/store.ts'
 
 export interface BoundBy {

@@ -1,6 +1,6 @@
 import { sizeOf } from '../base/json.ts'
 import type { Usage } from '../graph/content.ts'
-import type { CallCost } from '../graph/reserve.ts'
+import type { CallCost } from '../graph/turn/reserve.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 

@@ -2,7 +2,7 @@ import { after } from '../base/after.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
-import type { TurnBriefing } from '../graph/open-turn.ts'
+import type { TurnBriefing } from '../graph/turn/open-turn.ts'
 
 export type ReadInput =
   | { readonly ok: true; readonly value: Json; readonly said?: SaidInput }

@@ -1,8 +1,8 @@
-import { checkedAnswer } from '../graph/check-answer.ts'
+import { eagerField, isEager } from '../graph/child/is-eager.ts'
 import { type Content, plainContent, textOf } from '../graph/content.ts'
-import { resultContent } from '../graph/end-node.ts'
-import { eagerField, isEager } from '../graph/is-eager.ts'
 import type { Node } from '../graph/rows.ts'
+import { checkedAnswer } from '../graph/turn/check-answer.ts'
+import { resultContent } from '../graph/turn/end-node.ts'
 import type { Message } from '../model/model.ts'
 
 /** The context of a call as a model reads it: stable parts first, so that providers can cache the beginning. */

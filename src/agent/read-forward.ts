@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
+import type { Forward } from '../graph/child/forward.ts'
 import { DURABLE_EVENTS, LIVE_EVENTS, type RunEvent } from '../graph/event.ts'
-import type { Forward } from '../graph/forward.ts'
 
 export type EventType = RunEvent['type']
 

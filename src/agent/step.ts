@@ -1,11 +1,14 @@
 import { after } from '../base/after.ts'
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { planAsk } from '../graph/approve.ts'
-import { addCheck, planCollected } from '../graph/check-answer.ts'
+import { isEager } from '../graph/child/is-eager.ts'
 import { NO_USAGE, plainCall } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
-import type { NodeEnd } from '../graph/end-node.ts'
+import type { Delegated } from '../graph/outcome.ts'
+import type { Failure, Node } from '../graph/rows.ts'
+import { planAsk } from '../graph/turn/approve.ts'
+import { addCheck, planCollected } from '../graph/turn/check-answer.ts'
+import type { NodeEnd } from '../graph/turn/end-node.ts'
 import {
   type Answer,
   countFailedCall,
@@ -14,14 +17,11 @@ import {
   type PlannedTask,
   planAnswer,
   planExpand,
-} from '../graph/expand.ts'
-import { expansionIds } from '../graph/expansion-ids.ts'
-import { isEager } from '../graph/is-eager.ts'
-import { mayCall } from '../graph/next-call.ts'
-import type { Delegated } from '../graph/outcome.ts'
-import { planReserve } from '../graph/reserve.ts'
-import { planResult, planRetry } from '../graph/result.ts'
-import type { Failure, Node } from '../graph/rows.ts'
+} from '../graph/turn/expand.ts'
+import { expansionIds } from '../graph/turn/expansion-ids.ts'
+import { mayCall } from '../graph/turn/next-call.ts'
+import { planReserve } from '../graph/turn/reserve.ts'
+import { planResult, planRetry } from '../graph/turn/result.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge, judgeDoomed } from './answer.ts'

@@ -1,7 +1,7 @@
 import type { Json } from '../base/json.ts'
-import { approvalOf } from '../graph/approve.ts'
 import { lineOfIds } from '../graph/line.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { approvalOf } from '../graph/turn/approve.ts'
 import type { Store } from '../store/store.ts'
 
 /** One thing a person is asked: `runtime.answer(nodeId, { allow })` answers it. */

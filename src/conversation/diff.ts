@@ -1,7 +1,7 @@
 import { NotFoundError } from '../base/error.ts'
 import { totalTokens } from '../graph/content.ts'
-import { resultContent } from '../graph/end-node.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { resultContent } from '../graph/turn/end-node.ts'
 import type { Store } from '../store/store.ts'
 
 /** What a run and all below it came to. */

@@ -1,4 +1,4 @@
-import { rangeOf } from '../graph/lane.ts'
+import { rangeOf } from '../graph/history/lane.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Conversation, Turn } from '../graph/rows.ts'
 

@@ -1,7 +1,7 @@
 import { InputError } from '../base/error.ts'
 import { type Json, toJson } from '../base/json.ts'
 import { type Content, isBlock } from '../graph/content.ts'
-import type { Observed } from '../graph/observe.ts'
+import type { Observed } from '../graph/turn/observe.ts'
 
 const ROLES = ['user', 'developer', 'agent']
 

@@ -1,5 +1,5 @@
-import { questionOf } from '../graph/question-of.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
 
 /** One question that waits: `runtime.answer(nodeId, { text })` answers it. */

@@ -1,5 +1,5 @@
+import { forwardOf } from '../graph/child/forward.ts'
 import type { LiveEvent, RunEvent } from '../graph/event.ts'
-import { forwardOf } from '../graph/forward.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 

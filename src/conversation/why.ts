@@ -1,8 +1,8 @@
 import { NotFoundError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
-import { approvalOf } from '../graph/approve.ts'
-import { questionOf } from '../graph/question-of.ts'
 import type { EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import { approvalOf } from '../graph/turn/approve.ts'
+import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
 
 /** Why a run stands where it stands. */

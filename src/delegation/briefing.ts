@@ -5,9 +5,9 @@ import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
 import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
-import { resultContent } from '../graph/end-node.ts'
-import type { TurnBriefing } from '../graph/open-turn.ts'
 import type { Node } from '../graph/rows.ts'
+import { resultContent } from '../graph/turn/end-node.ts'
+import type { TurnBriefing } from '../graph/turn/open-turn.ts'
 import type { Message } from '../model/model.ts'
 
 const PREVIEW_CHARS = 200

@@ -1,8 +1,8 @@
 import type { AgentRegistry } from '../agent/registry.ts'
+import { sessionDocument } from '../graph/child/session-document.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
-import { sessionDocument } from '../graph/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 
 export interface SessionCopiesOptions {

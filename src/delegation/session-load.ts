@@ -2,9 +2,9 @@ import type { NodeRun } from '../agent/node-run.ts'
 import { messageOf } from '../base/error.ts'
 import { isId } from '../base/id.ts'
 import { toJson } from '../base/json.ts'
-import { readSessionDocument } from '../graph/read-session-document.ts'
+import { readSessionDocument } from '../graph/child/read-session-document.ts'
+import type { SessionDocument } from '../graph/child/session-document.ts'
 import type { Id } from '../graph/rows.ts'
-import type { SessionDocument } from '../graph/session-document.ts'
 import type { SessionStore } from '../store/session-store.ts'
 
 /**

@@ -1,6 +1,6 @@
-import type { Claim } from '../graph/claim.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
+import type { Claim } from '../graph/turn/claim.ts'
 import type { ReservedClaims } from '../store/ledger.ts'
 
 /** Why a running node is asked to stop. `shutdown` and `lost` are not its own to commit: others go on with it. */

@@ -1,7 +1,7 @@
-import { lineage, type Rounds, roundsBefore, turnAt } from './history.ts'
+import { lineage, type Rounds, roundsBefore, turnAt } from './history/history.ts'
+import { withoutHidden } from './history/shown.ts'
 import type { Reader } from './reader.ts'
 import type { Fold, Id, LanePlace, Node, Turn } from './rows.ts'
-import { withoutHidden } from './shown.ts'
 
 export const CONTEXT_TURNS = 50
 

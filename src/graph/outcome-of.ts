@@ -1,6 +1,6 @@
-import { refusedOutcome } from './conclude.ts'
 import { type Delegated, type EagerOutcome, type Outcome, type OutcomeRecord, withWords } from './outcome.ts'
 import type { Id, Node, Turn } from './rows.ts'
+import { refusedOutcome } from './turn/conclude.ts'
 
 /** What is read of rows to tell how a run ended. */
 export interface OutcomeReader {

@@ -1,7 +1,7 @@
 import { textOf } from './content.ts'
+import { isDeleted, isReplaced } from './history/shown.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import type { Node } from './rows.ts'
-import { isDeleted, isReplaced } from './shown.ts'
 
 export interface TranscriptLine {
   readonly nodeId: string

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { parseOwnJson } from '../base/json.ts'
-import type { SessionDocument } from '../graph/session-document.ts'
+import type { SessionDocument } from '../graph/child/session-document.ts'
 import { snapshot } from '../testing/store-commit-laws.ts'
 import { storeConformance } from '../testing/store-conformance.ts'
 import { fullCommit } from '../testing/store-read-laws.ts'
@@ -17,8 +17,8 @@ import {
   turnRow,
   warningEvent,
 } from '../testing/store-rows.ts'
+import { toLine } from './json/record.ts'
 import { jsonStore } from './json.ts'
-import { toLine } from './json-record.ts'
 import type { Store } from './store.ts'
 
 storeConformance({ name: 'json', open: (folder) => jsonStore(folder), durable: true, shared: false, test })

@@ -1,8 +1,8 @@
 import { StoreError } from '../base/error.ts'
-import { applyCommit } from './memory-commit.ts'
-import { reloadTables } from './memory-reload.ts'
-import { memoryScanner } from './memory-scan.ts'
-import { emptyTables, forgetTree, type Tables, type Tree } from './memory-tables.ts'
+import { applyCommit } from './memory/commit.ts'
+import { reloadTables } from './memory/reload.ts'
+import { memoryScanner } from './memory/scan.ts'
+import { emptyTables, forgetTree, type Tables, type Tree } from './memory/tables.ts'
 import type { Store } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -50,7 +50,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
 }
 
 /** Loaded by those who take whole trees out or put them in. */
-const archives = () => import('./memory-archive.ts')
+const archives = () => import('./memory/archive.ts')
 
 function settle(tables: Tables, tree: Tree, keep: number): void {
   if (tree.openTurns > 0) {

@@ -1,8 +1,8 @@
 import type { TreeRows } from '../graph/audit/tree-rows.ts'
 import type { Body, Conversation, Edge, Link, Node, Turn } from '../graph/rows.ts'
 import type { WholeTree, WrittenRow } from './archive.ts'
-import { packEvents } from './sqlite-events.ts'
-import { packConversation, packLink, packNode, packTurn } from './sqlite-rows.ts'
+import { packEvents } from './sqlite/events.ts'
+import { packConversation, packLink, packNode, packTurn } from './sqlite/rows.ts'
 import { type ChainRecord, chainHash, edgeMark, memberText, rowMark } from './tree-chain.ts'
 
 /** All of a tree as it would be stored. Without a record of its commits it gets one of a single commit. */

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sha256 } from '../base/hash.ts'
-import { codeOf } from './json-error.ts'
+import { codeOf } from './json/error.ts'
 
 const ENDING = '.json'
 /** Also on systems where upper and lower case are one, and some words are devices. */

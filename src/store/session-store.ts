@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import type { SessionDocument } from '../graph/session-document.ts'
+import type { SessionDocument } from '../graph/child/session-document.ts'
 
 /** Where conversations with a subagent are copied to, and read back from when their rows are not known here. */
 export interface SessionStore {

@@ -30,12 +30,12 @@ import {
   treeCommit,
   warningEvent,
 } from '../testing/store-rows.ts'
+import { commitTexts } from './sqlite/commit.ts'
+import { type Connection, connect } from './sqlite/driver.ts'
+import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite/schema.ts'
+import { findTrees, readRecords } from './sqlite/tree.ts'
+import { verifySqlite } from './sqlite/verify.ts'
 import { sqliteStore } from './sqlite.ts'
-import { commitTexts } from './sqlite-commit.ts'
-import { type Connection, connect } from './sqlite-driver.ts'
-import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite-schema.ts'
-import { findTrees, readRecords } from './sqlite-tree.ts'
-import { verifySqlite } from './sqlite-verify.ts'
 import { chainHash } from './tree-chain.ts'
 
 storeConformance({ name: 'sqlite', open: (folder) => sqliteStore(join(folder, 'legate.db')), durable: true, test })

@@ -3,9 +3,9 @@ import { type Commit, emptyCommit } from '../graph/commit.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Conversation, Id, Link, Node, Turn } from '../graph/rows.ts'
 import type { WholeTree } from './archive.ts'
-import { unpackEvents } from './sqlite-events.ts'
-import { parseRow } from './sqlite-parse.ts'
-import { toConversation, toLink, toNode, toTurn } from './sqlite-rows.ts'
+import { unpackEvents } from './sqlite/events.ts'
+import { parseRow } from './sqlite/parse.ts'
+import { toConversation, toLink, toNode, toTurn } from './sqlite/rows.ts'
 
 /** The rows of a whole tree, in its order and at the versions they have, and all of its events. */
 export function unpackTree({ rootId, rows, edges, bodies, records }: WholeTree): Commit {

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { readTrees, type TreeRows } from '../graph/audit/tree-rows.ts'
+import { type Connection, connect } from '../store/sqlite/driver.ts'
 import { sqliteStore } from '../store/sqlite.ts'
-import { type Connection, connect } from '../store/sqlite-driver.ts'
 import { wrongEffects } from './effect-laws.ts'
 import { unsettled } from './ended-laws.ts'
 import { brokenGraph } from './graph-laws.ts'

@@ -1,7 +1,7 @@
 import type { TreeRows } from '../graph/audit/tree-rows.ts'
-import type { Connection } from '../store/sqlite-driver.ts'
-import { findTrees, readRecords } from '../store/sqlite-tree.ts'
-import { verifySqlite } from '../store/sqlite-verify.ts'
+import type { Connection } from '../store/sqlite/driver.ts'
+import { findTrees, readRecords } from '../store/sqlite/tree.ts'
+import { verifySqlite } from '../store/sqlite/verify.ts'
 import { brokenLinks } from '../store/verify-tree.ts'
 import type { WorkerLine } from './worker-log.ts'
 

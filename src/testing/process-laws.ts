@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import type { Connection } from '../store/sqlite-driver.ts'
+import type { Connection } from '../store/sqlite/driver.ts'
 import { LOG } from './worker-log.ts'
 import type { WorkerExit } from './worker-process.ts'
 

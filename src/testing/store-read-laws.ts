@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { Commit } from '../graph/commit.ts'
-import { PLAIN_LANE } from '../graph/lane.ts'
+import { PLAIN_LANE } from '../graph/history/lane.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import {

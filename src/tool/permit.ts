@@ -3,8 +3,8 @@ import type { Json } from '../base/json.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { splitRule } from '../grant/rule.ts'
-import { type Ask, isApproved, wasApproved } from '../graph/approve.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
+import { type Ask, isApproved, wasApproved } from '../graph/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
 /** Whose request it is. */

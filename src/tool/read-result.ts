@@ -1,6 +1,6 @@
 import { truncateUtf8 } from '../base/json.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
-import { isOwnResult } from '../graph/own-result.ts'
+import { isOwnResult } from '../graph/child/own-result.ts'
 import type { Reader } from '../graph/reader.ts'
 import { type Tool, tool } from './tool.ts'
 

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../base/schema.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id } from '../graph/rows.ts'
-import { planSwitchGroups } from '../graph/switch-groups.ts'
+import { planSwitchGroups } from '../graph/turn/switch-groups.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { type Groups, isActive, switched } from './groups.ts'
 import { type Tool, tool } from './tool.ts'

@@ -1,7 +1,7 @@
 import { agent, backgroundSubagents, createRuntime, type Json, memoryStore, type Runtime, type Store } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { childIds } from '../../src/graph/spawn.ts'
+import { childIds } from '../../src/graph/child/spawn.ts'
 import {
   call,
   type Data,

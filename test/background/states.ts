@@ -1,5 +1,5 @@
 import { memoryStore, type NodeState } from 'legate'
-import { type ChildState, childState } from '../../src/graph/child-report.ts'
+import { type ChildState, childState } from '../../src/graph/child/child-report.ts'
 import { Draft } from '../../src/graph/draft.ts'
 import { nodeRow, placeIn, treeCommit } from '../../src/testing/store-rows.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { connect } from '../../src/store/sqlite-driver.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
 import { Place, program, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)

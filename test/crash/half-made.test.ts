@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { expect, onTestFinished, test } from 'vitest'
-import { connect } from '../../src/store/sqlite-driver.ts'
-import { APPLICATION_ID } from '../../src/store/sqlite-schema.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
+import { APPLICATION_ID } from '../../src/store/sqlite/schema.ts'
 
 test('I3: a database whose maker was killed in the middle of making it can be opened again and again', async () => {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-half-'))

@@ -4,7 +4,7 @@ import { FINDING_TYPES, FINDINGS } from '../../src/graph/audit/finding.ts'
 import type { EventBody, EventRow } from '../../src/graph/event.ts'
 import type { OutcomeRecord } from '../../src/graph/outcome.ts'
 import type { Link, Node, Turn } from '../../src/graph/rows.ts'
-import { connect } from '../../src/store/sqlite-driver.ts'
+import { connect } from '../../src/store/sqlite/driver.ts'
 import { next, Planted, type Tree } from '../support/planted.ts'
 
 /** Puts one defect in, and says of what id it is. */

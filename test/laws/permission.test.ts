@@ -15,7 +15,7 @@ import {
 } from '../../src/grant/grant.ts'
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import type { TurnLimits } from '../../src/graph/rows.ts'
-import { stacked } from '../../src/graph/say.ts'
+import { stacked } from '../../src/graph/turn/say.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'

@@ -1,5 +1,5 @@
 import type { NodeRun } from '../../agent/node-run.ts'
-import { planQuestion } from '../../graph/question.ts'
+import { planQuestion } from '../../graph/turn/question.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { TOOL_TO_ANSWER } from '../spawn.ts'
 import { rowTool } from './row-tool.ts'

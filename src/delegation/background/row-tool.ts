@@ -1,7 +1,7 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { type CheckedSchema, type JsonSchema, readSchema } from '../../base/schema.ts'
-import type { Ask } from '../../graph/approve.ts'
+import type { Ask } from '../../graph/turn/approve.ts'
 import type { ToolEnd } from '../../tool/result.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type Tool, tool } from '../../tool/tool.ts'

@@ -7,7 +7,7 @@ import {
   planChildResult,
   planChildWait,
   planPoll,
-} from '../../graph/child-tools.ts'
+} from '../../graph/child/child-tools.ts'
 import type { CommitKind } from '../../graph/commit.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Tool } from '../../tool/tool.ts'

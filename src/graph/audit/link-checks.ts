@@ -1,5 +1,5 @@
-import { isJoin, joinStatus } from '../join.ts'
-import { nextTryOf } from '../retry-child.ts'
+import { isJoin, joinStatus } from '../child/join.ts'
+import { nextTryOf } from '../child/retry-child.ts'
 import type { Id, Link, Node } from '../rows.ts'
 import type { Check } from './check.ts'
 import { type Finding, finding, type Place } from './finding.ts'

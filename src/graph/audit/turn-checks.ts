@@ -1,7 +1,7 @@
 import type { Kinds } from '../kinds.ts'
-import { asksPerson } from '../question-of.ts'
 import type { Conversation, Id, Link, Turn } from '../rows.ts'
 import { isOpen } from '../states.ts'
+import { asksPerson } from '../turn/question-of.ts'
 import type { Check } from './check.ts'
 import { finding, type Place } from './finding.ts'
 import type { TreeRows } from './tree-rows.ts'

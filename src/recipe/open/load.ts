@@ -1,7 +1,7 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { Draft } from '../../graph/draft.ts'
-import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/load-task.ts'
+import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/turn/load-task.ts'
 import { readDefinition } from '../load-definition.ts'
 import { Arguments } from './arguments.ts'
 import { OpenRefusal, refusedCall } from './refusal.ts'

@@ -10,10 +10,10 @@ import {
   type SpawnResult,
   spawn,
 } from '../../delegation/spawn.ts'
+import type { OpenFacts } from '../../graph/child/fold-open.ts'
+import { type ChildIds, childIds } from '../../graph/child/spawn.ts'
 import { textOf } from '../../graph/content.ts'
-import type { OpenFacts } from '../../graph/fold-open.ts'
 import type { Id, NodeOutput } from '../../graph/rows.ts'
-import { type ChildIds, childIds } from '../../graph/spawn.ts'
 import { permit } from '../../tool/permit.ts'
 import { readText } from '../text/read-text.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'

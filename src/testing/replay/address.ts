@@ -1,6 +1,6 @@
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
-import { isEager } from '../../graph/is-eager.ts'
+import { isEager } from '../../graph/child/is-eager.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 

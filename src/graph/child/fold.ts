@@ -1,0 +1,193 @@
+import type { Json } from '../../base/json.ts'
+import type { Block, Content } from '../content.ts'
+import type { Outcome } from '../outcome.ts'
+import type { Link } from '../rows.ts'
+import { type OpenFacts, openContent, openFactsOf } from './fold-open.ts'
+
+const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
+
+/** What of a delegation its result needs to know: frozen in the link's row. */
+export type FoldFacts = Pick<Link, 'contract' | 'agentName' | 'hostName' | 'delegationContext' | 'childConversationId'>
+
+export interface Folded {
+  readonly content: Content
+  readonly isError: boolean
+  /** The reserved set; business data belongs in the content. */
+  readonly metadata: { readonly [key: string]: Json }
+}
+
+/** What a delegation's result tells beside its outcome. */
+export interface FoldNotes {
+  /** What the child has to say of its answer. */
+  readonly response?: Json | undefined
+  /** What is wrong with the input, field by field. */
+  readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+  /** All that the child said and found, for hosts that want it. */
+  readonly all?: () => string
+}
+
+/** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
+export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
+  const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
+  if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
+  const { response, issues = [] } = notes
+  const plain = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: facts.delegationContext,
+    outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
+  }
+  const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
+  return {
+    content: withDelegations(
+      facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
+      outcome,
+    ),
+    isError: outcome.status !== 'completed',
+    metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
+  }
+}
+
+/** What an answer's items have started is a part of the answer. */
+function withDelegations(content: Content, { status, delegations }: Outcome): Content {
+  if (delegations.length === 0 || status !== 'completed') return content
+  const lines = delegations.map(({ field, status, text, output, error }) => {
+    return JSON.stringify({
+      field,
+      status,
+      result: output ?? text,
+      ...(error === null ? {} : { error: error.message }),
+    })
+  })
+  const text = `What was done for it:\n${lines.join('\n')}`
+  return typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
+}
+
+/** The same in the words of a tool whose child its model has described. */
+function foldOpen(
+  facts: FoldFacts,
+  outcome: Outcome,
+  { open, response, all }: FoldNotes & { open: OpenFacts },
+): Folded {
+  const isError = outcome.status !== 'completed'
+  const metadata = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: { input_payload: open.prompt },
+    outcome: withValue(outcome),
+    subagent_session_id: facts.childConversationId,
+    ...(open.notes.length === 0 ? {} : { notes: [...open.notes] }),
+    ...(response === undefined ? {} : { response_metadata: response }),
+    ...(isError ? { error: { code: 'INTERNAL_ERROR', message: outcome.error?.message ?? outcome.status } } : {}),
+  }
+  return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
+}
+
+/** What code that reads the result's metadata can act on; the words are in the content. */
+function summaryOf({
+  status,
+  runId,
+  conversationId,
+  error,
+  usage,
+  durationMs,
+  modelCalls,
+  retryable,
+  advice,
+  absent,
+}: Outcome): { readonly [key: string]: Json } {
+  return {
+    status,
+    run_id: runId,
+    conversation_id: conversationId,
+    error: error === null ? null : { code: error.code, message: error.message },
+    usage: {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cacheReadTokens,
+      cacheWriteTokens: usage.cacheWriteTokens,
+    },
+    duration_ms: durationMs,
+    turns: modelCalls,
+    retryable,
+    advice,
+    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
+  }
+}
+
+/** The answer of the message contract is a text: a value that it is made of is told beside it. */
+function withValue(outcome: Outcome): Json {
+  return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
+}
+
+function diagnosis({ error, status }: Outcome, issues: NonNullable<FoldNotes['issues']>): Json {
+  if (issues.length === 0) return error?.message ?? status
+  return issues.map(({ path, message }) => ({ loc: path.map(String), msg: message }))
+}
+
+function isUnavailable({ status }: Outcome): boolean {
+  return !['completed', 'max_turns', 'over_budget', 'timed_out', 'cancelled'].includes(status)
+}
+
+function typedContent(outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  switch (outcome.status) {
+    case 'completed':
+      return answerContent(outcome)
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return outcome.text.startsWith(INTERRUPTED) ? outcome.text : join(INTERRUPTED, outcome.text)
+    case 'invalid_output':
+      return `Subagent produced invalid reply payload. ${why}`
+    case 'invalid_input':
+      return `Subagent input validation failed. Details: ${why}`
+    case 'unavailable':
+    case 'denied':
+      return `Delegation skipped: subagent unavailable. ${why}`
+    default:
+      return join(`Subagent execution unavailable. ${why}`, outcome.text)
+  }
+}
+
+function messageContent(facts: FoldFacts, outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  const head = `session_id: ${facts.childConversationId}`
+  switch (outcome.status) {
+    case 'completed':
+      return withMedia(`${head}\n\n${outcome.text}`, outcome.content)
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`${head}\n\n[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return join('Error: Execution error: cancelled', outcome.text)
+    case 'invalid_input':
+      return `Error: ${why}`
+    case 'unavailable':
+    case 'denied':
+      return `Error: Session setup failed: ${why}`
+    default:
+      return join(`Error: Execution error: ${why}`, outcome.text)
+  }
+}
+
+/** The answer without what only the child should see: reasoning does not leave it. */
+function answerContent(outcome: Outcome): Content {
+  if (typeof outcome.content === 'string') return outcome.content
+  const kept = outcome.content.filter((block: Block) => block.type !== 'reasoning')
+  return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept
+}
+
+/** Values are in the text already. */
+function withMedia(text: string, content: Content): Content {
+  if (typeof content === 'string') return text
+  const media = content.filter(({ type }) => type !== 'text' && type !== 'json' && type !== 'reasoning')
+  return media.length === 0 ? text : [{ type: 'text', text }, ...media]
+}
+
+function join(first: string, partial: string): string {
+  return partial === '' ? first : `${first}\n\n${partial}`
+}

@@ -1,0 +1,176 @@
+import type { Json } from '../../base/json.ts'
+import type { Content, ToolCall } from '../content.ts'
+import type { Reader } from '../reader.ts'
+import type { Id, Node, Turn } from '../rows.ts'
+import { resultContent } from '../turn/end-node.ts'
+import { isEager } from './is-eager.ts'
+
+export const SESSION_FORMAT = 'legate-session'
+
+/** A conversation as a document: for people to read, and to be gone on with where its rows are not known. */
+export interface SessionDocument {
+  readonly format: typeof SESSION_FORMAT
+  readonly version: 1
+  readonly session_id: Id
+  /** Turns that have ended: those of `turns`. */
+  readonly turn_count: number
+  readonly agent: string
+  readonly owner: string | null
+  readonly title: string | null
+  /** Who delegates to it; null for a conversation of a user. */
+  readonly host: SessionHost | null
+  readonly created_at: string
+  readonly updated_at: string
+  /** Set when it was closed: it cannot be gone on with. */
+  readonly closed_at: string | null
+  readonly turns: readonly SessionTurn[]
+}
+
+export interface SessionHost {
+  readonly agent: string
+  readonly conversation_id: Id
+}
+
+export interface SessionTurn {
+  readonly run_id: Id
+  readonly status: string
+  readonly error: string | null
+  readonly started_at: string | null
+  readonly ended_at: string
+  readonly messages: readonly SessionMessage[]
+}
+
+export type SessionMessage =
+  | { readonly role: 'user' | 'developer'; readonly content: Content }
+  | { readonly role: 'assistant'; readonly content: Content; readonly calls?: readonly SessionCall[] }
+  | {
+      readonly role: 'tool'
+      readonly call_id: string
+      readonly name: string
+      readonly content: Content
+      readonly is_error: boolean
+    }
+
+export interface SessionCall {
+  readonly id: string
+  readonly name: string
+  readonly input: Json
+}
+
+/** The document of a conversation as it is stored now; undefined when there is none. */
+export function sessionDocument(reader: Reader, id: Id): SessionDocument | undefined {
+  const row = reader.conversation(id)
+  if (row === undefined) return undefined
+  const turns = endedTurns(reader, id)
+  const parent = row.parentConversationId === null ? undefined : reader.conversation(row.parentConversationId)
+  const last = turns.reduce((latest, { endedAt }) => Math.max(latest, endedAt ?? 0), row.createdAt)
+  const closedAt = row.metadata['closed_at']
+  return {
+    format: SESSION_FORMAT,
+    version: 1,
+    session_id: id,
+    turn_count: turns.length,
+    agent: row.agent.name,
+    owner: row.owner,
+    title: row.title,
+    host: parent === undefined ? null : { agent: parent.agent.name, conversation_id: parent.id },
+    created_at: timeText(row.createdAt),
+    updated_at: timeText(last),
+    closed_at: typeof closedAt === 'number' ? timeText(closedAt) : null,
+    turns: turns.map((turn) => sessionTurn(reader, turn)),
+  }
+}
+
+/** Those that a document of the conversation has. */
+export function endedTurns(reader: Reader, conversationId: Id): readonly Turn[] {
+  const turns = reader.turnsOf(conversationId, { limit: Number.MAX_SAFE_INTEGER })
+  return turns.filter(({ state }) => state === 'ended')
+}
+
+function sessionTurn(reader: Reader, turn: Turn): SessionTurn {
+  const nodes = reader.nodesOf(turn.id).filter(({ endedAt }) => endedAt !== null)
+  const messages = nodes.flatMap((node) => messageOf(node) ?? [])
+  return {
+    run_id: turn.id,
+    status: turn.outcome?.status ?? 'completed',
+    error: turn.outcome?.error?.message ?? null,
+    started_at: turn.startedAt === null ? null : timeText(turn.startedAt),
+    ended_at: timeText(turn.endedAt ?? turn.createdAt),
+    messages: withAnswers(messages),
+  }
+}
+
+function messageOf(node: Node): SessionMessage | undefined {
+  switch (node.kind) {
+    case 'user_message':
+      return { role: 'user', content: node.input.content ?? '' }
+    case 'developer_message':
+    case 'system_message':
+      return { role: 'developer', content: node.input.content ?? node.output.content ?? '' }
+    case 'agent_message':
+    case 'character_message':
+      return spoken(node)
+    case 'task':
+      return node.input.call === undefined || isEager(node) ? undefined : answered(node, node.input.call)
+    default:
+      return undefined
+  }
+}
+
+function spoken({ output }: Node): SessionMessage | undefined {
+  const calls = (output.calls ?? []).map(({ id, name, input }) => ({ id, name, input }))
+  const content = output.content ?? ''
+  if (calls.length > 0) return { role: 'assistant', content, calls }
+  return content.length === 0 ? undefined : { role: 'assistant', content }
+}
+
+function answered(node: Node, call: ToolCall): SessionMessage {
+  const is_error = node.output.isError === true || node.state !== 'finished'
+  return { role: 'tool', call_id: call.id, name: call.name, content: resultContent(node), is_error }
+}
+
+/**
+ * Every call with its answer and every answer with its call, whatever is missing: a model that is shown one without the
+ * other fails for ever. An id of a call may repeat from message to message.
+ */
+export function withAnswers(messages: readonly SessionMessage[]): SessionMessage[] {
+  const kept: SessionMessage[] = []
+  messages.forEach((message, at) => {
+    if (message.role === 'tool') return
+    if (message.role !== 'assistant' || message.calls === undefined) {
+      kept.push(message)
+      return
+    }
+    const pairs = pairsOf(message.calls, resultsAfter(messages, at))
+    if (pairs.length > 0) kept.push({ ...message, calls: pairs.map(([call]) => call) })
+    else if (message.content.length > 0) kept.push({ role: 'assistant', content: message.content })
+    for (const [, result] of pairs) kept.push(result)
+  })
+  return kept
+}
+
+type ToolMessage = Extract<SessionMessage, { role: 'tool' }>
+
+/** An id may also repeat within a message: each result answers one call. */
+function pairsOf(calls: readonly SessionCall[], results: readonly ToolMessage[]): [SessionCall, ToolMessage][] {
+  const left = [...results]
+  return calls.flatMap((call) => {
+    const at = left.findIndex(({ call_id }) => call_id === call.id)
+    const [result] = at < 0 ? [] : left.splice(at, 1)
+    return result === undefined ? [] : [[call, result] as [SessionCall, ToolMessage]]
+  })
+}
+
+/** Results up to the next thing the agent said. */
+function resultsAfter(messages: readonly SessionMessage[], at: number): ToolMessage[] {
+  const rest = messages.slice(at + 1)
+  const end = rest.findIndex(({ role }) => role === 'assistant')
+  return (end < 0 ? rest : rest.slice(0, end)).filter((message) => message.role === 'tool')
+}
+
+/** The last one that a date can say. */
+const LAST_MOMENT = 8.64e15
+
+function timeText(at: number): string {
+  return new Date(Math.min(Math.max(at, 0), LAST_MOMENT)).toISOString()
+}

@@ -1,0 +1,89 @@
+import { deriveIds } from '../../base/id.ts'
+import type { Json } from '../../base/json.ts'
+import type { Draft } from '../draft.ts'
+import type { Id, Node } from '../rows.ts'
+import { type Claim, heldNode } from '../turn/claim.ts'
+import { chainUpTo, putFold, relink, type SummaryFacts } from './compress.ts'
+import { isSkipped } from './lane.ts'
+
+/** What of a node's context is to be summed up: turns up to one, and of the node's own turn the nodes up to one. */
+export interface CompactionPlan {
+  /** The last turn of which anything is summed up. */
+  readonly turnId: Id
+  /** Null: all of that turn. Else the nodes of it up to this ordinal; -1 for none. */
+  readonly upTo: number | null
+  /** How long the summary may be. */
+  readonly tokens: number
+  /** The first turn that is summed up. */
+  readonly fromTurnId: Id
+  readonly turns: number
+}
+
+/**
+ * The context of a model call nears the end of what the model can read: a call that sums up the oldest of it is put before
+ * this one, which waits as a row. Once per call: what is too long even then is the model's to refuse.
+ */
+export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = draft.turn(node.turnId)
+  const [id = node.id] = deriveIds(node.id, 'summarize', 1)
+  const folds = { from: plan.fromTurnId, to: plan.turnId, turns: plan.turns, upTo: plan.upTo, for: node.id }
+  draft.changeNode(node, {
+    state: 'pending',
+    engineId: null,
+    startedAt: null,
+    blockers: 1,
+    metadata: { ...node.metadata, compacted: true },
+  })
+  const summary = draft.addNode(turn, {
+    id,
+    kind: 'agent_message',
+    purpose: 'summarize',
+    effect: 'idempotent',
+    input: { value: { tokens: plan.tokens } },
+    metadata: { folds },
+  })
+  draft.addEdge(summary, draft.node(node.id), 'sequence')
+  draft.dropBlock(node.id)
+  draft.claim(summary)
+}
+
+/** The summary is there: from now on models are shown it instead of what it was made of. */
+export function applyCompaction(draft: Draft, summary: Node): void {
+  const folds = foldsOf(summary)
+  const turn = draft.findTurn(folds.to)
+  if (turn === undefined) return
+  const lane = draft.conversation(turn.laneId)
+  if (isSkipped(lane, turn.ordinal)) return
+  const facts: SummaryFacts = {
+    folds,
+    previousFold: turn.history?.fold ?? null,
+    shadow: chainUpTo(draft, lane, turn.ordinal),
+  }
+  const previous = chainUpTo(draft, lane, turn.ordinal - 1)
+  draft.changeNode(summary, { metadata: { ...summary.metadata, ...(facts as unknown as { [key: string]: Json }) } })
+  putFold(draft, turn, { summaryId: summary.id, upTo: folds.upTo, before: null, previous })
+  relink(draft, lane, { above: turn.ordinal, target: turn.ordinal })
+  draft.event(draft.turn(summary.turnId), summary.id, {
+    type: 'compaction',
+    change: 'automatic',
+    summaryId: summary.id,
+    fromTurnId: folds.from,
+    toTurnId: folds.to,
+    turns: folds.turns,
+  })
+}
+
+export interface AutomaticFolds {
+  readonly from: Id
+  readonly to: Id
+  readonly turns: number
+  readonly upTo: number | null
+  /** The call for whose sake it was made. */
+  readonly for: Id
+}
+
+export function foldsOf({ metadata }: Node): AutomaticFolds {
+  return metadata['folds'] as unknown as AutomaticFolds
+}

@@ -1,0 +1,147 @@
+import type { Reader } from '../reader.ts'
+import type { Id, LanePlace, Turn } from '../rows.ts'
+import { isSkipped } from './lane.ts'
+
+/** The rounds before a turn that its model may be shown. */
+export interface Rounds {
+  /** The latest, oldest first. */
+  readonly turns: readonly Turn[]
+  /** Summaries of what lies further back than they go, oldest first. */
+  readonly summaries: readonly Id[]
+}
+
+const NO_ROUNDS: Rounds = { turns: [], summaries: [] }
+
+/**
+ * The latest rounds that led to a turn: of its own lane, without those that others took the place of, then of the lane it
+ * was forked from; where lanes were merged, of each of them. Costs what it gives, however long the lanes are.
+ */
+export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds {
+  if (limit < 1 || turn.history?.fold?.before === null) return NO_ROUNDS
+  const walk = new Walk(reader, limit)
+  walk.merged(turn)
+  const rest = walk.back({ laneId: turn.laneId, last: beforeOf(turn) })
+  return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
+}
+
+/** The turn before one, as its lane tells it; null where a summary stands for all of it. */
+function before(turn: Turn): number | null {
+  const { history } = turn
+  if (history === null) return turn.ordinal - 1
+  return history.fold === null ? history.after : history.fold.before
+}
+
+function beforeOf(turn: Turn): number {
+  return before(turn) ?? -1
+}
+
+/** Which lanes a turn's lane comes from, each with its last turn that counts for it. */
+export function lineage(reader: Pick<Reader, 'conversation'>, place: LanePlace): LanePlace[] {
+  const line: LanePlace[] = []
+  for (let at: LanePlace | null = place; at !== null && line.length < MOST_LANES; ) {
+    line.push({ laneId: at.laneId, last: at.last })
+    at = reader.conversation(at.laneId)?.lane?.from ?? null
+  }
+  return line
+}
+
+const MOST_LANES = 1_000
+
+class Walk {
+  /** Newest first. */
+  readonly found: Turn[] = []
+  private readonly reader: Reader
+  private readonly limit: number
+  /** Lanes whose turns up to there are somebody else's to give. */
+  private others: readonly LanePlace[] = []
+
+  constructor(reader: Reader, limit: number) {
+    this.reader = reader
+    this.limit = limit
+  }
+
+  /** Gives where it stopped for want of room; undefined when all was taken. */
+  back(start: LanePlace): LanePlace | undefined {
+    let { laneId, last } = start
+    for (;;) {
+      if (last < 0) {
+        const from = this.reader.conversation(laneId)?.lane?.from ?? null
+        if (from === null) return undefined
+        ;({ laneId, last } = from)
+        continue
+      }
+      if (this.found.length >= this.limit) return { laneId, last }
+      const next = this.run(laneId, last)
+      if (next === null) return undefined
+      last = next
+    }
+  }
+
+  /** Turns that follow each other in one lane; gives the ordinal to go on with, or null when there is no more. */
+  private run(laneId: Id, start: number): number | null {
+    let last = start
+    const turns = this.reader.turnsOf(laneId, { last, limit: this.limit - this.found.length })
+    for (const turn of turns.toReversed()) {
+      if (turn.ordinal !== last) return last
+      if (this.others.some((other) => isBefore(this.reader, turn, other))) return null
+      this.found.push(turn)
+      this.merged(turn)
+      const next = before(turn)
+      if (next === null) return null
+      last = next
+      if (this.found.length >= this.limit) return last
+    }
+    return turns.length === 0 ? null : last
+  }
+
+  /** What was merged into a turn comes just before it, what several have in common once; a summary has it all. */
+  merged(turn: Turn): void {
+    if (turn.history === null || turn.history.fold !== null) return
+    const { merges } = turn.history
+    const above = this.others
+    for (const [at, place] of [...merges.entries()].toReversed()) {
+      const known = [{ laneId: turn.laneId, last: beforeOf(turn) }, ...merges.slice(0, at)]
+      this.others = [...above, ...known.flatMap((one) => lineage(this.reader, one))]
+      this.back(place)
+    }
+    this.others = above
+  }
+}
+
+/** Is a turn in the history that ends at a place of its own lane? */
+function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
+  if (laneId !== place.laneId || ordinal > place.last) return false
+  const lane = reader.conversation(laneId)
+  if (lane === undefined || !isSkipped(lane, place.last)) return lane === undefined || !isSkipped(lane, ordinal)
+  // It ends where another turn took over since: only a walk can tell.
+  let at = place.last
+  while (at > ordinal) {
+    const turn = turnAt(reader, laneId, at)
+    if (turn === undefined) return false
+    at = turn.history?.after ?? turn.ordinal - 1
+  }
+  return at === ordinal
+}
+
+/** The summaries that a lane has of its turns up to one, and of what it was forked from: none is dropped for being old. */
+function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
+  const found: Id[] = []
+  for (const { laneId, last } of lineage(reader, place)) {
+    let at = reader.conversation(laneId)?.lane?.fold ?? null
+    for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
+      const fold = turnAt(reader, laneId, at)?.history?.fold
+      if (fold == null) break
+      if (at <= last) found.push(fold.summaryId)
+      if (at <= last && fold.before === null) return found.reverse()
+      at = fold.previous
+    }
+  }
+  return found.reverse()
+}
+
+const MOST_SUMMARIES = 1_000
+
+export function turnAt(reader: Reader, laneId: Id, ordinal: number): Turn | undefined {
+  const [turn] = ordinal < 0 ? [] : reader.turnsOf(laneId, { last: ordinal, limit: 1 })
+  return turn?.ordinal === ordinal ? turn : undefined
+}

@@ -1,0 +1,63 @@
+import type { Draft } from '../draft.ts'
+import { refused } from '../refused.ts'
+import type { Conversation, Fold, Id, Turn } from '../rows.ts'
+import type { SummaryFacts } from './compress.ts'
+import { turnAt } from './history.ts'
+import { changeLane, headOf, laneOf, withSkip } from './lane.ts'
+import { type Remade, type Remake, remakeTurn } from './remake-turn.ts'
+
+/** A turn made anew in its own lane: it stands in the place of the old one and of all that came after that. */
+export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'>): Remade {
+  const { source } = remake
+  const after = source.history?.after ?? source.ordinal - 1
+  const lane = draft.conversation(source.laneId)
+  const { skips } = laneOf(lane)
+  const fold = foldUpTo(draft, lane, after)
+  changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
+  return remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
+}
+
+/** The newest summary of a lane that lies at or before a turn; one that a later summary has folded counts again. */
+export function foldUpTo(draft: Draft, lane: Conversation, last: number): number | null {
+  let at = laneOf(lane).fold
+  let fold = foldAt(draft, lane, at)
+  while (at !== null && at > last) {
+    const facts = draft.findNode(fold?.summaryId ?? '')?.metadata as SummaryFacts | undefined
+    const shadow = facts?.shadow ?? null
+    fold = shadow === at ? (facts?.previousFold ?? null) : foldAt(draft, lane, shadow)
+    at = shadow
+  }
+  return at
+}
+
+function foldAt(draft: Draft, { id }: Conversation, ordinal: number | null): Fold | null {
+  return ordinal === null ? null : (draft.turnAt(id, ordinal)?.history?.fold ?? null)
+}
+
+/** Only the last turn of a lane can be taken back without what was said after it. */
+export function requireLast(draft: Draft, turn: Turn): void {
+  const head = headOf(draft.conversation(turn.laneId))
+  if (turn.ordinal === head) return
+  const later = turnAt(draft.stored, turn.laneId, head)?.id
+  const message = `Later turns were built on ${turn.id}: fork there instead, which leaves them as they are.`
+  throw refused('later_turns', message, { turnId: turn.id, lastTurnId: later ?? null })
+}
+
+/** The newest version of a node that took another's place with its turn. */
+export function newestVersion(draft: Draft, { versionSet, laneId, turnId }: VersionOf): Id | undefined {
+  const from = draft.turn(turnId).ordinal
+  const lane = draft.stored.turnsOf(laneId, { limit: MOST_VERSIONS }).filter(({ ordinal }) => ordinal > from)
+  for (const { id } of lane.toReversed()) {
+    const found = draft.nodesOf(id).find((node) => node.versionSet === versionSet)
+    if (found !== undefined) return found.id
+  }
+  return undefined
+}
+
+interface VersionOf {
+  readonly versionSet: Id
+  readonly laneId: Id
+  readonly turnId: Id
+}
+
+const MOST_VERSIONS = 1_000

@@ -1,0 +1,181 @@
+import { type Content, textOf } from '../content.ts'
+import { changedAccount } from '../copy.ts'
+import type { Draft } from '../draft.ts'
+import { previewOf } from '../kinds.ts'
+import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../rows.ts'
+import { isRunnable } from '../states.ts'
+import { resumeClocks } from './pause.ts'
+import { asksPerson } from './question-of.ts'
+import { releaseSpend } from './spend.ts'
+
+export interface NodeEnd {
+  readonly state: 'finished' | 'errored' | 'rejected' | 'skipped' | 'stopped' | 'uncertain'
+  readonly output?: NodeOutput
+  readonly failure?: Failure | null
+  readonly metadata?: Node['metadata']
+  readonly streamed?: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
+}
+
+/**
+ * Puts a node into its end state and settles what came after it: `sequence` successors are released, `dependency`
+ * successors too when it finished, else they are skipped; after a stop all successors are stopped. The turn is marked
+ * for `settle`.
+ */
+export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
+  const queue: [Id, NodeEnd][] = [[node.id, end]]
+  for (let item = queue.pop(); item !== undefined; item = queue.pop()) {
+    const open = draft.node(item[0])
+    if (open.endedAt !== null) continue // two ways led to it
+    const ended = putEnd(draft, open, item[1])
+    let isLeaf = true
+    let goesOn = false
+    for (const edge of draft.edgesFrom(ended.id)) {
+      if (edge.type === 'branch') continue
+      isLeaf = false
+      const follow = release(draft, edge, ended)
+      if (follow !== undefined) queue.push(follow)
+      goesOn ||= draft.node(edge.to).endedAt === null
+    }
+    if (!goesOn || isStopped(ended)) draft.touch(ended, isLeaf)
+    else touchHost(draft, ended)
+  }
+}
+
+/** The rest of a host's turn may only wait now: see `freeHost`. */
+function touchHost(draft: Draft, { conversationId, turnId }: Node): void {
+  if (draft.conversation(conversationId).background.length > 0) draft.touchTurn(turnId)
+}
+
+/** Stopped, or asked to and ended in another way: nothing is begun because of it. */
+function isStopped({ state, marks }: Node): boolean {
+  return state === 'stopped' || (marks !== null && marks.stop !== null)
+}
+
+const STOPPED: Failure = { code: 'stopped', message: 'What it comes after was asked to stop.' }
+
+/** How a node ends that was interrupted while it ran: what may have had an effect is never said to be stopped (I4). */
+export function interruptedEnd(node: Node, message: string): NodeEnd {
+  const state = node.effect === 'effectful' ? 'uncertain' : 'stopped'
+  return { state, failure: { code: state, message } }
+}
+
+/** Stops a node without looking at what comes after it: for commits that stop all of a turn. */
+export function stopNode(draft: Draft, node: Node, reason: string): void {
+  putEnd(draft, node, { state: 'stopped', failure: { code: 'stopped', message: reason } })
+}
+
+function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefined {
+  const next = draft.node(edge.to)
+  if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
+  if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
+  if (isRequiredDenial(ended)) return undefined
+  if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
+  const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
+  if (isRunnable(freed, draft.now)) draft.claim(freed)
+  return undefined
+}
+
+/** A required approval that was denied keeps back what comes after it: a retry may still be allowed. */
+export function isRequiredDenial({ state, metadata }: Node): boolean {
+  const approval = metadata['approval'] as { readonly required?: unknown } | undefined
+  return state === 'rejected' && approval?.required === true
+}
+
+function skipped(parent: Node, edge: Edge): NodeEnd {
+  const message = `blocked by ${parent.kind} ${parent.id} (${parent.state}) over a ${edge.type} edge`
+  return { state: 'skipped', failure: { code: 'blocked_by_failed_dependencies', message } }
+}
+
+function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
+  const from = node.state
+  const askedPerson = asksPerson(node)
+  const output = end.output ?? node.output
+  const text = output.content === undefined ? '' : textOf(output.content)
+  const ended = draft.changeNode(node, {
+    state: end.state,
+    output,
+    preview: text === '' ? node.preview : previewOf(text, node.kind, draft.kinds),
+    failure: end.failure ?? null,
+    metadata: end.metadata ?? node.metadata,
+    wait: null,
+    wakeAt: null,
+    engineId: null,
+    endedAt: draft.now,
+  })
+  if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
+  releaseSpend(draft, node.id)
+  if (node.startedAt !== null) draft.dropBlock(node.id)
+  if (ended.state === 'uncertain') tellDoubt(draft, ended)
+  tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
+  return ended
+}
+
+/** An uncertain node is shown: in the log, and in the outcome of its run. */
+function tellDoubt(draft: Draft, node: Node): void {
+  const turn = draft.turn(node.turnId)
+  const { account } = turn
+  draft.changeTurn(turn, { account: changedAccount(account, { uncertain: [...account.uncertain, node.id] }) })
+  const tool = node.input.call?.name ?? node.kind
+  draft.event(turn, node.id, { type: 'uncertain', tool, reason: node.failure?.message ?? '' })
+}
+
+interface Telling {
+  readonly from: NodeState
+  readonly streamed: NonNullable<NodeEnd['streamed']> | null
+}
+
+function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
+  const turn = draft.turn(node.turnId)
+  if (node.kind === 'task') {
+    draft.event(turn, node.id, {
+      type: 'tool-result',
+      callId: node.input.call?.id ?? '',
+      tool: node.input.call?.name ?? '',
+      state: node.state,
+      content: resultContent(node),
+      isError: node.output.isError === true || node.state !== 'finished',
+    })
+    return
+  }
+  if (node.kind === 'agent_message' && (node.state === 'finished' || node.output.content !== undefined)) {
+    draft.event(turn, node.id, {
+      type: 'message',
+      role: 'agent',
+      purpose: node.purpose,
+      content: node.output.content ?? '',
+      state: node.state,
+      calls: node.output.calls ?? [],
+      streamed,
+    })
+    if (node.state === 'finished') return
+  }
+  draft.event(turn, node.id, {
+    type: 'node-state',
+    kind: node.kind,
+    from,
+    to: node.state,
+    reason: node.failure?.message ?? '',
+  })
+}
+
+/** What a model reads as the result of a task, whatever way the task ended. */
+export function resultContent(task: Node): Content {
+  if (task.output.content !== undefined) return task.output.content
+  const why = task.failure?.message ?? 'no reason recorded'
+  switch (task.state) {
+    case 'uncertain':
+      return `The outcome of this call is unknown: ${why} It may or may not have taken effect. Check before you call it again.`
+    case 'stopped':
+      return `<system-info>The tool call has been interrupted by the user.</system-info> ${why}`
+    case 'rejected':
+      return `Error: this call was denied. ${why}`
+    case 'skipped':
+      return `Error: this call was not run: ${why}`
+    case 'errored':
+      return `Error: ${why}`
+    case 'finished':
+      return ''
+    default:
+      return `This call has no result yet (${task.state}).`
+  }
+}

@@ -1,0 +1,39 @@
+import type { Draft } from '../draft.ts'
+import type { Id, Link, Node } from '../rows.ts'
+
+/** What a waiting node has asked. */
+export interface Question {
+  readonly text: string
+  readonly to: 'host' | 'person'
+  readonly since: number
+  /** The node of the host that it was told by; null while it was not. */
+  readonly told: Id | null
+}
+
+export function questionOf({ metadata }: Node): Question | undefined {
+  return metadata['question'] as Question | undefined
+}
+
+/** What the child of a delegation asks its host, while it waits for the answer. */
+export function hostQuestionOf(draft: Draft, { id }: Link): Node | undefined {
+  return draft.openNodes(id).find((node) => {
+    return node.state === 'waiting' && node.wait?.on === 'question' && questionOf(node)?.to === 'host'
+  })
+}
+
+/** The same, if the host does not know of it yet. */
+export function untoldQuestion(draft: Draft, link: Link): Node | undefined {
+  const node = hostQuestionOf(draft, link)
+  return node !== undefined && questionOf(node)?.told === null ? node : undefined
+}
+
+/** Does a person have to answer before the node goes on? */
+export function asksPerson(node: Node): boolean {
+  return node.state === 'waiting' && node.wait?.on === 'question' && questionOf(node)?.to === 'person'
+}
+
+export function markTold(draft: Draft, asked: Node, by: Id): void {
+  const question = questionOf(asked)
+  if (question === undefined) return
+  draft.changeNode(asked, { metadata: { ...asked.metadata, question: { ...question, told: by } } })
+}

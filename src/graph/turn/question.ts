@@ -1,0 +1,112 @@
+import { ConflictError, NotFoundError } from '../../base/error.ts'
+import { answerWaits } from '../child/join.ts'
+import { outputOf } from '../child/output-of.ts'
+import { promote } from '../child/promote.ts'
+import { tellHost } from '../child/wake.ts'
+import type { Draft } from '../draft.ts'
+import type { Id, Link, Node } from '../rows.ts'
+import { APPROVAL_MS } from './approve.ts'
+import { type Claim, heldNode } from './claim.ts'
+import { endNode } from './end-node.ts'
+import { pauseClocks } from './pause.ts'
+import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from './question-of.ts'
+import { settle } from './settle.ts'
+
+export interface Asking {
+  readonly text: string
+  /** A host that cannot be asked, or has nothing to answer with, is passed over for a person. */
+  readonly to: Question['to']
+}
+
+/**
+ * The node waits as a row for an answer (I5). A question to the host is told to it once: by the wait that waits for this
+ * child, by the call that waits for it, which goes on in the background, or by a turn of the host's conversation.
+ */
+export function planQuestion(draft: Draft, claim: Claim, { text, to }: Asking): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
+    return settle(draft)
+  }
+  const link = draft.findLink(node.turnId)
+  const host = to === 'host' && link !== undefined && canAsk(draft, link) ? link : undefined
+  park(draft, node, { text, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
+  if (host === undefined) pauseClocks(draft, node.turnId)
+  else tell(draft, host)
+  settle(draft)
+}
+
+export interface Reply {
+  readonly text: string
+  readonly by: string
+}
+
+/** The answer to a question: the node that asked has it as its result, and goes on. */
+export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
+  if (node.state !== 'waiting' || questionOf(node) === undefined) {
+    throw new ConflictError('conflict', `The node ${nodeId} has no open question: it is ${node.state}.`, {
+      details: { state: node.state },
+    })
+  }
+  draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
+  endNode(draft, node, { state: 'finished', output: { content: text } })
+  tellNext(draft, node)
+  settle(draft)
+}
+
+/** A question is over: what else its child asks its host is told now. */
+export function tellNext(draft: Draft, { turnId }: Node): void {
+  const link = draft.findLink(turnId)
+  if (link?.mode === 'background' && untoldQuestion(draft, link) !== undefined) tell(draft, link)
+}
+
+function park(draft: Draft, node: Node, question: Question): void {
+  const until = draft.now + APPROVAL_MS
+  draft.changeNode(node, {
+    state: 'waiting',
+    engineId: null,
+    wait: { on: 'question', refs: [], join: 'all', until },
+    wakeAt: until,
+    metadata: { ...node.metadata, question: { ...question } },
+  })
+  draft.watchTurn(draft.turn(node.turnId))
+  draft.due(until)
+  const { text, to } = question
+  draft.event(draft.turn(node.turnId), node.id, { type: 'question', to, text, expiresAt: until })
+}
+
+/**
+ * A host whose code may await its child cannot answer it, nor one without the tools to, nor one that is a child and does
+ * not wait for it: nobody wakes that one.
+ */
+function canAsk(draft: Draft, { mode, wake, taskId, depth, onParentClose }: Link): boolean {
+  const { state } = draft.node(taskId)
+  if (wake === null) return false
+  if (mode === 'background' && depth > 1 && (wake === 'passive' || onParentClose === 'abandon')) return false
+  return mode === 'background' ? state !== 'running' : mode === 'parked' && state === 'waiting'
+}
+
+function tell(draft: Draft, link: Link): void {
+  if (link.mode === 'background') {
+    answerWaits(draft, link)
+    return tellHost(draft, link)
+  }
+  const asked = hostQuestionOf(draft, link)
+  if (asked === undefined) return
+  markTold(draft, asked, link.taskId)
+  promote(
+    draft,
+    link,
+    outputOf({
+      ok: true,
+      status: 'question',
+      child_conversation_id: link.childConversationId,
+      question: questionOf(asked)?.text ?? '',
+      advice: `It waits. Answer with subagent_send({ "child_conversation_id": "${link.childConversationId}", "message": ... }); it goes on in the background.`,
+    }),
+  )
+}

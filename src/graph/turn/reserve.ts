@@ -1,0 +1,126 @@
+import type { Draft } from '../draft.ts'
+import { lineOf } from '../line.ts'
+import type { Id, Money, Node, Turn } from '../rows.ts'
+import { type Claim, heldNode } from './claim.ts'
+import { endNode } from './end-node.ts'
+import { settle } from './settle.ts'
+import { hold, leastLeft } from './spend.ts'
+
+/** Of each limit a tenth is kept for one call to wrap up. */
+const USABLE = 0.9
+
+/** What a call will cost: its question as estimated, and an answer that may be shorter or longer. */
+export interface CallCost {
+  readonly question: Money
+  /** Tokens without which the call is not made, and those it may take where there is room. */
+  readonly answer: { readonly least: number; readonly most: number }
+  /** Of the answer. */
+  readonly usdPerToken: number
+}
+
+export type Reserved =
+  /** The call may be made; its answer may have so many tokens: no more is held back for it. */
+  | { readonly verdict: 'ok'; readonly answerTokens: number }
+  /** Only a call to wrap up may be made: the node has become one. */
+  | { readonly verdict: 'wrap_up'; readonly node: Node; readonly answerTokens: number }
+  /** The node has ended, or was lost. */
+  | { readonly verdict: 'over' }
+
+/**
+ * Holds back what a model call may cost, on the run and every run above it, before it is made: calls side by side cannot
+ * spend the same money. Beyond a limit the call becomes the one to wrap up; beyond that the node ends.
+ */
+export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserved {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return { verdict: 'over' }
+  const isLast = node.purpose === 'wrap_up'
+  const estimate = costWith(cost, cost.answer.least)
+  const over = overLimit(draft, node.turnId, { estimate, isLast })
+  if (over === undefined) {
+    const answerTokens = isLast ? lastTokens(draft, node.turnId, cost) : answerTokensOf(draft, node.turnId, cost)
+    hold(draft, node, isLast ? atMostLeft(draft, node.turnId, cost) : costWith(cost, answerTokens))
+    return { verdict: 'ok', answerTokens }
+  }
+  draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
+  if (isLast || overLimit(draft, node.turnId, { estimate, isLast: true }) !== undefined) {
+    endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
+    settle(draft)
+    return { verdict: 'over' }
+  }
+  const answerTokens = lastTokens(draft, node.turnId, cost)
+  hold(draft, node, atMostLeft(draft, node.turnId, cost))
+  const nudge = `${over.message} Sum up what you have and what is missing.`
+  const metadata = { ...draft.node(node.id).metadata, limit: 'over_budget' }
+  const wrapUp = draft.changeNode(draft.node(node.id), {
+    purpose: 'wrap_up',
+    input: { ...node.input, nudge },
+    metadata,
+  })
+  return { verdict: 'wrap_up', node: wrapUp, answerTokens }
+}
+
+function costWith({ question, usdPerToken }: CallCost, answerTokens: number): Money {
+  return { tokens: question.tokens + answerTokens, usd: question.usd + answerTokens * usdPerToken }
+}
+
+/** A quarter of what is left, so that calls side by side find room too; never less than the call needs. */
+function answerTokensOf(draft: Draft, turnId: Id, cost: CallCost): number {
+  const { least, most } = cost.answer
+  const wanted = Math.max(least, Math.min(most, Math.floor(tokensLeft(draft, turnId, cost) / 4)))
+  const isWithin = overLimit(draft, turnId, { estimate: costWith(cost, wanted), isLast: false }) === undefined
+  return isWithin ? wanted : least
+}
+
+/** The call to wrap up has all that is left, for a question and at least a token of an answer. */
+function lastTokens(draft: Draft, turnId: Id, cost: CallCost): number {
+  return Math.max(1, Math.min(cost.answer.most, Math.floor(tokensLeft(draft, turnId, cost))))
+}
+
+function atMostLeft(draft: Draft, turnId: Id, cost: CallCost): Money {
+  const left = leastLeft(draft, turnId)
+  const { tokens, usd } = costWith(cost, lastTokens(draft, turnId, cost))
+  return { tokens: Math.min(tokens, left.tokens), usd: Math.min(usd, left.usd) }
+}
+
+/** Tokens for an answer, when the question is paid. */
+function tokensLeft(draft: Draft, turnId: Id, { question, usdPerToken }: CallCost): number {
+  const left = leastLeft(draft, turnId)
+  const tokens = left.tokens - question.tokens
+  return usdPerToken > 0 ? Math.min(tokens, (left.usd - question.usd) / usdPerToken) : tokens
+}
+
+interface Over {
+  readonly limit: string
+  readonly message: string
+}
+
+interface PlannedCall {
+  readonly estimate: Money
+  /** The call to wrap up may use what was kept for it, as long as there is anything left. */
+  readonly isLast: boolean
+}
+
+function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefined {
+  for (const turn of lineOf(draft, turnId)) {
+    const over = overOf(draft, turn, call)
+    if (over !== undefined) return over
+  }
+  return undefined
+}
+
+function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Over | undefined {
+  if (turn.spend === null) return undefined
+  const { limit, spent, held } = turn.spend
+  for (const kind of ['tokens', 'usd'] as const) {
+    const most = limit[kind]
+    if (most === null) continue
+    const used = spent[kind] + held[kind]
+    const needed = isLast ? Math.min(estimate[kind], most * (1 - USABLE)) : estimate[kind]
+    const isWithin = estimate[kind] <= most && used + needed <= (isLast ? most : most * USABLE)
+    if (isWithin) continue
+    const whose = draft.conversation(turn.conversationId).agent.name
+    const said = kind === 'tokens' ? `${most} tokens` : `$${most}`
+    return { limit: kind, message: `The budget of ${whose}, ${said}, is used up.` }
+  }
+  return undefined
+}

@@ -1,0 +1,68 @@
+import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Draft } from '../draft.ts'
+import { requireOpen } from '../refused.ts'
+import type { Conversation, Id, Turn } from '../rows.ts'
+import { openTurn, type TurnRequest } from './open-turn.ts'
+
+export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> & Partial<Conversation>
+
+/** An input for a conversation, which is made when it is not there yet. A repeated say finds its turn. */
+export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
+  const existing = draft.findTurn(request.turnId)
+  if (existing !== undefined) return existing
+  const known = draft.findConversation(conversation.id)
+  if (known !== undefined) requireOpen(known)
+  const row = known === undefined ? addRoot(draft, conversation) : boundAnew(draft, known, conversation.ceiling)
+  return openTurn(draft, row, request)
+}
+
+/** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */
+function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
+  // A lane of a child's conversation stays under all that bound the child (I1).
+  const isRoot = known.depth === 0
+  const bound = known.activeTurnId === null && isRoot ? ceiling : stacked(known.ceiling, ceiling)
+  const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
+  return isSame ? known : draft.changeConversation(known, { ceiling: bound })
+}
+
+/** Both: layers only stack, and what is there already is not put there again. */
+export function stacked(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+  if (more === ceiling || more.length === 0) return ceiling
+  const known = new Set(ceiling.map(canonicalJson))
+  const others = more.filter((layer) => !known.has(canonicalJson(layer)))
+  return others.length === 0 ? ceiling : [...ceiling, ...others]
+}
+
+function addRoot(draft: Draft, conversation: NewConversation): Conversation {
+  const row = newConversation(conversation, conversation.id, draft.now)
+  draft.addConversation(row)
+  return row
+}
+
+const NONE: readonly Id[] = []
+
+export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
+  return {
+    id: given.id,
+    version: 1,
+    rootId,
+    type: given.type ?? 'user',
+    depth: given.depth ?? 0,
+    agent: given.agent,
+    path: given.path ?? [given.agent.name],
+    parentConversationId: given.parentConversationId ?? null,
+    parentTurnId: given.parentTurnId ?? null,
+    parentTaskId: given.parentTaskId ?? null,
+    owner: given.owner ?? null,
+    title: given.title ?? null,
+    metadata: given.metadata ?? {},
+    ceiling: given.ceiling,
+    groups: given.groups ?? null,
+    activeTurnId: null,
+    places: null,
+    background: given.background ?? NONE,
+    turnCount: 0,
+    lane: given.lane ?? null,
+    createdAt: now,
+  }
+}

@@ -1,0 +1,70 @@
+import type { Draft } from '../draft.ts'
+import { lineOf } from '../line.ts'
+import type { Id, Money, Node, Spend } from '../rows.ts'
+
+const NOTHING: Money = { tokens: 0, usd: 0 }
+
+export function newSpend(limit: Spend['limit']): Spend {
+  return { limit, spent: NOTHING, held: NOTHING }
+}
+
+/** What was held back is released, and what was spent is counted, here and above. */
+export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  if (node === undefined || held === undefined) return
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    const { limit } = turn.spend
+    draft.changeTurn(turn, {
+      spend: { limit, spent: plus(turn.spend.spent, spent), held: minus(turn.spend.held, held) },
+    })
+  }
+  const { held: _, ...metadata } = node.metadata
+  draft.changeNode(node, { metadata })
+}
+
+/** An answer of which nobody tells what it used is taken to have used what was held back for it: none is free. */
+export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+}
+
+/** A call that came to nothing has cost nothing that is known of. */
+export function releaseSpend(draft: Draft, nodeId: Id): void {
+  settleSpend(draft, nodeId, NOTHING)
+}
+
+/** Holds back what a call may cost, on the run and every run above it. */
+export function hold(draft: Draft, node: Node, estimate: Money): void {
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    draft.changeTurn(turn, { spend: { ...turn.spend, held: plus(turn.spend.held, estimate) } })
+  }
+  draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
+}
+
+/** What the tightest limit of the line leaves; without a limit, any amount. */
+export function leastLeft(draft: Draft, turnId: Id): Money {
+  let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
+  for (const { spend } of lineOf(draft, turnId)) {
+    if (spend === null) continue
+    const { limit, spent, held } = spend
+    if (limit.tokens !== null) tokens = Math.min(tokens, limit.tokens - spent.tokens - held.tokens)
+    if (limit.usd !== null) usd = Math.min(usd, limit.usd - spent.usd - held.usd)
+  }
+  return { tokens, usd }
+}
+
+function heldBy({ metadata }: Node): Money | undefined {
+  return metadata['held'] as Money | undefined
+}
+
+function plus(a: Money, b: Money): Money {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd }
+}
+
+function minus(a: Money, b: Money): Money {
+  return { tokens: Math.max(0, a.tokens - b.tokens), usd: Math.max(0, a.usd - b.usd) }
+}

@@ -1,0 +1,55 @@
+import type { Commit } from '../../graph/commit.ts'
+import type { Tombstone, WholeTree } from '../archive.ts'
+import { asNew } from '../as-new.ts'
+import type { ChainLink, Tables, Tree } from '../memory/tables.ts'
+import { conversationText, linkText, marksOf, nodeText, turnText } from '../pack-tree.ts'
+import { packEvents } from '../sqlite/events.ts'
+import { chainHash } from '../tree-chain.ts'
+import { unpackTree } from '../unpack-tree.ts'
+
+/** What the record of the commit's tree will have of it; undefined where there is none, or none is kept. */
+export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined {
+  const { rootId, kind, at, conversations, turns, nodes, links, edges } = commit
+  const tree = rootId === null ? undefined : tables.trees.get(rootId)
+  if (rootId === null || tree?.chain === null) return undefined
+  const rows = [
+    ...conversations.map(conversationText),
+    ...turns.map(turnText),
+    ...nodes.map(nodeText),
+    ...links.map(linkText),
+  ]
+  const seq = (tree?.seq ?? 0) + commit.events.length
+  const record = { kind, at, seq, events: packEvents(commit.events), marks: marksOf(rows, edges) }
+  const hash = chainHash(tree?.chain?.at(-1)?.hash ?? '', record)
+  return { kind, at, seq, marks: record.marks, hash }
+}
+
+export function extend(tree: Tree, link: ChainLink): void {
+  tree.chain ??= []
+  tree.chain.push(link)
+}
+
+/** The rows of a whole tree as a commit would bring them. */
+export function newRows(whole: WholeTree): Commit {
+  const { conversations, turns, nodes, links, ...rest } = unpackTree(whole)
+  return {
+    ...rest,
+    conversations: conversations.map(asNew),
+    turns: turns.map(asNew),
+    nodes: nodes.map(asNew),
+    links: links.map(asNew),
+  }
+}
+
+export function tombstoneOf({ id, seq, chain, conversations, events }: Tree): Tombstone {
+  const root = conversations.find((conversation) => conversation.id === id)?.row
+  return {
+    rootId: id,
+    hash: chain?.at(-1)?.hash ?? '',
+    seq,
+    agent: root?.agent.name ?? '',
+    at: chain?.at(-1)?.at ?? events.at(-1)?.at ?? 0,
+    reason: 'maximum',
+    conversations: conversations.map(({ row }) => ({ id: row.id, parentId: row.parentConversationId })),
+  }
+}

@@ -1,0 +1,86 @@
+import { rmSync } from 'node:fs'
+import { endedTurns, sessionDocument } from '../../graph/child/session-document.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Id } from '../../graph/rows.ts'
+import { readSessionHead, sessionFile, writeSessionFile } from '../session-file.ts'
+import { fileError } from './error.ts'
+
+/** A document up to this size is written with the commit that ends a turn, a larger one at most every second. */
+const LARGE = 256 * 1024
+const EVERY_MS = 1_000
+
+export interface DocumentOptions {
+  readonly folder: string
+  readonly reader: Reader
+  /** A document that cannot be written costs nobody his commit. */
+  readonly report: (error: Error) => void
+}
+
+/** One document per conversation beside the journal. They are made of the rows, and nothing is read from them. */
+export class Documents {
+  private readonly options: DocumentOptions
+  private readonly sizes: Map<Id, number> = new Map()
+  private readonly late: Set<Id> = new Set()
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(options: DocumentOptions) {
+    this.options = options
+  }
+
+  /** A conversation has changed in a way that its document shows. */
+  changed(id: Id): void {
+    if ((this.sizes.get(id) ?? 0) <= LARGE) return this.write(id)
+    this.late.add(id)
+    this.timer ??= setTimeout(() => this.flush(), EVERY_MS).unref()
+  }
+
+  /** Writes what a crash kept from being written. */
+  repair(ids: Iterable<Id>): void {
+    for (const id of ids) {
+      const ended = endedTurns(this.options.reader, id).length
+      if (ended > 0 && !this.isAt(id, ended)) this.write(id)
+    }
+  }
+
+  flush(): void {
+    clearTimeout(this.timer)
+    this.timer = undefined
+    const late = [...this.late]
+    this.late.clear()
+    for (const id of late) this.write(id)
+  }
+
+  remove(id: Id): void {
+    this.late.delete(id)
+    this.sizes.delete(id)
+    this.attempt(id, (file) => rmSync(file, { force: true }))
+  }
+
+  private write(id: Id): void {
+    this.attempt(id, (file) => {
+      const document = sessionDocument(this.options.reader, id)
+      if (document === undefined) return
+      const text = `${JSON.stringify(document, null, 2)}\n`
+      writeSessionFile(file, text)
+      this.sizes.set(id, text.length)
+    })
+  }
+
+  /** The number of turns stands in the beginning of a document. */
+  private isAt(id: Id, turns: number): boolean {
+    let head = ''
+    this.attempt(id, (file) => {
+      head = readSessionHead(file)
+    })
+    return head.includes(`\n  "turn_count": ${turns},\n`)
+  }
+
+  private attempt(id: Id, use: (file: string) => void): void {
+    const file = sessionFile(this.options.folder, id)
+    try {
+      use(file)
+    } catch (error) {
+      this.options.report(fileError(error, file))
+    }
+  }
+}

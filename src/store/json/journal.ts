@@ -1,0 +1,200 @@
+import {
+  closeSync,
+  fdatasyncSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs'
+import { dirname } from 'node:path'
+import { messageOf } from '../../base/error.ts'
+import { codeOf, fileError } from './error.ts'
+import { FORMAT, FORMAT_VERSION, type ReadJournal, readJournal } from './journal-read.ts'
+import { type JournalEntry, toLine } from './record.ts'
+
+export interface JournalOptions {
+  readonly path: string
+  /** Each line is on the disk, not only with the system, when `append` returns. */
+  readonly flush: boolean
+}
+
+/**
+ * A file that only grows, line by line, until it is written anew. A line that a crash has torn is the last one: it was
+ * never acknowledged and is cut off. Damage anywhere else is not repaired but told.
+ */
+export class Journal {
+  private readonly options: JournalOptions
+  private descriptor: number
+  private next: number
+  /** Bytes of whole lines. What lies beyond is left of a write that failed. */
+  private size: number
+  private base: number
+  private isTorn = false
+
+  private constructor(options: JournalOptions, file: OpenFile) {
+    this.options = options
+    this.descriptor = file.descriptor
+    this.next = file.next
+    this.size = file.size
+    this.base = file.base
+  }
+
+  /** Opens the journal, a new one where there is none, and hands over what is in it. */
+  static open(options: JournalOptions, take: (entry: JournalEntry) => void): Journal {
+    const { path } = options
+    try {
+      rmSync(newPath(path), { force: true })
+      const descriptor = openSync(path, 'r+', 0o600)
+      return orClosed(descriptor, () => new Journal(options, readAll(descriptor, path, take)))
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw fileError(error, path)
+      return new Journal(options, create(path, []))
+    }
+  }
+
+  get bytes(): number {
+    return this.size
+  }
+
+  /** Of these, so many were there when the file was last written anew. */
+  get baseBytes(): number {
+    return this.base
+  }
+
+  /** Returns when the line would survive what `flush` promises; else throws, and it is as if nothing was written. */
+  append(entry: JournalEntry): void {
+    const line = Buffer.from(toLine(entry, this.next))
+    try {
+      this.cut()
+      this.isTorn = true
+      writeAll(this.descriptor, line, this.size)
+      if (this.options.flush) fdatasyncSync(this.descriptor)
+      this.isTorn = false
+    } catch (error) {
+      this.tryCut()
+      throw fileError(error, this.options.path)
+    }
+    this.size += line.length
+    this.next++
+  }
+
+  /** Puts these entries in the place of all that was there: a crash leaves the old file or the new one. */
+  replace(entries: Iterable<JournalEntry>): void {
+    const file = create(this.options.path, entries)
+    closeSync(this.descriptor)
+    this.descriptor = file.descriptor
+    this.next = file.next
+    this.size = file.size
+    this.base = file.base
+    this.isTorn = false
+  }
+
+  /** Reads it again from the beginning. */
+  reread(take: (entry: JournalEntry) => void): void {
+    readAll(this.descriptor, this.options.path, take)
+  }
+
+  /** What is wrong with the file as it is now; null when nothing is. */
+  damage(): string | null {
+    try {
+      const { size } = readJournal(this.descriptor, this.options.path, () => undefined)
+      const lost = this.size - size
+      return lost > 0 ? `The last line of the journal ${this.options.path} is not what was written.` : null
+    } catch (error) {
+      return messageOf(error)
+    }
+  }
+
+  close(): void {
+    closeSync(this.descriptor)
+  }
+
+  private cut(): void {
+    if (this.isTorn) ftruncateSync(this.descriptor, this.size)
+    this.isTorn = false
+  }
+
+  private tryCut(): void {
+    try {
+      this.cut()
+    } catch {
+      // It is cut before the next line is written, or when the file is opened again.
+    }
+  }
+}
+
+interface OpenFile extends ReadJournal {
+  readonly descriptor: number
+}
+
+/** A torn end is cut off. */
+function readAll(descriptor: number, path: string, take: (entry: JournalEntry) => void): OpenFile {
+  const read = readJournal(descriptor, path, take)
+  if (fstatSync(descriptor).size > read.size) ftruncateSync(descriptor, read.size)
+  return { descriptor, ...read }
+}
+
+function newPath(path: string): string {
+  return `${path}.new`
+}
+
+/** The descriptor is closed when `use` fails. */
+function orClosed<T>(descriptor: number, use: () => T): T {
+  try {
+    return use()
+  } catch (error) {
+    closeSync(descriptor)
+    throw error
+  }
+}
+
+function create(path: string, entries: Iterable<JournalEntry>): OpenFile {
+  const descriptor = openSync(newPath(path), 'w+', 0o600)
+  return orClosed(descriptor, () => {
+    let next = 0
+    let size = 0
+    let text = toLine({ store: FORMAT, version: FORMAT_VERSION }, next++)
+    const write = () => {
+      const bytes = Buffer.from(text)
+      writeAll(descriptor, bytes, size)
+      size += bytes.length
+      text = ''
+    }
+    for (const entry of entries) {
+      text += toLine(entry, next++)
+      if (text.length > MANY) write()
+    }
+    write()
+    fsyncSync(descriptor)
+    renameSync(newPath(path), path)
+    flushFolder(dirname(path))
+    return { descriptor, next, size, base: size }
+  })
+}
+
+/** A rename is on the disk when its folder is. Some systems cannot open a folder; there nothing can be done. */
+function flushFolder(folder: string): void {
+  try {
+    const descriptor = openSync(folder, 'r')
+    try {
+      fsyncSync(descriptor)
+    } finally {
+      closeSync(descriptor)
+    }
+  } catch {
+    // See above.
+  }
+}
+
+function writeAll(descriptor: number, bytes: Buffer, position: number): void {
+  let written = 0
+  while (written < bytes.length) {
+    written += writeSync(descriptor, bytes, written, bytes.length - written, position + written)
+  }
+}
+
+/** Characters that are written at once. */
+const MANY = 1_000_000

@@ -1,0 +1,123 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { StoreError } from '../../base/error.ts'
+import { parseJson } from '../../base/json.ts'
+import { isProvenDead, type ProcessProof, proveSelf } from '../process-proof.ts'
+import { codeOf } from './error.ts'
+
+const PREFIX = 'store.lock-'
+const ATTEMPTS = 8
+
+interface Owner extends ProcessProof {
+  readonly host: string
+}
+
+/**
+ * Takes the folder for this store, or throws `store_busy` naming the process that has it. Gives the way to release it.
+ *
+ * Every taker puts down a file of its own and then looks for others: of two that come at once at least one sees the
+ * other, and whoever sees another that may be alive takes its own away. Names are never used twice, so the file of a dead
+ * process can be removed by anybody at any time.
+ */
+export function lockFolder(folder: string): () => void {
+  for (let attempt = 1; ; attempt++) {
+    const own = putDown(folder)
+    const other = otherOwner(folder, own)
+    if (other === undefined) return () => remove(join(folder, own))
+    remove(join(folder, own))
+    if (attempt >= ATTEMPTS) throw busy(folder, other)
+    pause(2 + Math.random() * 3 * attempt)
+  }
+}
+
+/** The file appears with all that is in it. */
+function putDown(folder: string): string {
+  const name = `${PREFIX}${process.pid}-${randomBytes(6).toString('hex')}`
+  const owner: Owner = { host: hostname(), ...proveSelf() }
+  writeFileSync(join(folder, `${name}.new`), JSON.stringify(owner), { mode: 0o600, flag: 'wx' })
+  renameSync(join(folder, `${name}.new`), join(folder, name))
+  return name
+}
+
+interface Other {
+  readonly file: string
+  readonly owner: Owner | undefined
+}
+
+/** Another that may be alive. What the dead have left is removed on the way. */
+function otherOwner(folder: string, own: string): Other | undefined {
+  let found: Other | undefined
+  for (const name of readdirSync(folder)) {
+    if (!name.startsWith(PREFIX) || name === own || name.endsWith('.new')) continue
+    const file = join(folder, name)
+    const owner = readOwner(file)
+    if (owner === 'gone') continue
+    if (owner !== undefined && isGone(owner)) remove(file)
+    else found = { file, owner }
+  }
+  return found
+}
+
+/** Undefined when it does not say whose it is: then nothing is known of it. */
+function readOwner(file: string): Owner | undefined | 'gone' {
+  try {
+    const read = parseJson(readFileSync(file, 'utf8'))
+    const owner = (read.ok ? read.value : null) as Partial<Owner> | null
+    const isWhole = typeof owner?.pid === 'number' && typeof owner.bootId === 'string'
+    return isWhole ? { host: '', processStart: '', pid: 0, bootId: '', ...owner } : undefined
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return 'gone'
+    throw error
+  }
+}
+
+/** Is its process certainly gone? One of another machine or container cannot be looked at from here. */
+function isGone(owner: Owner): boolean {
+  if (owner.host !== hostname()) return false
+  const self = proveSelf()
+  if (bootOf(owner) !== bootOf(self)) return true
+  if (owner.processStart !== '') return isProvenDead(owner)
+  return owner.bootId === self.bootId && !isRunning(owner.pid)
+}
+
+/** The machine's boot, without the container. */
+function bootOf({ bootId }: ProcessProof): string {
+  return bootId.split('/')[0] ?? ''
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return codeOf(error) !== 'ESRCH'
+  }
+}
+
+function remove(file: string): void {
+  try {
+    unlinkSync(file)
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error
+  }
+}
+
+function busy(folder: string, { file, owner }: Other): StoreError {
+  const details = { path: folder, lock: file, pid: owner?.pid ?? null, host: owner?.host ?? null }
+  const isOwn = owner?.pid === process.pid && owner.host === hostname()
+  const who = isOwn ? 'this very process' : owner === undefined ? 'another process' : nameOf(owner)
+  const advice = isOwn
+    ? 'Close that store first, or use it.'
+    : `Close it there, or use sqliteStore() for several processes. If that process is gone, delete ${file}.`
+  return new StoreError('store_busy', `The JSON store in ${folder} is open in ${who}. ${advice}`, { details })
+}
+
+function nameOf({ pid, host }: Owner): string {
+  return host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`
+}
+
+function pause(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}

@@ -1,0 +1,69 @@
+import { crc32 } from 'node:zlib'
+import { parseOwnJson } from '../../base/json.ts'
+import { type Commit, emptyCommit } from '../../graph/commit.ts'
+import type { WholeTree } from '../archive.ts'
+import type { Piece } from '../memory/snapshot.ts'
+import type { ChainLink } from '../memory/tables.ts'
+
+/** What a line of the journal may hold. */
+export type JournalEntry = Header | CommitEntry | TreeEntry | Piece
+
+export interface CommitEntry {
+  readonly commit: Commit
+  /** What the tree's record has of it; left out for a commit of no tree. */
+  readonly link?: ChainLink
+}
+
+/** A whole tree that another store gave away: all of it in one line. */
+export interface TreeEntry {
+  readonly tree: WholeTree
+}
+
+/** The first line. */
+export interface Header {
+  readonly store: string
+  readonly version: number
+}
+
+/** One line: a checksum of the rest, the number of the line in its journal, and the entry as JSON. */
+export function toLine(entry: JournalEntry, number: number): string {
+  const rest = `${number} ${JSON.stringify(packed(entry))}`
+  return `${sumOf(rest)} ${rest}\n`
+}
+
+export interface JournalLine {
+  readonly number: number
+  readonly entry: JournalEntry
+}
+
+/** Undefined when it is not a line as it was written. */
+export function readLine(line: string): JournalLine | undefined {
+  const rest = line.slice(9)
+  const space = rest.indexOf(' ')
+  if (space < 1 || line[8] !== ' ' || sumOf(rest) !== line.slice(0, 8)) return undefined
+  return { number: Number(rest.slice(0, space)), entry: unpacked(parseOwnJson(rest.slice(space + 1)) as JournalEntry) }
+}
+
+/** Most lists of a commit are empty. */
+function packed(entry: JournalEntry): JournalEntry {
+  if ('commit' in entry) return { ...entry, commit: withoutEmpty(entry.commit) }
+  return 'rows' in entry ? { rows: withoutEmpty(entry.rows) } : entry
+}
+
+function unpacked(entry: JournalEntry): JournalEntry {
+  if ('commit' in entry) return { ...entry, commit: whole(entry.commit) }
+  return 'rows' in entry ? { rows: whole(entry.rows) } : entry
+}
+
+function withoutEmpty(commit: Commit): Commit {
+  const full = Object.entries(commit).filter(([, value]) => !Array.isArray(value) || value.length > 0)
+  return Object.fromEntries(full) as unknown as Commit
+}
+
+function whole(commit: Commit): Commit {
+  return { ...emptyCommit(commit.kind, commit.at, commit.rootId), ...commit }
+}
+
+function sumOf(text: string): string {
+  return crc32(text).toString(16).padStart(8, '0')
+}

@@ -1,0 +1,241 @@
+import type { StoredBlock } from '../../graph/commit.ts'
+import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '../../graph/reader.ts'
+import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../../graph/rows.ts'
+import { isOpen } from '../../graph/states.ts'
+import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
+
+/** All that can be asked of rows in memory. */
+export function memoryScanner(tables: () => Tables): Scanner {
+  return {
+    conversation: (id) => tables().conversations.get(id)?.row,
+    turn: (id) => tables().turns.get(id)?.row,
+    node: (id) => tables().nodes.get(id)?.row,
+    link: (id) => tables().links.get(id)?.row,
+    body: (hash) => tables().bodies.get(hash)?.text,
+    edgesFrom: (nodeId) => tables().nodes.get(nodeId)?.edgesOut ?? NO_EDGES,
+    edgesTo: (nodeId) => tables().nodes.get(nodeId)?.edgesIn ?? NO_EDGES,
+    nodesOf: (turnId) =>
+      tables()
+        .turns.get(turnId)
+        ?.nodes.map(rowOf<Node>) ?? [],
+    openNodes: (turnId) => openNodes(tables().turns.get(turnId)),
+    nodeByKey: (turnId, kind, key) =>
+      tables()
+        .turns.get(turnId)
+        ?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
+    linksOf: (hostTurnId) =>
+      tables()
+        .turns.get(hostTurnId)
+        ?.links.map(rowOf<Link>) ?? [],
+    linkAt: (hostTurnId, ordinal) => linkAt(tables().turns.get(hostTurnId), ordinal),
+    openLinks: (hostTurnId) => openLinks(tables().turns.get(hostTurnId)),
+    turnsOf: (laneId, range) => turnsOf(tables(), laneId, range),
+    queuedTurn: (laneId) => queuedTurn(tables(), laneId),
+    runnable: (query) => runnable(tables(), query),
+    overdue: (now, limit) => overdue(tables(), now, limit),
+    unstopped: (before, limit) => unstopped(tables(), before, limit),
+    claimedBy: (engineId, limit) => claimedBy(tables(), engineId, limit),
+    awaiting: (query) => awaiting(tables(), query, isAsked),
+    timed: (query) => awaiting(tables(), query, isTimed),
+    claimants: () => claimants(tables()),
+    engines: () => [...tables().engines.values()],
+    engine: (id) => tables().engines.get(id),
+    nextDue: (now) => nextDue(tables(), now),
+    events: (rootId, after, limit) => {
+      const first = Math.max(0, Math.floor(after))
+      return (
+        tables()
+          .trees.get(rootId)
+          ?.events.slice(first, first + Math.max(0, limit)) ?? []
+      )
+    },
+    lastSeq: (rootId) => tables().trees.get(rootId)?.seq ?? 0,
+    blocks: (rootId, after) => blocks(tables(), rootId, after),
+    roots: (query) => roots(tables(), query),
+    conversations: (query) => conversations(tables(), query),
+    findIds: (ending, limit) => take(idsEndingSo(tables(), ending), limit),
+    openTurns: (limit) => take(openTurns(tables()), limit),
+    openRoots: (limit) => take(openRoots(tables()), limit),
+  }
+}
+
+const NO_EDGES: readonly Edge[] = []
+const NO_LINKS: readonly Link[] = []
+
+function rowOf<Row>(entry: { readonly row: Row }): Row {
+  return entry.row
+}
+
+function take<Item>(items: Iterable<Item>, limit: number): Item[] {
+  const taken: Item[] = []
+  for (const item of items) {
+    if (taken.length >= limit) break
+    taken.push(item)
+  }
+  return taken
+}
+
+function openNodes(turn: TurnEntry | undefined): readonly Node[] {
+  const open: Node[] = []
+  if (turn !== undefined) for (const { row } of turn.nodes) if (isOpen(row.state)) open.push(row)
+  return open
+}
+
+function openLinks(turn: TurnEntry | undefined): readonly Link[] {
+  if (turn === undefined || turn.links.length === 0) return NO_LINKS
+  return turn.links.filter(({ row }) => row.outcome === null).map(rowOf<Link>)
+}
+
+function linkAt(turn: TurnEntry | undefined, ordinal: number): Link | undefined {
+  if (turn === undefined) return undefined
+  const link = turn.links[countUpTo(turn.links, ordinal) - 1]?.row
+  return link?.ordinal === ordinal ? link : undefined
+}
+
+function turnsOf(
+  tables: Tables,
+  laneId: Id,
+  range: { readonly last?: number; readonly limit: number },
+): readonly Turn[] {
+  const lane = tables.lanes.get(laneId)?.turns
+  if (lane === undefined) return []
+  const end = range.last === undefined ? lane.length : countUpTo(lane, range.last)
+  return lane.slice(Math.max(0, end - Math.max(0, range.limit)), end).map(rowOf<Turn>)
+}
+
+/** Queued turns are among the last of their lane: the search ends at the first of them. */
+function queuedTurn(tables: Tables, laneId: Id): Turn | undefined {
+  const lane = tables.lanes.get(laneId)
+  if (lane === undefined || lane.queued === 0) return undefined
+  let left = lane.queued
+  for (let at = lane.turns.length - 1; at >= 0; at--) {
+    const row = lane.turns[at]?.row
+    if (row?.state === 'queued' && --left === 0) return row
+  }
+  return undefined
+}
+
+function runnable(tables: Tables, { now, limit, kinds, agents }: RunnableQuery): readonly Node[] {
+  if (tables.ready.size === 0) return []
+  const isFit = ({ row, turn }: NodeEntry) =>
+    (row.wakeAt === null || row.wakeAt <= now) &&
+    kinds.includes(row.kind) &&
+    agents.includes(codeOf(turn.conversation.row.agent))
+  const found: Node[] = []
+  for (const entry of tables.ready) if (isFit(entry)) found.push(entry.row)
+  found.sort((a, b) => a.createdAt - b.createdAt || a.ordinal - b.ordinal)
+  return found.slice(0, Math.max(0, limit))
+}
+
+function overdue(tables: Tables, now: number, limit: number): readonly Turn[] {
+  const found: Turn[] = []
+  for (const { row } of tables.openTurns) {
+    if (row.state === 'running' && row.deadline !== null && row.deadline <= now) found.push(row)
+  }
+  found.sort((a, b) => (a.deadline ?? 0) - (b.deadline ?? 0))
+  return found.slice(0, Math.max(0, limit))
+}
+
+function unstopped(tables: Tables, before: number, limit: number): readonly Node[] {
+  const found: Node[] = []
+  for (const turn of tables.openTurns) {
+    if (turn.row.cancel === null || turn.row.cancel.at > before) continue
+    for (const node of openNodes(turn)) if (node.state === 'running') found.push(node)
+  }
+  return found.slice(0, Math.max(0, limit))
+}
+
+function claimedBy(tables: Tables, engineId: Id, limit: number): readonly Node[] {
+  const found: Node[] = []
+  for (const turn of tables.openTurns) {
+    for (const node of openNodes(turn)) if (node.engineId === engineId) found.push(node)
+  }
+  return found.slice(0, Math.max(0, limit))
+}
+
+function isAsked({ state }: Node): boolean {
+  return state === 'awaiting_approval'
+}
+
+function isTimed({ state, wakeAt }: Node): boolean {
+  return state === 'waiting' && wakeAt !== null
+}
+
+function awaiting(
+  tables: Tables,
+  { limit, after = { wakeAt: -1, id: '' } }: AwaitingQuery,
+  isWanted: (node: Node) => boolean,
+): readonly Node[] {
+  const found: Node[] = []
+  for (const turn of tables.openTurns) {
+    for (const node of openNodes(turn)) {
+      if (isWanted(node) && inOrder(after, { wakeAt: node.wakeAt ?? 0, id: node.id })) found.push(node)
+    }
+  }
+  found.sort((a, b) => (inOrder({ wakeAt: a.wakeAt ?? 0, id: a.id }, { wakeAt: b.wakeAt ?? 0, id: b.id }) ? -1 : 1))
+  return found.slice(0, Math.max(0, limit))
+}
+
+type Asked = NonNullable<AwaitingQuery['after']>
+
+function inOrder(a: Asked, b: Asked): boolean {
+  return a.wakeAt === b.wakeAt ? a.id < b.id : a.wakeAt < b.wakeAt
+}
+
+function claimants(tables: Tables): readonly Id[] {
+  const found = new Set<Id>()
+  for (const turn of tables.openTurns) {
+    for (const { engineId } of openNodes(turn)) if (engineId !== null) found.add(engineId)
+  }
+  return [...found]
+}
+
+function nextDue(tables: Tables, now: number): number | undefined {
+  let next = Number.POSITIVE_INFINITY
+  for (const turn of tables.openTurns) {
+    const { state, deadline } = turn.row
+    if (state === 'running' && deadline !== null && deadline > now) next = Math.min(next, deadline)
+    for (const { row } of turn.nodes) {
+      if (isTimed(row) && row.wakeAt !== null && row.wakeAt > now) next = Math.min(next, row.wakeAt)
+    }
+  }
+  for (const { row } of tables.ready) if (row.wakeAt !== null && row.wakeAt > now) next = Math.min(next, row.wakeAt)
+  return next === Number.POSITIVE_INFINITY ? undefined : next
+}
+
+function blocks(tables: Tables, rootId: Id, after: number): readonly StoredBlock[] {
+  const all = [...tables.blocks.values()].flat()
+  return all.filter((block) => block.rootId === rootId && block.n > after).sort((a, b) => a.n - b.n)
+}
+
+function roots(tables: Tables, query: { readonly limit: number; readonly before?: Id }): readonly Conversation[] {
+  const ids = [...tables.trees].sort((a, b) => b.number - a.number).map(({ id }) => id)
+  const start = query.before === undefined ? 0 : ids.indexOf(query.before) + 1
+  if (query.before !== undefined && start === 0) return []
+  const found = ids.slice(start, start + Math.max(0, query.limit))
+  return found.flatMap((rootId) => tables.conversations.get(rootId)?.row ?? [])
+}
+
+function conversations(tables: Tables, { rootId, after = '', limit }: ConversationsQuery): readonly Conversation[] {
+  const entries = rootId === undefined ? tables.conversations : (tables.trees.get(rootId)?.conversations ?? [])
+  const found: Conversation[] = []
+  for (const { row } of entries) if (row.id > after) found.push(row)
+  return found.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, Math.max(0, limit))
+}
+
+type FoundId = ReturnType<Scanner['findIds']>[number]
+
+function* idsEndingSo(tables: Tables, ending: string): Generator<FoundId> {
+  if (ending === '') return
+  for (const { id } of tables.conversations) if (id.endsWith(ending)) yield { id, type: 'conversation' }
+  for (const { id } of tables.turns) if (id.endsWith(ending)) yield { id, type: 'turn' }
+  for (const { id } of tables.nodes) if (id.endsWith(ending)) yield { id, type: 'node' }
+}
+
+function* openTurns(tables: Tables): Generator<Turn> {
+  for (const { row } of tables.openTurns) yield row
+}
+
+function* openRoots(tables: Tables): Generator<Turn> {
+  for (const { row, conversation } of tables.openTurns) if (conversation.row.type === 'user') yield row
+}

@@ -1,0 +1,122 @@
+import { type Commit, emptyCommit, type StoredBlock } from '../../graph/commit.ts'
+import type { Edge, EngineRow, Id } from '../../graph/rows.ts'
+import type { Tombstone } from '../archive.ts'
+import { asNew } from '../as-new.ts'
+import { applyCommit } from './commit.ts'
+import { type ChainLink, emptyTables, type Tables, type Tree } from './tables.ts'
+
+/** Tables as a row of pieces, none of them large: what one process writes and another reads. Plain data. */
+export type Piece =
+  /** Rows of one tree, at the versions they have. */
+  | { readonly rows: Commit }
+  /** The record of one tree's commits. */
+  | { readonly chain: readonly ChainLink[]; readonly rootId: Id }
+  /** What belongs to no tree; the last piece. */
+  | { readonly rest: Rest }
+
+interface Rest {
+  readonly engines: readonly EngineRow[]
+  readonly blocks: readonly (readonly StoredBlock[])[]
+  readonly lastBlock: number
+  /** Trees without an open turn, the one that ended first in front. */
+  readonly ended: readonly Id[]
+  readonly tombstones?: readonly Tombstone[]
+}
+
+export function* piecesOf(tables: Tables): Generator<Piece> {
+  const written = new Set<string>()
+  const trees = [...tables.trees].sort((a, b) => a.number - b.number)
+  for (const tree of trees) {
+    for (const rows of rowsOf(tree)) yield { rows: { ...emptyCommit('mutate', 0, tree.id), ...rows } }
+    for (const chain of inParts(tree.chain ?? [])) yield { chain, rootId: tree.id }
+    for (const hash of tree.bodies ?? []) {
+      const text = written.has(hash) ? '' : (tables.bodies.get(hash)?.text ?? '')
+      written.add(hash)
+      yield { rows: { ...emptyCommit('mutate', 0, tree.id), bodies: [{ hash, text }] } }
+    }
+  }
+  yield {
+    rest: {
+      engines: [...tables.engines.values()],
+      blocks: [...tables.blocks.values()],
+      lastBlock: tables.lastBlock,
+      ended: [...tables.ended].map(({ id }) => id),
+      ...(tables.tombstones.length === 0 ? {} : { tombstones: tables.tombstones }),
+    },
+  }
+}
+
+/** The tables that the pieces were made of. */
+export function tablesOf(pieces: Iterable<Piece>): Tables {
+  const tables = emptyTables()
+  for (const piece of pieces) putPiece(tables, piece)
+  return tables
+}
+
+export function putPiece(tables: Tables, piece: Piece): void {
+  if ('rows' in piece) putRows(tables, piece.rows)
+  else if ('chain' in piece) putChain(tables, piece.rootId, piece.chain)
+  else putRest(tables, piece.rest)
+}
+
+function putChain(tables: Tables, rootId: Id, links: readonly ChainLink[]): void {
+  const tree = tables.trees.get(rootId)
+  if (tree === undefined) return
+  tree.chain ??= []
+  tree.chain.push(...links)
+}
+
+/** How many rows make a piece. */
+const SOME = 500
+
+function* rowsOf(tree: Tree): Generator<Partial<Commit>> {
+  for (const conversations of inParts(tree.conversations.map(({ row }) => row))) yield { conversations }
+  const turns = tree.conversations.flatMap((conversation) => conversation.turns)
+  const edges: Edge[] = []
+  for (const turn of turns) {
+    yield { turns: [turn.row], links: turn.links.map(({ row }) => row) }
+    for (const nodes of inParts(turn.nodes)) {
+      for (const { edgesOut } of nodes) if (edgesOut !== null) edges.push(...edgesOut)
+      yield { nodes: nodes.map(({ row }) => row) }
+    }
+  }
+  for (const part of inParts(edges)) yield { edges: part }
+  for (const events of inParts(tree.events)) yield { events }
+}
+
+function* inParts<Item>(items: readonly Item[]): Generator<readonly Item[]> {
+  for (let at = 0; at < items.length; at += SOME) yield items.slice(at, at + SOME)
+}
+
+function putRows(tables: Tables, rows: Commit): void {
+  const { conversations, turns, nodes, links } = rows
+  applyCommit(tables, {
+    ...rows,
+    conversations: conversations.map(asNew),
+    turns: turns.map(asNew),
+    nodes: nodes.map(asNew),
+    links: links.map(asNew),
+  })
+  for (const row of conversations) restore(tables.conversations.get(row.id), row)
+  for (const row of turns) restore(tables.turns.get(row.id), row)
+  for (const row of nodes) restore(tables.nodes.get(row.id), row)
+  for (const row of links) restore(tables.links.get(row.id), row)
+}
+
+function restore<Row>(entry: { row: Row } | undefined, row: Row): void {
+  if (entry !== undefined) entry.row = row
+}
+
+function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones = [] }: Rest): void {
+  tables.tombstones.push(...tombstones)
+  for (const row of engines) tables.engines.set(row.id, row)
+  for (const list of blocks) {
+    const [first] = list
+    if (first !== undefined) tables.blocks.set(first.nodeId, [...list])
+  }
+  tables.lastBlock = lastBlock
+  for (const id of ended) {
+    const tree = tables.trees.get(id)
+    if (tree !== undefined) tables.ended.add(tree)
+  }
+}

@@ -1,0 +1,204 @@
+import { IdMap, type Keyed } from '../../base/id-map.ts'
+import type { StoredBlock } from '../../graph/commit.ts'
+import type { EventRow } from '../../graph/event.ts'
+import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import type { Tombstone } from '../archive.ts'
+import { Chain, type Chained } from '../chain.ts'
+import type { ChainRecord } from '../tree-chain.ts'
+
+/** The events are in the tree's own list. */
+export type ChainLink = Omit<ChainRecord, 'events'>
+
+/** All rows of one root: a tree is forgotten as a whole. */
+export class Tree implements Keyed, Chained {
+  readonly id: Id
+  nextInBucket: this | null = null
+  before: this | null = null
+  after: this | null = null
+  isChained = false
+  /** Grows with every tree of the store. */
+  readonly number: number
+  seq = 0
+  openTurns = 0
+  readonly conversations: ConversationEntry[] = []
+  readonly events: EventRow[] = []
+  /** Hashes of the bodies it holds. */
+  bodies: Set<string> | null = null
+  /** The record of its commits; null where none is kept. */
+  chain: ChainLink[] | null = null
+
+  constructor(id: Id, number: number) {
+    this.id = id
+    this.number = number
+  }
+}
+
+export class ConversationEntry implements Keyed {
+  readonly id: Id
+  nextInBucket: this | null = null
+  row: Conversation
+  readonly tree: Tree
+  readonly turns: TurnEntry[] = []
+
+  constructor(row: Conversation, tree: Tree) {
+    this.id = row.id
+    this.row = row
+    this.tree = tree
+  }
+}
+
+export class TurnEntry implements Keyed, Chained {
+  readonly id: Id
+  nextInBucket: this | null = null
+  before: this | null = null
+  after: this | null = null
+  isChained = false
+  row: Turn
+  readonly conversation: ConversationEntry
+  /** By ordinal. */
+  readonly nodes: NodeEntry[] = []
+  readonly links: LinkEntry[] = []
+
+  constructor(row: Turn, conversation: ConversationEntry) {
+    this.id = row.id
+    this.row = row
+    this.conversation = conversation
+  }
+}
+
+export class NodeEntry implements Keyed, Chained {
+  readonly id: Id
+  nextInBucket: this | null = null
+  before: this | null = null
+  after: this | null = null
+  isChained = false
+  row: Node
+  readonly turn: TurnEntry
+  edgesOut: Edge[] | null = null
+  edgesIn: Edge[] | null = null
+
+  constructor(row: Node, turn: TurnEntry) {
+    this.id = row.id
+    this.row = row
+    this.turn = turn
+  }
+}
+
+export class LinkEntry implements Keyed {
+  readonly id: Id
+  nextInBucket: this | null = null
+  row: Link
+
+  constructor(row: Link) {
+    this.id = row.id
+    this.row = row
+  }
+}
+
+/** The turns of a lane, by ordinal. */
+export class LaneEntry implements Keyed {
+  readonly id: Id
+  nextInBucket: this | null = null
+  readonly turns: TurnEntry[] = []
+  /** How many of them are queued. */
+  queued = 0
+
+  constructor(id: Id) {
+    this.id = id
+  }
+}
+
+export interface Tables {
+  readonly trees: IdMap<Tree>
+  /** Trees without an open turn, the one that ended first in front. */
+  readonly ended: Chain<Tree>
+  readonly conversations: IdMap<ConversationEntry>
+  readonly turns: IdMap<TurnEntry>
+  readonly nodes: IdMap<NodeEntry>
+  readonly links: IdMap<LinkEntry>
+  readonly lanes: IdMap<LaneEntry>
+  readonly openTurns: Chain<TurnEntry>
+  /** Pending nodes without blockers. */
+  readonly ready: Chain<NodeEntry>
+  readonly bodies: Map<string, { readonly text: string; trees: number }>
+  readonly engines: Map<Id, EngineRow>
+  readonly blocks: Map<Id, StoredBlock[]>
+  /** What is left of trees that were deleted. */
+  readonly tombstones: Tombstone[]
+  lastBlock: number
+  treeCount: number
+  /** Keeps the shape of a check known while none is made: see Ledger. */
+  last: unknown
+}
+
+export function emptyTables(): Tables {
+  return {
+    trees: new IdMap(),
+    ended: new Chain(),
+    conversations: new IdMap(),
+    turns: new IdMap(),
+    nodes: new IdMap(),
+    links: new IdMap(),
+    lanes: new IdMap(),
+    openTurns: new Chain(),
+    ready: new Chain(),
+    bodies: new Map(),
+    engines: new Map(),
+    blocks: new Map(),
+    tombstones: [],
+    lastBlock: 0,
+    treeCount: 0,
+    last: undefined,
+  }
+}
+
+/** Costs what the tree is large, whatever else is stored. */
+export function forgetTree(tables: Tables, tree: Tree): void {
+  tables.ended.delete(tree)
+  tables.trees.delete(tree)
+  for (const conversation of tree.conversations) {
+    tables.conversations.delete(conversation)
+    for (const turn of conversation.turns) forgetTurn(tables, turn)
+  }
+  if (tree.bodies === null) return
+  for (const hash of tree.bodies) {
+    const body = tables.bodies.get(hash)
+    if (body !== undefined && --body.trees === 0) tables.bodies.delete(hash)
+  }
+}
+
+function forgetTurn(tables: Tables, turn: TurnEntry): void {
+  tables.turns.delete(turn)
+  tables.openTurns.delete(turn)
+  const lane = tables.lanes.get(turn.row.laneId)
+  if (lane !== undefined) tables.lanes.delete(lane)
+  for (const node of turn.nodes) {
+    tables.nodes.delete(node)
+    tables.ready.delete(node)
+    if (tables.blocks.size > 0) tables.blocks.delete(node.id)
+  }
+  for (const link of turn.links) tables.links.delete(link)
+}
+
+interface Ordered {
+  readonly row: { readonly ordinal: number }
+}
+
+/** Rows come in order but for hand-made commits. */
+export function insert<Entry extends Ordered>(entries: Entry[], entry: Entry): void {
+  const last = entries[entries.length - 1]
+  if (last === undefined || last.row.ordinal <= entry.row.ordinal) entries.push(entry)
+  else entries.splice(countUpTo(entries, entry.row.ordinal), 0, entry)
+}
+
+/** How many entries have an ordinal of at most `last`. */
+export function countUpTo(entries: readonly Ordered[], last: number): number {
+  let low = 0
+  let high = entries.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((entries[middle]?.row.ordinal ?? 0) <= last) low = middle + 1
+    else high = middle
+  }
+  return low
+}

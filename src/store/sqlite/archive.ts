@@ -1,0 +1,113 @@
+import { ConflictError, StoreError } from '../../base/error.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Archive, WholeTree, WrittenRow } from '../archive.ts'
+import { asNew } from '../as-new.ts'
+import type { RowCache } from '../row-cache.ts'
+import { unpackTree } from '../unpack-tree.ts'
+import { addKeys, newKeys, putBody, putRows } from './commit.ts'
+import type { Connection, SqlValue } from './driver.ts'
+import { COMMITS_PER_TREE } from './graph.ts'
+import { numberRows } from './numbers.ts'
+import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, SPAN, WIDTH } from './rows.ts'
+import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
+import { verifySqlite } from './verify.ts'
+
+export interface ArchiveUse {
+  readonly read: <T>(query: (db: Connection) => T) => T
+  /** In one transaction, with a cache that is as stored until its end. */
+  readonly write: (change: (db: Connection, cache: RowCache) => void) => void | Promise<void>
+}
+
+export function sqliteArchive({ read, write }: ArchiveUse): Archive {
+  return {
+    read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
+    verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
+    restore: (tree) => write((db, cache) => restore(db, cache, tree)),
+    // Nothing is ever deleted from the file.
+    tombstones: () => [],
+  }
+}
+
+/** What others write meanwhile is not seen. */
+function atOneMoment<T>(db: Connection, query: () => T): T {
+  db.exec('BEGIN')
+  try {
+    return query()
+  } finally {
+    db.exec('COMMIT')
+  }
+}
+
+const ORDER = ['c', 't', 'n', 'l']
+
+function readWhole(db: Connection, rootId: Id): WholeTree | undefined {
+  const place = findTrees(db, rootId).byRoot.get(rootId)
+  if (place?.tree === undefined) return undefined
+  const spans = place.spans.map((n) => readSpan(db, n))
+  const rows = spans.flatMap((span) =>
+    span.rows.flatMap((row) => {
+      if (row.packed === null) throw unreadable(row.n)
+      return writtenRow(row, span.turn?.id ?? null) ?? []
+    }),
+  )
+  const edges = new Map(
+    spans.flatMap(edgesIn).map(({ isShared: _, ...edge }) => [`${edge.from} ${edge.to} ${edge.type}`, edge]),
+  )
+  return {
+    rootId,
+    rows: rows.sort((a, b) => ORDER.indexOf(a.letter) - ORDER.indexOf(b.letter)),
+    edges: [...edges.values()],
+    bodies: bodiesOf(db, spans),
+    records: readRecords(db, place.tree).map(({ number: _, rootId: __, ...record }) => record),
+  }
+}
+
+function unreadable(n: number): StoreError {
+  return new StoreError('store', `Row ${n} of the file cannot be read: it is not what was written.`)
+}
+
+const ADD_RECORD = `INSERT INTO commits (n, root_id, seq, kind, at, events, marks, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Rows keep their texts, byte for byte: so their hashes stay what they are. */
+function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
+  const { rootId, records, bodies } = tree
+  for (const row of tree.rows) refuseKnown(db, row)
+  const whole = unpackTree(tree)
+  const fresh: Commit = {
+    ...whole,
+    conversations: whole.conversations.map(asNew),
+    turns: whole.turns.map(asNew),
+    nodes: whole.nodes.map(asNew),
+    links: whole.links.map(asNew),
+  }
+  const { numbers, edges } = numberRows(db, cache, fresh)
+  addKeys(db, newKeys(fresh, numbers))
+  const values = valuesOf(whole, tree.rows, numbers)
+  for (const [n, list] of edges) pushEdges(values, n, list)
+  putRows(db, values)
+  for (const body of bodies) putBody(db, body)
+  const first = Math.floor((numbers[fresh.conversations.findIndex(({ id }) => id === rootId)] ?? 0) / SPAN)
+  records.forEach(({ seq, kind, at, events, marks, hash }, index) => {
+    const n = first * COMMITS_PER_TREE + index + 1
+    db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
+  })
+}
+
+function refuseKnown(db: Connection, { letter, id }: WrittenRow): void {
+  if (db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', [id, letter]) === undefined) return
+  throw new ConflictError('conflict', `The row ${id} is in this store already.`, { details: { id } })
+}
+
+function valuesOf(whole: Commit, rows: readonly WrittenRow[], numbers: readonly number[]): SqlValue[] {
+  const values: SqlValue[] = []
+  for (const row of whole.conversations) pushConversation(values, row)
+  for (const row of whole.turns) pushTurn(values, row)
+  for (const row of whole.nodes) pushNode(values, row)
+  for (const row of whole.links) pushLink(values, row)
+  rows.forEach(({ text }, at) => {
+    values[at * WIDTH] = numbers[at] ?? 0
+    values[at * WIDTH + WIDTH - 1] = text
+  })
+  return values
+}

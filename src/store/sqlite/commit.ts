@@ -1,0 +1,197 @@
+import { StoreError } from '../../base/error.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Body, EngineRow, Id } from '../../graph/rows.ts'
+import { staleRow } from '../conflict.ts'
+import type { RowCache, Tail, Written } from '../row-cache.ts'
+import { chainHash, edgeMark, memberText, rowMark } from '../tree-chain.ts'
+import { checkCommit } from './check.ts'
+import { type Connection, RESULT, resultCode, type SqlValue } from './driver.ts'
+import { packEvents } from './events.ts'
+import { COMMITS_PER_TREE, type SqliteGraph } from './graph.ts'
+import { type NumberedEdges, numberRows } from './numbers.ts'
+import { COLUMNS, pushConversation, pushEdges, pushLink, pushNode, pushTurn, spanOf, turnSlot, WIDTH } from './rows.ts'
+
+/** A commit as it is written, made before the file is locked. */
+export interface CommitTexts {
+  /** The values of its conversations, turns, nodes and links, one row after the other; numbers are still to be given. */
+  readonly values: SqlValue[]
+  readonly events: string
+  readonly marks: string
+}
+
+export function commitTexts(commit: Commit): CommitTexts {
+  const values: SqlValue[] = []
+  for (const row of commit.conversations) pushConversation(values, row)
+  for (const row of commit.turns) pushTurn(values, row)
+  for (const row of commit.nodes) pushNode(values, row)
+  for (const row of commit.links) pushLink(values, row)
+  return { values, events: packEvents(commit.events), marks: marksOf(commit, values) }
+}
+
+/** All rows but bodies, which say themselves what they are. */
+function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: readonly SqlValue[]): string {
+  let marks = ''
+  let at = WIDTH - 1
+  const text = (): string => {
+    const data = String(values[at])
+    at += WIDTH
+    return data
+  }
+  for (const { id } of conversations) marks += rowMark('c', id, text())
+  for (const { id } of turns) marks += rowMark('t', id, text())
+  for (const { id, turnId } of nodes) marks += rowMark('n', id, memberText(turnId, text()))
+  for (const { id, hostTurnId } of links) marks += rowMark('l', id, memberText(hostTurnId, text()))
+  for (const edge of edges) marks += edgeMark(edge)
+  return marks
+}
+
+export interface Writing {
+  readonly db: Connection
+  readonly graph: SqliteGraph
+  /** Must be as stored until the transaction ends. */
+  readonly cache: RowCache
+}
+
+/** Checks and writes all of it. The caller's transaction is rolled back if it throws. */
+export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Written {
+  const { db, graph, cache } = writing
+  const before = tailBefore(graph, commit)
+  const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
+  const numbered = numberRows(db, cache, commit)
+  const { numbers, ends, edges } = numbered
+  cache.last = { check, numbered }
+  putKeys(writing, commit, numbers)
+  putRows(db, numberedValues(texts.values, numbers, edges))
+  const tree = before?.tree ?? rootSpan(commit, numbers)
+  const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
+  for (const body of commit.bodies) putBody(db, body)
+  for (const row of commit.engines) putEngine(db, row)
+  for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
+  if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
+  return { numbers, ends, tail }
+}
+
+/** A tree whose root is new has no log; if it is not new, its key refuses it. */
+function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail | undefined {
+  const isNew = conversations.some(({ id, version }) => id === rootId && version === 1)
+  return rootId === null || isNew ? undefined : graph.tail(rootId)
+}
+
+/** A refused commit may be made of the same texts again: they stay as they are but for the numbers. */
+function numberedValues(values: SqlValue[], numbers: readonly number[], edges: NumberedEdges): SqlValue[] {
+  for (let at = 0; at < numbers.length; at++) values[at * WIDTH] = numbers[at] ?? 0
+  if (edges.size === 0) return values
+  const all = values.slice()
+  for (const [n, list] of edges) pushEdges(all, n, list)
+  return all
+}
+
+/** The number of a tree is the span of its root. */
+function rootSpan({ rootId, conversations }: Commit, numbers: readonly number[]): number {
+  return spanOf(numbers[conversations.findIndex(({ id }) => id === rootId)] ?? 0)
+}
+
+const ADD_COMMIT = `INSERT INTO commits (n, root_id, seq, kind, at, events, marks, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+interface Extension {
+  readonly commit: Commit
+  readonly texts: CommitTexts
+  readonly before: Tail | undefined
+  readonly tree: number
+}
+
+function extendTree(db: Connection, { commit, texts: { events, marks }, before, tree }: Extension): Tail {
+  const number = (before?.commit ?? 0) + 1
+  if (number >= COMMITS_PER_TREE) throw new StoreError('store', `The tree ${commit.rootId} is full; start another.`)
+  const seq = (before?.seq ?? 0) + commit.events.length
+  const { kind, at } = commit
+  const hash = chainHash(before?.hash ?? '', { kind, at, seq, events, marks })
+  const n = tree * COMMITS_PER_TREE + number
+  db.run(ADD_COMMIT, [n, number === 1 ? commit.rootId : null, seq, kind, at, events, marks, hash])
+  return { tree, commit: number, seq, hash }
+}
+
+/** A key that is taken refuses the commit. */
+function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly number[]): void {
+  try {
+    addKeys(db, newKeys(commit, numbers))
+  } catch (error) {
+    if ((resultCode(error) & 0xff) !== RESULT.constraint) throw error
+    checkCommit(commit, graph.reader, { hasTree: true, asks: true })
+    throw error
+  }
+}
+
+export function newKeys({ conversations, turns, nodes, links }: Commit, numbers: readonly number[]): SqlValue[] {
+  const keys: SqlValue[] = []
+  let at = 0
+  const put = ({ id, version }: { readonly id: Id; readonly version: number }, slot: string): void => {
+    if (version === 1) keys.push(id, slot, numbers[at] ?? 0)
+    at++
+  }
+  for (const row of conversations) put(row, 'c')
+  for (const row of turns) {
+    const n = numbers[at] ?? 0
+    if (row.version === 1) keys.push(row.laneId, turnSlot(row.ordinal, n), n)
+    put(row, 't')
+  }
+  for (const row of nodes) put(row, 'n')
+  for (const row of links) put(row, 'l')
+  return keys
+}
+
+export function addKeys(db: Connection, keys: readonly SqlValue[]): void {
+  for (const some of portions(keys, 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
+}
+
+/** Rows of one statement, at most. */
+const AT_ONCE = 32
+const counts = Array.from({ length: AT_ONCE + 1 }, (_, count) => count)
+const ADD_KEYS: string[] = counts.map((count) => `INSERT INTO keys (id, slot, n) VALUES ${places(count, 3)}`)
+const PUT_ROWS: string[] = counts.map((count) => `REPLACE INTO rows (${COLUMNS}) VALUES ${places(count, WIDTH)}`)
+
+function places(count: number, width: number): string {
+  const row = `(${new Array(width).fill('?').join(', ')})`
+  return new Array(count).fill(row).join(', ')
+}
+
+function portions(values: readonly SqlValue[], width: number): readonly (readonly SqlValue[])[] {
+  const most = AT_ONCE * width
+  if (values.length <= most) return values.length === 0 ? [] : [values]
+  const some: SqlValue[][] = []
+  for (let at = 0; at < values.length; at += most) some.push(values.slice(at, at + most))
+  return some
+}
+
+export function putRows(db: Connection, values: readonly SqlValue[]): void {
+  for (const some of portions(values, WIDTH)) db.run(PUT_ROWS[some.length / WIDTH] ?? '', some)
+}
+
+export function putBody(db: Connection, { hash, text }: Body): void {
+  db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])
+}
+
+const ADD_ENGINE = 'INSERT OR IGNORE INTO engines (version, data, id) VALUES (1, ?, ?)'
+const SET_ENGINE = 'UPDATE engines SET data = ?, version = ? WHERE id = ? AND version = ?'
+
+function putEngine(db: Connection, row: EngineRow): void {
+  const { id, version } = row
+  const data = JSON.stringify(row)
+  const changes = version === 1 ? db.run(ADD_ENGINE, [data, id]) : db.run(SET_ENGINE, [data, version, id, version - 1])
+  if (changes !== 1) throw staleRow('engines', row)
+}
+
+const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
+
+/** A block of a claim that was lost, or of a node that has ended, is left out. */
+function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Commit): void {
+  cache.blocks ??= new Set(db.all('SELECT DISTINCT node_id FROM blocks').map(([id]) => String(id)))
+  const known: Set<Id> = cache.blocks
+  for (const block of blocks) {
+    const node = graph.reader.node(block.nodeId)
+    if (node?.state !== 'running' || node.epoch !== block.epoch) continue
+    db.run(ADD_BLOCK, [block.nodeId, block.rootId, JSON.stringify(block)])
+    known.add(block.nodeId)
+  }
+  for (const id of dropBlocks) if (known.delete(id)) db.run('DELETE FROM blocks WHERE node_id = ?', [id])
+}

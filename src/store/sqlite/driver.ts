@@ -1,0 +1,145 @@
+import { createRequire } from 'node:module'
+import { pathToFileURL } from 'node:url'
+import { StoreError } from '../../base/error.ts'
+
+export type SqlValue = null | number | string | Uint8Array
+export type SqlRow = readonly SqlValue[]
+
+/** One open database file. Statements are prepared once per SQL text and way of running them. */
+export interface Connection {
+  exec(sql: string): void
+  first(sql: string, parameters?: SqlRow): SqlRow | undefined
+  all(sql: string, parameters?: SqlRow): readonly SqlRow[]
+  /** How many rows it changed. */
+  run(sql: string, parameters: SqlRow): number
+  close(): void
+}
+
+/** SQLite's primary result codes that mean something to us. */
+export const RESULT = {
+  busy: 5,
+  locked: 6,
+  readonly: 8,
+  io: 10,
+  corrupt: 11,
+  full: 13,
+  cantOpen: 14,
+  constraint: 19,
+  notADatabase: 26,
+}
+
+/** How a file is opened. `immutable`: as if nobody could ever write to it, so that no lock and no log is needed. */
+export type Access = 'write' | 'read' | 'immutable'
+
+/** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
+export function connect(path: string, access: Access = 'write'): Connection {
+  const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
+  if (!['', 'node', 'libsql'].includes(wanted)) {
+    throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)
+  }
+  const node = wanted === 'libsql' ? undefined : loadNodeSqlite()
+  const name =
+    access === 'write' ? path : `${pathToFileURL(path).href}?mode=ro${access === 'read' ? '' : '&immutable=1'}`
+  if (node !== undefined) {
+    return connectNode(new node.DatabaseSync(access === 'immutable' ? name : path, { readOnly: access !== 'write' }))
+  }
+  if (wanted === 'node') {
+    throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "node", but Node ${process.version} has no node:sqlite.`)
+  }
+  return connectLibsql(new (loadLibsql())(name), access)
+}
+
+/** SQLite's extended result code of an error of either driver; 0 for any other error. */
+export function resultCode(error: unknown): number {
+  if (typeof error !== 'object' || error === null) return 0
+  const { rawCode, errcode } = error as { rawCode?: unknown; errcode?: unknown }
+  if (typeof rawCode === 'number') return rawCode
+  return typeof errcode === 'number' ? errcode : 0
+}
+
+interface Statement {
+  run(...parameters: readonly unknown[]): { readonly changes: number | bigint }
+  get(...parameters: readonly unknown[]): unknown
+  all(...parameters: readonly unknown[]): unknown[]
+}
+
+interface Database<S extends Statement> {
+  exec(sql: string): void
+  prepare(sql: string): S
+  close(): void
+}
+
+interface NodeSqlite {
+  readonly DatabaseSync: new (path: string, options: { readonly readOnly: boolean }) => Database<Statement>
+}
+
+function loadNodeSqlite(): NodeSqlite | undefined {
+  const { getBuiltinModule } = process as { getBuiltinModule?: (id: string) => unknown }
+  return getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined
+}
+
+function connectNode(database: Database<Statement>): Connection {
+  const prepared = statements((sql) => database.prepare(sql))
+  return {
+    exec: (sql) => database.exec(sql),
+    first: (sql, parameters = []) => {
+      const row = prepared(sql).get(...parameters)
+      return row === undefined ? undefined : Object.values(row as object)
+    },
+    all: (sql, parameters = []) =>
+      prepared(sql)
+        .all(...parameters)
+        .map((row) => Object.values(row as object)),
+    run: (sql, parameters) => Number(prepared(sql).run(...parameters).changes),
+    close: () => database.close(),
+  }
+}
+
+interface LibsqlStatement extends Statement {
+  raw(): LibsqlStatement
+}
+
+function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
+  return createRequire(import.meta.url)('libsql') as ReturnType<typeof loadLibsql>
+}
+
+/**
+ * Three peculiarities of libsql: a boolean as a parameter aborts the process; a statement that ran with `all` gives `get`
+ * its last row once more, so each way has its own; and statements live until they are collected, so that closing does
+ * not remove the -wal file by itself.
+ */
+function connectLibsql(database: Database<LibsqlStatement>, access: Access): Connection {
+  const firsts = statements((sql) => database.prepare(sql).raw())
+  const lists = statements((sql) => database.prepare(sql).raw())
+  const runs = statements((sql) => database.prepare(sql))
+  return {
+    exec: (sql) => database.exec(sql),
+    first: (sql, parameters = []) => firsts(sql).get(bindable(parameters)) as SqlRow | undefined,
+    all: (sql, parameters = []) => lists(sql).all(bindable(parameters)) as SqlRow[],
+    run: (sql, parameters) => Number(runs(sql).run(bindable(parameters)).changes),
+    close: () => {
+      try {
+        if (access === 'write') database.exec('PRAGMA journal_mode = DELETE')
+      } catch {
+        // Another process has the file open; the last one to close removes the -wal file.
+      }
+      database.close()
+    },
+  }
+}
+
+function bindable(parameters: readonly unknown[]): readonly unknown[] {
+  for (const value of parameters) if (typeof value === 'boolean') throw new TypeError('SQLite cannot bind a boolean.')
+  return parameters
+}
+
+function statements<S>(prepare: (sql: string) => S): (sql: string) => S {
+  const prepared = new Map<string, S>()
+  return (sql) => {
+    const known = prepared.get(sql)
+    if (known !== undefined) return known
+    const statement = prepare(sql)
+    prepared.set(sql, statement)
+    return statement
+  }
+}

@@ -1,0 +1,89 @@
+import { parseOwnJson } from '../../base/json.ts'
+import type { EventBody, EventRow } from '../../graph/event.ts'
+import {
+  type OutcomePlace,
+  type PackedOutcome,
+  packOutcome,
+  packUsage,
+  toOutcome,
+  toUsage,
+  type UsageParts,
+  unless,
+} from './parts.ts'
+
+type Place = Omit<EventRow, 'seq' | 'body'>
+
+const NOWHERE: Place = { at: 0, conversationId: '', turnId: '', nodeId: null, path: [], parentId: null }
+
+/** Events of a commit as JSON: without their sequence, and of their place only what differs from the event before. */
+export function packEvents(events: readonly EventRow[]): string {
+  let before: Place = NOWHERE
+  const packed = events.map((event) => {
+    const difference = {
+      at: unless(event.at, before.at),
+      conversationId: unless(event.conversationId, before.conversationId),
+      turnId: unless(event.turnId, before.turnId),
+      nodeId: unless(event.nodeId, before.nodeId),
+      path: isSamePath(event.path, before.path) ? undefined : event.path,
+      parentId: unless(event.parentId, before.parentId),
+      body: packBody(event),
+    }
+    before = event
+    return difference
+  })
+  return JSON.stringify(packed)
+}
+
+/** `last` is the sequence after them. */
+export function unpackEvents(text: string, last: number): EventRow[] {
+  const packed = parseOwnJson(text) as (Partial<Place> & { readonly body: PackedBody })[]
+  let seq = last - packed.length
+  let before: Place = NOWHERE
+  return packed.map(({ body, ...place }) => {
+    const { at, conversationId, turnId, nodeId, path, parentId }: Place = { ...before, ...place }
+    const whole = toBody(body, { runId: turnId, conversationId })
+    const event: EventRow = { seq: ++seq, at, conversationId, turnId, nodeId, path, parentId, body: whole }
+    before = event
+    return event
+  })
+}
+
+type Message = Extract<EventBody, { readonly type: 'message' }>
+type PackedBody =
+  | Exclude<EventBody, { readonly type: 'message' | 'run-end' | 'usage' }>
+  | (Pick<Message, 'type' | 'role' | 'content'> & Partial<Message>)
+  | { readonly type: 'run-end'; readonly outcome: PackedOutcome }
+  | { readonly type: 'usage'; readonly usage?: UsageParts | undefined; readonly model: string }
+
+/** The most frequent ones without what has its usual value. */
+function packBody({ body, turnId, conversationId }: EventRow): PackedBody {
+  if (body.type === 'usage') return { type: body.type, usage: packUsage(body.usage), model: body.model }
+  if (body.type === 'run-end') {
+    return { type: body.type, outcome: packOutcome(body.outcome, { runId: turnId, conversationId }) }
+  }
+  return body.type === 'message' ? packMessage(body) : body
+}
+
+function packMessage({ type, role, purpose, content, state, calls, streamed }: Message): PackedBody {
+  return {
+    type,
+    role,
+    purpose: unless(purpose, null),
+    content,
+    state: unless(state, 'finished'),
+    calls: calls.length === 0 ? undefined : calls,
+    streamed: unless(streamed, null),
+  } as PackedBody
+}
+
+function toBody(body: PackedBody, place: OutcomePlace): EventBody {
+  if (body.type === 'usage') return { type: body.type, usage: toUsage(body.usage), model: body.model }
+  if (body.type === 'run-end') return { type: body.type, outcome: toOutcome(body.outcome, place) }
+  if (body.type !== 'message') return body
+  const { type, role, purpose = null, content, state = 'finished', calls = [], streamed = null } = body
+  return { type, role, purpose, content, state, calls, streamed }
+}
+
+function isSamePath(a: readonly string[], b: readonly string[]): boolean {
+  return a === b || (a.length === b.length && a.every((name, index) => name === b[index]))
+}

@@ -1,0 +1,146 @@
+import type { Reader } from '../../graph/reader.ts'
+import type { Id, Turn } from '../../graph/rows.ts'
+import { isOpen } from '../../graph/states.ts'
+import type { Cell, RowCache, Tail, TreeRows } from '../row-cache.ts'
+import type { Connection, SqlRow } from './driver.ts'
+import { SPAN, spanOf, turnSlotsFrom } from './rows.ts'
+import { cacheSpan } from './span.ts'
+
+/** Room for the commits of one tree in the numbering of the log. */
+export const COMMITS_PER_TREE: number = 2 ** 24
+
+export type Read = <T>(query: (db: Connection) => T) => T
+
+export interface SqliteReads {
+  /** Runs one query on the open connection and turns what fails into a StoreError. */
+  readonly read: Read
+  /** Rows that are known to be as stored at this moment. */
+  readonly cache: () => RowCache
+}
+
+export interface SqliteGraph {
+  readonly reader: Reader
+  tail(rootId: Id): Tail | undefined
+}
+
+/** What rules ask, from the cache where it knows; whatever is read is known from then on. */
+export function sqliteGraph(reads: SqliteReads): SqliteGraph {
+  const cells = cellReads(reads)
+  const { conversation, turn, node, link } = cells
+  const reader: Reader = {
+    ...laneReads(reads, cells),
+    conversation: (id) => conversation(id)?.row,
+    turn: (id) => turn(id)?.row,
+    node: (id) => node(id)?.row,
+    link: (id) => link(id)?.row,
+    body: (hash) => bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash]))),
+    edgesFrom: (nodeId) => node(nodeId)?.edgesFrom ?? [],
+    edgesTo: (nodeId) => node(nodeId)?.edgesTo ?? [],
+    nodesOf: (turnId) => turn(turnId)?.nodes.map(({ row }) => row) ?? [],
+    openNodes: (turnId) => rowsWhere(turn(turnId)?.nodes, ({ state }) => isOpen(state)),
+    nodeByKey: (turnId, kind, key) =>
+      turn(turnId)?.nodes.find(({ row }) => row.idempotencyKey === key && row.kind === kind)?.row,
+    linksOf: (hostTurnId) => turn(hostTurnId)?.links.map(({ row }) => row) ?? [],
+    linkAt: (hostTurnId, ordinal) => {
+      const links = turn(hostTurnId)?.links
+      const likely = links?.[ordinal]?.row
+      return likely?.ordinal === ordinal ? likely : links?.find(({ row }) => row.ordinal === ordinal)?.row
+    },
+    lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
+    openLinks: (hostTurnId) => rowsWhere(turn(hostTurnId)?.links, ({ outcome }) => outcome === null),
+  }
+  return { reader, tail: (rootId) => tailOf(reads, rootId) }
+}
+
+function cellReads({ read, cache }: SqliteReads) {
+  const span = (first: number, end: number): TreeRows | undefined => {
+    const rows = read((db) => db.all(ROWS_OF_SPAN, [first, end]))
+    return cacheSpan(cache(), rows)
+  }
+  const stored = (id: Id, slot: string): TreeRows | undefined => {
+    const n = read((db) => db.first(KEY, [id, slot]))?.[0]
+    if (typeof n !== 'number') return undefined
+    const first = spanOf(n) * SPAN
+    return span(first, first + SPAN)
+  }
+  return {
+    conversation: (id: Id) => cache().home(id)?.conversations.get(id) ?? stored(id, 'c')?.conversations.get(id),
+    turn: (id: Id) => cache().home(id)?.turns.get(id) ?? stored(id, 't')?.turns.get(id),
+    /** For those who know its number. */
+    turnAt: (id: Id, n: number) => cache().home(id)?.turns.get(id) ?? span(n, n + SPAN)?.turns.get(id),
+    node: (id: Id) => cache().home(id)?.nodes.get(id) ?? stored(id, 'n')?.nodes.get(id),
+    link: (id: Id) => cache().home(id)?.links.get(id) ?? stored(id, 'l')?.links.get(id),
+  }
+}
+
+type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
+
+function laneReads({ read, cache }: SqliteReads, { turn, turnAt }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+  const stored = (laneId: Id, last: number, limit: number): Turn[] => {
+    if (last < 0) return []
+    const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
+    return rowsOf(found, (id, n) => turnAt(id, n)?.row).reverse()
+  }
+  return {
+    turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
+      const list = cache().home(laneId)?.turnsOf.get(laneId)
+      if (list === undefined) return stored(laneId, last, bound(limit))
+      const until = list.findLastIndex(({ row }) => row.ordinal <= last) + 1
+      return list.slice(Math.max(0, until - bound(limit)), until).map(({ row }) => row)
+    },
+    queuedTurn: (laneId) => {
+      const list = cache().home(laneId)?.turnsOf.get(laneId)
+      if (list !== undefined) return list.find(({ row }) => row.state === 'queued')?.row
+      const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
+      return typeof id === 'string' ? turn(id)?.row : undefined
+    },
+  }
+}
+
+function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
+  const known = cache().tail(rootId)
+  if (known !== undefined) return known
+  const [n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
+  if (typeof n !== 'number') return undefined
+  const tree = Math.floor(n / COMMITS_PER_TREE)
+  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
+  cache().tree(rootId).tail = found
+  return found
+}
+
+const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
+const ROWS_OF_SPAN = 'SELECT n, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
+const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
+  WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
+const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
+const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
+  WHERE keys.id = ? AND keys.slot = 'c'
+    AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
+  ORDER BY commits.n DESC LIMIT 1`
+
+/** The rows of a query for ids, and numbers if it gives them. */
+export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id, n: number) => Row | undefined): Row[] {
+  const rows: Row[] = []
+  for (const [id, n] of found) {
+    const row = byId(String(id), Number(n))
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
+}
+
+/** SQLite takes a negative limit for none. */
+export function bound(limit: number): number {
+  return Math.min(Math.max(0, limit), Number.MAX_SAFE_INTEGER)
+}
+
+function rowsWhere<Row>(cells: readonly Cell<Row>[] = [], isWanted: (row: Row) => boolean): Row[] {
+  const rows: Row[] = []
+  for (const { row } of cells) if (isWanted(row)) rows.push(row)
+  return rows
+}
+
+function bodyText(columns: SqlRow | undefined): string | undefined {
+  const bytes = columns?.[0]
+  if (!(bytes instanceof Uint8Array)) return undefined
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}

@@ -1,0 +1,118 @@
+import { StoreError } from '../../base/error.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Edge, Id } from '../../graph/rows.ts'
+import type { Cell, RowCache, Written } from '../row-cache.ts'
+import type { Connection } from './driver.ts'
+import { type EdgeEnds, SPAN, spanOf } from './rows.ts'
+
+/** By the number of the row that has them: at most one row of edges for a turn. */
+export type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>
+
+export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
+  readonly edges: NumberedEdges
+}
+
+/**
+ * The numbers of all rows of a commit: new ones get the next of the file or of their turn. The commit must be checked:
+ * then the rows that it changes or names are in the cache.
+ */
+export function numberRows(db: Connection, cache: RowCache, commit: Commit): Numbered {
+  const numbering = new Numbering(db, cache)
+  for (const row of commit.conversations) numbering.conversation(row)
+  for (const row of commit.turns) numbering.turn(row)
+  for (const row of commit.nodes) numbering.node(row)
+  for (const row of commit.links) numbering.link(row)
+  for (const edge of commit.edges) numbering.edge(edge)
+  return numbering
+}
+
+interface Versioned {
+  readonly id: Id
+  readonly version: number
+}
+
+class Numbering implements Numbered {
+  readonly numbers: number[] = []
+  readonly ends = new Map<Id, number>()
+  readonly edges = new Map<number, EdgeEnds[]>()
+  private readonly newNodes = new Map<Id, { readonly n: number; readonly turnId: Id }>()
+  /** By turn. */
+  private readonly edgeRows = new Map<Id, EdgeEnds[]>()
+  private readonly db: Connection
+  private readonly cache: RowCache
+
+  constructor(db: Connection, cache: RowCache) {
+    this.db = db
+    this.cache = cache
+  }
+
+  conversation(row: Versioned): void {
+    this.numbers.push(row.version === 1 ? this.nextSpan() : known(row, this.cache.home(row.id)?.conversations))
+  }
+
+  turn(row: Versioned): void {
+    const n = row.version === 1 ? this.nextSpan() : known(row, this.cache.home(row.id)?.turns)
+    if (row.version === 1) this.ends.set(row.id, n)
+    this.numbers.push(n)
+  }
+
+  node(row: Versioned & { readonly turnId: Id }): void {
+    const { id, version, turnId } = row
+    const n = version === 1 ? this.nextOf(turnId) : known(row, this.cache.home(id)?.nodes)
+    if (version === 1) this.newNodes.set(id, { n, turnId })
+    this.numbers.push(n)
+  }
+
+  link(row: Versioned & { readonly hostTurnId: Id }): void {
+    const isNew = row.version === 1
+    this.numbers.push(isNew ? this.nextOf(row.hostTurnId) : known(row, this.cache.home(row.id)?.links))
+  }
+
+  edge({ from, to, type }: Edge): void {
+    const [source, target] = [this.place(from), this.place(to)]
+    const letter = type.charAt(0)
+    const [fromPlace, toPlace] = [source.n % SPAN, target.n % SPAN]
+    if (source.turnId === target.turnId) {
+      this.edgesOf(source.turnId).push([fromPlace, toPlace, letter])
+      return
+    }
+    this.edgesOf(source.turnId).push([fromPlace, to, letter])
+    this.edgesOf(target.turnId).push([from, toPlace, letter])
+  }
+
+  private place(id: Id): { readonly n: number; readonly turnId: Id } {
+    const found = this.newNodes.get(id)
+    if (found !== undefined) return found
+    const cell = this.cache.home(id)?.nodes.get(id)
+    if (cell === undefined) throw new StoreError('store', `The node ${id} of an edge is not in the store.`)
+    return { n: cell.n, turnId: cell.row.turnId }
+  }
+
+  private edgesOf(turnId: Id): EdgeEnds[] {
+    const list = this.edgeRows.get(turnId)
+    if (list !== undefined) return list
+    const fresh: EdgeEnds[] = []
+    this.edgeRows.set(turnId, fresh)
+    this.edges.set(this.nextOf(turnId), fresh)
+    return fresh
+  }
+
+  private nextSpan(): number {
+    this.cache.lastSpan ??= spanOf(Number(this.db.first('SELECT max(n) FROM rows')?.[0] ?? 0))
+    return ++this.cache.lastSpan * SPAN
+  }
+
+  private nextOf(turnId: Id): number {
+    const last = this.ends.get(turnId) ?? this.cache.home(turnId)?.turns.get(turnId)?.last ?? SPAN - 1
+    const n = last + 1
+    if (n % SPAN === 0) throw new StoreError('store', `The turn ${turnId} is full; start another.`)
+    this.ends.set(turnId, n)
+    return n
+  }
+}
+
+function known({ id }: Versioned, cells: ReadonlyMap<Id, Cell<unknown>> | undefined): number {
+  const n = cells?.get(id)?.n
+  if (n === undefined) throw new StoreError('store', `The commit has the row ${id} twice.`)
+  return n
+}

@@ -1,0 +1,130 @@
+import { parseOwnJson } from '../../base/json.ts'
+import type { LiveBlock } from '../../graph/commit.ts'
+import type { EventRow } from '../../graph/event.ts'
+import type { RunnableQuery, Scanner } from '../../graph/reader.ts'
+import type { EngineRow, Node, Turn } from '../../graph/rows.ts'
+import type { SqlRow } from './driver.ts'
+import { unpackEvents } from './events.ts'
+import { bound, COMMITS_PER_TREE, type Read, rowsOf, type SqliteGraph } from './graph.ts'
+
+export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
+  const number = (sql: string, values: SqlRow): number | undefined => {
+    const value = read((db) => db.first(sql, values))?.[0]
+    return typeof value === 'number' ? value : undefined
+  }
+  const list = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
+  const { turn, node, conversation } = graph.reader
+  const turns = (sql: string, values: SqlRow): Turn[] => rowsOf(list(sql, values), turn)
+  const nodes = (sql: string, values: SqlRow): Node[] => rowsOf(list(sql, values), node)
+  return {
+    ...graph.reader,
+    runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
+    overdue: (now, limit) => turns(OVERDUE, [now, bound(limit)]),
+    unstopped: (before, limit) => nodes(UNSTOPPED, [before, bound(limit)]),
+    awaiting: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(AWAITING, [after.wakeAt, after.id, bound(limit)]),
+    timed: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(TIMED, [after.wakeAt, after.id, bound(limit)]),
+    claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
+    claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
+    engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
+    engine: (id) => list('SELECT data FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
+    nextDue: (now) => number(NEXT_DUE, [now]),
+    events: (rootId, after, limit) => {
+      const tree = graph.tail(rootId)?.tree
+      return tree === undefined ? [] : eventsOf(read, { tree, after, limit })
+    },
+    blocks: (rootId, after) =>
+      list(BLOCKS, [rootId, after]).map(([n, data]) => ({ ...ownRow<LiveBlock>([data ?? '']), n: Number(n) })),
+    roots: ({ limit, before }) => {
+      const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
+      if (tree === undefined) return []
+      const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
+      return rowsOf(list(ROOTS, [end, bound(limit)]), conversation)
+    },
+    conversations: ({ rootId = null, after = '', limit }) =>
+      rowsOf(list(CONVERSATIONS, [after, rootId, bound(limit)]), conversation),
+    findIds: (ending, limit) => findIds(read, ending, limit),
+    openTurns: (limit) => turns(OPEN_TURNS, [bound(limit)]),
+    openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
+  }
+}
+
+const CONVERSATION_OF_TURN = `CROSS JOIN keys ON keys.id = t.data ->> '$.conversationId' AND keys.slot = 'c'
+  CROSS JOIN rows AS c ON c.n = keys.n`
+const RUNNABLE = `SELECT rows.data ->> '$.node' FROM rows CROSS JOIN rows AS t ON t.n = rows.n / 1048576 * 1048576
+    ${CONVERSATION_OF_TURN}
+  WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
+    AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
+    AND coalesce(c.data ->> '$.agent.code', c.data ->> '$.agent.name') IN (SELECT value FROM json_each(?))
+  ORDER BY rows.due, rows.n LIMIT ?`
+const OVERDUE = `SELECT data ->> '$.turn' FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
+const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576
+  WHERE t.mark <= ? AND t.n % 1048576 = 0
+    AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
+const AWAITING = `SELECT data ->> '$.node' FROM rows
+  WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
+const TIMED = AWAITING.replace("'a'", "'w'")
+const BLOCKS = 'SELECT n, data FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
+const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
+const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
+const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue IN ('t', 'w') AND due > ?1
+  UNION ALL SELECT min(mark) FROM rows WHERE mark > ?1 AND n % 1048576 > 0)`
+const OPEN_TURNS = `SELECT data ->> '$.turn' FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0 LIMIT ?`
+const OPEN_ROOTS = `SELECT t.data ->> '$.turn' FROM rows AS t ${CONVERSATION_OF_TURN}
+  WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
+    AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
+const CONVERSATIONS = `SELECT keys.id FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.slot = 'c' AND keys.id > ?1
+    AND (?2 IS NULL OR coalesce(rows.data ->> '$.rootId', keys.id) = ?2) ORDER BY keys.id LIMIT ?3`
+/** From one tree's first commit to the one of the tree made before it. */
+const ROOTS = `WITH RECURSIVE trees (first) AS (
+    SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1
+    UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
+    LIMIT ?2)
+  SELECT root_id FROM trees CROSS JOIN commits ON commits.n = first + 1`
+
+function ownRow<Row>([data]: SqlRow): Row {
+  return parseOwnJson(String(data)) as Row
+}
+
+function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {
+  return [now, JSON.stringify(kinds), JSON.stringify(agents), bound(limit)]
+}
+
+interface EventsQuery {
+  readonly tree: number
+  readonly after: number
+  readonly limit: number
+}
+
+const COMMIT_OF_EVENT = 'SELECT n FROM commits WHERE n >= ? AND n < ? AND seq <= ? ORDER BY n DESC LIMIT 1'
+const EVENTS = `SELECT seq, events FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`
+
+/** Looks back from the end for the first commit to read: readers who follow a tree have read nearly all of it. */
+function eventsOf(read: Read, { tree, after, limit }: EventsQuery): EventRow[] {
+  const first = tree * COMMITS_PER_TREE
+  const end = first + COMMITS_PER_TREE
+  const last = after < 1 ? undefined : read((db) => db.first(COMMIT_OF_EVENT, [first, end, after]))?.[0]
+  const commits = read((db) => db.all(EVENTS, [last ?? first, end, bound(limit)]))
+  const events = commits.flatMap(([seq, text]) => unpackEvents(String(text), Number(seq)))
+  return events.filter(({ seq }) => seq > after).slice(0, Math.max(0, limit))
+}
+
+type FoundId = ReturnType<Scanner['findIds']>[number]
+
+const FIND_IDS = 'SELECT id FROM keys WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
+const SLOTS = [
+  ['conversation', 'c'],
+  ['turn', 't'],
+  ['node', 'n'],
+] as const
+
+/** A search through all ids: for people who type the end of one. */
+function findIds(read: Read, ending: string, limit: number): readonly FoundId[] {
+  const found: FoundId[] = []
+  if (ending === '') return found
+  const { length } = [...ending]
+  for (const [type, slot] of SLOTS) {
+    const ids = read((db) => db.all(FIND_IDS, [slot, -length, ending, bound(limit - found.length)]))
+    for (const [id] of ids) found.push({ id: String(id), type })
+  }
+  return found
+}

@@ -1,0 +1,113 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { fullCommit } from '../../testing/store-read-laws.ts'
+import { commitOf, next, nodeRow, placeIn, treeCommit } from '../../testing/store-rows.ts'
+import { RowCache } from '../row-cache.ts'
+import { commitTexts, writeCommit } from './commit.ts'
+import { type Connection, connect } from './driver.ts'
+import { type Read, sqliteGraph } from './graph.ts'
+import { sqliteScanner } from './read.ts'
+import { migrate } from './schema.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'legate-schema-'))
+const db = connect(join(folder, 'plans.db'))
+migrate(db)
+afterAll(() => {
+  db.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Through all ids, or through all of a table that has few rows. */
+const allowed = [/substr\(id, \?\)/, /FROM engines$/, /^SELECT DISTINCT node_id FROM blocks$/]
+
+test('every statement finds its rows by an index', () => {
+  const statements = new Set([...statementsOfReading(), ...statementsOfWriting()])
+
+  const scans = [...statements].filter((sql) => planOf(sql).some(isScan) && !allowed.some((one) => one.test(sql)))
+
+  expect(statements.size).toBeGreaterThan(30)
+  expect(scans).toEqual([])
+})
+
+function statementsOfReading(): string[] {
+  const seen: string[] = []
+  const scanner = scannerOn(listening(seen), () => new RowCache())
+  const { conversation, turn, node, link, body, engine, edgesFrom, edgesTo, nodesOf, openNodes } = scanner
+  for (const read of [conversation, turn, node, link, body, engine, edgesFrom, edgesTo, nodesOf, openNodes]) read('x')
+  const { linksOf, openLinks, queuedTurn, lastSeq, blocks, overdue, unstopped, claimedBy, openRoots, nextDue } = scanner
+  for (const read of [linksOf, openLinks, queuedTurn, lastSeq]) read('x')
+  blocks('x', 0)
+  for (const read of [overdue, unstopped]) read(1, 1)
+  scanner.linkAt('x', 1)
+  scanner.nodeByKey('x', 'task', 'key')
+  scanner.turnsOf('x', { limit: 1 })
+  scanner.runnable({ now: 1, limit: 1, kinds: ['task'], agents: ['editor'] })
+  scanner.engines()
+  scanner.roots({ limit: 1 })
+  scanner.findIds('x', 1)
+  claimedBy('x', 1)
+  openRoots(1)
+  nextDue(1)
+  return seen
+}
+
+function statementsOfWriting(): string[] {
+  const seen: string[] = []
+  const writer = listening(seen)
+  const cache = new RowCache()
+  const read: Read = (query) => query(writer)
+  const graph = sqliteGraph({ read, cache: () => cache })
+  const place = placeIn('root-b')
+  const block = { nodeId: 'streams', rootId: 'root-b', epoch: 1, events: [] }
+  const streams = nodeRow(place, 'streams', { state: 'running', epoch: 1 })
+  const commits = [
+    fullCommit(),
+    treeCommit('root-b', { nodes: [streams] }),
+    commitOf('root-b', { nodes: [next(streams)], blocks: [block] }),
+    commitOf(null, { dropBlocks: ['streams'], dropEngines: ['engine-0'] }),
+  ]
+  for (const commit of commits) {
+    cache.putCommit(commit, writeCommit({ db: writer, graph, cache }, commit, commitTexts(commit)))
+  }
+  const scanner = sqliteScanner(graph, read)
+  scanner.events('root-a', 1, 9)
+  cache.clear()
+  graph.tail('root-a')
+  return seen
+}
+
+function scannerOn(connection: Connection, cache: () => RowCache) {
+  const read: Read = (query) => query(connection)
+  return sqliteScanner(sqliteGraph({ read, cache }), read)
+}
+
+function listening(seen: string[]): Connection {
+  const hear = (sql: string): string => {
+    seen.push(sql.replaceAll(/\s+/g, ' '))
+    return sql
+  }
+  return {
+    ...db,
+    first: (sql, values) => db.first(hear(sql), values),
+    all: (sql, values) => db.all(hear(sql), values),
+    run: (sql, values) => db.run(hear(sql), values),
+  }
+}
+
+function planOf(sql: string): string[] {
+  const numbered = [...sql.matchAll(/\?(\d+)/g)].map(([, digits]) => Number(digits))
+  const count = numbered.length > 0 ? Math.max(...numbered) : sql.split('?').length - 1 - sql.split("'?'").length + 1
+  return db
+    .all(
+      `EXPLAIN QUERY PLAN ${sql}`,
+      Array.from({ length: count }, () => '1'),
+    )
+    .map((row) => String(row[3]))
+}
+
+/** What a query made itself may be read from end to end. */
+function isScan(step: string): boolean {
+  return step.startsWith('SCAN') && !/^SCAN (?:CONSTANT ROW|json_each|trees|\(subquery|\d+ CONSTANT ROW)/.test(step)
+}

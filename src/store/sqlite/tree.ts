@@ -1,0 +1,159 @@
+import type { Body, Edge, Id, Turn } from '../../graph/rows.ts'
+import type { WrittenRow } from '../archive.ts'
+import type { ChainRecord } from '../tree-chain.ts'
+import type { Connection, SqlRow, SqlValue } from './driver.ts'
+import { COMMITS_PER_TREE } from './graph.ts'
+import { parseRow } from './parse.ts'
+import { type EdgeEnds, edgeType, type Packed, SPAN, toTurn } from './rows.ts'
+
+/** A row of the file, with what it says; null when that cannot be read. */
+export interface FileRow {
+  readonly n: number
+  readonly columns: readonly SqlValue[]
+  readonly text: string
+  readonly packed: Packed | null
+}
+
+/** All rows of a turn, or of a conversation: the first says which. */
+export interface FileSpan {
+  readonly rows: readonly FileRow[]
+  readonly turn: Turn | null
+}
+
+const SPAN_ROWS = 'SELECT n, queue, due, mark, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
+
+export function readSpan(db: Connection, first: number): FileSpan {
+  const rows = db.all(SPAN_ROWS, [first, first + SPAN]).map(toFileRow)
+  return { rows, turn: turnOf(rows[0]?.packed ?? null) }
+}
+
+function toFileRow([n, queue = null, due = null, mark = null, data]: SqlRow): FileRow {
+  const text = String(data)
+  return { n: Number(n), columns: [queue, due, mark], text, packed: tryParse(text) }
+}
+
+function tryParse(text: string): Packed | null {
+  try {
+    const packed: unknown = parseRow(text)
+    return typeof packed === 'object' && packed !== null ? (packed as Packed) : null
+  } catch {
+    return null
+  }
+}
+
+/** Null when the row is none, or its parts are not what they were. */
+function turnOf(packed: Packed | null): Turn | null {
+  if (packed === null || !('turn' in packed)) return null
+  try {
+    return toTurn(packed)
+  } catch {
+    return null
+  }
+}
+
+/** Null for edges, and for what cannot be read. */
+export function writtenRow({ packed, text }: FileRow, turnId: Id | null): WrittenRow | null {
+  if (packed === null) return null
+  if ('conversation' in packed) return { letter: 'c', id: packed.conversation, turnId: null, text }
+  if ('turn' in packed) return { letter: 't', id: packed.turn, turnId: null, text }
+  if ('node' in packed) return { letter: 'n', id: packed.node, turnId, text }
+  return 'link' in packed ? { letter: 'l', id: packed.link, turnId, text } : null
+}
+
+export interface FileEdge extends Edge {
+  /** Its ends are in two turns: both have it. */
+  readonly isShared: boolean
+}
+
+export function edgesIn({ rows, turn }: FileSpan): FileEdge[] {
+  const names = new Map<number, Id>()
+  for (const { n, packed } of rows) if (packed !== null && 'node' in packed) names.set(n % SPAN, packed.node)
+  const idOf = (end: number | Id): Id => (typeof end === 'number' ? (names.get(end) ?? `row ${end}`) : String(end))
+  return rows.flatMap(({ packed }) => {
+    const ends = packed !== null && 'edges' in packed && Array.isArray(packed.edges) ? packed.edges : []
+    return (ends as readonly EdgeEnds[]).map((one) => {
+      const [from, to, letter] = Array.isArray(one) ? one : ['', '', '']
+      const isShared = typeof from !== 'number' || typeof to !== 'number'
+      const place = { rootId: turn?.rootId ?? '', conversationId: turn?.conversationId ?? '' }
+      return { ...place, from: idOf(from), to: idOf(to), type: edgeType(letter), isShared }
+    })
+  })
+}
+
+const RECORDS = `SELECT n, root_id, seq, kind, at, events, marks, hash FROM commits WHERE n > ? AND n < ? ORDER BY n`
+
+export interface FileRecord extends ChainRecord {
+  readonly number: number
+  readonly rootId: Id | null
+}
+
+export function readRecords(db: Connection, tree: number): FileRecord[] {
+  const first = tree * COMMITS_PER_TREE
+  return db.all(RECORDS, [first, first + COMMITS_PER_TREE]).map(([n, rootId, seq, kind, at, events, marks, hash]) => ({
+    number: Number(n) - first,
+    rootId: rootId === null || rootId === undefined ? null : String(rootId),
+    seq: Number(seq),
+    kind: String(kind),
+    at: Number(at),
+    events: String(events),
+    marks: String(marks),
+    hash: String(hash),
+  }))
+}
+
+export function bodiesOf(db: Connection, spans: readonly FileSpan[]): Body[] {
+  const hashes = new Set<string>()
+  for (const { rows } of spans) {
+    for (const { packed } of rows) {
+      const output = packed !== null && 'node' in packed ? packed.output : undefined
+      if (typeof output?.bodyRef === 'string') hashes.add(output.bodyRef)
+    }
+  }
+  return [...hashes].flatMap((hash) => {
+    const [bytes] = db.first('SELECT text FROM bodies WHERE hash = ?', [hash]) ?? []
+    return bytes instanceof Uint8Array ? [{ hash, text: Buffer.from(bytes).toString('utf8') }] : []
+  })
+}
+
+/** Of each span whose tree it is, as its first row says; null where that cannot be read. */
+const HEADS = `SELECT n, CASE WHEN json_valid(data) THEN
+    coalesce(data ->> '$.rootId', data ->> '$.conversation', data ->> '$.conversationId') END AS root,
+    CASE WHEN json_valid(data) THEN data ->> '$.conversation' END
+  FROM rows WHERE n % 1048576 = 0`
+
+export interface TreePlace {
+  readonly spans: number[]
+  /** The number of the tree in the log: the span of its root. Undefined while that is not found. */
+  tree: number | undefined
+}
+
+export interface TreePlaces {
+  readonly byRoot: ReadonlyMap<Id, TreePlace>
+  /** Spans that do not say whose they are. */
+  readonly lost: readonly number[]
+}
+
+/** Where all trees are, or one. */
+export function findTrees(db: Connection, rootId?: Id): TreePlaces {
+  const byRoot = new Map<Id, TreePlace>()
+  const lost: number[] = []
+  const heads =
+    rootId === undefined ? db.all(HEADS) : db.all(`SELECT * FROM (${HEADS}) WHERE root = ? OR root IS NULL`, [rootId])
+  for (const [n, root, conversation] of heads) {
+    if (typeof root !== 'string') {
+      lost.push(Number(n))
+      continue
+    }
+    const place: TreePlace = byRoot.get(root) ?? { spans: [], tree: undefined }
+    byRoot.set(root, place)
+    place.spans.push(Number(n))
+    if (conversation === root) place.tree = Number(n) / SPAN
+  }
+  for (const [root, place] of byRoot) place.tree ??= treeByLog(db, root)
+  return { byRoot, lost }
+}
+
+export function treeByLog(db: Connection, rootId: Id): number | undefined {
+  const [n] = db.first('SELECT n FROM commits WHERE root_id = ? LIMIT 1', [rootId]) ?? []
+  return typeof n === 'number' ? Math.floor(n / COMMITS_PER_TREE) : undefined
+}

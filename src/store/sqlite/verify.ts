@@ -1,0 +1,173 @@
+import { sha256 } from '../../base/hash.ts'
+import { type Finding, finding } from '../../graph/audit/finding.ts'
+import type { Edge, Id } from '../../graph/rows.ts'
+import type { Verified, WrittenRow } from '../archive.ts'
+import { verifyTree } from '../verify-tree.ts'
+import type { Connection, SqlValue } from './driver.ts'
+import {
+  type Packed,
+  pushConversation,
+  pushLink,
+  pushNode,
+  pushTurn,
+  toConversation,
+  toLink,
+  toNode,
+  turnSlot,
+} from './rows.ts'
+import {
+  edgesIn,
+  type FileRow,
+  type FileSpan,
+  findTrees,
+  readRecords,
+  readSpan,
+  type TreePlace,
+  treeByLog,
+  writtenRow,
+} from './tree.ts'
+
+/** Holds one tree, or the whole file, against its log of commits. */
+export function verifySqlite(db: Connection, rootId?: Id): Verified {
+  const verifying = new Verifying(db)
+  const { byRoot, lost } = findTrees(db, rootId)
+  for (const n of lost) verifying.lost(n)
+  for (const [root, place] of byRoot) verifying.tree(root, place)
+  if (rootId !== undefined && !byRoot.has(rootId)) verifying.tree(rootId, { spans: [], tree: treeByLog(db, rootId) })
+  if (rootId === undefined) verifying.rest()
+  return verifying
+}
+
+class Verifying implements Verified {
+  readonly findings: Finding[] = []
+  rows = 0
+  commits = 0
+  private readonly db: Connection
+  private readonly trees = new Set<number>()
+
+  constructor(db: Connection) {
+    this.db = db
+  }
+
+  /** The first row of a span cannot be read: neither can be said whose the others are. */
+  lost(n: number): void {
+    this.put('altered_row', { id: `row ${n}`, rootId: null }, `Row ${n} of the file cannot be read.`)
+  }
+
+  tree(rootId: Id, { spans, tree }: TreePlace): void {
+    const records = tree === undefined ? [] : readRecords(this.db, tree)
+    if (tree !== undefined) this.trees.add(tree)
+    this.commits += records.length
+    records.forEach(({ number, rootId: named }, at) => {
+      if (number === at + 1 && named === (at === 0 ? rootId : null)) return
+      const message = `Commit ${at + 1} of the tree ${rootId} has another place or name than it had.`
+      this.put('broken_chain', { id: `${rootId} ${at + 1}`, rootId }, message)
+    })
+    const rows: WrittenRow[] = []
+    const edges = new Map<string, { readonly edge: Edge; count: number }>()
+    for (const n of spans) this.span(readSpan(this.db, n), { rootId, rows, edges })
+    for (const { edge, count } of edges.values()) {
+      if (count === 0) continue
+      const message = `The ${edge.type} edge from ${edge.from} to ${edge.to} is known to one of its turns only.`
+      this.put('altered_index', { id: `${edge.from} -> ${edge.to}`, rootId }, message)
+    }
+    this.rows += rows.length
+    const found = [...edges.values()].map(({ edge }) => edge)
+    this.findings.push(...verifyTree({ rootId, rows, edges: found, bodies: [], records }))
+  }
+
+  /** What is of no tree, or of all: texts, strays, and the pages of the file. */
+  rest(): void {
+    for (const [hash, bytes] of this.db.all('SELECT hash, text FROM bodies')) {
+      if (bytes instanceof Uint8Array && sha256(Buffer.from(bytes).toString('utf8')) === hash) continue
+      const place = { id: String(hash), rootId: null }
+      this.put('altered_body', place, `The text ${hash} is not what was written: it has another hash.`)
+    }
+    for (const [tree] of this.db.all('SELECT DISTINCT n / 16777216 FROM commits')) {
+      if (this.trees.has(Number(tree))) continue
+      this.put('broken_chain', { id: `tree ${tree}`, rootId: null }, `The log has commits of a tree that is not there.`)
+    }
+    for (const [id, slot] of this.db.all(STRAY_KEYS)) {
+      this.put('altered_index', { id: String(id), rootId: null }, `The key ${slot} of ${id} leads nowhere.`)
+    }
+    const [said] = this.db.first('PRAGMA integrity_check') ?? []
+    if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
+  }
+
+  private span(span: FileSpan, found: Found): void {
+    for (const row of span.rows) this.row(row, span, found)
+    for (const { isShared, ...edge } of edgesIn(span)) {
+      const key = `${edge.from} ${edge.to} ${edge.type}`
+      const known = found.edges.get(key)
+      if (known !== undefined) known.count--
+      else found.edges.set(key, { edge, count: isShared ? 1 : 0 })
+    }
+  }
+
+  private row(row: FileRow, span: FileSpan, { rootId, rows }: Found): void {
+    const { n, packed, columns } = row
+    const written = writtenRow(row, span.turn?.id ?? null)
+    if (written !== null) {
+      rows.push(written)
+      this.index(row, span, { written, rootId })
+    } else if (packed === null || !('edges' in packed)) {
+      this.put('altered_row', { id: `row ${n}`, rootId }, `Row ${n} of the file cannot be read.`)
+    } else if (columns.some((value) => value !== null)) {
+      this.put('altered_index', { id: `row ${n}`, rootId }, `Row ${n} is found as if it were no edges.`)
+    }
+  }
+
+  /** The columns and keys that rows are found by are those of the row. */
+  private index(row: FileRow, span: FileSpan, { written, rootId }: { written: WrittenRow; rootId: Id }): void {
+    const { letter, id } = written
+    const keys: (readonly [id: string, slot: string])[] = [[id, letter]]
+    if (letter === 't' && span.turn !== null) keys.push([span.turn.laneId, turnSlot(span.turn.ordinal, row.n)])
+    const isKept = keys.every(
+      (key) => this.db.first('SELECT n FROM keys WHERE id = ? AND slot = ?', key)?.[0] === row.n,
+    )
+    const right = columnsOf(row.packed, span)
+    if (isKept && (right === null || right.every((value, at) => value === row.columns[at]))) return
+    const message = `What the row ${id} is found by is not what the row says.`
+    this.put('altered_index', { id, rootId }, message)
+  }
+
+  private put(type: IndexFinding, { id, rootId }: { id: string; rootId: Id | null }, message: string): void {
+    const subject = SUBJECTS[type]
+    this.findings.push(finding(type, { subject, id, rootId, conversationId: null }, message))
+  }
+}
+
+interface Found {
+  readonly rootId: Id
+  readonly rows: WrittenRow[]
+  /** `count`: in how many spans more it has to be. */
+  readonly edges: Map<string, { readonly edge: Edge; count: number }>
+}
+
+type IndexFinding = 'altered_row' | 'altered_index' | 'altered_body' | 'broken_chain' | 'unreadable'
+
+const SUBJECTS = {
+  altered_row: 'store',
+  altered_index: 'store',
+  altered_body: 'body',
+  broken_chain: 'commit',
+  unreadable: 'store',
+} as const
+
+const STRAY_KEYS = 'SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n WHERE rows.n IS NULL'
+
+/** queue, due and mark as the row says; null when it says nothing that can be read. */
+function columnsOf(packed: Packed | null, { turn }: FileSpan): readonly SqlValue[] | null {
+  const values: SqlValue[] = []
+  try {
+    if (packed === null || 'edges' in packed) return null
+    if ('conversation' in packed) pushConversation(values, toConversation(packed))
+    else if (turn === null) return null
+    else if ('turn' in packed) pushTurn(values, turn)
+    else if ('node' in packed) pushNode(values, toNode(packed, turn))
+    else pushLink(values, toLink(packed, turn))
+  } catch {
+    return null
+  }
+  return values.slice(1, 4)
+}
