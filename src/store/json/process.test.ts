@@ -11,7 +11,7 @@ import { treeCommit } from '../../testing/store-rows.ts'
 import { jsonStore } from '../json.ts'
 import { proveSelf } from '../process-proof.ts'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 /** Inside the package, so that the built files find its dependencies. */
 const built = makeFolder(join(root, 'node_modules/.cache'))
 let folder: string
