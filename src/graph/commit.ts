@@ -57,6 +57,8 @@ export interface Commit {
   readonly dropBlocks: readonly Id[]
   /** In order. The store writes `seq` into each: the tree's next whole numbers. */
   readonly events: readonly EventRow[]
+  /** What `changes` of the store was when the rules of the graph planned it; absent where rows were put together by hand. */
+  readonly plannedOn?: number | undefined
 }
 
 /** A commit without rows, to be filled by those that make no draft. */

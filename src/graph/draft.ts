@@ -52,6 +52,7 @@ export class Draft {
   /** Turns in which something ended: `settle` looks whether they are over. */
   private readonly touched: Id[] = []
   readonly stored: Reader
+  private readonly plannedOn: number | undefined
   readonly now: number
   readonly kinds: Kinds
   private readonly claims: Claims | null
@@ -69,6 +70,7 @@ export class Draft {
 
   constructor(stored: Reader, now: number, { claims = null, kinds = BUILT_IN_KINDS }: DraftOptions = {}) {
     this.stored = stored
+    this.plannedOn = stored.changes?.()
     this.now = now
     this.claims = claims
     this.kinds = kinds
@@ -367,6 +369,8 @@ export class Draft {
       blocks: NONE,
       dropBlocks: this.dropBlocks,
       events: this.events,
+      // What people put in by hand is looked at again.
+      plannedOn: kind === 'mutate' ? undefined : this.plannedOn,
     }
   }
 }

@@ -7,6 +7,8 @@ import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from './rows
  * changed since then makes the commit fail, not the rule. Rows come back as they were put; nobody may change them.
  */
 export interface Reader {
+  /** How often it was written to, where nobody else can write. A commit that was planned on this very state fits it. */
+  changes?(): number
   conversation(id: Id): Conversation | undefined
   turn(id: Id): Turn | undefined
   node(id: Id): Node | undefined

@@ -36,6 +36,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       },
     },
     ...memoryScanner(tables),
+    changes: () => tables().changes,
     watch: () => {
       tables()
       return () => undefined

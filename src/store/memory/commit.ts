@@ -6,9 +6,9 @@ import { ConversationEntry, insert, LaneEntry, LinkEntry, NodeEntry, type Tables
 
 /** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */
 export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
-  const check = new Check(tables, commit)
-  tables.last = check
-  check.all()
+  // What was planned on exactly these rows cannot contradict them.
+  if (commit.plannedOn !== tables.changes) checkCommit(tables, commit)
+  tables.changes++
   for (const row of commit.conversations) putConversation(tables, row)
   for (const row of commit.turns) putTurn(tables, row)
   for (const row of commit.nodes) putNode(tables, row)

@@ -127,8 +127,8 @@ export interface Tables {
   readonly tombstones: Tombstone[]
   lastBlock: number
   treeCount: number
-  /** Keeps the shape of a check known while none is made: see Ledger. */
-  last: unknown
+  /** Counts commits. */
+  changes: number
 }
 
 export function emptyTables(): Tables {
@@ -148,7 +148,7 @@ export function emptyTables(): Tables {
     tombstones: [],
     lastBlock: 0,
     treeCount: 0,
-    last: undefined,
+    changes: 0,
   }
 }
 
