@@ -324,17 +324,14 @@ export class Draft {
   }
 
   event(turn: Turn, nodeId: Id | null, body: EventBody): void {
-    const conversation = this.conversation(turn.conversationId)
-    this.events.push({
-      seq: 0,
-      at: this.now,
-      conversationId: turn.conversationId,
-      turnId: turn.id,
-      nodeId,
-      path: conversation.path,
-      parentId: this.parentOf(turn, conversation),
-      body,
-    })
+    const { now: at, events } = this
+    const { id: turnId, conversationId } = turn
+    // Most events are of the turn that the last one was of.
+    const last = events[events.length - 1]
+    const isSame = last !== undefined && last.turnId === turnId
+    const path = isSame ? last.path : this.conversation(conversationId).path
+    const parentId = isSame ? last.parentId : this.parentOf(turn, this.conversation(conversationId))
+    events.push({ seq: 0, at, conversationId, turnId, nodeId, path, parentId, body })
   }
 
   /** The run that delegated a turn. A lane that a person forked is nobody's delegation. */
