@@ -222,7 +222,6 @@ export class Runtime extends RowActs {
       start: (said: unknown, conversationId?: Id) =>
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
       waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.ends.waitUnless(runId, signal),
-      cancel: (runId: Id, reason: string | undefined) => this.cancel(runId, reason),
     }
     return spawnAgent<Out>(starter, agent as AnyAgent, { input, wake: options.wake ?? 'auto' })
   }

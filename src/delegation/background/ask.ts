@@ -44,7 +44,7 @@ function askTool(name: string, to: 'host' | 'person', description: string): Tool
       await home.ledger.commit({
         kind: 'ask',
         rootId: node.rootId,
-        plan: (draft) => planQuestion(draft, work.claim, { text, to: canAnswer(run) ? to : 'person' }),
+        plan: (draft) => planQuestion(draft, work.claim, { text, asked: to, hostCanAnswer: canAnswer(run) }),
       })
       return 'done'
     },

@@ -1,12 +1,13 @@
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
-import { InputError } from '../../base/error.ts'
+import { ConflictError, InputError } from '../../base/error.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { activityOf, childState } from '../../graph/child/child-report.ts'
 import { linesOf } from '../../graph/child/child-tools.ts'
 import { type JoinStatus, joinStatus } from '../../graph/child/join.ts'
 import { Draft } from '../../graph/draft.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
+import { questionOf, startersQuestion } from '../../graph/turn/question-of.ts'
 import type { Store } from '../../store/store.ts'
 
 /** What a spawned agent is doing, as `subagent_poll` says it. */
@@ -15,6 +16,8 @@ export type ChildPoll = ReturnType<typeof childState> & {
   readonly outcome: string | null
   readonly lastActivity: string
   readonly isStalled: boolean
+  /** What it asks with `ask_host` and waits for: `send` answers it. */
+  readonly question: string | null
   readonly transcriptLines: readonly string[]
 }
 
@@ -30,7 +33,7 @@ export interface Spawned<Out = unknown> {
   wait(options?: { readonly timeoutMs?: number; readonly abortSignal?: AbortSignal }): Promise<RunOutcome<Out> | null>
   result(): Promise<RunOutcome<Out>>
   poll(options?: { readonly limitTurns?: number }): Promise<ChildPoll>
-  /** One more turn for it, heard after what it is doing now. */
+  /** The answer to what it asks with `ask_host` and waits for; else one more turn, heard after what it is doing now. */
   send(text: string): Promise<void>
   /** Asks all its open runs to stop. */
   cancel(reason?: string): Promise<void>
@@ -44,6 +47,7 @@ export interface SpawnedParts {
   /** Waits for a run, and says that its outcome was taken; null as soon as the signal aborts. */
   readonly take: (runId: Id, signal: AbortSignal | undefined) => Promise<RunOutcome | null>
   readonly send: (text: string) => Promise<unknown>
+  readonly answer: (nodeId: Id, text: string) => Promise<void>
   readonly cancel: (runId: Id, reason: string | undefined) => Promise<void>
 }
 
@@ -58,7 +62,7 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
     wait: (options = {}) => inTime(take, clock, options),
     poll: async ({ limitTurns = 10 } = {}) => pollOf(store, clock, { conversationId, limitTurns, runId: newest() }),
     send: async (text) => {
-      await parts.send(text)
+      if (!(await isAnswer(parts, text))) await parts.send(text)
     },
     cancel: async (reason) => {
       const open = store.turnsOf(conversationId, { limit: MOST_OPEN }).filter(({ state }) => state !== 'ended')
@@ -68,6 +72,20 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
 }
 
 const MOST_OPEN = 100
+
+/** Was it the answer to an open question? Another may have answered meanwhile: then it is one more turn. */
+async function isAnswer({ store, clock, conversationId, answer }: SpawnedParts, text: string): Promise<boolean> {
+  const rows = new Draft(store, clock.now())
+  const asked = startersQuestion(rows, rows.conversation(conversationId))
+  if (asked === undefined) return false
+  try {
+    await answer(asked.id, text)
+    return true
+  } catch (error) {
+    if (error instanceof ConflictError) return false
+    throw error
+  }
+}
 
 interface WaitOptions {
   readonly timeoutMs?: number
@@ -100,12 +118,14 @@ interface PollRequest {
 function pollOf(store: Store, clock: Clock, { conversationId, runId, limitTurns }: PollRequest): ChildPoll {
   const rows = new Draft(store, clock.now())
   const child = rows.conversation(conversationId)
+  const asked = startersQuestion(rows, child)
   const { last_activity: lastActivity, stalled = false } = activityOf(rows, runId)
   return {
     ...childState(rows, child),
     outcome: rows.turn(runId).outcome?.status ?? null,
     lastActivity,
     isStalled: stalled,
+    question: asked === undefined ? null : (questionOf(asked)?.text ?? ''),
     transcriptLines: linesOf(rows, child, limitTurns),
   }
 }

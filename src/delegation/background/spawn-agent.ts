@@ -5,8 +5,11 @@ import { currentCall } from '../../tool/current.ts'
 import { type Spawned, type SpawnedParts, spawnedHandle } from './handle.ts'
 
 /** What a runtime does for those who start agents in the background. */
-export interface Starter extends Pick<SpawnedParts, 'store' | 'clock' | 'cancel'> {
-  readonly runtime: object
+export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
+  readonly runtime: {
+    cancel(runId: Id, reason?: string): Promise<void>
+    answer(nodeId: Id, answer: { readonly text: string; readonly by: string }): Promise<void>
+  }
   /** Starts a root run, or one more of its conversation; resolves when it is recorded. */
   start(input: unknown, conversationId?: Id): Promise<{ readonly id: Id; readonly conversationId: Id }>
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
@@ -18,15 +21,18 @@ export async function spawnAgent<Out>(
   agent: AnyAgent,
   { input, wake }: { readonly input: unknown; readonly wake: 'auto' | 'passive' },
 ): Promise<Spawned<Out>> {
-  const { store, clock, cancel } = starter
+  const { store, clock, runtime } = starter
+  const cancel: SpawnedParts['cancel'] = (runId, reason) => runtime.cancel(runId, reason)
+  const answer: SpawnedParts['answer'] = (nodeId, text) => runtime.answer(nodeId, { text, by: 'host' })
+  const common = { store, clock, cancel, answer }
   const current = currentCall()
-  if (current?.runtime === starter.runtime) {
+  if (current?.runtime === runtime) {
     const { runId: id, conversationId, take } = await current.spawn(agent, input, { wake, sessionId: null })
     const send = (text: string) => current.spawn(agent, text, { wake, sessionId: conversationId })
-    return spawnedHandle({ store, clock, id, conversationId, take, send, cancel })
+    return spawnedHandle({ ...common, id, conversationId, take, send })
   }
   const { id, conversationId } = await starter.start(input)
   const send = (text: string) => starter.start(text, conversationId)
   const take = (runId: Id, signal: AbortSignal | undefined) => starter.waitUnless(runId, signal)
-  return spawnedHandle({ store, clock, id, conversationId, take, send, cancel })
+  return spawnedHandle({ ...common, id, conversationId, take, send })
 }

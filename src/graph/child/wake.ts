@@ -6,6 +6,7 @@ import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
 import { markTold, untoldQuestion } from '../turn/question-of.ts'
 import { deliver, untold } from './background.ts'
 import { reportOf } from './child-report.ts'
+import { passQuestions } from './pass-question.ts'
 import { treeBelow } from './release.ts'
 
 /** Something of a background child is to be told, and its host's lane may be free to hear it. */
@@ -15,7 +16,9 @@ export function tellHost(draft: Draft, link: Link): void {
     draft.touchTurn(host.activeTurnId)
     return
   }
-  if (host.type === 'user') wake(draft, host)
+  if (host.type !== 'user') return
+  wake(draft, host)
+  passQuestions(draft, draft.conversation(host.id))
 }
 
 /**

@@ -14,15 +14,16 @@ import { settle } from './settle.ts'
 
 export interface Asking {
   readonly text: string
-  /** A host that cannot be asked, or has nothing to answer with, is passed over for a person. */
-  readonly to: Question['to']
+  readonly asked: Question['asked']
+  /** A host without a tool to answer with, or one that cannot be asked, is passed over for a person. */
+  readonly hostCanAnswer: boolean
 }
 
 /**
  * The node waits as a row for an answer (I5). A question to the host is told to it once: by the wait that waits for this
  * child, by the call that waits for it, which goes on in the background, or by a turn of the host's conversation.
  */
-export function planQuestion(draft: Draft, claim: Claim, { text, to }: Asking): void {
+export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: Asking): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -31,8 +32,9 @@ export function planQuestion(draft: Draft, claim: Claim, { text, to }: Asking): 
     return settle(draft)
   }
   const link = draft.findLink(node.turnId)
-  const host = to === 'host' && link !== undefined && canAsk(draft, link) ? link : undefined
-  park(draft, node, { text, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
+  const isForHost = asked === 'host' && hostCanAnswer
+  const host = isForHost && link !== undefined && canAsk(draft, link) ? link : undefined
+  park(draft, node, { text, asked, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
   if (host === undefined) pauseClocks(draft, node.turnId)
   else tell(draft, host)
   settle(draft)

@@ -3,6 +3,7 @@ import { endedInBackground } from '../child/ended-in-background.ts'
 import { foldInto } from '../child/fold-into.ts'
 import { freeHost, watchHosts } from '../child/free-host.ts'
 import { isEager } from '../child/is-eager.ts'
+import { passQuestions } from '../child/pass-question.ts'
 import { leavePlace } from '../child/release.ts'
 import { retryChild } from '../child/retry-child.ts'
 import { growNews, wake } from '../child/wake.ts'
@@ -95,7 +96,9 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   const next = draft.queuedTurn(turn.laneId)
   if (next !== undefined) startIfIdle(draft, next)
   const after = draft.conversation(turn.conversationId)
-  if (after.background.length > 0 && after.type === 'user') wake(draft, after)
+  if (after.background.length === 0 || after.type !== 'user') return
+  wake(draft, after)
+  passQuestions(draft, draft.conversation(after.id))
 }
 
 /** What it started in the background and leaves open. */
