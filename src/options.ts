@@ -49,7 +49,7 @@ export interface RuntimeOptions {
   /** What may be told of why something failed: applied to each cause before it is recorded and read by models. */
   readonly redact?: (cause: string) => string
   readonly engine?: {
-    /** Nodes that run at the same time in this process. Default 256. */
+    /** Nodes that run at the same time in this process. Default 256; 0: it runs none, and only reads and changes rows. */
     readonly workers?: number
     /** How long `close` and a cancelled node may take. Default 5 s. */
     readonly graceMs?: number
@@ -179,7 +179,7 @@ function checkHandle(handle: unknown, key: string): void {
 
 function checkEngineOption(key: string, value: number): void {
   if (!Object.hasOwn(ENGINE_DEFAULTS, key)) refuse(`createRuntime({ engine }) has no "${key}".`)
-  const least = key === 'graceMs' ? 0 : 1
+  const least = key === 'graceMs' || key === 'workers' ? 0 : 1
   if (!Number.isFinite(value) || value < least) refuse(`engine.${key} must be a number of at least ${least}.`)
 }
 

@@ -1,4 +1,4 @@
-import type { Id, Store, Turn } from '../index.ts'
+import type { Conversation, Id, Store, Turn } from '../index.ts'
 import { CliError, EXIT } from './command.ts'
 import { age } from './terminal/amounts.ts'
 import { oneLine } from './terminal/clean.ts'
@@ -45,7 +45,22 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
     const turn = turnOf(store, id, type)
     if (turn !== undefined) runs.set(turn.id, turn)
   }
+  const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
+  if (lane !== undefined) {
+    const id = shortId(lane.id)
+    throw new CliError(`${id} has no run yet. Say something there: legate chat --continue ${id}`, EXIT.usage)
+  }
   return only([...runs.values()], ending, (turn) => lineOf(store, turn))
+}
+
+/** The conversation or lane that is meant by the ending of an id: of itself, or of one of its runs. */
+export function findConversation(store: Store, ending: string): Conversation {
+  const found = new Map<Id, Conversation>()
+  for (const { id, type } of named(store, ending)) {
+    const row = store.conversation(type === 'turn' ? (store.turn(id)?.conversationId ?? '') : id)
+    if (row !== undefined) found.set(row.id, row)
+  }
+  return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
 }
 
 /** The one of several; else a message that lists them. */

@@ -39,9 +39,12 @@ export function openOrMakeStore(call: Call): Store {
   return sqliteStore({ path, busyMs: BUSY_MS.write })
 }
 
-/** Does something with the runtime of the call's store and closes it. It has no code of agents: it runs nothing. */
+/**
+ * Does something with the runtime of the call's store and closes it. It has no workers: runs of files need no code, and would
+ * begin here, in the wrong folder, for as long as the command takes.
+ */
 export async function withRuntime<T>(call: Call, use: Use, act: (runtime: Runtime) => Promise<T>): Promise<T> {
-  const runtime = createRuntime({ store: openStore(call, use) })
+  const runtime = createRuntime({ store: openStore(call, use), engine: { workers: 0 } })
   try {
     return await act(runtime)
   } finally {

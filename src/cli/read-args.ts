@@ -75,6 +75,13 @@ function checkWords({ name, usage, takes: [least, most] }: Command, words: reado
 
 /** A word that begins alike is probably what was meant. */
 function nearest(name: string): string {
-  const found = COMMANDS.find((command) => command.name.startsWith(name.slice(0, 2)))
+  const found =
+    COMMANDS.find((command) => lettersOf(command.name) === lettersOf(name)) ??
+    COMMANDS.find((command) => command.name.startsWith(name.slice(0, 2)))
   return found === undefined || name.length < 2 ? '' : ` Did you mean "${found.name}"?`
+}
+
+/** The same for words whose letters are in another order. */
+function lettersOf(word: string): string {
+  return [...word].sort().join('')
 }

@@ -1,6 +1,6 @@
 import { NotFoundError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
-import type { EngineRow, Id, Link, Node, Turn } from '../graph/rows.ts'
+import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
 import { approvalOf } from '../graph/turn/approve.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
@@ -130,8 +130,7 @@ class Look {
       const since = node.startedAt === null ? '' : ` for ${spanOf(now - node.startedAt)}`
       return ['running', `Process ${engine.pid} works on ${what}${since}.`, null]
     }
-    const advice = `legate resume --module FILE, with the code of "${this.agentOf(turn)}"`
-    return ['process_gone', `${processOf(engine)} that worked on ${what} is gone.`, advice]
+    return ['process_gone', `${processOf(engine)} that worked on ${what} is gone.`, this.resuming(turn)]
   }
 
   private pending(turn: Turn, node: Node): Said {
@@ -142,13 +141,16 @@ class Look {
     }
     const agent = this.agentOf(turn)
     const alive = store.engines().filter((engine) => !isDead(engine, now))
-    if (knows(agent)) return ['worker', `It can go on with ${callOf(node)} as soon as a worker is free.`, null]
+    const code = this.codeOf(turn)
+    if (code === '' && alive.length === 0)
+      return ['process_gone', `No process works on ${callOf(node)}.`, this.resuming(turn)]
+    if (knows(code)) return ['worker', `It can go on with ${callOf(node)} as soon as a worker is free.`, null]
     const others =
       alive.length === 0
         ? 'No process works on this store.'
         : `Of the ${alive.length} that work on this store none has taken it up.`
-    const advice = `legate resume --module FILE, with the code of "${agent}"`
-    return ['agent_missing', `It needs the agent "${agent}", which this process has no code for. ${others}`, advice]
+    const what = `It needs the agent "${agent}", which this process has no code for. ${others}`
+    return ['agent_missing', what, this.resuming(turn)]
   }
 
   private waiting(turn: Turn, node: Node): void {
@@ -195,6 +197,19 @@ class Look {
       const amount = kind === 'usd' ? `$${used} of $${most}` : `${used} of ${most} tokens`
       this.put(turn, null, ['budget', `It has spent or holds back ${amount}: it may only wrap up.`, 'raise its budget'])
     }
+  }
+
+  /** What a person types; an agent that is kept in its row needs no code. */
+  private resuming(turn: Turn): string {
+    const code = this.codeOf(turn)
+    return code === ''
+      ? `legate resume ${turn.id.slice(-8)}`
+      : `legate resume --module FILE, with the code of "${code}"`
+  }
+
+  private codeOf({ conversationId }: Turn): string {
+    const row = this.context.store.conversation(conversationId)
+    return row === undefined ? '?' : codeOf(row.agent)
   }
 
   private agentOf({ conversationId }: Turn): string {

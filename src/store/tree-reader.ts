@@ -101,7 +101,7 @@ export class TreeReader {
   }
 
   private wrong(why: string): InputError {
-    const message = `Line ${this.lines} of the export cannot be taken: ${why}`
+    const message = `Line ${this.lines} of the export cannot be taken: ${why.replace(/\.?$/, '.')} Nothing was written; export the tree again.`
     return new InputError('invalid_input', message, { details: { line: this.lines } })
   }
 }

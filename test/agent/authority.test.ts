@@ -130,7 +130,7 @@ test('the answer that counted is in the transcript, also when it was a repair', 
 
 test.each([
   [{ agent: [] }, /no "agent"/],
-  [{ engine: { workers: 0 } }, /engine.workers must be a number of at least 1/],
+  [{ engine: { workers: -1 } }, /engine.workers must be a number of at least 0/],
   [{ engine: { worker: 3 } }, /no "worker"/],
   [{ kinds: { mine: {} } }, /"mine" needs execute/],
   [{ agents: [{ name: 'x' }] }, /not an agent/],

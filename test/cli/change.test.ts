@@ -1,6 +1,8 @@
 import { existsSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { agentsModule, Place, program, skipUnlessBuilt } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
+import { project } from './support/project.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -80,6 +82,37 @@ describe('history is changed from the command line', () => {
     expect(busy.code).toBe(1)
     expect(busy.stderr).toMatch(/^legate: .*(made anew|is not over)/)
     expect(shown.stdout).toContain('And which shape?')
+  })
+
+  test('a run of a file is changed without a worker: nothing is begun here, and the commands that are named work', async () => {
+    const files = project({ 'a.yaml': 'title: T\ndescription: D\nprompt: Go.\n' })
+    const mock = await serveModel(files, (one) => one.on({}, { content: 'Done.' }))
+    await files.run(['run', 'a.yaml'])
+    const [first = ''] = (await files.run(['ps', '-q'])).stdout.split('\n')
+    const before = mock.getRequests().length
+
+    const edited = await files.run(['edit', first, 'Go on.'])
+    const [, resume = ''] = /: legate (resume \w{8})\n$/.exec(edited.stdout) ?? []
+    const why = await files.run(['why', resume.slice(-8)])
+    expect(mock.getRequests()).toHaveLength(before)
+    expect(why.stdout).toMatch(/No process works on a model call.*\n {2}→ legate resume \w{8}\n/)
+
+    const keyless = await files.run(resume.split(' '), { env: { OPENAI_API_KEY: '' } })
+    expect(keyless).toMatchObject({ code: 2, stderr: expect.stringContaining('Set OPENAI_API_KEY') as string })
+    expect(await files.run(resume.split(' '))).toMatchObject({ code: 0 })
+    expect(mock.getRequests()).toHaveLength(before + 1)
+
+    const forked = await files.run(['fork', resume.slice(-8)])
+    const [, chat = ''] = /It waits for an input: legate (chat --continue \w{8})\n$/.exec(forked.stdout) ?? []
+    const fresh = await files.run(['show', chat.slice(-8)])
+    expect(fresh).toMatchObject({ code: 2, stderr: expect.stringContaining('has no run yet') as string })
+    const talked = await files.run(chat.split(' '), { input: 'And then?\n' })
+    expect(talked).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    const asked = JSON.stringify(mock.getLastRequest()?.body)
+    expect(asked).toContain('Go on.')
+    expect(asked).toContain('And then?')
+    const said = await files.run(['transcript', first])
+    expect(said.stdout).not.toContain('Those before')
   })
 
   test('wrong ids are refused with what to type', async () => {

@@ -118,13 +118,19 @@ describe('legate chat, in a pipe', () => {
 
   test.each([
     ['an id that there is not', ['chat', '--continue', 'ffffffff'], /No id in this store ends in "ffffffff"/],
+    [
+      'an id of a store that there is not',
+      ['chat', '-c', 'ffffffff', '--store', 'no.db'],
+      /There is no store at .*no\.db/,
+    ],
     ['a file that there is not', ['chat', 'nope.yaml'], /^legate: nope\.yaml: cannot be read/],
   ])('refuses %s', async (_, args, message) => {
     const place = project({})
     await serveModel(place, (one) => one.on({}, { content: 'x' }))
+    await place.run(['chat'], { input: '' })
     const { code, stderr } = await place.run(args, { input: 'x\n' })
 
-    expect(code).toBe(2)
+    expect(code).toBe(args.includes('no.db') ? 1 : 2)
     expect(stderr).toMatch(message)
   })
 })

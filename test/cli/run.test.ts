@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { skipUnlessBuilt } from './support/cli.ts'
@@ -103,6 +103,28 @@ describe('legate run, in a pipe', () => {
     expect(code).toBe(2)
     expect(stderr).toMatch(/^legate: .*Set LEGATE_MODEL/)
   })
+
+  test.each([
+    ['--model', ['--model', 'openai/gpt-5'], '', {}],
+    ['LEGATE_MODEL', [], '', { LEGATE_MODEL: 'openai/gpt-5' }],
+    ['the file', [], 'settings: {goose_provider: openai, goose_model: gpt-5}\n', {}],
+  ])(
+    'a model that %s names and that has no key is refused before anything is recorded',
+    async (_, more, settings, env) => {
+      const place = project({ 'a.yaml': `${RECIPE}${settings}` })
+      Object.assign(place.more, { OPENAI_API_KEY: '', ...env })
+
+      for (const command of [['run'], ['chat']]) {
+        const { code, stdout, stderr } = await place.run([...command, 'a.yaml', '-p', 'topic=x', ...more], {
+          input: 'Hi\n',
+        })
+
+        expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+        expect(stderr).toMatch(/^legate: openai\/gpt-5 needs a key\. Set OPENAI_API_KEY, /)
+        expect(existsSync(place.store)).toBe(false)
+      }
+    },
+  )
 
   test('goes on with no run of others in the same store', async () => {
     const place = project({ 'a.yaml': RECIPE })

@@ -62,6 +62,19 @@ describe.each(stores)('claims on %s', (_, create) => {
     expect(order).toEqual(ids)
   })
 
+  test('without workers a process records and changes, and runs nothing; another goes on', async () => {
+    const quiet = start({ agents: [speaker('speaker')], engine: { workers: 0, sweepMs: 5 } })
+    const run = quiet.runtime.run(speaker('speaker'), 'Hello.')
+    await until('the run is recorded', () => quiet.store.turn(run.id) !== undefined)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    expect(quiet.store.openNodes(run.id).map(({ state }) => state)).toEqual(['pending'])
+
+    const busy = start({ agents: [speaker('speaker')] })
+    await busy.runtime.resume()
+
+    expect((await busy.runtime.attach(run.id).result).status).toBe('completed')
+  })
+
   test('workers are the limit of what runs at once', async () => {
     let running = 0
     let most = 0

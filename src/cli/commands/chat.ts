@@ -10,13 +10,15 @@ import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
 import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
-import { findRun, shortId } from '../find-run.ts'
-import { openOrMakeStore } from '../open-store.ts'
+import { findConversation, shortId } from '../find-run.ts'
+import { openOrMakeStore, openStore } from '../open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, note, write } from '../terminal/output.ts'
+import { codeOf, folderOf, modelNameOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
 import { storeWords } from '../worker/cancelled-runs.ts'
+import { oneMore } from '../worker/go-on.ts'
 import { InlineAsk } from '../worker/inline-ask.ts'
 import { lastAnswer } from '../worker/last-answer.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
@@ -27,18 +29,46 @@ const PROMPT = '> '
 
 /** Talks with an agent, turn by turn; what is said is kept in the store. */
 export async function chat(call: Call): Promise<number> {
+  const kept = await keptFor(call)
+  if (kept !== undefined) return exitNow(await new Talk(call, kept).hold())
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model)
   await provideSecrets(agent, call.env)
-  return exitNow(await new Talk(call, { agent, model, definition }).hold())
+  const { name } = agent
+  return exitNow(await new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold())
+}
+
+/** Without a file `--continue` goes on with the agent that is kept in the conversation's row. */
+async function keptFor(call: Call): Promise<ChatParts | undefined> {
+  const ending = textOption(call, 'continue')
+  if (ending === undefined || call.words[0] !== undefined) return undefined
+  const store = openStore(call, 'read')
+  try {
+    const row = findConversation(store, ending)
+    const { name } = row.agent
+    if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
+    if (textOption(call, 'model') !== undefined) {
+      throw new CliError(
+        `"${oneLine(name)}" goes on with the model it has. Name its file to give it another.`,
+        EXIT.usage,
+      )
+    }
+    const model = await modelFor(undefined, modelNameOf(row))
+    return { agent: null, name, model, definition: ASSISTANT, folder: folderOf(row) ?? process.cwd() }
+  } finally {
+    await store.close()
+  }
 }
 
 interface ChatParts {
-  readonly agent: AnyAgent
+  /** Null where it is kept in the row of the conversation that is gone on with. */
+  readonly agent: AnyAgent | null
+  readonly name: string
   readonly model: string
   readonly definition: AgentFile
+  readonly folder: string
 }
 
 class Talk {
@@ -57,7 +87,7 @@ class Talk {
     this.knownAgents = knownAgents
     this.runtime = createRuntime({
       store,
-      files: diskFiles({ workspace: process.cwd() }),
+      files: diskFiles({ workspace: parts.folder }),
       extensions: [mentions(() => namesHere(parts.definition, call.env))],
     })
   }
@@ -75,7 +105,7 @@ class Talk {
 
   private async withPerson(): Promise<number> {
     note(
-      `${oneLine(this.parts.agent.name)}, ${oneLine(this.parts.model)}. @name hands a message to a subagent. Ctrl-D leaves.`,
+      `${oneLine(this.parts.name)}, ${oneLine(this.parts.model)}. @name hands a message to a subagent. Ctrl-D leaves.`,
     )
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
@@ -100,8 +130,12 @@ class Talk {
 
   private async turn(message: string): Promise<number> {
     const { runtime, call, knownAgents, conversationId, parts } = this
-    const run = runtime.run(parts.agent, message as never, conversationId === undefined ? {} : { conversationId })
-    this.trees.add(run.conversationId)
+    const kept = parts.agent === null ? conversationId : undefined
+    const run =
+      kept === undefined
+        ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
+        : await oneMore(runtime, kept, message)
+    this.trees.add(runtime.store.conversation(run.conversationId)?.rootId ?? run.conversationId)
     return this.follow(run, call, knownAgents)
   }
 
@@ -136,16 +170,15 @@ class Talk {
     const ending = textOption(this.call, 'continue')
     if (ending === undefined) return undefined
     const { store } = this.runtime
-    const { conversationId } = findRun(store, ending)
-    const row = store.conversation(conversationId)
-    const { name } = this.parts.agent
-    if (row?.type !== 'user') throw new CliError(`The conversation of ${oneLine(ending)} is a subagent's.`, EXIT.usage)
+    const row = findConversation(store, ending)
+    const { name } = this.parts
+    if (row.type !== 'user') throw new CliError(`The conversation of ${oneLine(ending)} is a subagent's.`, EXIT.usage)
     if (row.agent.name !== name) {
       const other = oneLine(row.agent.name)
       throw new CliError(`That conversation is with "${other}", not "${oneLine(name)}": name its file.`, EXIT.usage)
     }
-    this.trees.add(conversationId)
-    return conversationId
+    this.trees.add(row.rootId)
+    return row.id
   }
 
   private farewell(conversationId: Id): string {

@@ -12,7 +12,8 @@ const SCRIPTS: ReadonlyMap<string, (commands: readonly Command[]) => string> = n
 
 export async function completion({ words: [shell = ''], commands }: Call): Promise<number> {
   const script = SCRIPTS.get(shell)
-  if (script === undefined) throw new CliError(`There is no completion for "${shell}".`, EXIT.usage)
+  if (script === undefined)
+    throw new CliError(`There is no completion for "${shell}": name bash, zsh or fish.`, EXIT.usage)
   await write(script(commands))
   return EXIT.completed
 }

@@ -2,7 +2,7 @@ import type { NodeDiff, RunDiff, RunFigures } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
 import { findRunOrNode, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
-import { count, duration } from '../terminal/amounts.ts'
+import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
@@ -26,7 +26,7 @@ function asText({ first, second, changes, same }: RunDiff, paint: Paint): string
 
 function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
   const time = durationMs === null ? 'not over' : duration(durationMs)
-  return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${modelCalls} model calls, ${toolCalls} tool calls, ${children} subagents, ${time}`
+  return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
 }
 
 function changeText({ place, change, first, second, fields }: NodeDiff, paint: Paint): string {

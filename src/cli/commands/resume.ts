@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import { createRuntime, diskFiles, type Id, type Store, type Turn } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
+import { modelFor } from '../definition/model-for.ts'
 import { findRun, shortId } from '../find-run.ts'
 import { openStore } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { exitNow, goOnWithoutReader, write } from '../terminal/output.ts'
-import { codeOf, folderOf } from '../watch/code-of.ts'
+import { codeOf, folderOf, modelNameOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
 import { nothingOpen, storeWords, type TakeUp, takeUp } from '../worker/cancelled-runs.ts'
@@ -52,6 +53,7 @@ async function withoutModule(call: Call): Promise<number> {
     target === undefined ? openHere(store) : ofTarget(store, target),
   )
   if (trees.size === 0) return nothingHere(store, call)
+  await closing(store, () => checkModels(store, trees))
   const options = { agents: [], files: diskFiles({ workspace: folder }) }
   return work(call, { store, options, target, trees, again: takeUp(undefined, textOption(call, 'store')) })
 }
@@ -73,6 +75,12 @@ function ofTarget(store: Store, { id, rootId }: Turn): Unattended {
   if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
   throw new CliError(`The run ${shortId(id)} works in ${folder}, which is not there any more. Make it, and try again.`)
+}
+
+/** A run that has come far is not to fail for a key that is missing in this terminal. */
+async function checkModels(store: Store, trees: ReadonlySet<Id>): Promise<void> {
+  const names = new Set([...trees].flatMap((rootId) => modelNameOf(store.conversation(rootId)) ?? []))
+  for (const name of names) await modelFor(undefined, name)
 }
 
 function needsNoCode(store: Store, rootId: Id): boolean {
@@ -153,9 +161,9 @@ function unfinished(store: Store, open: readonly Turn[]): string {
 const NEEDS_MODULE = 'resume needs the code of your agents: --module FILE, an ES module that exports them.'
 
 /** Closes the store when that fails. */
-async function closing<T>(store: Store, look: () => T): Promise<T> {
+async function closing<T>(store: Store, look: () => T | Promise<T>): Promise<T> {
   try {
-    return look()
+    return await look()
   } catch (error) {
     await store.close()
     throw error

@@ -10,7 +10,7 @@ export function retry(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
     const turn = findRun(runtime.store, ending)
-    const none = `Nothing has failed in the run ${shortId(turn.id)}. To ask once more, fork it: legate fork ${shortId(turn.id)}`
+    const none = `Nothing has failed in the run ${shortId(turn.id)}. To ask once more, fork it: legate fork ${shortId(turn.id)}.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, { fits: hasFailed, none })

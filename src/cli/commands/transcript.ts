@@ -2,6 +2,7 @@ import type { ConversationHandle, Runtime } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findRun, findRunOrNode, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
@@ -22,7 +23,7 @@ export function transcript(call: Call): Promise<number> {
     const page = await talk.transcriptPage({ limitTurns, ...(beforeTurnId === undefined ? {} : { beforeTurnId }) })
     const paint = painter(process.stdout, call.env)
     for (const line of page.transcript) await write(isSet(call, 'json') ? jsonLine(line) : said(line, paint, talk))
-    if (!isSet(call, 'json')) await write(footer(page, runtime, conversationId))
+    if (!isSet(call, 'json')) await write(await footer(page, talk))
     return EXIT.completed
   })
 }
@@ -40,15 +41,11 @@ function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHa
 }
 
 /** Where it goes on: the rounds before these, if there are any. */
-function footer({ turnIds, beforeTurnId }: Page, { store }: Runtime, conversationId: string): string {
+async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
   if (beforeTurnId === null) return 'Nothing was said.\n'
-  const first = store.turn(beforeTurnId)
-  const isAll =
-    first === undefined ||
-    first.ordinal === 0 ||
-    store.turnsOf(conversationId, { last: first.ordinal - 1, limit: 1 }).length === 0
-  if (isAll) return ''
-  return `${turnIds.length} rounds. Those before: legate transcript ${shortId(conversationId)} --before ${shortId(beforeTurnId)}\n`
+  const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
+  if (earlier.turnIds.length === 0) return ''
+  return `${plural(turnIds.length, 'round')}. Those before: legate transcript ${shortId(talk.id)} --before ${shortId(beforeTurnId)}\n`
 }
 
 function turnBefore({ store }: Runtime, conversationId: string, ending: string): string {

@@ -7,8 +7,6 @@ import { oneLine } from '../terminal/clean.ts'
 import { standardInput } from '../terminal/standard-input.ts'
 import { fromHere } from './refused.ts'
 
-/** More than a person types and a model reads. */
-
 /** A recipe may have said all of it in its instructions. */
 const BEGIN = 'Begin.'
 

@@ -7,7 +7,16 @@ export function codeOf(conversation: Pick<Conversation, 'agent'> | undefined): s
 
 /** The folder that an agent which is kept in its row works in. */
 export function folderOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
+  return keptText(conversation, 'cwd')
+}
+
+/** The name of the model that an agent which is kept in its row speaks with. */
+export function modelNameOf(conversation: Pick<Conversation, 'agent'> | undefined): string | undefined {
+  return keptText(conversation, 'model')
+}
+
+function keptText(conversation: Pick<Conversation, 'agent'> | undefined, key: string): string | undefined {
   const inline = conversation?.agent.inline
-  const cwd = typeof inline === 'object' && inline !== null ? Reflect.get(inline, 'cwd') : undefined
-  return typeof cwd === 'string' ? cwd : undefined
+  const value = typeof inline === 'object' && inline !== null ? Reflect.get(inline, key) : undefined
+  return typeof value === 'string' ? value : undefined
 }

@@ -17,7 +17,7 @@ export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyA
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
   const { name, inline } = conversation.agent
-  if (inline !== undefined) return oneMore(runtime, conversation.id)
+  if (inline !== undefined) return oneMore(runtime, conversation.id, GO_ON)
   const agent = agents.find((one) => one.name === name)
   if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
@@ -25,10 +25,10 @@ export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyA
 }
 
 /** The agent is in the row: one more message in its conversation is one more run of it. */
-async function oneMore(runtime: Runtime, conversationId: Id): Promise<Run> {
+export async function oneMore(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
   const talk = await runtime.conversation(conversationId)
   const turnId = await talk.mutate((change) => {
-    change.createNode({ kind: 'user_message', content: GO_ON })
+    change.createNode({ kind: 'user_message', content: message })
     return change.turnId
   })
   return runtime.attach(turnId)

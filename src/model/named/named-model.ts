@@ -26,10 +26,14 @@ export function namedModel(name: string): Model {
   }
 }
 
+/** A model by its name that can be called, as far as is known before it is: its provider has the key and address it needs. */
+export function callableModel(name: string): Model {
+  resolveCallable(name)
+  return namedModel(name)
+}
+
 async function load(name: string): Promise<Model> {
-  const { id, provider, modelId } = resolve(name)
-  if (provider.needsKey && provider.key === undefined) throw noKey(id, provider)
-  if (provider.api === 'openai-compatible' && provider.url === null) throw noUrl(provider)
+  const { id, provider, modelId } = resolveCallable(name)
   const adapted = { id, secret: provider.key, keyName: provider.keyNames[0], hint: provider.hint }
   return adapt(await loadModel(provider, modelId), adapted)
 }
@@ -49,6 +53,14 @@ function resolve(name: string): Resolved {
   if (provider === undefined || modelId === '') throw noSuchModel(name, id)
   if (provider.url !== null && holdsUser(provider.url)) throw userInUrl(provider)
   return { id, provider, modelId }
+}
+
+function resolveCallable(name: string): Resolved {
+  const resolved = resolve(name)
+  const { id, provider } = resolved
+  if (provider.needsKey && provider.key === undefined) throw noKey(id, provider)
+  if (provider.api === 'openai-compatible' && provider.url === null) throw noUrl(provider)
+  return resolved
 }
 
 function unaliased(name: string): string {
