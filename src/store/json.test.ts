@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -130,6 +140,44 @@ describe('the journal', () => {
     expect(() => jsonStore(folder)).toThrow(expect.objectContaining({ code }))
     expect(readFileSync(journal, 'utf8')).toBe(text)
     expect(readdirSync(folder)).toEqual(['store.journal'])
+  })
+
+  test('a link to a file that is not there is refused: an empty journal in its place would hide what it had', async () => {
+    const elsewhere = join(folder, 'elsewhere')
+    symlinkSync(elsewhere, journal)
+
+    expect(() => jsonStore(folder)).toThrow('Bring that file back')
+    expect(readdirSync(folder)).toEqual(['store.journal'])
+    writeFileSync(elsewhere, toLine({ store: 'legate-json', version: 1 }, 0))
+    await jsonStore(folder).close()
+  })
+
+  test.each([
+    ['a folder', (lock: string) => mkdirSync(lock)],
+    ['a link to itself', (lock: string) => symlinkSync(lock, lock)],
+  ])('%s where a lock would be is somebody’s: it is named, and nothing is left behind', async (_, put) => {
+    const lock = join(folder, 'store.lock-1-aa')
+    put(lock)
+
+    expect(() => jsonStore(folder)).toThrow(expect.objectContaining({ code: 'store_busy' }))
+    expect(() => jsonStore(folder)).toThrow(`delete ${lock}`)
+    expect(readdirSync(folder)).toEqual(['store.lock-1-aa'])
+    rmSync(lock, { recursive: true })
+    await jsonStore(folder).close()
+  })
+
+  test('a document that is a device or a pipe is written anew', async () => {
+    const first = jsonStore(folder)
+    await end(first, 'root-a')
+    await first.close()
+    rmSync(join(folder, 'root-a.json'))
+    symlinkSync('/dev/zero', join(folder, 'root-a.json'))
+    const reports: Error[] = []
+
+    await jsonStore({ folder, report: (error) => reports.push(error) }).close()
+
+    expect(reports.map(({ message }) => message)).toEqual([expect.stringContaining('is not a file')])
+    expect(read('root-a.json')).toMatchObject({ session_id: 'root-a' })
   })
 
   test('a file in place of the folder, and no folder at all, are refused', () => {

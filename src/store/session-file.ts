@@ -1,6 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, readFileSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { StoreError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { codeOf } from './json/error.ts'
 
@@ -32,28 +43,38 @@ export function writeSessionFile(file: string, text: string): void {
 
 /** Undefined when there is none. */
 export function readSessionFile(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined
-    throw error
-  }
+  return reading(file, (descriptor, size) => {
+    if (size <= MOST_BYTES) return readFileSync(descriptor, 'utf8')
+    const message = `${file} has ${size} bytes; a session has at most ${MOST_BYTES}.`
+    throw new StoreError('store', message, { details: { path: file } })
+  })
 }
 
 /** The beginning of it; empty when there is none. */
 export function readSessionHead(file: string): string {
+  const head = Buffer.alloc(HEAD)
+  return reading(file, (descriptor) => head.toString('utf8', 0, readSync(descriptor, head, 0, HEAD, 0))) ?? ''
+}
+
+/** A pipe or a device in its place would never end, and is not waited for. */
+function reading<T>(file: string, read: (descriptor: number, size: number) => T): T | undefined {
+  let descriptor: number
   try {
-    const descriptor = openSync(file, 'r')
-    try {
-      const head = Buffer.alloc(HEAD)
-      return head.toString('utf8', 0, readSync(descriptor, head, 0, HEAD, 0))
-    } finally {
-      closeSync(descriptor)
-    }
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return ''
+    if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
+  try {
+    const found = fstatSync(descriptor)
+    if (!found.isFile()) throw new StoreError('store', `${file} is not a file.`, { details: { path: file } })
+    return read(descriptor, found.size)
+  } finally {
+    closeSync(descriptor)
+  }
 }
+
+/** No larger file is taken for a session. */
+export const MOST_BYTES = 64_000_000
 
 const HEAD = 512

@@ -185,12 +185,13 @@ describe("cybros A63: an id that is not the caller's own is like one that does n
     await runtime.idle()
     const [link] = runtime.store.linksOf(owner.id)
     const foreign = link?.childConversationId ?? ''
-    // Another host's child, the host itself, a conversation nobody has, and one that would be a task's.
+    // Another host's child, the host itself, a conversation nobody has, one that would be a task's, and no ids at all.
     ids.push(
       foreign,
       owner.conversationId,
       '01900000-0000-7000-8000-000000000001',
       childIds(link?.taskId ?? '', 5).conversation,
+      ...['__proto__', 'constructor', '../..', 'x'.repeat(10_000)],
     )
     const before = runtime.store.turnsOf(foreign, { limit: 9 }).length
     const run = runtime.run(host, 'pry')

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, type SessionDocument, type SessionStore, type StartOptions, tool } from 'legate'
@@ -289,13 +289,12 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     expect(await world().ask('x', own)).toBe(refusal(own))
   })
 
-  test('89: one that has expired is not read back', async () => {
+  test.each([
+    ['has expired', '2001-01-01T00:00:00.000Z'],
+    ['does not say how old it is', 'soon'],
+  ])('89: one that %s is not read back', async (_, updated_at) => {
     const session = sessionIn(await world().ask('one'))
-    const whole = document(session)
-    writeFileSync(
-      path.join(copies, `${session}.json`),
-      JSON.stringify({ ...whole, updated_at: '2001-01-01T00:00:00.000Z' }),
-    )
+    writeFileSync(path.join(copies, `${session}.json`), JSON.stringify({ ...document(session), updated_at }))
     const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x', session_id: session } }] }, 'done'])
     const expert = agent({ name: 'expert', instructions: '', model: scriptedModel([]) })
     const settings = { store: jsonSession(copies), ttlMs: 1_000 }
@@ -339,6 +338,23 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
       'heard one, two, three',
     ])
     expect(document(session).turn_count).toBe(3)
+  })
+
+  test.each([
+    ['a link to a device', '/dev/zero'],
+    ['a link to a file that is no session', '/etc/passwd'],
+    ['a link to itself', ''],
+  ])('%s in the place of a document is told as unknown at once', async (_, target) => {
+    const session = sessionIn(await world().ask('one'))
+    const file = path.join(copies, `${session}.json`)
+    rmSync(file)
+    symlinkSync(target === '' ? file : target, file)
+
+    const second = world()
+    expect(await second.ask('two', session)).toBe(refusal(session))
+    expect(second.warnings).toEqual([expect.stringContaining('A session could not be read back: ')])
+    expect(jsonSession(copies).delete(session)).toBe(true)
+    expect(readdirSync(copies)).toEqual([])
   })
 
   test('what was restored is in the rows: it is read like any other conversation', async () => {

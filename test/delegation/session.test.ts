@@ -326,6 +326,15 @@ describe('a typed subagent with memory: session', () => {
     expect(new Set(children).size).toBe(1)
   })
 
+  test('is told apart by any name of its tool', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'constructor', input: { topic: 'a' } }] }, 'done'])
+    const subagents = { constructor: { agent: shared().agent, memory: 'session' as const } }
+    const run = openRuntime().run(agent({ name: 'host', instructions: '', model, subagents }), 'go')
+
+    expect((await run.result).text).toBe('done')
+    expect(model.requests[1]?.messages.at(-1)?.content).toBe('1 so far')
+  })
+
   test('is not shared with another conversation of the host, nor with another agent of that name of the tool', async () => {
     const runtime = openRuntime()
     const one = runtime.run(hostOf(shared().agent, ['a']), 'go')

@@ -1,6 +1,6 @@
 import type { Draft } from '../draft.ts'
 import type { Conversation, Id, Link } from '../rows.ts'
-import { forksOf } from './meant-session.ts'
+import { forkedAs } from './meant-session.ts'
 
 /** The host's conversation keeps a delegation in the background until its end was told. */
 export function keepInBackground(draft: Draft, link: Link): void {
@@ -35,7 +35,7 @@ export function untold(draft: Draft, { background }: Conversation): Link[] {
  * read of it but its row.
  */
 export function ownChild(draft: Draft, hostId: Id, childId: Id): Conversation | undefined {
-  const child = draft.findConversation(forksOf(draft.conversation(hostId))[childId] ?? childId)
+  const child = draft.findConversation(forkedAs(draft.conversation(hostId), childId))
   return child?.type === 'sub_agent' && child.parentConversationId === hostId ? child : undefined
 }
 

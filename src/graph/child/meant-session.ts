@@ -16,7 +16,7 @@ export interface MeantSession {
  */
 export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | undefined {
   const lane = draft.conversation(host.conversationId)
-  const session = draft.findConversation(forksOf(lane)[id] ?? id)
+  const session = draft.findConversation(forkedAs(lane, id))
   if (session === undefined || session.type !== 'sub_agent') return undefined
   const isOwn = session.parentConversationId === lane.id
   if (lane.lane === null) return isOwn ? { session, forkAfter: null } : undefined
@@ -31,6 +31,12 @@ export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | u
 export function inheritedChild(draft: Draft, host: Turn, id: Id): Conversation | undefined {
   const meant = meantSession(draft, host, id)
   return meant !== undefined && meant.forkAfter === headOf(meant.session) ? meant.session : undefined
+}
+
+/** The session that stands for the one of this id in a lane. The id may be any text a model said, also `__proto__`. */
+export function forkedAs(lane: Conversation, id: Id): Id {
+  const forks = forksOf(lane)
+  return Object.hasOwn(forks, id) ? (forks[id] ?? id) : id
 }
 
 /** Sessions of this lane that stand for those it was told of. */

@@ -84,7 +84,9 @@ export function sessionFault(draft: Draft, session: Conversation | undefined, pl
   if (session?.lane != null && session.lane.archivedAt !== null) return `the session ${id} was archived`
   const usedAt = Date.parse(document?.updated_at ?? '')
   const idle = session === undefined ? draft.now - usedAt : idleMs(draft.stored, session, draft.now)
-  return ttlMs !== null && idle > ttlMs ? `the session ${id} has expired` : undefined
+  // A document that does not say when it was used last may be of any age.
+  const isFresh = ttlMs === null || idle <= ttlMs
+  return isFresh ? undefined : `the session ${id} has expired`
 }
 
 /** How long nobody has used it; 0 while it works. */

@@ -169,7 +169,7 @@ interface Asked {
 function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): MeantSession | undefined {
   const { sessionId, isShared, toolName, agent } = request
   if (sessionId !== null) return ownSession(meantSession(draft, host, sessionId), agent.name)
-  const known = isShared ? sessionsOf(draft.conversation(host.conversationId))[toolName] : undefined
+  const known = isShared ? keptSession(draft.conversation(host.conversationId), toolName) : undefined
   const meant = known === undefined ? undefined : ownSession(meantSession(draft, host, known), agent.name)
   return meant === undefined || isClosed(meant.session) ? undefined : meant
 }
@@ -188,10 +188,15 @@ function withSession(draft: Draft, task: Node, { request, meant }: Asked): Spawn
 function keepSession(draft: Draft, host: Turn, { toolName, id }: { toolName: string; id: Id }): void {
   const conversation = draft.conversation(host.conversationId)
   const sessions = sessionsOf(conversation)
-  if (sessions[toolName] === id) return
+  if (keptSession(conversation, toolName) === id) return
   draft.changeConversation(conversation, {
     metadata: { ...conversation.metadata, sessions: { ...sessions, [toolName]: id } },
   })
+}
+
+function keptSession(conversation: Conversation, toolName: string): Id | undefined {
+  const sessions = sessionsOf(conversation)
+  return Object.hasOwn(sessions, toolName) ? sessions[toolName] : undefined
 }
 
 function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: Id } {

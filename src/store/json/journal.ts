@@ -4,13 +4,14 @@ import {
   fstatSync,
   fsyncSync,
   ftruncateSync,
+  lstatSync,
   openSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { messageOf } from '../../base/error.ts'
+import { messageOf, StoreError } from '../../base/error.ts'
 import { codeOf, fileError } from './error.ts'
 import { FORMAT, FORMAT_VERSION, type ReadJournal, readJournal } from './journal-read.ts'
 import { type JournalEntry, toLine } from './record.ts'
@@ -51,6 +52,7 @@ export class Journal {
       return orClosed(descriptor, () => new Journal(options, readAll(descriptor, path, take)))
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') throw fileError(error, path)
+      if (isLink(path)) throw lostTarget(path, error)
       return new Journal(options, create(path, []))
     }
   }
@@ -135,6 +137,16 @@ function readAll(descriptor: number, path: string, take: (entry: JournalEntry) =
   const read = readJournal(descriptor, path, take)
   if (fstatSync(descriptor).size > read.size) ftruncateSync(descriptor, read.size)
   return { descriptor, ...read }
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
+}
+
+/** What it points to may come back: an empty journal in its place would hide it. */
+function lostTarget(path: string, cause: unknown): StoreError {
+  const message = `The journal ${path} is a link to a file that is not there. Bring that file back, or remove the link to begin with an empty store.`
+  return new StoreError('store', message, { details: { path }, cause })
 }
 
 function newPath(path: string): string {

@@ -24,11 +24,21 @@ interface Owner extends ProcessProof {
 export function lockFolder(folder: string): () => void {
   for (let attempt = 1; ; attempt++) {
     const own = putDown(folder)
-    const other = otherOwner(folder, own)
-    if (other === undefined) return () => remove(join(folder, own))
-    remove(join(folder, own))
+    const takeAway = () => remove(join(folder, own))
+    const other = orElse(takeAway, () => otherOwner(folder, own))
+    if (other === undefined) return takeAway
+    takeAway()
     if (attempt >= ATTEMPTS) throw busy(folder, other)
     pause(2 + Math.random() * 3 * attempt)
+  }
+}
+
+function orElse<T>(undo: () => void, use: () => T): T {
+  try {
+    return use()
+  } catch (error) {
+    undo()
+    throw error
   }
 }
 
@@ -60,7 +70,7 @@ function otherOwner(folder: string, own: string): Other | undefined {
   return found
 }
 
-/** Undefined when it does not say whose it is: then nothing is known of it. */
+/** Undefined when it does not say whose it is, or not to us: then nothing is known of it. */
 function readOwner(file: string): Owner | undefined | 'gone' {
   try {
     const read = parseJson(readFileSync(file, 'utf8'))
@@ -68,8 +78,7 @@ function readOwner(file: string): Owner | undefined | 'gone' {
     const isWhole = typeof owner?.pid === 'number' && typeof owner.bootId === 'string'
     return isWhole ? { host: '', processStart: '', pid: 0, bootId: '', ...owner } : undefined
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return 'gone'
-    throw error
+    return codeOf(error) === 'ENOENT' ? 'gone' : undefined
   }
 }
 

@@ -1,8 +1,8 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
-import { isSessionFile, readSessionFile, sessionFile, writeSessionFile } from '../session-file.ts'
+import { isSessionFile, MOST_BYTES, readSessionFile, sessionFile, writeSessionFile } from '../session-file.ts'
 import type { SessionStore } from '../session-store.ts'
 import { codeOf, fileError } from './error.ts'
 
@@ -40,7 +40,7 @@ export function jsonSession(folder: string): JsonSession {
     delete: (id) => {
       const file = fileOf(id)
       return within(file, () => {
-        const isThere = readSessionFile(file) !== undefined
+        const isThere = lstatSync(file, { throwIfNoEntry: false }) !== undefined
         rmSync(file, { force: true })
         return isThere
       })
@@ -48,7 +48,7 @@ export function jsonSession(folder: string): JsonSession {
   }
 }
 
-const LIMITS = { maxBytes: 64_000_000, maxDepth: 100 }
+const LIMITS = { maxBytes: MOST_BYTES, maxDepth: 100 }
 
 function read(file: string): unknown {
   const text = readSessionFile(file)

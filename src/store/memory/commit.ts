@@ -31,6 +31,7 @@ class Check {
   private readonly tables: Tables
   private readonly commit: Commit
   private newNodes: Map<Id, Node> | null = null
+  private newTurns: Map<Id, Turn> | null = null
 
   constructor(tables: Tables, commit: Commit) {
     this.tables = tables
@@ -122,7 +123,14 @@ class Check {
   }
 
   private turnOf(id: Id): Turn | undefined {
-    return this.tables.turns.get(id)?.row ?? this.commit.turns.find((row) => row.id === id)
+    return this.tables.turns.get(id)?.row ?? this.newTurn(id)
+  }
+
+  private newTurn(id: Id): Turn | undefined {
+    const { turns } = this.commit
+    if (turns.length <= FEW) return turns.find((row) => row.id === id)
+    this.newTurns ??= new Map(turns.map((row) => [row.id, row]))
+    return this.newTurns.get(id)
   }
 
   private newNode(id: Id): Node | undefined {
