@@ -2,6 +2,7 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, gate, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
@@ -177,7 +178,7 @@ describe('the time limit', () => {
       error: { code: 'timed_out', message: 'The deadline passed.' },
       retryable: true,
     })
-    expect(Date.now() - start).toBeLessThan(1_500)
+    expect(Date.now() - start).toBeLessThan(PROMPTLY_MS)
   })
 })
 

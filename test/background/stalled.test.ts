@@ -8,7 +8,8 @@ import { call, gate, gaveIn, hostOf, playing, resultsIn, spawnCall, until } from
 
 describe('cybros A85: a child without progress is reported to its host, with its last activity', () => {
   const world = useWorld(memoryRows)
-  const engine = { sweepMs: 10, stalledMs: 60 }
+  /** Long enough that a busy machine is not taken for a silent child. */
+  const engine = { sweepMs: 10, stalledMs: 250 }
 
   test('once, in the events of its host and where it looks at its children; and not any more when it goes on', async () => {
     const silent = gate()
@@ -32,7 +33,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
     const { host } = hostOf(
       playing(
         () => ({ calls: [spawnCall()] }),
-        () => call('subagent_wait', { timeout_ms: 250 }),
+        () => call('subagent_wait', { timeout_ms: 900 }),
         () => {
           silent.open()
           return call('subagent_wait')
@@ -60,7 +61,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
       model: {
         id: 'streaming/model',
         async *stream() {
-          for (let at = 0; at < 15; at++) {
+          for (let at = 0; at < 40; at++) {
             await new Promise((resolve) => setTimeout(resolve, 15))
             yield { type: 'text-delta', text: `${at} ` } as const
           }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import { PROMPTLY_MS } from '../support/pace.ts'
 import { agentsModule, Place, skipUnlessBuilt, until } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
@@ -57,7 +58,10 @@ describe('the live tree in a terminal', () => {
     expect(terminal.screen.all.split('✓ lead').length).toBe(2)
   })
 
-  test('folds what has ended, and what there is no room for, when there are more agents than rows', async () => {
+  // Forty subagents, their worker and the terminal share what a busy machine has left.
+  test('folds what has ended, and what there is no room for, when there are more agents than rows', {
+    timeout: 90_000,
+  }, async () => {
     const place = new Place()
     const env = { LEGATE_TEST_CHILDREN: '40' }
     const { ids } = await place.startRuns(['lead'], env)
@@ -78,12 +82,13 @@ describe('the live tree in a terminal', () => {
     const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 100, rows: 30 })
     await terminal.shows((screen) => screen.split('● scout').length === 3)
     const [from, start] = [terminal.written.length, performance.now()]
+    const framesSince = () => terminal.written.slice(from).split(BEGIN).slice(1)
 
-    await until('some frames', () => performance.now() - start > 600)
+    await until('some frames', () => performance.now() - start > 600 && framesSince().length > 2)
 
-    const frames = terminal.written.slice(from).split(BEGIN).slice(1)
-    expect(frames.length).toBeGreaterThan(1)
-    expect(frames.length).toBeLessThan(9)
+    const frames = framesSince()
+    // One may have been on its way before.
+    expect(frames.length).toBeLessThanOrEqual(1 + ((performance.now() - start) * 12) / 1_000)
     for (const frame of frames.slice(0, -1)) expect(frame.endsWith(END)).toBe(true)
     place.open()
     await terminal.ended
@@ -162,7 +167,7 @@ describe('the live tree in a terminal', () => {
     terminal.type('\u0003')
 
     expect(await terminal.ended).toBe(130)
-    expect(performance.now() - second).toBeLessThan(2_500)
+    expect(performance.now() - second).toBeLessThan(PROMPTLY_MS)
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 })

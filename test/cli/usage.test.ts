@@ -107,23 +107,29 @@ describe('completion', () => {
   })
 })
 
-test('legate --help answers within 120 ms', () => {
+test('legate --help takes less than 120 ms of the processor', () => {
   const empty: number[] = []
   const help: number[] = []
   for (let round = 0; round < 9; round++) {
-    empty.push(msOf(['-e', '0']))
-    help.push(msOf([program, '--help']))
+    empty.push(workMsOf(['-e', '0']))
+    help.push(workMsOf([program, '--help']))
   }
 
   console.info(`legate --help: median ${median(help).toFixed(0)} ms; node -e 0: ${median(empty).toFixed(0)} ms`)
-  // On a busy machine an empty program takes longer too: then what we add to it counts.
+  // On a busy machine an empty program takes more too: then what we add to it counts.
   expect(median(help)).toBeLessThan(Math.max(120, median(empty) * 2 + 20))
 })
 
-function msOf(args: readonly string[]): number {
-  const started = performance.now()
-  execFileSync(process.execPath, args, { stdio: 'ignore' })
-  return performance.now() - started
+/** Says at its end what it took of the processor: how long it waited for one is not ours. */
+const TELLS = `data:text/javascript,${encodeURIComponent(`
+import { writeSync } from 'node:fs'
+process.on('exit', () => writeSync(2, JSON.stringify(process.cpuUsage())))
+`)}`
+
+function workMsOf(args: readonly string[]): number {
+  const { stderr } = spawnSync(process.execPath, ['--import', TELLS, ...args], { encoding: 'utf8' })
+  const { user, system } = JSON.parse(stderr) as NodeJS.CpuUsage
+  return (user + system) / 1_000
 }
 
 function median(values: readonly number[]): number {

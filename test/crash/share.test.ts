@@ -3,6 +3,7 @@ import type { Store } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { CrashCase, type WorkerProcess } from 'legate/testing'
 import { expect, test } from 'vitest'
+import { PROMPTLY_MS } from '../support/pace.ts'
 import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
@@ -40,7 +41,8 @@ test('a third process cancels a tree that two run, and all of it ends within a s
   const root = turns.find(({ cancel }) => cancel?.cause === 'cancelled')
   const tookMs = (root?.endedAt ?? Number.POSITIVE_INFINITY) - (root?.cancel?.at ?? 0)
   figure('cancel from a third process', `${turns.length} runs of 2 processes ended in ${tookMs} ms`)
-  expect(tookMs).toBeLessThan(1_000)
+  // Two processes, each of which looks every second at the latest; a busy machine takes longer.
+  expect(tookMs).toBeLessThan(PROMPTLY_MS)
 })
 
 test('cybros A65: a parent waits for its child while all processes are killed again and again', async () => {

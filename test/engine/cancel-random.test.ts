@@ -16,6 +16,7 @@ import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { Chance } from '../support/chance.ts'
+import { PROMPTLY_MS } from '../support/pace.ts'
 import { until } from '../support/process.ts'
 import { nodesOfTree, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
@@ -58,7 +59,8 @@ describe.each(stores)('reliability R-9, L8: a 3x5 tree on %s', (name, create) =>
         `${count.toLocaleString('en-US')} cancels, ${garden.programs} programs: ${times}, 0 left`,
       )
     }
-    if (!isFresh) expect(at(0.99), `seed ${SEED}: ${times}`).toBeLessThan(1_000)
+    // A second is measured where the full figures are; here other tests run beside it.
+    if (!isFresh) expect(at(0.99), `seed ${SEED}: ${times}`).toBeLessThan(isFull ? 1_000 : PROMPTLY_MS)
     expectNothingOpen(world.store)
     await until('the programs to be gone', () => running(garden.mark).length === 0)
   })
@@ -74,7 +76,7 @@ describe.each(stores)('reliability R-9, L8: a 3x5 tree on %s', (name, create) =>
     const outcomes = await Promise.all(runs.map((run) => run.result))
 
     expect(outcomes.every(({ status }) => status === 'cancelled')).toBe(true)
-    if (!isFresh) expect(performance.now() - began).toBeLessThan(2_000)
+    if (!isFresh) expect(performance.now() - began).toBeLessThan(PROMPTLY_MS)
     expectNothingOpen(world.store)
     await until('the programs to be gone', () => running(garden.mark).length === 0)
   })

@@ -104,15 +104,15 @@ describe('the readers of a run', () => {
 describe('a reader does not matter to the run', () => {
   test('a slow one does not slow it', async () => {
     const run = start(openRuntime())
-    const reading = slowly(run, 15)
-    const begun = performance.now()
+    let isRead = false
+    const reading = slowly(run, 15).finally(() => {
+      isRead = true
+    })
 
     await run.result
-    const ran = performance.now() - begun
-    const events = await reading
 
-    expect(events.length).toBeGreaterThan(15)
-    expect(ran).toBeLessThan((performance.now() - begun) / 2)
+    expect(isRead).toBe(false)
+    expect((await reading).length).toBeGreaterThan(15)
   })
 
   test('cybros A60: one that throws in its loop ends for itself only', async () => {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { agent, type Part, type RunEvent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { watchWork } from '../support/pace.ts'
 import { eventsOf, gate, isDurable, only, openRuntime } from '../support/reading.ts'
 
 const FINISH: Part = {
@@ -135,7 +136,7 @@ describe('cybros A44: what is streamed', () => {
 
   test('10,000 pieces arrive whole and in order, in little time', async () => {
     const chunks = Array.from({ length: 10_000 }, (_, at) => `${at} `)
-    const start = performance.now()
+    const workMs = watchWork()
 
     const run = openRuntime().run(streaming(chunks), 'go')
     const events = await eventsOf(run)
@@ -144,7 +145,7 @@ describe('cybros A44: what is streamed', () => {
     expect(only(events, 'text-delta')).toHaveLength(10_000)
     expect(new Set(events.map(({ seq }) => seq)).size).toBe(events.length)
     expect(messageIn(events)?.streamed?.chunks).toBe(10_000)
-    expect(performance.now() - start).toBeLessThan(2_000)
+    expect(workMs()).toBeLessThan(2_000)
   })
 })
 

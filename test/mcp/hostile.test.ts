@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
 import { caller, mark, noneRunning, oddServer, tempFolder } from './support.ts'
 
@@ -14,18 +15,19 @@ async function results(mode: string, calls: readonly string[], options: object =
 
 describe('I10: a server that does not start', () => {
   test.each([
-    ['silent', /it did not start: .*timed out/i],
-    ['nolist', /timed out/i],
-    ['notools', /it gave no list of tools/],
-  ])('%s', async (mode, reason) => {
+    ['silent', /it did not start: .*timed out/i, 700],
+    ['nolist', /timed out/i, 700],
+    // It answers: a busy machine may take a while to start it.
+    ['notools', /it gave no list of tools/, 10_000],
+  ])('%s', async (mode, reason, startTimeoutMs) => {
     const word = mark()
     const started = performance.now()
-    const { outcome } = await results(mode, [], { args: [word], startTimeoutMs: 700 })
+    const { outcome } = await results(mode, [], { args: [word], startTimeoutMs })
 
     expect([outcome.status, outcome.error?.code]).toEqual(['unavailable', 'unavailable'])
     expect(outcome.error?.message).toMatch(reason)
     expect(outcome.error?.message).toMatch(/^The tools of "odd" are not available: /)
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(performance.now() - started).toBeLessThan(startTimeoutMs + 5_000)
     await noneRunning(word)
   })
 
@@ -98,7 +100,7 @@ describe('I10: a server that starts and misbehaves', () => {
       ['odd__broken', input],
       ['odd__pattern', {}],
     ])
-    const started = performance.now()
+    const workMs = watchWork()
     const events = await eventsOf(openRuntime().run(who, 'go'))
     const shown = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
 
@@ -108,7 +110,7 @@ describe('I10: a server that starts and misbehaves', () => {
       expect.stringMatching(/"deep" was left out: its input schema is not plain JSON/),
       expect.stringMatching(/"huge" was left out: its input schema is larger than 256 KB/),
     ])
-    expect(performance.now() - started).toBeLessThan(5_000)
+    expect(workMs()).toBeLessThan(5_000)
   })
 
   test('thousands of tools, and pages without end', async () => {

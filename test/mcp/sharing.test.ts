@@ -110,7 +110,8 @@ describe('who shares a server, and when it ends', () => {
     const since = performance.now()
     await runtime.close()
 
-    expect(performance.now() - since).toBeLessThan(4_000)
+    // Its start would be waited for a minute.
+    expect(performance.now() - since).toBeLessThan(10_000)
     await noneRunning(word)
   })
 

@@ -69,12 +69,13 @@ describe('a server over its standard input and output', () => {
     const { who } = caller({ all: everything({ args: [word] }) }, calls)
     const run = openRuntime().run(who, 'go')
     for await (const { type } of run) if (type === 'progress') break
+    // The call would take a minute.
     const since = performance.now()
     await run.cancel()
 
     expect((await run.result).status).toBe('cancelled')
     await noneRunning(word)
-    expect(performance.now() - since).toBeLessThan(3_000)
+    expect(performance.now() - since).toBeLessThan(10_000)
   })
 
   test('aster-goose 3.2: only the tools that are named are there', async () => {

@@ -4,9 +4,10 @@ import path from 'node:path'
 import { loadAgentFile, loadDefinition, loadRecipe } from 'legate/recipe'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { RecipeError } from '../../src/base/error.ts'
+import { watchWork } from '../support/pace.ts'
 import { folderWith, minimal, recipeFile } from './support/folder.ts'
 
-/** The bound is a second; what a busy machine adds is not ours. */
+/** Of work: what a busy machine adds is not ours. */
 const BOUND_MS = 1_000
 
 /** The engine and the parser are loaded before anything is timed. */
@@ -27,14 +28,14 @@ interface Refused {
   readonly ms: number
 }
 
-/** A busy machine only adds time, so what is slow is tried again, and the fastest counts. */
+/** On a busy machine work costs more too, so what is slow is tried again, and the fastest counts. */
 async function refused(work: () => Promise<unknown>, tries = 4): Promise<Refused> {
-  const started = performance.now()
+  const workMs = watchWork()
   const error = await work().then(
     () => undefined,
     (thrown: unknown) => thrown,
   )
-  const ms = performance.now() - started
+  const ms = workMs()
   if (!RecipeError.isInstance(error)) throw new Error(`not refused as it should be: ${String(error)}`)
   if (ms >= BOUND_MS && tries > 1) return refused(work, tries - 1)
   const { problem, line, hint } = error.details as unknown as Omit<Refused, 'ms'>
@@ -230,10 +231,10 @@ describe('I10: a hostile agent file', () => {
       folderWith({ 'a.md': `---\nname: a\ndescription: d\ntools: ${'Bash('.repeat(50_000)}\n---\nx` }),
       'a.md',
     )
-    const started = performance.now()
+    const workMs = watchWork()
     const agent = await loadAgentFile(file)
 
-    expect(performance.now() - started).toBeLessThan(BOUND_MS)
+    expect(workMs()).toBeLessThan(BOUND_MS)
     expect(agent.tools.allow).not.toBeNull()
   })
 })

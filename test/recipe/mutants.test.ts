@@ -7,9 +7,10 @@ import { Report } from '../../src/recipe/text/notice.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'
+import { watchWork } from '../support/pace.ts'
 
 const MUTANTS = isFull ? 1_000_000 : 20_000
-/** One broken file must not hold up the next; a busy machine may. */
+/** One broken file must not hold up the next. */
 const SLOWEST_MS = 2_000
 
 /** Small, so that many are tried: each has a few of the things that there are. */
@@ -108,9 +109,9 @@ describe('I10: mutated files', () => {
     const ends = { read: 0, refused: 0 }
     let slowest = 0
     for (let at = 0; at < MUTANTS; at++) {
-      const started = performance.now()
+      const workMs = watchWork()
       ends[await outcomeOf(at % 2 === 0 ? recipeMutant(chance) : agentMutant(chance))]++
-      slowest = Math.max(slowest, performance.now() - started)
+      slowest = Math.max(slowest, workMs())
     }
     figure('mutated files', `${MUTANTS}: ${ends.read} read, ${ends.refused} refused, slowest ${slowest.toFixed(0)} ms`)
 
