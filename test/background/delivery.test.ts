@@ -310,6 +310,31 @@ describe('limits of what tells of ends', () => {
     expect(turns.flatMap(({ id }) => world.store.linksOf(id))).toHaveLength(3)
   })
 
+  test('with no model call left it is told, and can do nothing with it', async () => {
+    const script: Script = (request) => {
+      const id = /"child_conversation_id":"([^"]+)"/.exec(lastSaid(request))?.[1]
+      if (request.messages.at(-1)?.role === 'tool') return 'done'
+      if (id === undefined) return { calls: [spawnCall()] }
+      return { calls: [{ name: 'subagent_send', input: { child_conversation_id: id, message: 'again' } }] }
+    }
+    const model = scriptedModel(script)
+    const tools = { ...backgroundSubagents({ agent: workerOf() }) }
+    const host = agent({ name: 'host', instructions: 'x', model, tools, budget: { turns: 4 } })
+    const { runtime } = world.start({ agents: [host], engine: QUICK })
+    const run = runtime.run(host, 'go')
+    await run.result
+    await runtime.idle()
+
+    const turns = world.store.turnsOf(run.conversationId, { limit: 999 })
+    expect(turns.map(({ account }) => [account.modelCalls, account.toolCalls])).toEqual([
+      [2, 1],
+      [2, 1],
+      [1, 0],
+    ])
+    const links = turns.flatMap(({ id }) => world.store.linksOf(id))
+    expect(links.every(({ deliveredTo }) => deliveredTo !== null)).toBe(true)
+  })
+
   test('a budget of tokens is one for the run and all the turns that tell of its children', async () => {
     const usage = { inputTokens: 10, outputTokens: 10 }
     const script: Script = (request) =>

@@ -117,11 +117,13 @@ function readerFor(news: readonly News[]): string {
 
 const SHOWN = 32_000
 
+/** One call is always left to hear the news; where it is more than there was, nothing is done with it. */
 function whatIsLeft({ limits, account }: Turn): TurnLimits {
+  const turns = limits.turns - account.modelCalls
   return {
     ...limits,
-    turns: Math.max(1, limits.turns - account.modelCalls),
-    toolCalls: Math.max(0, limits.toolCalls - account.toolCalls),
+    turns: Math.max(1, turns),
+    toolCalls: turns < 1 ? 0 : Math.max(0, limits.toolCalls - account.toolCalls),
     children: Math.max(0, limits.children - account.children),
   }
 }
