@@ -89,7 +89,10 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
   }
   if (first !== undefined) return first
   const isAbsent = parser.state === 'absent' && !whole.ok
-  return { issue: isAbsent ? `It is not JSON: ${whole.error}` : parser.problem, value: undefined }
+  return {
+    issue: isAbsent ? `It is not JSON: ${whole.error.replace(/^Not valid JSON: /, '')}` : parser.problem,
+    value: undefined,
+  }
 }
 
 async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {

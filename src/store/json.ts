@@ -37,7 +37,7 @@ export interface JsonStoreOptions {
  * people can read. Opens the folder at once; throws StoreError when that is not possible.
  */
 export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
-  const options = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
+  const options = typeof folderOrOptions === 'object' ? folderOrOptions : { folder: folderOrOptions }
   const folder = resolve(folderOf(options))
   let current: JsonRows | undefined = openRows({ ...options, folder })
   const rows = (): JsonRows => {

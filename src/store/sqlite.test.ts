@@ -114,8 +114,8 @@ test('a file of a newer version is refused and left as it is', () => {
   expect(readFileSync(path).equals(before)).toBe(true)
 })
 
-test('a folder, an empty path and :memory: are refused', () => {
-  for (const wrong of [folder, '', ':memory:']) {
+test('a folder, an empty path, none at all and :memory: are refused', () => {
+  for (const wrong of [folder, '', ':memory:', undefined as never, {} as never]) {
     expect(() => sqliteStore(wrong)).toThrow(expect.objectContaining({ code: 'store' }))
   }
   expect(() => sqliteStore(join(import.meta.filename, 'x.db'))).toThrow(expect.objectContaining({ code: 'store' }))

@@ -121,8 +121,9 @@ function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
     durability = 'process',
     busyMs = 10_000,
     readOnly = false,
-  } = typeof pathOrOptions === 'string' ? { path: pathOrOptions } : pathOrOptions
-  if (path === '' || path === ':memory:') {
+  } = typeof pathOrOptions === 'object' ? pathOrOptions : { path: pathOrOptions }
+  // A variable that is not set is a mistake that types do not see everywhere.
+  if (typeof path !== 'string' || path === '' || path === ':memory:') {
     throw new StoreError('store', 'A SQLite store needs the path of a file. For rows in memory use memoryStore().')
   }
   return { path: resolve(path), durability, busyMs: Math.max(0, Math.floor(busyMs)), readOnly }

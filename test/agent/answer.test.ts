@@ -79,7 +79,7 @@ describe('an output schema', () => {
   })
 
   test.each([
-    ['prose', 'The answer is one.', /It is not JSON/],
+    ['prose', 'The answer is one.', /It is not JSON: Unexpected/],
     ['the wrong shape', '{"n":"one"}', /n: .*number/],
     ['half of it', '{"n":', /ends before the JSON does/],
     ['null', 'null', /./],

@@ -43,7 +43,7 @@ function isSame({ input }: Node, content: Content): boolean {
 function requireEditable(draft: Draft, { id, kind, state, input }: Node): void {
   const isMessage = draft.kinds.get(kind)?.editable === true
   if (!isMessage) {
-    throw refused('wrong_kind', `A ${kind} cannot be edited: only what people said can. Rerun or retry it.`, {
+    throw refused('wrong_kind', `The ${kind} cannot be edited: only what people said can. Rerun or retry it.`, {
       nodeId: id,
       kind,
     })

@@ -36,7 +36,7 @@ export function planRerun(draft: Draft, nodeId: Id, { conversationId, bounds }: 
 
 function requireRerunnable(draft: Draft, { id, kind, state }: Node): void {
   if (draft.kinds.get(kind)?.rerunnable !== true) {
-    throw refused('wrong_kind', `A ${kind} cannot be rerun: only answers are. Fork before it to do it again.`, {
+    throw refused('wrong_kind', `The ${kind} cannot be rerun: only answers are. Fork before it to do it again.`, {
       nodeId: id,
       kind,
     })

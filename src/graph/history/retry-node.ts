@@ -46,7 +46,10 @@ function replacement(draft: Draft, nodeId: Id, conversationId: Id): Node | undef
 function requireRetriable(draft: Draft, node: Node): void {
   const { id, kind, state } = node
   if (draft.kinds.get(kind)?.retriable !== true) {
-    throw refused('wrong_kind', `A ${kind} cannot be retried: nothing was run. Edit it instead.`, { nodeId: id, kind })
+    throw refused('wrong_kind', `The ${kind} cannot be retried: nothing was run. Edit it instead.`, {
+      nodeId: id,
+      kind,
+    })
   }
   if (isEager(node)) {
     const message = `The task ${id} was started by an item of a plan: rerun the plan.`
