@@ -76,6 +76,29 @@ describe.each(stores)('cybros A77: a root host that was told a question and ends
     expect(await runtime.questions()).toEqual([])
   })
 
+  test('a host without a model call left cannot answer: it is told, and a person is asked', async () => {
+    const answering: Script = (request) => {
+      const id = /"child_conversation_id":"([^"]+)"/.exec(lastSaid(request))?.[1]
+      if (request.messages.at(-1)?.role === 'tool') return 'done'
+      if (id === undefined) return { calls: [spawnCall()] }
+      return call('subagent_send', { child_conversation_id: id, message: 'blue' })
+    }
+    const tools = { ...backgroundSubagents({ agent: askerOf() }) }
+    const model = scriptedModel(answering)
+    const host = agent({ name: 'host', instructions: 'Host.', model, tools, budget: { turns: 2 } })
+    const { runtime } = world.start({ agents: [host], engine: QUICK })
+    const run = runtime.run(host, 'go')
+    await run.result
+    const question = await soon(async () => (await runtime.questions())[0])
+
+    expect(question).toMatchObject({ to: 'person', text: 'Which colour?' })
+    expect(world.store.turnsOf(run.conversationId, { limit: 9 }).map(({ account }) => account.toolCalls)).toEqual([
+      1, 0,
+    ])
+    await runtime.answer(question.nodeId, { text: 'red' })
+    await runtime.idle()
+  })
+
   test('a host that is not woken at all is no different', async () => {
     const { host } = hostOf(leaving, { agent: askerOf(), wake: 'passive' })
     const { runtime } = world.start({ agents: [host], engine: QUICK })
