@@ -47,6 +47,7 @@ describe('what makes no sense', () => {
   test.each([
     [['lg'], 'There is no command "lg".'],
     [['lo'], 'There is no command "lo". Did you mean "log"?'],
+    [['rnu'], 'There is no command "rnu". Did you mean "run"?'],
     [['log'], '"log" needs more: legate log ID'],
     [['show', 'a', 'b'], '"show" takes less: legate show ID'],
     [['ps', '--follow'], "Unknown option '--follow'"],

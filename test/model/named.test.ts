@@ -3,7 +3,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, costOf, createRuntime, DefinitionError, type Model, modelInfo, type RuntimeOptions } from 'legate'
+import {
+  agent,
+  costOf,
+  createRuntime,
+  DefinitionError,
+  findModel,
+  type Model,
+  modelInfo,
+  type RuntimeOptions,
+} from 'legate'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { Wire } from './support/wire.ts'
 import { at } from './support/world.ts'
@@ -118,6 +127,9 @@ describe('a model by name', () => {
     expect(outcome.error?.message).toContain('GOOGLE_GENERATIVE_AI_API_KEY or GEMINI_API_KEY')
     expect(outcome.error?.message).toContain(path.join(folder, 'legate', 'config.json'))
     expect(outcome.error?.message).toContain('ollama/')
+    // Before a run, for who asks.
+    await expect(findModel('google/gemini-2.5-pro')).rejects.toThrow('google/gemini-2.5-pro needs a key.')
+    await expect(findModel('ollama/qwen3')).resolves.toMatchObject({ id: 'ollama/qwen3' })
   })
 
   test('of a server that is not there says how to start it', async () => {
@@ -154,6 +166,19 @@ describe('a model by name', () => {
     expect(outcome.error?.message).toContain(shown)
     expect(JSON.stringify(outcome)).not.toMatch(/my-very-own-key|x{50}/)
     expect(wire.requests).toHaveLength(1)
+  })
+
+  test('that streams in another format is told with how that begins, not with every schema it does not fit', async () => {
+    vi.stubEnv('OPENAI_API_KEY', 'my-very-own-key')
+    vi.stubEnv('OPENAI_BASE_URL', `${wire.url}/v1`)
+    const chunk = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: TEXT } }] }
+    const body = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`
+    wire.spoil({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
+
+    const { outcome } = await run('openai/gpt-5')
+
+    expect(outcome.error?.message).toMatch(/Responses API.*what came could not be read: .*chat\.completion\.chunk/)
+    expect(outcome.error?.message.length).toBeLessThan(1_000)
   })
 
   test('that streams events under a wrong type is heard', async () => {

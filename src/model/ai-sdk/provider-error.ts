@@ -34,7 +34,8 @@ export function providerError(adapted: Adapted, error: unknown, secrets: readonl
   if (LegateError.isInstance(error)) return error
   const { id, keyName, hint } = adapted
   const status = statusOf(error)
-  const said = withoutSecrets(wordsOf(error), adapted.secret === undefined ? secrets : [adapted.secret, ...secrets])
+  const known = adapted.secret === undefined ? secrets : [adapted.secret, ...secrets]
+  const said = withoutSchemas(withoutSecrets(wordsOf(error), known))
   const answered = status === undefined ? '' : ` (status ${status})`
   const retryAfterMs = askedPause(error)
   const isPassing = mayPass(error, status)
@@ -84,6 +85,11 @@ function wordsOf(error: unknown): string {
   const inner = field(field(error, 'error'), 'message')
   if (typeof inner === 'string' && inner !== '' && typeof field(error, 'message') !== 'string') return messageOf(inner)
   return messageOf(error)
+}
+
+/** Validators print the whole value and every schema that it does not fit: its beginning is enough. */
+function withoutSchemas(said: string): string {
+  return said.replace(/Type validation failed: Value: (.{0,160})[\s\S]*$/, 'what came could not be read: $1…')
 }
 
 function adviceFor(
