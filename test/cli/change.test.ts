@@ -111,6 +111,8 @@ describe('history is changed from the command line', () => {
     const asked = JSON.stringify(mock.getLastRequest()?.body)
     expect(asked).toContain('Go on.')
     expect(asked).toContain('And then?')
+    const other = await files.run(['chat', '-c', first, '--model', 'openai/gpt-5-mini'], { input: 'x\n' })
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining('Name its file') as string })
     const said = await files.run(['transcript', first])
     expect(said.stdout).not.toContain('Those before')
   })

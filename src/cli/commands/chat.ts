@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { type AnyAgent, createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
 import { type AgentFile, discover } from '../../recipe/index.ts'
@@ -56,7 +57,13 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
       )
     }
     const model = await modelFor(undefined, modelNameOf(row))
-    return { agent: null, name, model, definition: ASSISTANT, folder: folderOf(row) ?? process.cwd() }
+    const folder = folderOf(row) ?? process.cwd()
+    if (!existsSync(folder)) {
+      throw new CliError(
+        `"${oneLine(name)}" works in ${oneLine(folder)}, which is not there any more. Make it, and try again.`,
+      )
+    }
+    return { agent: null, name, model, definition: ASSISTANT, folder }
   } finally {
     await store.close()
   }
