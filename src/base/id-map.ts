@@ -67,8 +67,9 @@ function emptyBuckets<Entry>(length: number): (Entry | null)[] {
 
 /** Ids differ in their last characters: five hex digits tell a million of them apart. */
 function hashOf(id: string): number {
+  // Ids also come from people and models: what is no text is found nowhere.
+  if (typeof id !== 'string' || id.length < 5) return 0
   const end = id.length
-  if (end < 5) return end
   const first = (id.charCodeAt(end - 5) * 33 + id.charCodeAt(end - 4)) * 33 + id.charCodeAt(end - 3)
   return (first * 33 + id.charCodeAt(end - 2)) * 33 + id.charCodeAt(end - 1)
 }
