@@ -1,6 +1,6 @@
 import type { Run } from './run.ts'
 import type { UiMessageChunk } from './ui-chunk.ts'
-import type { UiWriter } from './ui-writer.ts'
+import { UiWriter } from './ui-writer.ts'
 
 /**
  * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts.
@@ -8,13 +8,9 @@ import type { UiWriter } from './ui-writer.ts'
  */
 export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
   const events = run[Symbol.asyncIterator]()
-  let writer: UiWriter
+  const writer = new UiWriter(run.id)
   return new ReadableStream<UiMessageChunk>({
-    start: async (controller) => {
-      const { UiWriter } = await import('./ui-writer.ts')
-      writer = new UiWriter(run.id)
-      controller.enqueue(writer.start())
-    },
+    start: (controller) => controller.enqueue(writer.start()),
     pull: async (controller) => {
       for (let chunks: readonly UiMessageChunk[] = []; chunks.length === 0; ) {
         const { done, value } = await events.next()
