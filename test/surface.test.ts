@@ -120,6 +120,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
   'recipe/index': [
     'BUILTIN_TOOLKITS',
     'DIALECTS',
+    'EMPTY_AGENT_FILE',
     'TaskBoard',
     'builtinToolkit',
     'convert',

@@ -4,6 +4,7 @@ export {
   type Dialect,
   type ToolChoice,
 } from './agent-file/agent-file.ts'
+export { EMPTY_AGENT_FILE } from './agent-file/empty-agent-file.ts'
 export { type AgentFileOptions, loadAgentFile } from './agent-file/load-agent-file.ts'
 export { modelOf } from './agent-file/model-name.ts'
 export { type Converted, convert } from './convert/convert.ts'

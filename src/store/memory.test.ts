@@ -5,6 +5,18 @@ import { memoryStore } from './memory.ts'
 
 storeConformance({ name: 'memory', open: () => memoryStore(), durable: false, test })
 
+test('only what was planned on the very rows that are there is taken without a check', async () => {
+  const store = memoryStore()
+  await store.commit(treeCommit('a', {}))
+  const planned = { ...commitOf('a', { turns: [next(turnRow(placeIn('a')))] }), plannedOn: store.changes?.() }
+
+  store.reopen()
+  await store.commit(commitOf('a', { turns: [next(turnRow(placeIn('a')))] }))
+
+  expect(() => store.commit(planned)).toThrow(/version/)
+  expect(() => store.commit({ ...planned, plannedOn: undefined })).toThrow(/version/)
+})
+
 test('beyond `keep` the tree that ended first is forgotten whole', async () => {
   const store = memoryStore({ keep: 2 })
   for (const id of ['a', 'b', 'c']) await store.commit(full(id))

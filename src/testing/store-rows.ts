@@ -1,4 +1,4 @@
-import type { Commit } from '../graph/commit.ts'
+import { type Commit, emptyCommit } from '../graph/commit.ts'
 import { NO_USAGE } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
@@ -12,23 +12,7 @@ export function placeIn(rootId: Id): Place {
 }
 
 export function commitOf(rootId: Id | null, parts: Partial<Commit>): Commit {
-  return {
-    kind: 'mutate',
-    at: 1000,
-    rootId,
-    conversations: [],
-    turns: [],
-    nodes: [],
-    edges: [],
-    links: [],
-    bodies: [],
-    engines: [],
-    dropEngines: [],
-    blocks: [],
-    dropBlocks: [],
-    events: [],
-    ...parts,
-  }
+  return { ...emptyCommit('mutate', 1000, rootId), ...parts }
 }
 
 export function conversationRow(id: Id, fields: Partial<Conversation> = {}): Conversation {

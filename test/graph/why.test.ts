@@ -1,8 +1,8 @@
 import { agent, askTools, createRuntime, type Runtime, type RuntimeOptions, tool } from 'legate'
 import { memoryStore } from 'legate/store/memory'
-import { scriptedModel } from 'legate/testing'
+import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
-import { makeGate, until } from '../support/process.ts'
+import { type Gate, makeGate, markDead, until } from '../support/process.ts'
 import { memoryRows } from '../support/stores.ts'
 
 const open: Runtime[] = []
@@ -55,10 +55,7 @@ describe('cybros N13: why a run does not go on', () => {
     const slow = agent({
       name: 'slow',
       instructions: 'Wait.',
-      model: scriptedModel(async () => {
-        await gate.opened
-        return 'done'
-      }),
+      model: gated(gate),
     })
     const first = runtime.run(slow, 'one')
     await until('it runs', () => runtime.store.turn(first.id)?.state === 'running')
@@ -82,10 +79,7 @@ describe('cybros N13: why a run does not go on', () => {
       name: 'worker',
       description: 'w',
       instructions: 'Wait.',
-      model: scriptedModel(async () => {
-        await gate.opened
-        return 'done'
-      }),
+      model: gated(gate),
     })
     const host = agent({
       name: 'host',
@@ -114,20 +108,13 @@ describe('cybros N13: why a run does not go on', () => {
     const slow = agent({
       name: 'slow',
       instructions: 'Wait.',
-      model: scriptedModel(async () => {
-        await gate.opened
-        return 'done'
-      }),
+      model: gated(gate),
     })
     const first = runtimeOf({ store: rows.open(), agents: [slow] })
     const run = first.run(slow, 'go')
     await until('it runs', () => first.store.openNodes(run.id).some(({ state }) => state === 'running'))
-    const [engine] = first.store.engines()
     const other = runtimeOf({ store: rows.open() })
-    if (engine) {
-      const dead = { ...engine, version: engine.version + 1, processStart: 'before' }
-      await other.store.commit({ ...NOTHING, engines: [dead] })
-    }
+    await markDead(other.store, first.store.engines()[0])
 
     expect(await other.why(run.id)).toMatchObject({ goesOn: false, reasons: [{ code: 'process_gone' }] })
     expect((await other.why(run.id)).text).toMatch(/The process \d+ that worked on a model call \(answer\) is gone/)
@@ -273,25 +260,16 @@ function hostOf(worker: ReturnType<typeof asker>) {
   })
 }
 
+/** Answers when the gate is opened. */
+function gated(gate: Gate): ScriptedModel {
+  return scriptedModel(async () => {
+    await gate.opened
+    return 'done'
+  })
+}
+
 function runtimeOf(options: RuntimeOptions = {}): Runtime {
   const runtime = createRuntime({ store: memoryStore(), ...options })
   open.push(runtime)
   return runtime
 }
-
-const NOTHING = {
-  kind: 'lease',
-  at: 0,
-  rootId: null,
-  conversations: [],
-  turns: [],
-  nodes: [],
-  edges: [],
-  links: [],
-  bodies: [],
-  engines: [],
-  dropEngines: [],
-  blocks: [],
-  dropBlocks: [],
-  events: [],
-} as const

@@ -1,3 +1,4 @@
+import { emptyCommit } from '../../src/graph/commit.ts'
 import type { EngineRow } from '../../src/graph/rows.ts'
 import type { RuntimeOptions } from '../../src/options.ts'
 import { createRuntime, type Runtime } from '../../src/runtime.ts'
@@ -82,27 +83,10 @@ export function startProcess(
 }
 
 /** The engine's row says another start of its process than the pid has now: the process is proven dead. */
-async function markDead(store: Store, row: EngineRow | undefined): Promise<void> {
+export async function markDead(store: Store, row: EngineRow | undefined): Promise<void> {
   if (row === undefined) return
   const engines = [{ ...row, version: row.version + 1, processStart: 'before' }]
-  await store.commit({ ...NOTHING, engines })
-}
-
-const NOTHING: Parameters<Store['commit']>[0] = {
-  kind: 'lease',
-  at: 0,
-  rootId: null,
-  conversations: [],
-  turns: [],
-  nodes: [],
-  edges: [],
-  links: [],
-  bodies: [],
-  engines: [],
-  dropEngines: [],
-  blocks: [],
-  dropBlocks: [],
-  events: [],
+  await store.commit({ ...emptyCommit('lease', 0, null), engines })
 }
 
 /** Something to wait for that a test decides. */

@@ -1,5 +1,5 @@
 import type { AnyAgent } from '../../index.ts'
-import type { AgentFile } from '../../recipe/index.ts'
+import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
 import { agentOf } from '../definition/agent-of.ts'
 
 const INSTRUCTIONS = `You talk with a person at a terminal and help with what they ask. Answer briefly, in plain text.
@@ -7,32 +7,10 @@ Where a source that you can delegate to fits a request by its description, deleg
 
 /** Whose chat it is when no file is named. */
 export const ASSISTANT: AgentFile = {
-  dialect: 'legate',
-  file: '',
+  ...EMPTY_AGENT_FILE,
   name: 'assistant',
-  title: null,
   description: 'Talks with a person at a terminal.',
   instructions: INSTRUCTIONS,
-  prompt: null,
-  model: null,
-  provider: null,
-  settings: {},
-  tools: { allow: null, deny: [] },
-  agents: null,
-  extensions: null,
-  skills: [],
-  grant: null,
-  budget: null,
-  briefing: null,
-  input: null,
-  output: null,
-  retry: null,
-  parameters: [],
-  subRecipes: [],
-  isBackground: false,
-  isHidden: false,
-  properties: {},
-  notices: [],
 }
 
 /** The agent of a chat: it can delegate to every definition that is found from here, each time anew. */

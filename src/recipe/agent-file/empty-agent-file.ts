@@ -1,6 +1,6 @@
 import type { AgentFile } from './agent-file.ts'
 
-/** An agent of which nothing is said. */
+/** An agent of which nothing is said: where one is put together in code, only what differs has to be. */
 export const EMPTY_AGENT_FILE: AgentFile = {
   dialect: 'legate',
   file: '',
