@@ -1,10 +1,10 @@
 import { InputError } from '../base/error.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
-import type { Id } from '../graph/rows.ts'
+import type { Id, Turn } from '../graph/rows.ts'
 import { costOf } from '../model/named/prices.ts'
 import type { Store } from '../store/store.ts'
-import { pages } from './pages.ts'
+import { turnEvents } from './turn-events.ts'
 
 export interface UsageQuery {
   /** Calls that ended at this moment or later, in milliseconds since 1970. */
@@ -34,23 +34,55 @@ export interface UsageStats {
   readonly byLane: { readonly [laneId: Id]: UsageSum }
 }
 
-/** Reads the log of the tree: costs what the tree is long. A call counts once, whatever became of its node since. */
+/**
+ * A call counts once, whatever became of its node since. Of the log only what is asked for is read: where turns of the lane went
+ * on, or of a tree what happened since.
+ */
 export function usageStats(store: Store, laneId: Id, query: UsageQuery): UsageStats {
   const { since, until, of } = checked(query)
   const rootId = store.conversation(laneId)?.rootId ?? laneId
   const total = new Sums()
   const [byModel, byDay, byLane] = [new Sums(), new Sums(), new Sums()]
-  for (const rows of pages(store, rootId, { after: 0 })) {
-    for (const row of rows) {
-      const { body, at, conversationId } = row as EventRow
-      if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
-      total.add('all', body)
-      byModel.add(body.model, body)
-      byDay.add(new Date(at).toISOString().slice(0, 10), body)
-      byLane.add(conversationId, body)
-    }
+  // Nearly all of a tree happens while its root works.
+  const isAll = of === 'tree' || (laneId === rootId && since === Number.NEGATIVE_INFINITY)
+  const events = isAll
+    ? newestEvents(store, rootId, since)
+    : turnEvents(store, rootId, turnsSince(store, laneId, { since, until }))
+  for (const { body, at, conversationId } of events) {
+    if (body.type !== 'usage' || at < since || at >= until || (of === 'lane' && conversationId !== laneId)) continue
+    total.add('all', body)
+    byModel.add(body.model, body)
+    byDay.add(new Date(at).toISOString().slice(0, 10), body)
+    byLane.add(conversationId, body)
   }
   return { total: total.get('all'), byModel: byModel.all(), byDay: byDay.all(), byLane: byLane.all() }
+}
+
+const PAGE = 1_000
+
+/** Back to the first page on which all is older. */
+function* newestEvents(store: Store, rootId: Id, since: number): Generator<EventRow, void> {
+  for (let end = store.lastSeq(rootId); end > 0; end -= PAGE) {
+    const after = Math.max(0, end - PAGE)
+    const events = store.events(rootId, after, end - after)
+    yield* events
+    if (events.every(({ at }) => at < since)) return
+  }
+}
+
+/** Turns of a lane that may have something in this time. They run one after another: before one that is too old all are. */
+function turnsSince(store: Store, laneId: Id, { since, until }: { since: number; until: number }): Turn[] {
+  const found: Turn[] = []
+  for (let last = Number.MAX_SAFE_INTEGER; last >= 0; ) {
+    const turns = store.turnsOf(laneId, { last, limit: 100 })
+    for (const turn of turns.toReversed()) {
+      const isOld = turn.endedAt !== null && turn.endedAt < since
+      if (isOld && turn.startedAt !== null) return found.reverse()
+      if (!isOld && turn.createdAt < until) found.push(turn)
+    }
+    last = (turns[0]?.ordinal ?? 0) - 1
+  }
+  return found.reverse()
 }
 
 function checked({ since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY, of = 'lane' }: UsageQuery) {
@@ -83,6 +115,6 @@ class Sums {
   }
 
   all(): { readonly [key: string]: UsageSum } {
-    return Object.fromEntries([...this.sums.keys()].map((key) => [key, this.get(key)]))
+    return Object.fromEntries([...this.sums.keys()].sort().map((key) => [key, this.get(key)]))
   }
 }

@@ -1,5 +1,6 @@
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
+import { LaneList } from './lane-list.ts'
 
 /** A row as it is now, and its number in the file. */
 export interface Cell<Row> {
@@ -48,8 +49,8 @@ export class TreeRows {
   readonly turns = new Map<Id, TurnCell>()
   readonly nodes = new Map<Id, NodeCell>()
   readonly links = new Map<Id, Cell<Link>>()
-  /** By lane. A list is there only if it is complete. */
-  readonly turnsOf = new Map<Id, TurnCell[]>()
+  /** By lane. */
+  readonly turnsOf = new Map<Id, LaneList<TurnCell>>()
   tail: Tail | undefined
 }
 
@@ -64,6 +65,11 @@ export class RowCache {
   lastSpan: number | undefined
   /** What the last commit was checked and numbered with, for nobody to read: see `Ledger.last`. */
   last: unknown
+
+  /** Whoever is about to read or write may clear it. */
+  get isFull(): boolean {
+    return this.homes.size > MAX_ROWS
+  }
 
   clear(): void {
     this.trees.clear()
@@ -89,6 +95,18 @@ export class RowCache {
     this.trees.set(rootId, tree)
     this.homes.set(rootId, tree)
     return tree
+  }
+
+  /** Turns of a lane that were read; `last` is what was asked for. */
+  learnTurns(cells: readonly TurnCell[], last: number): void {
+    const [cell] = cells
+    if (cell === undefined) return
+    const { laneId, rootId } = cell.row
+    const { turnsOf } = this.tree(rootId)
+    const list = turnsOf.get(laneId) ?? new LaneList(false)
+    turnsOf.set(laneId, list)
+    this.homes.set(laneId, this.tree(rootId))
+    list.learn(cells, last)
   }
 
   addConversation(row: Conversation, n: number): void {
@@ -118,7 +136,7 @@ export class RowCache {
   /** Takes what an accepted commit wrote. Rows that it changed are known: it was checked against them. */
   putCommit(commit: Commit, { numbers, ends, tail }: Written): void {
     if (commit.rootId === null || tail === undefined) return
-    if (this.homes.size > MAX_ROWS) return this.clear()
+    if (this.isFull) return this.clear()
     const tree = this.tree(commit.rootId)
     tree.tail = tail
     let at = 0
@@ -143,14 +161,17 @@ export class RowCache {
     if (known !== undefined) known.row = row
     else {
       this.addConversation(row, n)
-      tree.turnsOf.set(row.id, [])
+      tree.turnsOf.set(row.id, new LaneList(true))
     }
   }
 
   private putTurn(tree: TreeRows, row: Turn, n: number): void {
     const known = tree.turns.get(row.id)
     if (known !== undefined) known.row = row
-    else insertByOrdinal(tree.turnsOf.get(row.laneId), this.addTurn(row, n))
+    else {
+      const cell = this.addTurn(row, n)
+      tree.turnsOf.get(row.laneId)?.put(cell)
+    }
   }
 
   private putNode(tree: TreeRows, row: Node, n: number): void {
@@ -199,8 +220,7 @@ function setLast(turn: TurnCell | undefined, last: number): void {
   if (turn !== undefined) turn.last = last
 }
 
-function insertByOrdinal<C extends Cell<{ readonly ordinal: number }>>(cells: C[] | undefined, cell: C): void {
-  if (cells === undefined) return
+function insertByOrdinal<C extends Cell<{ readonly ordinal: number }>>(cells: C[], cell: C): void {
   let at = cells.length
   while (at > 0 && (cells[at - 1]?.row.ordinal ?? 0) > cell.row.ordinal) at--
   cells.splice(at, 0, cell)

@@ -94,7 +94,7 @@ function validCache(session: Session): RowCache {
 
 function checkedCache(session: Session): RowCache {
   const version = versionOf(session)
-  if (version !== session.version) session.cache.clear()
+  if (version !== session.version || session.cache.isFull) session.cache.clear()
   session.version = version
   session.commits = commitsHere
   if (!session.isChecked) {

@@ -1,7 +1,7 @@
 import type { Reader } from '../../graph/reader.ts'
-import type { Id, Turn } from '../../graph/rows.ts'
+import type { Id } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
-import type { Cell, RowCache, Tail, TreeRows } from '../row-cache.ts'
+import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
 import type { Connection, SqlRow } from './driver.ts'
 import { SPAN, spanOf, turnSlotsFrom } from './rows.ts'
 import { cacheSpan } from './span.ts'
@@ -76,21 +76,22 @@ function cellReads({ read, cache }: SqliteReads) {
 type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
 
 function laneReads({ read, cache }: SqliteReads, { turn, turnAt }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
-  const stored = (laneId: Id, last: number, limit: number): Turn[] => {
+  const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
-    return rowsOf(found, (id, n) => turnAt(id, n)?.row).reverse()
+    const cells = rowsOf(found, turnAt).reverse()
+    cache().learnTurns(cells, last)
+    return cells
   }
+  const listOf = (laneId: Id) => cache().home(laneId)?.turnsOf.get(laneId)
   return {
     turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
-      const list = cache().home(laneId)?.turnsOf.get(laneId)
-      if (list === undefined) return stored(laneId, last, bound(limit))
-      const until = list.findLastIndex(({ row }) => row.ordinal <= last) + 1
-      return list.slice(Math.max(0, until - bound(limit)), until).map(({ row }) => row)
+      const cells = listOf(laneId)?.upTo(last, bound(limit)) ?? stored(laneId, last, bound(limit))
+      return cells.map(({ row }) => row)
     },
     queuedTurn: (laneId) => {
-      const list = cache().home(laneId)?.turnsOf.get(laneId)
-      if (list !== undefined) return list.find(({ row }) => row.state === 'queued')?.row
+      const list = listOf(laneId)
+      if (list?.isWhole === true) return list.queued()?.row
       const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
       return typeof id === 'string' ? turn(id)?.row : undefined
     },

@@ -1,10 +1,9 @@
 import { parseOwnJson } from '../../base/json.ts'
 import type { LiveBlock } from '../../graph/commit.ts'
-import type { EventRow } from '../../graph/event.ts'
 import type { RunnableQuery, Scanner } from '../../graph/reader.ts'
 import type { EngineRow, Node, Turn } from '../../graph/rows.ts'
 import type { SqlRow } from './driver.ts'
-import { unpackEvents } from './events.ts'
+import { readEvents } from './event-reads.ts'
 import { bound, COMMITS_PER_TREE, type Read, rowsOf, type SqliteGraph } from './graph.ts'
 
 export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
@@ -28,10 +27,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
     engine: (id) => list('SELECT data FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
     nextDue: (now) => number(NEXT_DUE, [now]),
-    events: (rootId, after, limit) => {
-      const tree = graph.tail(rootId)?.tree
-      return tree === undefined ? [] : eventsOf(read, { tree, after, limit })
-    },
+    events: readEvents(graph, read),
     blocks: (rootId, after) =>
       list(BLOCKS, [rootId, after]).map(([n, data]) => ({ ...ownRow<LiveBlock>([data ?? '']), n: Number(n) })),
     roots: ({ limit, before }) => {
@@ -87,25 +83,6 @@ function ownRow<Row>([data]: SqlRow): Row {
 
 function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {
   return [now, JSON.stringify(kinds), JSON.stringify(agents), bound(limit)]
-}
-
-interface EventsQuery {
-  readonly tree: number
-  readonly after: number
-  readonly limit: number
-}
-
-const COMMIT_OF_EVENT = 'SELECT n FROM commits WHERE n >= ? AND n < ? AND seq <= ? ORDER BY n DESC LIMIT 1'
-const EVENTS = `SELECT seq, events FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`
-
-/** Looks back from the end for the first commit to read: readers who follow a tree have read nearly all of it. */
-function eventsOf(read: Read, { tree, after, limit }: EventsQuery): EventRow[] {
-  const first = tree * COMMITS_PER_TREE
-  const end = first + COMMITS_PER_TREE
-  const last = after < 1 ? undefined : read((db) => db.first(COMMIT_OF_EVENT, [first, end, after]))?.[0]
-  const commits = read((db) => db.all(EVENTS, [last ?? first, end, bound(limit)]))
-  const events = commits.flatMap(([seq, text]) => unpackEvents(String(text), Number(seq)))
-  return events.filter(({ seq }) => seq > after).slice(0, Math.max(0, limit))
 }
 
 type FoundId = ReturnType<Scanner['findIds']>[number]

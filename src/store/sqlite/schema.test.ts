@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { fullCommit } from '../../testing/store-read-laws.ts'
-import { commitOf, next, nodeRow, placeIn, treeCommit } from '../../testing/store-rows.ts'
+import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../../testing/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
@@ -65,14 +65,15 @@ function statementsOfWriting(): string[] {
   const commits = [
     fullCommit(),
     treeCommit('root-b', { nodes: [streams] }),
-    commitOf('root-b', { nodes: [next(streams)], blocks: [block] }),
+    commitOf('root-b', { nodes: [next(streams)], blocks: [block], events: [warningEvent(place, 'one')] }),
+    commitOf('root-b', { events: [warningEvent(place, 'two')] }),
     commitOf(null, { dropBlocks: ['streams'], dropEngines: ['engine-0'] }),
   ]
   for (const commit of commits) {
     cache.putCommit(commit, writeCommit({ db: writer, graph, cache }, commit, commitTexts(commit)))
   }
   const scanner = sqliteScanner(graph, read)
-  scanner.events('root-a', 1, 9)
+  scanner.events('root-b', 1, 9)
   cache.clear()
   graph.tail('root-a')
   return seen

@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { Chance } from '../../../test/support/chance.ts'
+import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../../testing/store-rows.ts'
+import { RowCache } from '../row-cache.ts'
+import { commitTexts, writeCommit } from './commit.ts'
+import { type Connection, connect } from './driver.ts'
+import { type Read, sqliteGraph } from './graph.ts'
+import { sqliteScanner } from './read.ts'
+import { migrate } from './schema.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'legate-lanes-'))
+const open: Connection[] = []
+afterAll(() => {
+  for (const db of open) db.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+test('the turns of a lane that was forgotten are read once, however long it is', () => {
+  const lane = new Lane(5_000)
+  lane.cache.clear()
+
+  const first = lane.statements(() => lane.turns(4_999, 50))
+  const again = lane.statements(() => [lane.turns(4_999, 50), lane.turns(4_980, 20), lane.newest(10)].flat())
+  const middle = lane.statements(() => lane.turns(2_000, 20))
+  const middleAgain = lane.statements(() => lane.turns(2_000, 20))
+  lane.append()
+  const after = lane.statements(() => lane.newest(51))
+
+  // One for the list, one for each turn.
+  expect([first, middle]).toEqual([51, 21])
+  // Only the newest are not known to be that before they were asked for.
+  expect(again).toBe(1)
+  expect([middleAgain, after]).toEqual([0, 0])
+})
+
+test('turns are those of the file, in whatever order they are asked for, made and forgotten', () => {
+  const chance = new Chance(4)
+  for (let round = 0; round < 10; round++) {
+    const lane = new Lane(chance.below(30))
+    if (chance.is(0.8)) lane.cache.clear()
+    for (let step = 0; step < 100; step++) {
+      if (chance.is(0.1)) lane.append()
+      if (chance.is(0.02)) lane.cache.clear()
+      const limit = chance.below(12)
+      if (chance.is(0.3)) expect(lane.newest(limit)).toEqual(lane.expected(Number.MAX_SAFE_INTEGER, limit))
+      const last = chance.below(lane.count + 3) - 1
+      expect(lane.turns(last, limit)).toEqual(lane.expected(last, limit))
+    }
+  }
+})
+
+test('a page of events is found in few steps, at both ends and in the middle of a long log', () => {
+  const lane = new Lane(3_000)
+  const seqs = (after: number, limit: number) => lane.reader.events('root', after, limit).map(({ seq }) => seq)
+  const few = [0, 1, 17, 1_500, 2_998, 2_999, 3_000, 3_001, 9_999].map((after) => {
+    const expected = Array.from({ length: 3 }, (_, at) => after + 1 + at).filter((seq) => seq <= 3_001)
+    return lane.statements(() => expect(seqs(after, 3)).toEqual(expected))
+  })
+
+  expect(Math.max(...few)).toBeLessThan(30)
+  expect(seqs(2_990, 5)).toEqual([2_991, 2_992, 2_993, 2_994, 2_995])
+})
+
+/** A lane in a file of its own, one event to a turn, and how many statements it takes to read it. */
+class Lane {
+  count = 0
+  readonly cache = new RowCache()
+  private asked = 0
+  private readonly db = connect(join(folder, `${open.length}.db`))
+  private readonly read: Read = (query) => query(this.counting())
+  private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache })
+  readonly reader = sqliteScanner(this.graph, this.read)
+
+  constructor(turns: number) {
+    open.push(this.db)
+    this.db.exec('PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY')
+    migrate(this.db)
+    this.db.exec('BEGIN')
+    this.put(
+      commitOf('root', { conversations: [conversationRow('root')], events: [warningEvent(placeIn('root'), 'made')] }),
+    )
+    while (this.count < turns) this.append()
+    this.db.exec('COMMIT')
+  }
+
+  append(): void {
+    const place = { ...placeIn('root'), turnId: `turn-${this.count}` }
+    const turn = turnRow(place, { ordinal: this.count++, state: 'ended' })
+    this.put(commitOf('root', { turns: [turn], events: [warningEvent(place, 'said')] }))
+  }
+
+  turns(last: number, limit: number): string[] {
+    return this.reader.turnsOf('root', { last, limit }).map(({ id }) => id)
+  }
+
+  newest(limit: number): string[] {
+    return this.reader.turnsOf('root', { limit }).map(({ id }) => id)
+  }
+
+  expected(last: number, limit: number): string[] {
+    const end = Math.min(last + 1, this.count)
+    return Array.from({ length: Math.max(0, end) }, (_, at) => `turn-${at}`).slice(limit === 0 ? end : -limit)
+  }
+
+  statements(work: () => unknown): number {
+    this.asked = 0
+    work()
+    return this.asked
+  }
+
+  private put(commit: ReturnType<typeof commitOf>): void {
+    const written = writeCommit({ db: this.db, graph: this.graph, cache: this.cache }, commit, commitTexts(commit))
+    this.cache.putCommit(commit, written)
+  }
+
+  private counting(): Connection {
+    this.asked++
+    return this.db
+  }
+}
