@@ -55,7 +55,7 @@ export default defineConfig({
       }),
       project('alone', { include: alone, exclude: left, testTimeout, setupFiles }),
       // Isolated, so they come first: the longest of all.
-      project('crash', { include: crash, ...slow }),
+      project('crash', { include: crash, ...slow, globalSetup: 'test/crash/support/build-programs.ts' }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },

@@ -1,12 +1,12 @@
 import { crash, FAILPOINTS, type KillPoint } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 
 const counter = await useCounter()
-const program = await buildProgram('brief')
+const program = programFile('brief')
 
 /** What every child was told, in the order of the children. */
 async function run(kills: readonly KillPoint[]) {

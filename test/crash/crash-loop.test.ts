@@ -1,9 +1,9 @@
 import { CrashCase } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
+import { programFile } from './support/program.ts'
 
-const program = await buildProgram('loop')
+const program = programFile('loop')
 const counter = await useCounter()
 
 /** The first try, and one more for each recovery. */

@@ -1,10 +1,10 @@
 import { type Aftermath, crash, FAILPOINTS, type KillPoint } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 import { Totals } from './support/totals.ts'
 
 const counter = await useCounter()
@@ -13,7 +13,7 @@ const killedAgainAt = new Set<string>()
 const totals = new Totals()
 
 describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'background', 'eager'])('%s', async (name) => {
-  const program = await buildProgram(name)
+  const program = programFile(name)
   const run = async (kills: readonly KillPoint[]): Promise<Aftermath> => {
     const found = await crash({ program, counter }, kills)
     totals.add(found)

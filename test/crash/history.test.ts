@@ -1,12 +1,12 @@
 import { type Aftermath, crash, FAILPOINTS, type KillPoint } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 
 const counter = await useCounter()
-const program = await buildProgram('history')
+const program = programFile('history')
 
 const CHANGES = [
   ...['adopt', 'archive', 'by_hand', 'compact', 'delete', 'edit', 'exclude', 'fork', 'include', 'merge', 'rerun'],

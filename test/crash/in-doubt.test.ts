@@ -1,11 +1,11 @@
 import type { Effect, Node } from 'legate'
 import { type Aftermath, CrashCase, type Kill } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 import { firstSeed, seededRandom } from './support/random.ts'
 import { Totals } from './support/totals.ts'
 
@@ -22,7 +22,7 @@ const WINDOW: readonly (readonly [point: string, seen: number, state: Node['stat
   ['after:result', 1, 'finished'],
 ]
 
-const program = await buildProgram('effects')
+const program = programFile('effects')
 const counter = await useCounter()
 const totals = new Totals()
 

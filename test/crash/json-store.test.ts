@@ -1,14 +1,14 @@
 import { type Aftermath, CrashCase, crash, FAILPOINTS, type KillPoint } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 
 const counter = await useCounter()
 
 describe.each(isFull ? ['delegate', 'sessions'] : ['sessions'])('%s on a JSON store', async (name) => {
-  const program = await buildProgram(name)
+  const program = programFile(name)
 
   test('I3, reliability L1-L6, L8, L9: ends the same after a kill at any point, with every document whole', async () => {
     const undisturbed = await crash({ program, counter, store: 'json' }, [])

@@ -1,12 +1,12 @@
 import { crash, FAILPOINTS, type KillPoint } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 
 const counter = await useCounter()
-const program = await buildProgram('planner')
+const program = programFile('planner')
 
 /** The nodes of the lead's run, and what it said. */
 async function run(kills: readonly KillPoint[]) {

@@ -1,10 +1,10 @@
 import { type Aftermath, CrashCase, type KillMoment } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
 import { isFull } from './support/full.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 import { firstSeed, seededRandom } from './support/random.ts'
 import { Totals } from './support/totals.ts'
 
@@ -13,7 +13,7 @@ const KILLS = isFull ? 10_000 : 200
 const START_MS = 150
 const LIFE_MS = 300
 
-const program = await buildProgram('mixed')
+const program = programFile('mixed')
 const counter = await useCounter()
 
 test(`R-2, reliability L1-L9: nothing is lost, doubled or left open after ${KILLS} kills at random moments`, async () => {

@@ -8,12 +8,12 @@ import { replay, scriptedModel } from 'legate/testing'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { recordedTree } from './programs/recorded-tree.ts'
-import { buildProgram } from './support/build.ts'
+import { programFile } from './support/program.ts'
 
 const run = promisify(execFile)
 let program = ''
 beforeAll(async () => {
-  program = await buildProgram('recording')
+  program = programFile('recording')
 })
 
 describe('a recording whose process is killed goes on in the next one', () => {

@@ -4,11 +4,11 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { CrashCase, type WorkerProcess } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
+import { programFile } from './support/program.ts'
 
-const program = await buildProgram('share')
+const program = programFile('share')
 const counter = await useCounter()
 
 test('two processes on one file share the work of one tree', async () => {

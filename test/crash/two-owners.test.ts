@@ -3,19 +3,19 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sqliteStore } from 'legate/store/sqlite'
 import { CrashCase, readTrees, type TreeRows, type WorkerProcess } from 'legate/testing'
 import { expect, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { useCounter } from './support/counter.ts'
 import { figure } from './support/figure.ts'
 import { isFull } from './support/full.ts'
 import { heldFile } from './support/held.ts'
 import { inParallel } from './support/parallel.ts'
+import { programFile } from './support/program.ts'
 
 const ROUNDS = isFull ? 100 : 5
 const PLACES = ['pure', 'model', 'effectful', 'spawn'] as const
 /** Longer than the lease of the program's engines. */
 const STOPPED_MS = 700
 
-const program = await buildProgram('owner')
+const program = programFile('owner')
 const counter = await useCounter()
 
 test(`R-12, cybros A67: a process that was stopped past its lease writes nothing, in ${ROUNDS} rounds`, async () => {

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { isFull } from './support/full.ts'
+import { programFile } from './support/program.ts'
 
 test('a file is the old one or the new one, whole, when its writer is killed', async () => {
   const workspace = mkdtempSync(path.join(tmpdir(), 'legate-whole-'))
   onTestFinished(() => rmSync(workspace, { recursive: true, force: true }))
-  const program = await buildProgram('write-files')
+  const program = programFile('write-files')
 
   for (let round = 0; round < (isFull ? 300 : 12); round++) {
     const writer = spawn(process.execPath, [program, workspace], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,14 +1,13 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildProgram } from '../crash/support/build.ts'
 import { mark, noneRunning, servers } from './support.ts'
 
 test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
   'a process that ends by %s leaves no server behind',
   async (signal) => {
-    const program = await buildProgram('host', 'test/mcp/programs')
     const word = mark()
+    const program = path.join(import.meta.dirname, 'programs/host.mjs')
     const server = path.join(import.meta.dirname, 'programs/server.mjs')
     const child = spawn(process.execPath, [program, server, word], { stdio: ['ignore', 'pipe', 'inherit'] })
     onTestFinished(() => {

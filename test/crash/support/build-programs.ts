@@ -1,0 +1,91 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { build, type InlineConfig } from 'tsdown'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The folder with the programs. */
+    crashPrograms: string
+  }
+}
+
+const root = path.resolve(import.meta.dirname, '../../..')
+const sources = path.join(root, 'test/crash/programs')
+const cache = path.join(root, 'node_modules/.cache')
+
+/** What programs import of the package, and where it is. */
+const DOORS: Readonly<Record<string, string>> = {
+  legate: 'src/index.ts',
+  'legate/testing': 'src/testing/index.ts',
+  'legate/store/sqlite': 'src/store/sqlite.ts',
+}
+
+/**
+ * Builds all programs of crash tests before the first one is started, and the package once for all of them. Hundreds of
+ * processes load it: each program keeps what Node has compiled of it when it first came to its end, for those after it.
+ */
+export default async function buildPrograms(project: TestProject): Promise<() => void> {
+  mkdirSync(cache, { recursive: true })
+  const folder = mkdtempSync(path.join(cache, 'legate-crash-'))
+  await buildPackage(folder)
+  await buildFiles(folder, {
+    entry: readdirSync(sources).map((file) => path.join(sources, file)),
+    format: 'esm',
+    plugins: [{ name: 'doors', resolveId: (id) => (id in DOORS ? { id: doorFile(id), external: true } : null) }],
+  })
+  project.provide('crashPrograms', folder)
+  return () => rmSync(folder, { recursive: true, force: true })
+}
+
+/** One file for all doors, so that they share their modules; and for each door a module that gives its names. */
+async function buildPackage(folder: string): Promise<void> {
+  const entry = path.join(folder, 'package.ts')
+  const lines = Object.entries(DOORS).map(([door, file]) => `export * as '${door}' from '${path.join(root, file)}'`)
+  writeFileSync(entry, lines.join('\n'))
+  await buildFiles(folder, { entry, format: 'cjs', outputOptions: { codeSplitting: false } })
+  writeFileSync(path.join(folder, 'load.cjs'), LOAD)
+  const { doors }: { doors: Record<string, object> } = createRequire(entry)('./load.cjs')
+  for (const [door, names] of Object.entries(doors)) {
+    const from = `import load from './load.cjs'\nexport const { ${Object.keys(names).join(', ')} } = load.doors['${door}']\n`
+    writeFileSync(path.join(folder, doorFile(door)), from)
+  }
+}
+
+async function buildFiles(outDir: string, options: InlineConfig): Promise<void> {
+  const common = { config: false, cwd: root, platform: 'node', dts: false, clean: false, logLevel: 'error' } as const
+  await build({ ...common, ...options, outDir, fixedExtension: true })
+}
+
+function doorFile(door: string): string {
+  return `./${door.replaceAll('/', '-')}.mjs`
+}
+
+/** Loads `package.cjs` as Node would, with the code that was kept: by its program, or else when the package was built. */
+const LOAD = `
+const { existsSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
+const { basename, join } = require('node:path')
+const { constants, Script } = require('node:vm')
+
+const filename = join(__dirname, 'package.cjs')
+const built = filename + '.code'
+const ofProgram = join(__dirname, basename(process.argv[1]) + '.code')
+const kept = [ofProgram, built].find(existsSync)
+const cachedData = kept && readFileSync(kept)
+const text = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'utf8') + '\\n})'
+const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
+const script = new Script(text, { filename, cachedData, importModuleDynamically })
+const loaded = { exports: {} }
+script.runInThisContext()(loaded.exports, require, loaded, filename, __dirname)
+if (kept === undefined) keep(built)
+else if (kept === built) process.once('exit', () => keep(ofProgram))
+
+exports.doors = loaded.exports
+
+function keep(file) {
+  const written = file + process.pid
+  writeFileSync(written, script.createCachedData())
+  renameSync(written, file)
+}
+`
