@@ -1,5 +1,5 @@
 import type { AgentCore } from './agent/agent.ts'
-import { inputContent, type ReadInput, saidBefore } from './agent/input.ts'
+import { type Given, inputContent, saidBefore } from './agent/input.ts'
 import { onAbort } from './base/abort.ts'
 import { messageOf } from './base/error.ts'
 import type { Run } from './conversation/run.ts'
@@ -65,7 +65,7 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 /** One more turn of an agent at the root: what it is asked, and what it may use. */
 export function turnRequest(
   agent: AgentCore,
-  input: Extract<ReadInput, { ok: true }>,
+  input: Given,
   { runId, nodeIds, attributes, budget, lane }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
@@ -75,7 +75,7 @@ export function turnRequest(
     turnId: runId,
     nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,
     input: value,
-    content: said?.content ?? inputContent(agent.input, value),
+    content: said?.content ?? inputContent(agent.input, input),
     asked: said?.asked,
     briefing,
     limits: limitsOf(budgets),

@@ -282,20 +282,20 @@ class Heard {
       calls: this.calls ?? NO_CALLS,
       droppedCalls: 0,
       usage: this.usage,
-      ...this.billed(),
+      model: nameOf(this.model),
+      usd: this.cost(),
       cutBy: this.cutBy,
       streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
     }
   }
 
   /** Must not throw: nobody would hear it. A cost that cannot be told is null. */
-  private billed(): Pick<Answer, 'model' | 'usd'> {
-    let model = 'unknown'
+  private cost(): number | null {
+    if (this.run.turn.spend === null) return null
     try {
-      model = this.model.id
-      return { model, usd: this.run.turn.spend === null ? null : costOf(this.usage, model) }
+      return costOf(this.usage, this.model.id)
     } catch {
-      return { model, usd: null }
+      return null
     }
   }
 
@@ -342,6 +342,15 @@ class Heard {
     const { node, conversation, home } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
     this.live.emit(body, home.ledger.clock.now())
+  }
+}
+
+/** Must not throw either. */
+function nameOf(model: Model): string {
+  try {
+    return model.id
+  } catch {
+    return 'unknown'
   }
 }
 

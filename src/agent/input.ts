@@ -5,8 +5,17 @@ import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { TurnBriefing } from '../graph/turn/open-turn.ts'
 
 export type ReadInput =
-  | { readonly ok: true; readonly value: Json; readonly said?: SaidInput }
+  | {
+      readonly ok: true
+      readonly value: Json
+      /** The value as JSON, where that was made. */
+      readonly text?: string
+      readonly said?: SaidInput
+    }
   | { readonly ok: false; readonly error: string; readonly issues: readonly Issue[] }
+
+/** What an agent is asked, and may be. */
+export type Given = Extract<ReadInput, { ok: true }>
 
 /**
  * What an agent is asked: checked against its `input` schema, with defaults filled in, as JSON; without one, a text or
@@ -124,14 +133,15 @@ function asMessage(message: Json): Json {
 }
 
 /** Messages that were given with the last one, as what is told before it; null when there are none. */
-export function saidBefore({ said }: Extract<ReadInput, { ok: true }>): TurnBriefing | null {
+export function saidBefore({ said }: Given): TurnBriefing | null {
   return said === undefined || said.before.length === 0 ? null : { content: '', messages: said.before }
 }
 
 /** The input as the first message says it: JSON where the agent has a schema. */
-export function inputContent(schema: CheckedSchema | null, value: Json): Content {
+export function inputContent(schema: CheckedSchema | null, { value, text }: Pick<Given, 'value' | 'text'>): Content {
   if (typeof value === 'string') return value
-  return schema === null && Array.isArray(value) ? (value as unknown as readonly Block[]) : JSON.stringify(value)
+  if (schema === null && Array.isArray(value)) return value as unknown as readonly Block[]
+  return text ?? JSON.stringify(value)
 }
 
 function readBlocks(name: string, input: readonly unknown[]): ReadInput {
@@ -151,7 +161,7 @@ function asJson(checked: Checked, input: unknown): ReadInput {
   if (!checked.ok) return { ok: false, error: describeIssues(checked.issues), issues: checked.issues }
   const parsed = toJson(checked.value)
   const json = parsed.ok ? parsed : toJson(input)
-  return json.ok ? { ok: true, value: json.value } : refused(`It is not JSON: ${json.error}`)
+  return json.ok ? json : refused(`It is not JSON: ${json.error}`)
 }
 
 function refused(error: string): ReadInput {

@@ -1,3 +1,4 @@
+import { IdMap } from '../base/id-map.ts'
 import type { Json } from '../base/json.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { AgentRef, Conversation, Id } from '../graph/rows.ts'
@@ -12,7 +13,7 @@ const MAX_VERSIONS = 64
 export class AgentRegistry {
   private readonly byName: Map<string, Map<string, AgentCore>> = new Map()
   /** The very objects that runs of this process were started with: two of one name may have other code inside. */
-  private readonly home: Map<Id, AgentCore> = new Map()
+  private readonly home: IdMap<AgentCore> = new IdMap()
   private readonly known: WeakSet<AgentCore> = new WeakSet()
   private list: readonly string[] = ['']
   /** Grows with every agent that becomes known. */
@@ -68,7 +69,7 @@ export class AgentRegistry {
 
   /** Forgets runs that have ended elsewhere. */
   leaveAll(isEnded: (runId: Id) => boolean): void {
-    for (const runId of this.home.keys()) if (isEnded(runId)) this.home.delete(runId)
+    for (const [runId] of this.home.entries()) if (isEnded(runId)) this.home.delete(runId)
   }
 
   /** The agent of a run: the object it was started with, else by name and hash, else the newest of the name. */

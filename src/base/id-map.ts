@@ -1,68 +1,107 @@
-/** What an IdMap holds: the entry itself is the link of its bucket's chain. */
-export interface Keyed {
-  readonly id: string
-  nextInBucket: this | null
-}
-
 /**
- * A map by id for entries that come and go by the million. A `Map` under churn leaves old tables behind that keep their
- * entries, and all later tables, alive until the next full collection; this one holds on to nothing that was deleted.
+ * Values by id that come and go by the million. A `Map` under churn leaves old tables behind that keep their values, and
+ * all later tables, alive until the next full collection; this one holds on to nothing that was deleted.
  */
-export class IdMap<Entry extends Keyed> {
-  private buckets: (Entry | null)[] = emptyBuckets(64)
+export class IdMap<Value> {
+  private buckets: (Slot<Value> | null)[] = emptyBuckets(64)
   private count = 0
 
   get size(): number {
     return this.count
   }
 
-  get(id: string): Entry | undefined {
-    let entry = this.buckets[hashOf(id) & (this.buckets.length - 1)] ?? null
-    while (entry !== null && entry.id !== id) entry = entry.nextInBucket
-    return entry ?? undefined
+  get(id: string): Value | undefined {
+    const slot = this.find(id)
+    return slot === null ? undefined : slot.value
   }
 
-  /** The entry must be in no map. */
-  add(entry: Entry): void {
+  has(id: string): boolean {
+    return this.find(id) !== null
+  }
+
+  set(id: string, value: Value): void {
+    const known = this.find(id)
+    if (known === null) this.add(id, value)
+    else known.value = value
+  }
+
+  /** The id must not be in the map. */
+  add(id: string, value: Value): void {
     if (this.count >= this.buckets.length) this.grow()
-    const at = hashOf(entry.id) & (this.buckets.length - 1)
-    entry.nextInBucket = this.buckets[at] ?? null
-    this.buckets[at] = entry
+    const at = this.placeOf(id)
+    this.buckets[at] = new Slot(id, value, this.buckets[at] ?? null)
     this.count++
   }
 
-  delete(entry: Entry): void {
-    const at = hashOf(entry.id) & (this.buckets.length - 1)
-    let before: Entry | null = null
-    let found = this.buckets[at] ?? null
-    while (found !== null && found !== entry) {
-      before = found
-      found = found.nextInBucket
+  delete(id: string): void {
+    const at = this.placeOf(id)
+    let before: Slot<Value> | null = null
+    let slot = this.buckets[at] ?? null
+    while (slot !== null && slot.id !== id) {
+      before = slot
+      slot = slot.next
     }
-    if (found === null) return
-    if (before === null) this.buckets[at] = entry.nextInBucket
-    else before.nextInBucket = entry.nextInBucket
-    entry.nextInBucket = null
+    if (slot === null) return
+    if (before === null) this.buckets[at] = slot.next
+    else before.next = slot.next
     this.count--
   }
 
-  /** In no particular order. */
-  *[Symbol.iterator](): Generator<Entry> {
+  clear(): void {
+    this.buckets = emptyBuckets(64)
+    this.count = 0
+  }
+
+  /** As they are now, in no particular order: what changes meanwhile is not seen. */
+  entries(): (readonly [id: string, value: Value])[] {
+    return this.slots().map(({ id, value }) => [id, value])
+  }
+
+  values(): Value[] {
+    return this.slots().map(({ value }) => value)
+  }
+
+  private find(id: string): Slot<Value> | null {
+    let slot = this.buckets[this.placeOf(id)] ?? null
+    while (slot !== null && slot.id !== id) slot = slot.next
+    return slot
+  }
+
+  private placeOf(id: string): number {
+    return hashOf(id) & (this.buckets.length - 1)
+  }
+
+  private slots(): Slot<Value>[] {
+    const slots: Slot<Value>[] = []
     for (const first of this.buckets) {
-      for (let entry = first; entry !== null; entry = entry.nextInBucket) yield entry
+      for (let slot = first; slot !== null; slot = slot.next) slots.push(slot)
     }
+    return slots
   }
 
   private grow(): void {
-    const entries = [...this]
+    const slots = this.slots()
     this.buckets = emptyBuckets(this.buckets.length * 2)
     this.count = 0
-    for (const entry of entries) this.add(entry)
+    for (const { id, value } of slots) this.add(id, value)
   }
 }
 
-function emptyBuckets<Entry>(length: number): (Entry | null)[] {
-  return new Array<Entry | null>(length).fill(null)
+/** One class for all maps: what they hold does not matter to the code that finds it. */
+class Slot<Value> {
+  readonly id: string
+  value: Value
+  next: Slot<Value> | null
+
+  constructor(id: string, value: Value, next: Slot<Value> | null) {
+    this.id = id
+    this.value = value
+    this.next = next
+  }
+}
+
+function emptyBuckets<Value>(length: number): (Slot<Value> | null)[] {
+  return new Array<Slot<Value> | null>(length).fill(null)
 }
 
 /** Ids differ in their last characters: five hex digits tell a million of them apart. */

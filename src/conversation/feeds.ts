@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { IdTable } from '../base/id-table.ts'
+import { IdMap } from '../base/id-map.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
@@ -11,7 +11,7 @@ export class Feeds {
   private readonly store: Store
   private readonly clock: Clock
   private readonly trees: Map<Id, { readonly feed: TreeFeed; readers: number }> = new Map()
-  private readonly live: IdTable<LiveNode> = new IdTable()
+  private readonly live: IdMap<LiveNode> = new IdMap()
   /** Keeps the shape of streaming nodes known while none streams: see Ledger. */
   protected last: unknown
 

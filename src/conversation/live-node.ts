@@ -58,7 +58,7 @@ export class LiveNode {
   }
 
   private keep(body: LiveBody): void {
-    const last = this.said[this.said.length - 1]
+    const last = this.said.length === 0 ? undefined : this.said[this.said.length - 1]
     if (last !== undefined && last.text !== undefined && 'text' in body && isSameStream(last, body)) {
       last.text += body.text
       return

@@ -1,6 +1,6 @@
 import { onAbort } from '../base/abort.ts'
 import { StoreError } from '../base/error.ts'
-import { IdTable } from '../base/id-table.ts'
+import { IdMap } from '../base/id-map.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { outcomeOf } from '../graph/outcome-of.ts'
@@ -11,7 +11,7 @@ import type { KeepAlive } from './keep-alive.ts'
 /** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
 export class TurnEnds {
   private readonly store: Store
-  private readonly waiters: IdTable<Waiter[]> = new IdTable()
+  private readonly waiters: IdMap<Waiter[]> = new IdMap()
   private readonly keepAlive: KeepAlive
 
   constructor(store: Store, keepAlive: KeepAlive) {

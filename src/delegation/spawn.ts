@@ -1,7 +1,7 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
 import { refOf } from '../agent/inline.ts'
-import { Direct, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
+import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import type { Json } from '../base/json.ts'
@@ -88,8 +88,6 @@ function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput>
   return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
 }
 
-type Asked = Extract<ReadInput, { ok: true }>
-
 function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResult | Promise<SpawnResult> {
   const { agent: host, home, node } = run
   const { offer } = delegation
@@ -149,7 +147,7 @@ function takeAgent(offer: Offer, { causeOf }: NodeRun['home']): AnyAgent | strin
 }
 
 /** The session that a host's model names. */
-function askedSession({ contract }: Offer, { value }: Asked): Id | undefined {
+function askedSession({ contract }: Offer, { value }: Given): Id | undefined {
   return contract === 'message' ? (value as { session_id?: string }).session_id : undefined
 }
 
@@ -160,7 +158,7 @@ function sessionPlan({ contract, session = {} }: Offer, document: SessionDocumen
 
 interface Prepared {
   readonly document: SessionDocument | null
-  readonly read: Asked
+  readonly read: Given
   readonly briefed: Briefed
   readonly frame: Frame
 }
@@ -181,7 +179,7 @@ function requestOf(
     hostName: host.name,
     toolName: offer.name,
     input,
-    content: asked?.message ?? read.said?.content ?? inputContent(offer.input, input),
+    content: asked?.message ?? read.said?.content ?? inputContent(offer.input, read),
     asked: read.said?.asked,
     briefing: briefed.told ?? saidBefore(read) ?? background?.briefing ?? null,
     delegationContext: offer.facts === undefined ? briefed.context : { open: offer.facts },

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts'
 import { freshId } from '../base/id.ts'
-import { IdTable } from '../base/id-table.ts'
+import { IdMap } from '../base/id-map.ts'
 import { planStalled } from '../graph/child/stalled.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
@@ -34,7 +34,7 @@ export class LocalEngine implements Engine, Lender {
   readonly clock: Clock
   readonly stalledMs: number
   private readonly options: LocalEngineOptions
-  private readonly running: IdTable<RunningNode> = new IdTable()
+  private readonly running: IdMap<RunningNode> = new IdMap()
   /** Keeps the shape of running nodes known while none runs: see Ledger. */
   protected last: unknown
   /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */

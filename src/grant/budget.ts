@@ -36,9 +36,11 @@ const BUDGET_KEYS = [...Object.keys(DEFAULT_LIMITS), 'treeConcurrency', 'tokens'
 
 export const ROOT_WALL_MS: number = 24 * HOUR_MS
 
+const ROOT_LIMITS: TurnLimits = { ...DEFAULT_LIMITS, wallMs: ROOT_WALL_MS }
+
 /** The limits of a run at the root: the smallest of what each budget says, else the default. */
 export function limitsOf(budgets: readonly (Budget | undefined)[]): TurnLimits {
-  return smallest(budgets, { ...DEFAULT_LIMITS, wallMs: ROOT_WALL_MS })
+  return smallest(budgets, ROOT_LIMITS)
 }
 
 /**

@@ -327,7 +327,7 @@ export class Draft {
     const { now: at, events } = this
     const { id: turnId, conversationId } = turn
     // Most events are of the turn that the last one was of.
-    const last = events[events.length - 1]
+    const last = events.length === 0 ? undefined : events[events.length - 1]
     const isSame = last !== undefined && last.turnId === turnId
     const path = isSame ? last.path : this.conversation(conversationId).path
     const parentId = isSame ? last.parentId : this.parentOf(turn, this.conversation(conversationId))

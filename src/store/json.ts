@@ -111,7 +111,7 @@ class JsonRows {
       this.take(entry),
     )
     removeLeftovers(folder)
-    this.documents.repair([...this.tables.conversations].map(({ id }) => id))
+    this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
   }
 
   /** Written first: what is in the tables can be read back. */

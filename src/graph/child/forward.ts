@@ -14,8 +14,9 @@ export interface Forward {
 const KEY = 'forward_events'
 
 export function withForward(metadata: Conversation['metadata'], forward: Forward | null): Conversation['metadata'] {
+  if (forward === null && !(KEY in metadata)) return metadata
   const { [KEY]: _, ...others } = metadata
-  if (forward === null) return KEY in metadata ? others : metadata
+  if (forward === null) return others
   return { ...metadata, [KEY]: { types: forward.types as Json, cumulative: forward.cumulative } }
 }
 

@@ -289,7 +289,7 @@ function linkTasks(draft: Draft, { node, next, tasks, lanes }: Linking): void {
     return
   }
   for (const [at, task] of tasks.entries()) {
-    const before = tasks[at - lanes]
+    const before = at < lanes ? undefined : tasks[at - lanes]
     draft.addEdge(before ?? node, task, 'sequence')
     draft.addEdge(task, next, 'sequence')
     if (before === undefined) draft.claim(task)

@@ -27,7 +27,9 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
   return {
     read,
     verify: (rootId) => {
-      const trees = [...tables().trees].filter(({ id, chain }) => chain !== null && (rootId ?? id) === id)
+      const trees = tables()
+        .trees.values()
+        .filter(({ id, chain }) => chain !== null && (rootId ?? id) === id)
       return verifyTrees(
         trees.map(({ id }) => id),
         read,

@@ -164,12 +164,12 @@ function putConversation(tables: Tables, row: Conversation): void {
   const tree = tables.trees.get(row.rootId) ?? newTree(tables, row.rootId)
   const entry = new ConversationEntry(row, tree)
   tree.conversations.push(entry)
-  tables.conversations.add(entry)
+  tables.conversations.add(row.id, entry)
 }
 
 function newTree(tables: Tables, rootId: Id): Tree {
   const tree = new Tree(rootId, ++tables.treeCount)
-  tables.trees.add(tree)
+  tables.trees.add(rootId, tree)
   return tree
 }
 
@@ -185,7 +185,7 @@ function putTurn(tables: Tables, row: Turn): void {
   const conversation = tables.conversations.get(row.conversationId) as ConversationEntry
   const entry = new TurnEntry(row, conversation)
   conversation.turns.push(entry)
-  tables.turns.add(entry)
+  tables.turns.add(row.id, entry)
   insert((tables.lanes.get(row.laneId) ?? newLane(tables, row.laneId)).turns, entry)
   countQueued(tables, row, null)
   if (row.state !== 'ended') openTurn(tables, entry)
@@ -200,7 +200,7 @@ function countQueued(tables: Tables, { laneId, state }: Turn, before: Turn | nul
 
 function newLane(tables: Tables, laneId: Id): LaneEntry {
   const lane = new LaneEntry(laneId)
-  tables.lanes.add(lane)
+  tables.lanes.add(laneId, lane)
   return lane
 }
 
@@ -220,7 +220,7 @@ function putNode(tables: Tables, row: Node): void {
     const turn = tables.turns.get(row.turnId) as TurnEntry
     entry = new NodeEntry(row, turn)
     insert(turn.nodes, entry)
-    tables.nodes.add(entry)
+    tables.nodes.add(row.id, entry)
   } else entry.row = row
   if (row.state === 'pending' && row.blockers === 0) tables.ready.add(entry)
   else tables.ready.delete(entry)
@@ -235,7 +235,7 @@ function putLink(tables: Tables, row: Link): void {
   const turn = tables.turns.get(row.hostTurnId) as TurnEntry
   const entry = new LinkEntry(row)
   insert(turn.links, entry)
-  tables.links.add(entry)
+  tables.links.add(row.id, entry)
 }
 
 function putEdge(tables: Tables, edge: Edge): void {

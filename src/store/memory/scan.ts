@@ -209,7 +209,10 @@ function blocks(tables: Tables, rootId: Id, after: number): readonly StoredBlock
 }
 
 function roots(tables: Tables, query: { readonly limit: number; readonly before?: Id }): readonly Conversation[] {
-  const ids = [...tables.trees].sort((a, b) => b.number - a.number).map(({ id }) => id)
+  const ids = tables.trees
+    .values()
+    .sort((a, b) => b.number - a.number)
+    .map(({ id }) => id)
   const start = query.before === undefined ? 0 : ids.indexOf(query.before) + 1
   if (query.before !== undefined && start === 0) return []
   const found = ids.slice(start, start + Math.max(0, query.limit))
@@ -217,7 +220,7 @@ function roots(tables: Tables, query: { readonly limit: number; readonly before?
 }
 
 function conversations(tables: Tables, { rootId, after = '', limit }: ConversationsQuery): readonly Conversation[] {
-  const entries = rootId === undefined ? tables.conversations : (tables.trees.get(rootId)?.conversations ?? [])
+  const entries = rootId === undefined ? tables.conversations.values() : (tables.trees.get(rootId)?.conversations ?? [])
   const found: Conversation[] = []
   for (const { row } of entries) if (row.id > after) found.push(row)
   return found.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, Math.max(0, limit))
@@ -227,9 +230,9 @@ type FoundId = ReturnType<Scanner['findIds']>[number]
 
 function* idsEndingSo(tables: Tables, ending: string): Generator<FoundId> {
   if (ending === '') return
-  for (const { id } of tables.conversations) if (id.endsWith(ending)) yield { id, type: 'conversation' }
-  for (const { id } of tables.turns) if (id.endsWith(ending)) yield { id, type: 'turn' }
-  for (const { id } of tables.nodes) if (id.endsWith(ending)) yield { id, type: 'node' }
+  for (const { id } of tables.conversations.values()) if (id.endsWith(ending)) yield { id, type: 'conversation' }
+  for (const { id } of tables.turns.values()) if (id.endsWith(ending)) yield { id, type: 'turn' }
+  for (const { id } of tables.nodes.values()) if (id.endsWith(ending)) yield { id, type: 'node' }
 }
 
 function* openTurns(tables: Tables): Generator<Turn> {

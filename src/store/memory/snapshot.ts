@@ -25,7 +25,7 @@ interface Rest {
 
 export function* piecesOf(tables: Tables): Generator<Piece> {
   const written = new Set<string>()
-  const trees = [...tables.trees].sort((a, b) => a.number - b.number)
+  const trees = tables.trees.values().sort((a, b) => a.number - b.number)
   for (const tree of trees) {
     for (const rows of rowsOf(tree)) yield { rows: { ...emptyCommit('mutate', 0, tree.id), ...rows } }
     for (const chain of inParts(tree.chain ?? [])) yield { chain, rootId: tree.id }

@@ -1,4 +1,4 @@
-import { IdMap, type Keyed } from '../../base/id-map.ts'
+import { IdMap } from '../../base/id-map.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
@@ -10,9 +10,8 @@ import type { ChainRecord } from '../tree-chain.ts'
 export type ChainLink = Omit<ChainRecord, 'events'>
 
 /** All rows of one root: a tree is forgotten as a whole. */
-export class Tree implements Keyed, Chained {
+export class Tree implements Chained {
   readonly id: Id
-  nextInBucket: this | null = null
   before: this | null = null
   after: this | null = null
   isChained = false
@@ -33,9 +32,8 @@ export class Tree implements Keyed, Chained {
   }
 }
 
-export class ConversationEntry implements Keyed {
+export class ConversationEntry {
   readonly id: Id
-  nextInBucket: this | null = null
   row: Conversation
   readonly tree: Tree
   readonly turns: TurnEntry[] = []
@@ -47,9 +45,8 @@ export class ConversationEntry implements Keyed {
   }
 }
 
-export class TurnEntry implements Keyed, Chained {
+export class TurnEntry implements Chained {
   readonly id: Id
-  nextInBucket: this | null = null
   before: this | null = null
   after: this | null = null
   isChained = false
@@ -66,9 +63,8 @@ export class TurnEntry implements Keyed, Chained {
   }
 }
 
-export class NodeEntry implements Keyed, Chained {
+export class NodeEntry implements Chained {
   readonly id: Id
-  nextInBucket: this | null = null
   before: this | null = null
   after: this | null = null
   isChained = false
@@ -84,9 +80,8 @@ export class NodeEntry implements Keyed, Chained {
   }
 }
 
-export class LinkEntry implements Keyed {
+export class LinkEntry {
   readonly id: Id
-  nextInBucket: this | null = null
   row: Link
 
   constructor(row: Link) {
@@ -96,9 +91,8 @@ export class LinkEntry implements Keyed {
 }
 
 /** The turns of a lane, by ordinal. */
-export class LaneEntry implements Keyed {
+export class LaneEntry {
   readonly id: Id
-  nextInBucket: this | null = null
   readonly turns: TurnEntry[] = []
   /** How many of them are queued. */
   queued = 0
@@ -155,9 +149,9 @@ export function emptyTables(): Tables {
 /** Costs what the tree is large, whatever else is stored. */
 export function forgetTree(tables: Tables, tree: Tree): void {
   tables.ended.delete(tree)
-  tables.trees.delete(tree)
+  tables.trees.delete(tree.id)
   for (const conversation of tree.conversations) {
-    tables.conversations.delete(conversation)
+    tables.conversations.delete(conversation.id)
     for (const turn of conversation.turns) forgetTurn(tables, turn)
   }
   if (tree.bodies === null) return
@@ -168,16 +162,15 @@ export function forgetTree(tables: Tables, tree: Tree): void {
 }
 
 function forgetTurn(tables: Tables, turn: TurnEntry): void {
-  tables.turns.delete(turn)
+  tables.turns.delete(turn.id)
   tables.openTurns.delete(turn)
-  const lane = tables.lanes.get(turn.row.laneId)
-  if (lane !== undefined) tables.lanes.delete(lane)
+  tables.lanes.delete(turn.row.laneId)
   for (const node of turn.nodes) {
-    tables.nodes.delete(node)
+    tables.nodes.delete(node.id)
     tables.ready.delete(node)
     if (tables.blocks.size > 0) tables.blocks.delete(node.id)
   }
-  for (const link of turn.links) tables.links.delete(link)
+  for (const link of turn.links) tables.links.delete(link.id)
 }
 
 interface Ordered {
@@ -186,7 +179,7 @@ interface Ordered {
 
 /** Rows come in order but for hand-made commits. */
 export function insert<Entry extends Ordered>(entries: Entry[], entry: Entry): void {
-  const last = entries[entries.length - 1]
+  const last = entries.length === 0 ? undefined : entries[entries.length - 1]
   if (last === undefined || last.row.ordinal <= entry.row.ordinal) entries.push(entry)
   else entries.splice(countUpTo(entries, entry.row.ordinal), 0, entry)
 }
