@@ -164,7 +164,7 @@ export class Executors implements Home {
 
   private start(run: NodeRun): void | Promise<void> {
     const { agent, conversation } = run
-    if (agent.hash === conversation.agent.hash) return this.execute(run)
+    if (agent.identity.ref.hash === conversation.agent.hash) return this.execute(run)
     return noteChange(this.ledger, conversation.id, agent).then(() => this.execute(run))
   }
 
@@ -366,7 +366,7 @@ export class Executors implements Home {
 
   /** What a provider made is not looked into before it is used: it may offer the same provider again, without end. */
   private collect(agent: AgentCore, found: Map<string, AgentCore>): void {
-    const key = `${agent.name}/${agent.hash}`
+    const key = keyOf(agent)
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
     if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
@@ -374,7 +374,7 @@ export class Executors implements Home {
       if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
       if (config.hooks === 'inherit') this.hasHooksForChildren = true
       if (below === null) continue
-      if (isProvided) found.set(`${below.name}/${below.hash}`, below)
+      if (isProvided) found.set(keyOf(below), below)
       else this.collect(below, found)
     }
     for (const below of backgroundAgents(agent.tools)) this.collect(below, found)
@@ -392,4 +392,8 @@ export class Executors implements Home {
       plan: (draft) => planResult(draft, work.claim, { state: 'errored', failure }),
     })
   }
+}
+
+function keyOf({ name, identity }: AgentCore): string {
+  return `${name}/${identity.ref.hash}`
 }

@@ -1,5 +1,4 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
-import { refOf } from './agent/inline.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { type Clock, systemClock } from './base/clock.ts'
@@ -290,7 +289,7 @@ export class Runtime extends RowActs {
     if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
     const conversation = {
       id: conversationId,
-      agent: refOf(agent),
+      agent: agent.identity.ref,
       ceiling: options.grant === undefined ? this.ceiling : [...this.ceiling, callerLayer(options.grant)],
       owner,
       title,

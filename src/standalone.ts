@@ -13,9 +13,9 @@ import {
   markAgent,
   type RunOptions,
 } from './agent/agent.ts'
-import { withHash } from './agent/agent-hash.ts'
 import { autoCore, autoOf, callable } from './agent/auto.ts'
 import { defineAgent } from './agent/definition.ts'
+import { identified } from './agent/identified.ts'
 import { Direct } from './agent/input.ts'
 import { AgentRequest, type RequestAgent, type RequestStartOptions } from './agent/request/agent-request.ts'
 import type { Asked } from './agent/request/asked.ts'
@@ -65,7 +65,7 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
 
 /** It has code now that no row keeps, and is found by its name from here on. */
 function changed<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
-  return asAgent(core.inline === null ? core : withHash({ ...core, inline: null }))
+  return asAgent(core.inline === null ? core : identified({ ...core, inline: null }))
 }
 
 type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
@@ -76,7 +76,7 @@ export function auto<const In extends Schema, const Out extends Schema>(
   definition: AutoDefinition<In, Out>,
 ): AutoFunction<InferInput<In>, InferOutput<Out>> {
   const own = autoCore(null, definition)
-  const core = withHash({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
+  const core = identified({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
   return madeFunction(core) as unknown as AutoFunction<InferInput<In>, InferOutput<Out>>
 }
 

@@ -5,6 +5,7 @@ import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import type { Budget } from '../grant/budget.ts'
 import type { Grant } from '../grant/grant.ts'
 import type { Content } from '../graph/content.ts'
+import type { AgentRef } from '../graph/rows.ts'
 import type { Model, ModelSettings } from '../model/model.ts'
 import type { ModelLike } from '../model/to-model.ts'
 import type { FieldPath, FieldValue } from '../output/field-path.ts'
@@ -218,8 +219,12 @@ export interface AgentCore {
   readonly manner: Manner | null
   /** Of an agent that was made of a file or by a call: what its conversation keeps of it. */
   readonly inline: InlineDefinition | null
-  /** Changes when what the agent is told or may use changes; code inside tools does not count. */
-  readonly hash: string
+  readonly identity: AgentIdentity
+}
+
+export interface AgentIdentity {
+  /** How a conversation names it. Its hash changes when what the agent is told or may use changes; code inside tools does not count. */
+  readonly ref: AgentRef
 }
 
 export interface RunOptions {

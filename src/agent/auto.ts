@@ -3,7 +3,7 @@ import { readSchema, type Schema } from '../base/schema.ts'
 import { toModel } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from './agent.ts'
-import { withHash } from './agent-hash.ts'
+import { identified } from './identified.ts'
 
 const KEYS = ['name', 'description', 'input', 'output', 'model']
 const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
@@ -26,7 +26,7 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
 
 /** The same of an agent that has tools, a model and the like: all of it is the function's too. */
 export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
-  return withHash({ ...agent, ...autoCore(agent, definition) })
+  return identified({ ...agent, ...autoCore(agent, definition) })
 }
 
 /** A function that is its agent, and a tool that starts it: to be called, streamed, and put into `tools` or `subagents`. */

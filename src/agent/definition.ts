@@ -8,9 +8,9 @@ import type { Model } from '../model/model.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { checkAttempts } from '../tool/attempts.ts'
 import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts'
-import { withHash } from './agent-hash.ts'
 import { readBriefing } from './briefing.ts'
 import { checkHooks, OWN_HOOKS } from './hooks/extension.ts'
+import { identified } from './identified.ts'
 import { readEager } from './read-eager.ts'
 import { readKit } from './read-kit.ts'
 import { readRepair } from './repair.ts'
@@ -55,7 +55,7 @@ export function defineAgent(definition: Definition): AgentCore {
     refuse(`${where}: toolTrace must be true or false.`)
   }
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
-  return withHash({
+  return identified({
     name,
     ...wordsOf(definition),
     model: readModel(definition.model, name),

@@ -1,6 +1,5 @@
 import type { Json } from '../base/json.ts'
 import type { Layer } from '../grant/grant.ts'
-import type { AgentRef } from '../graph/rows.ts'
 
 /** An agent whose whole definition is data: any process can make it again from the row of its conversation. */
 export interface InlineDefinition {
@@ -11,16 +10,4 @@ export interface InlineDefinition {
   readonly code: string
   /** What its file and its mode say it may do: layers over what it was given, which narrow and never loosen. */
   readonly layers: readonly Layer[]
-}
-
-interface Named {
-  readonly name: string
-  readonly hash: string
-  readonly inline: InlineDefinition | null
-}
-
-/** How a conversation names its agent. */
-export function refOf({ name, hash, inline }: Named): AgentRef {
-  if (inline === null) return { name, hash }
-  return { name, hash, inline: inline.definition, code: inline.code }
 }

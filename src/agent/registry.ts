@@ -32,14 +32,15 @@ export class AgentRegistry {
     this.known.add(agent)
     this.version++
     for (const { config } of agent.subagents.values()) this.copiesSessions ||= config.session !== undefined
+    const { hash } = agent.identity.ref
     const versions = this.byName.get(agent.name)
     if (versions === undefined) {
-      this.byName.set(agent.name, new Map([[agent.hash, agent]]))
+      this.byName.set(agent.name, new Map([[hash, agent]]))
       this.list = ['', ...this.byName.keys()]
       return
     }
-    versions.delete(agent.hash)
-    versions.set(agent.hash, agent)
+    versions.delete(hash)
+    versions.set(hash, agent)
     const [oldest = ''] = versions.keys()
     if (versions.size > MAX_VERSIONS) versions.delete(oldest)
   }

@@ -1,7 +1,7 @@
 import { SubAgentUnavailable } from '../base/error.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { type AgentCore, type AnyAgent, markAgent, type Tools } from './agent.ts'
-import { withHash } from './agent-hash.ts'
+import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
 import { type Repair, readRepair } from './repair.ts'
 
@@ -16,7 +16,7 @@ export interface Changes {
 /** An agent with another name, model, set of tools or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
 export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes): AnyAgent {
   if (name === undefined && model === undefined && tools === undefined && repair === undefined) return agent
-  const changed: Omit<AgentCore, 'hash'> = {
+  const changed: Omit<AgentCore, 'identity'> = {
     ...agent,
     name: name ?? agent.name,
     model: toModel(model) ?? agent.model,
@@ -25,7 +25,7 @@ export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes
     // It is not what its file says any more.
     inline: null,
   }
-  return markAgent(withHash(changed)) as AnyAgent
+  return markAgent(identified(changed)) as AnyAgent
 }
 
 /** Its subagents stay; tools that are made of subagents join them. */

@@ -1,7 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import type { AgentCore, AnyAgent, Extension } from './agent.ts'
-import { withHash } from './agent-hash.ts'
 import { checkExtension, OWN_HOOKS } from './hooks/extension.ts'
+import { identified } from './identified.ts'
 
 /** The agent with one more extension; its own hooks stay the last. */
 export function withExtension(agent: AgentCore, added: Extension): AgentCore {
@@ -11,7 +11,7 @@ export function withExtension(agent: AgentCore, added: Extension): AgentCore {
   if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
   const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
   const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
-  return withHash({ ...agent, extensions: [...others, added, ...own] })
+  return identified({ ...agent, extensions: [...others, added, ...own] })
 }
 
 /** The methods of all its extensions. Throws where one has the name of another, or of what every agent has. */

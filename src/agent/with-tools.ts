@@ -4,7 +4,7 @@ import { mcpServer } from '../tool/mcp/mcp-server.ts'
 import { isToolSource } from '../tool/source/source.ts'
 import { isTool, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
 import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from './agent.ts'
-import { withHash } from './agent-hash.ts'
+import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
 
 /** The agent with more tools and sources. A name that is taken is refused. */
@@ -15,7 +15,7 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
   if (taken !== undefined) refuse(`${where} has a tool "${taken}" already. Give the new one another name.`)
   const source = [...kit.sources.keys()].find((name) => agent.sources.has(name))
   if (source !== undefined) refuse(`${where} has a source "${source}" already. Give the new one another name.`)
-  return withHash({
+  return identified({
     ...agent,
     tools: new Map([...agent.tools, ...kit.tools]),
     sources: new Map([...agent.sources, ...kit.sources]),

@@ -3,13 +3,13 @@ import { nodeCrypto } from './node-crypto.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
 export function freshId(now: number): string {
-  return timeOf(now) + nodeCrypto().randomUUID().slice(15)
+  return freshIds(now, 1)[0] as string
 }
 
 /** Several at once: one random draw, told apart by their last 8 characters. */
 export function freshIds(now: number, count: number): string[] {
-  const id = freshId(now)
-  return spreadIds(id.slice(0, 28), Number.parseInt(id.slice(28), 16), count)
+  const head = headOf(timeOf(now), randomWord(), randomWord())
+  return spreadIds(head, randomWord(), count)
 }
 
 /**
@@ -21,11 +21,8 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   if (!Number.isInteger(count) || count < 0 || count > maxDerived) {
     throw new LegateError('internal', `Cannot derive ${count} ids; ask for 0 to ${maxDerived}.`)
   }
-  const [high, middle, low] = mix(`${parentId}/${label}`)
-  const random = hex8(high) + hex8(middle)
-  const variant = VARIANTS[high & 3] ?? '8'
-  const head = `${parentId.slice(0, 13)}-7${random.slice(0, 3)}-${variant}${random.slice(3, 6)}-${random.slice(6, 10)}`
-  return spreadIds(head, low, count)
+  const [high, middle, low] = mix(parentId, label)
+  return spreadIds(headOf(parentId.slice(0, 13), high, middle), low, count)
 }
 
 /** True for an id in the one form we write: lower case, dashes, version 7. */
@@ -52,19 +49,40 @@ const idForm = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]
 let lastTime = Number.NaN
 let lastTimeText = ''
 
-/** `tttttttt-tttt-7`; most ids of a burst share their millisecond, so the last text is kept. */
+/** `tttttttt-tttt`; most ids of a burst share their millisecond, so the last text is kept. */
 function timeOf(now: number): string {
   if (now === lastTime) return lastTimeText
   const whole = now >= 0 ? Math.min(Math.floor(now), maxTime) : 0
   const hex = whole.toString(16).padStart(12, '0')
   lastTime = now
-  lastTimeText = `${hex.slice(0, 8)}-${hex.slice(8)}-7`
+  lastTimeText = `${hex.slice(0, 8)}-${hex.slice(8)}`
   return lastTimeText
 }
 
+/** Drawn many at a time: a draw takes as long as a hundred ids. */
+const drawn = new Uint32Array(1024)
+let used = drawn.length
+
+function randomWord(): number {
+  if (used === drawn.length) {
+    nodeCrypto().getRandomValues(drawn)
+    used = 0
+  }
+  return drawn[used++] ?? 0
+}
+
+/** `tttttttt-tttt-7rrr-vrrr-rrrr`: all but the last 8 characters. */
+function headOf(time: string, high: number, middle: number): string {
+  const random = hex8(high) + hex8(middle)
+  return `${time}-7${random.slice(0, 3)}-${VARIANTS[high & 3] ?? '8'}${random.slice(3, 6)}-${random.slice(6, 10)}`
+}
+
+/** Written as one text and cut: a text that is put together is put in order in memory when it is first read, each for itself. */
 function spreadIds(head: string, low: number, count: number): string[] {
+  let text = ''
+  for (let ordinal = 0; ordinal < count; ordinal++) text += head + spread(low, ordinal)
   const ids: string[] = []
-  for (let ordinal = 0; ordinal < count; ordinal++) ids.push(head + spread(low, ordinal))
+  for (let at = 0; at < text.length; at += ID_LENGTH) ids.push(text.slice(at, at + ID_LENGTH))
   return ids
 }
 
@@ -77,16 +95,20 @@ function hex8(word: number): string {
   return `${high}${BYTES[(word >>> 8) & 255]}${BYTES[word & 255]}`
 }
 
+const SLASH = 47
+
 /**
- * 96 bits of a text, well mixed. Not a secret: ids are no authority, and nobody but us chooses what is hashed here; a
+ * 96 bits of `parentId/label`, well mixed. Not a secret: ids are no authority, and nobody but us chooses what is hashed here; a
  * cryptographic hash would be the dearest part of a delegation.
  */
-function mix(text: string): [number, number, number] {
+function mix(parentId: string, label: string): [number, number, number] {
   let a = 0x243f6a88
   let b = 0x85a308d3
   let c = 0x13198a2e
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
+  const length = ID_LENGTH + 1 + label.length
+  for (let at = 0; at < length; at++) {
+    const code =
+      at < ID_LENGTH ? parentId.charCodeAt(at) : at === ID_LENGTH ? SLASH : label.charCodeAt(at - ID_LENGTH - 1)
     a = Math.imul(a ^ code, 0x2c1b3c6d)
     b = Math.imul(b ^ (code + (a >>> 15)), 0x297a2d39)
     c = Math.imul(c ^ (code + (b >>> 13)), 0x1b56c4e9)

@@ -1,6 +1,5 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
-import { refOf } from '../agent/inline.ts'
 import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
@@ -175,7 +174,7 @@ function requestOf(
     ids,
     mode,
     contract: offer.contract,
-    agent: refOf(agent),
+    agent: agent.identity.ref,
     hostName: host.name,
     toolName: offer.name,
     input,

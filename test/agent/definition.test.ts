@@ -93,15 +93,15 @@ describe('an agent', () => {
   test('has a hash that changes with what it is told or may use, and not with the code inside its tools', () => {
     const base = { name: 'clerk', instructions: 'You file.', tools: { search } } as const
     const other = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'other code' })
-    const { hash } = agent(base)
+    const { hash } = agent(base).identity.ref
 
-    expect(agent(base).hash).toBe(hash)
-    expect(agent({ ...base, tools: { search: other } }).hash).toBe(hash)
-    expect(agent({ ...base, instructions: 'You sort.' }).hash).not.toBe(hash)
-    expect(agent({ ...base, tools: { find: search } }).hash).not.toBe(hash)
-    expect(agent({ ...base, grant: { deny: ['tool:search'] } }).hash).not.toBe(hash)
-    expect(agent({ ...base, output: z.object({ a: z.string() }) }).hash).not.toBe(hash)
-    expect(agent({ ...base, subagents: { worker } }).hash).not.toBe(hash)
+    expect(agent(base).identity.ref.hash).toBe(hash)
+    expect(agent({ ...base, tools: { search: other } }).identity.ref.hash).toBe(hash)
+    expect(agent({ ...base, instructions: 'You sort.' }).identity.ref.hash).not.toBe(hash)
+    expect(agent({ ...base, tools: { find: search } }).identity.ref.hash).not.toBe(hash)
+    expect(agent({ ...base, grant: { deny: ['tool:search'] } }).identity.ref.hash).not.toBe(hash)
+    expect(agent({ ...base, output: z.object({ a: z.string() }) }).identity.ref.hash).not.toBe(hash)
+    expect(agent({ ...base, subagents: { worker } }).identity.ref.hash).not.toBe(hash)
   })
 
   test.each<[string, Schema]>([

@@ -83,7 +83,7 @@ describe('agentscope 8.1/10: a subagent whose name is taken', () => {
     await openRuntime().run(host, 'go').result
 
     expect([...define().subagents.keys()]).toEqual([renamed])
-    expect(define().hash).toBe(define().hash)
+    expect(define().identity.ref.hash).toBe(define().identity.ref.hash)
     expect(resultIn(model.requests[1])).toBe('second')
   })
 

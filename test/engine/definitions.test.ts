@@ -27,15 +27,18 @@ describe.each(stores)('the code of an agent, on %s', (_, create) => {
     expect(outcome).toMatchObject({ status: 'completed', text: 'worked' })
     expect(model.requests[0]?.messages[0]).toEqual({ role: 'system', content: 'New instructions.' })
     expect(eventsOfType(world.store, run.conversationId, 'definition-changed')).toMatchObject([
-      { agent: 'clerk', from: expect.any(String), to: changed.hash },
+      { agent: 'clerk', from: expect.any(String), to: changed.identity.ref.hash },
     ])
-    expect(world.store.conversation(run.conversationId)?.agent).toEqual({ name: 'clerk', hash: changed.hash })
+    expect(world.store.conversation(run.conversationId)?.agent).toEqual({
+      name: 'clerk',
+      hash: changed.identity.ref.hash,
+    })
   })
 
   test('that is the same in another process is no change', async () => {
     const { run, clerk } = await begunByAnother()
     const same = agent({ name: 'clerk', instructions: 'Old instructions.', model: scriptedModel(['done']) })
-    expect(same.hash).toBe(clerk.hash)
+    expect(same.identity.ref.hash).toBe(clerk.identity.ref.hash)
     const { runtime } = start({ agents: [same] })
 
     const [resumed] = await runtime.resume()

@@ -1,6 +1,6 @@
 import type { AgentCore, GroupCore, Sources } from '../../agent/agent.ts'
-import { withHash } from '../../agent/agent-hash.ts'
 import { defineAgent } from '../../agent/definition.ts'
+import { identified } from '../../agent/identified.ts'
 import type { Manner } from '../../agent/manner.ts'
 import type { Json } from '../../base/json.ts'
 import { EVERYTHING, type Grant, type Layer, useLayer } from '../../grant/grant.ts'
@@ -43,7 +43,7 @@ export function coreOf(
   host: AgentCore | undefined,
   modelNamed: (name: string) => Model,
 ): AgentCore {
-  const { hash, ...core } = defineAgent({
+  const { identity, ...core } = defineAgent({
     name: inline.name,
     description: inline.description,
     instructions: inline.instructions,
@@ -57,7 +57,7 @@ export function coreOf(
     budget: inline.budget,
   })
   const kit = withHost(core, inherited(inline, host))
-  return withHash({
+  return identified({
     ...core,
     ...kit,
     model: inline.model === null ? null : modelNamed(inline.model),

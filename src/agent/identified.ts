@@ -1,21 +1,39 @@
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
-import type { AgentCore } from './agent.ts'
+import type { AgentRef } from '../graph/rows.ts'
+import type { AgentCore, AgentIdentity } from './agent.ts'
 
-/** The hash is worked out when it is first asked for. */
-export function withHash(core: Omit<AgentCore, 'hash'>): AgentCore {
-  let hash: string | undefined
-  return {
-    ...core,
-    get hash() {
-      hash ??= hashOf(core)
-      return hash
-    },
+type Unidentified = Omit<AgentCore, 'identity'>
+
+/** The agent with what tells it from others, which is worked out when it is first asked for. */
+export function identified(core: Unidentified): AgentCore {
+  return { ...core, identity: new Identity(core) }
+}
+
+/** Apart from the agent: an object that works out a field of its own when it is read is slow to read in all its fields. */
+class Identity implements AgentIdentity {
+  private readonly core: Unidentified
+  private known: AgentRef | undefined
+
+  constructor(core: Unidentified) {
+    this.core = core
+  }
+
+  get ref(): AgentRef {
+    this.known ??= refOf(this.core)
+    return this.known
   }
 }
 
+function refOf(core: Unidentified): AgentRef {
+  const { name, inline } = core
+  const hash = hashOf(core)
+  if (inline === null) return { name, hash }
+  return { name, hash, inline: inline.definition, code: inline.code }
+}
+
 /** Changes when what the agent is told or may use changes; code inside its tools does not count. */
-function hashOf(core: Omit<AgentCore, 'hash'>): string {
+function hashOf(core: Unidentified): string {
   const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
     return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
   })
@@ -45,7 +63,7 @@ function hashOf(core: Omit<AgentCore, 'hash'>): string {
   return sha256(canonicalJson(value)).slice(0, 16)
 }
 
-function groupsOf({ groups, meta, subagents }: Omit<AgentCore, 'hash'>): unknown {
+function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
   const members = (group: string) =>
     [...subagents].filter(([, { memberOf }]) => memberOf.includes(group)).map(([name]) => name)
   const shown = [...groups].map(([name, { description, active, notes, tools }]) => {
