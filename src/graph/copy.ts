@@ -1,11 +1,11 @@
 import type { Account, Conversation, Link, Node, Turn } from './rows.ts'
 
-/**
- * A changed row: a copy with `patch` on top, and the next version if this is its first change in the commit. Fields are
- * written out so that all rows of a table keep one shape; this is the hottest code there is.
- */
-export function changedNode(row: Node, patch: Partial<Node>, version: number): Node {
-  const copy: Node = {
+/** A row that nobody else has seen yet. */
+export type Own<Row> = { -readonly [Key in keyof Row]: Row[Key] }
+
+/** A copy to be changed. Fields are written out so that all rows of a table keep one shape; this is the hottest code there is. */
+export function copyOfNode(row: Node, version: number): Own<Node> {
+  return {
     id: row.id,
     version,
     rootId: row.rootId,
@@ -39,11 +39,10 @@ export function changedNode(row: Node, patch: Partial<Node>, version: number): N
     startedAt: row.startedAt,
     endedAt: row.endedAt,
   }
-  return patched(copy, patch)
 }
 
-export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): Turn {
-  const copy: Turn = {
+export function copyOfTurn(row: Turn, version: number): Own<Turn> {
+  return {
     id: row.id,
     version,
     rootId: row.rootId,
@@ -71,11 +70,10 @@ export function changedTurn(row: Turn, patch: Partial<Turn>, version: number): T
     startedAt: row.startedAt,
     endedAt: row.endedAt,
   }
-  return patched(copy, patch)
 }
 
-export function changedConversation(row: Conversation, patch: Partial<Conversation>, version: number): Conversation {
-  const copy: Conversation = {
+export function copyOfConversation(row: Conversation, version: number): Own<Conversation> {
+  return {
     id: row.id,
     version,
     rootId: row.rootId,
@@ -98,11 +96,10 @@ export function changedConversation(row: Conversation, patch: Partial<Conversati
     lane: row.lane,
     createdAt: row.createdAt,
   }
-  return patched(copy, patch)
 }
 
-export function changedLink(row: Link, patch: Partial<Link>, version: number): Link {
-  const copy: Link = {
+export function copyOfLink(row: Link, version: number): Own<Link> {
+  return {
     id: row.id,
     version,
     rootId: row.rootId,
@@ -127,7 +124,6 @@ export function changedLink(row: Link, patch: Partial<Link>, version: number): L
     outcome: row.outcome,
     deliveredTo: row.deliveredTo,
   }
-  return patched(copy, patch)
 }
 
 export function changedAccount(account: Account, patch: Partial<Account>): Account {

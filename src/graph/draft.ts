@@ -1,6 +1,6 @@
 import { LegateError } from '../base/error.ts'
 import type { Commit, CommitKind } from './commit.ts'
-import { changedConversation, changedLink, changedNode, changedTurn, patched } from './copy.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
 import { Changes } from './history/changes.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
@@ -15,6 +15,7 @@ import {
   type Id,
   type Link,
   type Node,
+  type NodeState,
   type Turn,
 } from './rows.ts'
 import { mayBecome } from './states.ts'
@@ -208,7 +209,7 @@ export class Draft {
   /** Appends a node to its turn; fields left out get the values of an ordinary pending node. */
   addNode(turn: Turn, node: NewNode): Node {
     const current = this.turn(turn.id)
-    const added = changedNode(PENDING_NODE, node, 1) as { -readonly [Key in keyof Node]: Node[Key] }
+    const added = patched(copyOfNode(PENDING_NODE, 1), node)
     added.rootId = turn.rootId
     added.conversationId = turn.conversationId
     added.laneId = turn.laneId
@@ -217,7 +218,7 @@ export class Draft {
     added.createdAt = this.now
     if (added.versionSet === '') added.versionSet = node.id
     this.nodes.put(added)
-    this.changeTurn(current, { nodeCount: current.nodeCount + 1 })
+    this.ownTurn(current).nodeCount++
     return added
   }
 
@@ -232,39 +233,53 @@ export class Draft {
   }
 
   changeConversation(row: Conversation, patch: Partial<Conversation>): Conversation {
-    const own = this.conversations.get(row.id)
-    if (own !== undefined) return patched(own, patch)
-    const changed = changedConversation(row, patch, row.version + 1)
-    this.conversations.put(changed)
-    return changed
+    return patched(this.ownConversation(row), patch)
   }
 
   changeTurn(row: Turn, patch: Partial<Turn>): Turn {
-    const own = this.turns.get(row.id)
-    if (own !== undefined) return patched(own, patch)
-    const changed = changedTurn(row, patch, row.version + 1)
-    this.turns.put(changed)
-    return changed
+    return patched(this.ownTurn(row), patch)
   }
 
   changeNode(row: Node, patch: Partial<Node>): Node {
-    const own = this.nodes.get(row.id)
-    const { state } = own ?? row
-    if (patch.state !== undefined && patch.state !== state && !mayBecome(state, patch.state)) {
-      throw new LegateError('internal', `The node ${row.id} is ${state}: it cannot become ${patch.state}.`)
-    }
-    if (own !== undefined) return patched(own, patch)
-    const changed = changedNode(row, patch, row.version + 1)
-    this.nodes.put(changed)
-    return changed
+    return patched(this.ownNode(row, patch.state), patch)
   }
 
   changeLink(row: Link, patch: Partial<Link>): Link {
     const own = this.links.get(row.id)
     if (own !== undefined) return patched(own, patch)
-    const changed = changedLink(row, patch, row.version + 1)
-    this.links.put(changed)
-    return changed
+    const copy = copyOfLink(row, row.version + 1)
+    this.links.put(copy)
+    return patched(copy, patch)
+  }
+
+  /** The draft's own copy of a row, to be written to: every step makes some of these changes, and patches are slow. */
+  ownConversation(row: Conversation): Own<Conversation> {
+    const own = this.conversations.get(row.id)
+    if (own !== undefined) return own
+    const copy = copyOfConversation(row, row.version + 1)
+    this.conversations.put(copy)
+    return copy
+  }
+
+  ownTurn(row: Turn): Own<Turn> {
+    const own = this.turns.get(row.id)
+    if (own !== undefined) return own
+    const copy = copyOfTurn(row, row.version + 1)
+    this.turns.put(copy)
+    return copy
+  }
+
+  /** Throws where it cannot become what it shall become. */
+  ownNode(row: Node, next: NodeState | undefined): Own<Node> {
+    const own = this.nodes.get(row.id)
+    const { state } = own ?? row
+    if (next !== undefined && next !== state && !mayBecome(state, next)) {
+      throw new LegateError('internal', `The node ${row.id} is ${state}: it cannot become ${next}.`)
+    }
+    if (own !== undefined) return own
+    const copy = copyOfNode(row, row.version + 1)
+    this.nodes.put(copy)
+    return copy
   }
 
   /**
@@ -312,13 +327,12 @@ export class Draft {
   claim(node: Node): Node {
     if (this.claims === null) return node
     if (!this.claims.take(node.kind, codeOf(this.conversation(node.conversationId).agent))) return node
-    const claimed = this.changeNode(node, {
-      state: 'running',
-      engineId: this.claims.engineId,
-      epoch: node.epoch + 1,
-      startedAt: this.now,
-      wakeAt: null,
-    })
+    const claimed = this.ownNode(node, 'running')
+    claimed.state = 'running'
+    claimed.engineId = this.claims.engineId
+    claimed.epoch = node.epoch + 1
+    claimed.startedAt = this.now
+    claimed.wakeAt = null
     this.started = added(this.started, claimed)
     return claimed
   }

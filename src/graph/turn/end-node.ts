@@ -70,7 +70,8 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
   if (isRequiredDenial(ended)) return undefined
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
-  const freed = draft.changeNode(next, { blockers: next.blockers - 1 })
+  const freed = draft.ownNode(next, undefined)
+  freed.blockers--
   if (isRunnable(freed, draft.now)) draft.claim(freed)
   return undefined
 }
@@ -91,17 +92,16 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   const askedPerson = asksPerson(node)
   const output = end.output ?? node.output
   const text = output.content === undefined ? '' : textOf(output.content)
-  const ended = draft.changeNode(node, {
-    state: end.state,
-    output,
-    preview: text === '' ? node.preview : previewOf(text, node.kind, draft.kinds),
-    failure: end.failure ?? null,
-    metadata: end.metadata ?? node.metadata,
-    wait: null,
-    wakeAt: null,
-    engineId: null,
-    endedAt: draft.now,
-  })
+  const ended = draft.ownNode(node, end.state)
+  ended.state = end.state
+  ended.output = output
+  if (text !== '') ended.preview = previewOf(text, node.kind, draft.kinds)
+  ended.failure = end.failure ?? null
+  if (end.metadata !== undefined) ended.metadata = end.metadata
+  ended.wait = null
+  ended.wakeAt = null
+  ended.engineId = null
+  ended.endedAt = draft.now
   if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
   releaseSpend(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)

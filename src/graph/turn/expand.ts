@@ -210,13 +210,13 @@ function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
 
 function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: Answer }): Turn {
   const { account } = turn
-  return draft.changeTurn(turn, {
-    account: changedAccount(account, {
-      modelCalls: account.modelCalls + (isBeside(node) ? 0 : 1),
-      toolCalls: account.toolCalls + answer.calls.length,
-      usage: addUsage(account.usage, answer.usage),
-    }),
+  const own = draft.ownTurn(turn)
+  own.account = changedAccount(account, {
+    modelCalls: account.modelCalls + (isBeside(node) ? 0 : 1),
+    toolCalls: account.toolCalls + answer.calls.length,
+    usage: addUsage(account.usage, answer.usage),
   })
+  return own
 }
 
 /** A call to wrap up, to brief or to sum up is no turn of the run. */

@@ -58,7 +58,7 @@ export function openTurn(draft: Draft, conversation: Conversation, request: Turn
     attributes: request.attributes ?? null,
   })
   draft.addTurn(turn)
-  draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
+  draft.ownConversation(conversation).turnCount++
   const starts = request.mayStart && conversation.activeTurnId === null
   const messages = addSeedNodes(draft, turn, request)
   if (starts) startTurn(draft, draft.turn(turn.id))

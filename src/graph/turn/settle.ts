@@ -86,9 +86,12 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   const conversation = draft.conversation(turn.conversationId)
   const outcome = withOpen(draft, turn, conclude(turn, nodes, draft.now))
   draft.turnEnded = true
-  draft.changeTurn(turn, { state: 'ended', outcome, endedAt: draft.now })
+  const ended = draft.ownTurn(turn)
+  ended.state = 'ended'
+  ended.outcome = outcome
+  ended.endedAt = draft.now
   draft.event(turn, null, { type: 'run-end', outcome })
-  if (conversation.activeTurnId === turn.id) draft.changeConversation(conversation, { activeTurnId: null })
+  if (conversation.activeTurnId === turn.id) draft.ownConversation(conversation).activeTurnId = null
   if (conversation.type === 'sub_agent') {
     const link = draft.findLink(turn.id)
     if (link !== undefined) settleLink(draft, link, outcome)

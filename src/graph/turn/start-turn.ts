@@ -6,16 +6,16 @@ import { isRunnable } from '../states.ts'
 export function startTurn(draft: Draft, turn: Turn): Turn {
   const entry = draft.node(turn.entryNodeId)
   const ends = Math.max(draft.now, entry.wakeAt ?? 0) + turn.limits.wallMs
-  const started = draft.changeTurn(turn, {
-    state: 'running',
-    startedAt: draft.now,
-    deadline: turn.deadline === null ? ends : Math.min(turn.deadline, ends),
-  })
-  if (started.deadline !== null) draft.due(started.deadline)
-  const conversation = draft.conversation(turn.conversationId)
-  draft.changeConversation(conversation, { activeTurnId: turn.id })
+  const started = draft.ownTurn(turn)
+  started.state = 'running'
+  started.startedAt = draft.now
+  started.deadline = turn.deadline === null ? ends : Math.min(turn.deadline, ends)
+  draft.due(started.deadline)
+  const conversation = draft.ownConversation(draft.conversation(turn.conversationId))
+  conversation.activeTurnId = turn.id
   draft.event(started, null, { type: 'run-start', agent: conversation.agent.name })
-  const ready = draft.changeNode(entry, { blockers: entry.blockers - 1 })
+  const ready = draft.ownNode(entry, undefined)
+  ready.blockers--
   if (isRunnable(ready, draft.now)) draft.claim(ready)
   else if (ready.wakeAt !== null) draft.due(ready.wakeAt)
   return started

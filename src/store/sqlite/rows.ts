@@ -1,4 +1,4 @@
-import { changedConversation, changedLink, changedNode, changedTurn } from '../../graph/copy.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, patched } from '../../graph/copy.ts'
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
 import { CONVERSATION, LINK, NODE, TURN } from '../usual-rows.ts'
@@ -106,7 +106,7 @@ export function toConversation({
   conversation: id,
   ...packed
 }: { conversation: Id } & PackedConversation): Conversation {
-  const row = changedConversation(CONVERSATION, packed, packed.version ?? 1) as Writable<Conversation>
+  const row = patched(copyOfConversation(CONVERSATION, 1), packed)
   row.id = id
   row.rootId = packed.rootId ?? id
   if (packed.path === undefined) row.path = [row.agent.name]
@@ -114,7 +114,7 @@ export function toConversation({
 }
 
 export function toTurn({ turn: id, limits, account, outcome, ...packed }: { turn: Id } & PackedTurn): Turn {
-  const row = changedTurn(TURN, packed, packed.version ?? 1) as Writable<Turn>
+  const row = patched(copyOfTurn(TURN, 1), packed)
   row.id = id
   row.laneId = packed.laneId ?? row.conversationId
   row.rootId = packed.rootId ?? row.conversationId
@@ -125,7 +125,7 @@ export function toTurn({ turn: id, limits, account, outcome, ...packed }: { turn
 }
 
 export function toNode({ node: id, usage, ...packed }: { node: Id } & PackedNode, turn: Turn): Node {
-  const row = changedNode(NODE, packed, packed.version ?? 1) as Writable<Node>
+  const row = patched(copyOfNode(NODE, 1), packed)
   row.id = id
   row.turnId = turn.id
   row.conversationId = turn.conversationId
@@ -138,7 +138,7 @@ export function toNode({ node: id, usage, ...packed }: { node: Id } & PackedNode
 }
 
 export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLink, host: Turn): Link {
-  const row = changedLink(LINK, packed, packed.version ?? 1) as Writable<Link>
+  const row = patched(copyOfLink(LINK, 1), packed)
   row.id = id
   row.hostTurnId = host.id
   row.hostConversationId = host.conversationId
@@ -154,8 +154,6 @@ const EDGE_TYPES: { readonly [letter: string]: EdgeType } = { s: 'sequence', d: 
 export function edgeType(letter: string): EdgeType {
   return EDGE_TYPES[letter] ?? 'sequence'
 }
-
-type Writable<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
 /** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
 export function packConversation(row: Conversation): string {
