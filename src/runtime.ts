@@ -107,7 +107,7 @@ export class Runtime extends RowActs {
       clock: this.clock,
       kinds: withKinds(options.kinds ?? {}),
       listener: {
-        claims: () => this.engine.claims(),
+        claims: (now) => this.engine.claims(now),
         committed: (commit, draft) => {
           this.feeds.committed(commit)
           this.executors.extensionRuns.committed(commit)

@@ -341,7 +341,7 @@ class Heard {
   private show(body: LiveBody): void {
     const { node, conversation, home } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit(body, home.ledger.clock.now())
+    this.live.emit(body, home.ledger.clock)
   }
 }
 

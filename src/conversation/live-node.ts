@@ -1,3 +1,4 @@
+import type { Clock } from '../base/clock.ts'
 import type { LiveBody, LiveEvent } from '../graph/event.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { TreeFeed } from './feed.ts'
@@ -28,9 +29,9 @@ export class LiveNode {
     this.parentId = parentId
   }
 
-  emit(body: LiveBody, at: number): void {
+  emit(body: LiveBody, clock: Clock): void {
     this.keep(body)
-    if (this.tree !== null) this.tree.append(this.event(body, this.tree.nextLive(), at))
+    if (this.tree !== null) this.tree.append(this.event(body, this.tree.nextLive(), clock.now()))
   }
 
   /** All that was streamed so far. */

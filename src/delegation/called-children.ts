@@ -127,7 +127,7 @@ export class CalledChildren implements CurrentCall {
   private progress(message: string, data: Json): void {
     const { node, conversation, home, work } = this.run
     this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit({ type: 'progress', message, data }, home.ledger.clock.now())
+    this.live.emit({ type: 'progress', message, data }, home.ledger.clock)
     work.stirred()
   }
 

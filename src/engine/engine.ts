@@ -35,7 +35,7 @@ export interface Engine {
   /** Begins to claim and run nodes. Safe to call again. */
   start(execute: Execute): Promise<void>
   /** Workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
-  claims(): ReservedClaims | null
+  claims(now: number): ReservedClaims | null
   /** A commit of this process: it has claimed nodes, asked some to stop, or put something off. */
   committed(draft: Draft): void
   /** Something may have become runnable. A hint: the sweep finds it too. */

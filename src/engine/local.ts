@@ -86,8 +86,8 @@ export class LocalEngine implements Engine, Lender {
     return this.starting
   }
 
-  claims(): ReservedClaims | null {
-    return this.state === 'started' && this.lease.isValid ? this.workers : null
+  claims(now: number): ReservedClaims | null {
+    return this.state === 'started' && this.lease.isValidAt(now) ? this.workers : null
   }
 
   /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
@@ -216,7 +216,7 @@ export class LocalEngine implements Engine, Lender {
 
   /** Without one, what is runnable stays pending: look again when one is free. */
   private availableWorkers(): number {
-    if (this.state !== 'started' || !this.lease.isValid) return 0
+    if (this.state !== 'started' || !this.lease.isValidAt(this.clock.now())) return 0
     const free = this.options.workers - (this.running.size + this.reserved - this.lent)
     if (free <= 0) this.starved = true
     return free

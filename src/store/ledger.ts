@@ -17,7 +17,7 @@ export interface Step<T> {
 /** Who wants to know what was committed, and who runs the nodes it made runnable. */
 export interface Listener {
   /** Workers for the nodes a commit makes runnable; null when this process runs nothing. */
-  claims(): ReservedClaims | null
+  claims(now: number): ReservedClaims | null
   committed(commit: Commit, draft: Draft): void
 }
 
@@ -47,7 +47,7 @@ export class Ledger {
 
   /** What the rule returned, once the step is stored: at once where the store answers at once. */
   commit<T>(step: Step<T>): T | Promise<T> {
-    const attempt = new Attempt(step, this.listener.claims(), this)
+    const attempt = new Attempt(step, this.listener, this)
     try {
       const stored = attempt.make()
       if (stored instanceof Promise) return this.whenStored(attempt, stored)
@@ -73,7 +73,7 @@ export class Ledger {
     let error = first
     for (let tries = 2; isStale(error) && tries <= MAX_ATTEMPTS; tries++) {
       if (tries > 3) await pause(tries)
-      const attempt = new Attempt(step, this.listener.claims(), this)
+      const attempt = new Attempt(step, this.listener, this)
       try {
         await attempt.make()
       } catch (failure) {
@@ -102,11 +102,12 @@ class Attempt<T> {
   private readonly claims: ReservedClaims | null
   private readonly store: Store
 
-  constructor(step: Step<T>, claims: ReservedClaims | null, { store, clock, kinds }: Ledger) {
+  constructor(step: Step<T>, listener: Listener, { store, clock, kinds }: Ledger) {
+    const now = clock.now()
     this.step = step
-    this.claims = claims
+    this.claims = listener.claims(now)
     this.store = store
-    this.draft = new Draft(store, clock.now(), { claims, kinds })
+    this.draft = new Draft(store, now, { claims: this.claims, kinds })
   }
 
   make(): void | Promise<void> {
