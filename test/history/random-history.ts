@@ -8,7 +8,8 @@ import { planRerun } from '../../src/graph/history/rerun.ts'
 import { planRetryNode } from '../../src/graph/history/retry-node.ts'
 import { planVisibility } from '../../src/graph/history/visibility.ts'
 import type { Id } from '../../src/graph/rows.ts'
-import { LIMITS, RandomRuns } from './random-runs.ts'
+import { LIMITS } from './random-children.ts'
+import { RandomRuns } from './random-runs.ts'
 import { isOpen, lineOf, newest, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'
 import {
   adoptRefusal,
@@ -16,6 +17,7 @@ import {
   cutOf,
   editRefusal,
   firstOf,
+  firstWithChildren,
   followersOf,
   forkRefusal,
   lastOwn,
@@ -73,20 +75,29 @@ class World extends RandomRuns {
     this.done.push(operation(this))
   }
 
+  /** A lane, or the conversation of a child. */
+  anyConversation(): RefLane {
+    this.touched = this.chance.pick([...this.lanes, ...this.children])
+    return this.touched
+  }
+
   fork(lane: RefLane): string {
     const found = this.anyNode(lane)
     if (found === undefined) return 'no node'
     const { turn, node } = found
-    const cut = cutOf(turn, node)
-    const expected = forkRefusal(turn, node)
+    const children = this.chance.pick(['reuse', 'rerun'] as const)
+    const message = children === 'rerun' ? firstWithChildren(turn, node) : undefined
+    const cut = cutOf(turn, node, message)
+    const expected = forkRefusal(turn, node, message)
     const made = this.expect('fork', expected, (draft) =>
-      planFork(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, children: 'reuse', key: null, title: null }),
+      planFork(draft, node.id, { conversationId: lane.id, bounds: BOUNDS, children, key: null, title: null }),
     )
     if (made === undefined || cut === 'open') return `fork at ${node.id}: ${expected}`
     const fresh = this.addLane(made.laneId, cut === 'whole' ? turn : turn.before)
     this.touched = fresh
-    if (cut !== 'whole') this.addCopy(fresh, { kept: cut, source: turn, turnId: made.turnId ?? '', again: null })
-    return `fork at ${node.id}: ${made.laneId}`
+    const again = message === undefined ? null : message.calls.filter(({ delegates }) => delegates)
+    if (cut !== 'whole') this.addCopy(fresh, { kept: cut, source: turn, turnId: made.turnId ?? '', again })
+    return `fork at ${node.id} (${children}): ${made.laneId}`
   }
 
   rerun(lane: RefLane): string {
@@ -152,7 +163,8 @@ class World extends RandomRuns {
   }
 
   private retried(turn: RefTurn, node: RefNode, id: Id): void {
-    const version = refNode(node.kind, { id, state: 'pending', caller: node.caller })
+    const { caller, delegates } = node
+    const version = refNode(node.kind, { id, state: 'pending', caller, delegates })
     node.by = version
     turn.nodes.push(version)
     if (node.caller !== null) node.caller.calls = node.caller.calls.map((one) => (one === node ? version : one))
@@ -263,9 +275,9 @@ const OPERATIONS: readonly Operation[] = [
   ...times(2, (world: World) => world.compress(world.touched)),
   (world) => world.uncompress(world.touched),
   ...times(2, (world: World) => world.show(world.touched)),
-  (world) => world.stop(world.touched),
-  (world) => world.skip(world.touched),
-  (world) => world.cancel(world.touched),
+  (world) => world.stop(world.anyConversation()),
+  (world) => world.skip(world.anyConversation()),
+  (world) => world.cancel(world.anyConversation()),
 ]
 
 function times(count: number, operation: Operation): Operation[] {

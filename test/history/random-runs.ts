@@ -7,14 +7,12 @@ import { expansionIds } from '../../src/graph/turn/expansion-ids.ts'
 import { planRestart } from '../../src/graph/turn/restart.ts'
 import { planResult } from '../../src/graph/turn/result.ts'
 import { planSay } from '../../src/graph/turn/say.ts'
-import { RandomWorld } from './random-world.ts'
+import { LIMITS, RandomChildren } from './random-children.ts'
 import { isOpen, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'
 import { mayRun, runningOf } from './reference-rules.ts'
 
-export const LIMITS = { turns: 10_000, toolCalls: 10_000, children: 10, concurrency: 10, depth: 3, wallMs: 1e9 }
-
 /** What is said, and what becomes of it. */
-export abstract class RandomRuns extends RandomWorld {
+export abstract class RandomRuns extends RandomChildren {
   say(lane: RefLane, isRestart = false): string {
     const [turnId, user, agent] = [this.newId(), this.newId(), this.newId()]
     const text = `u${this.count}`
@@ -46,11 +44,13 @@ export abstract class RandomRuns extends RandomWorld {
 
   /** A node that may run begins, or one that runs ends in some way. */
   step(): string {
-    const open = this.lanes.flatMap((lane) => {
+    const open = [...this.lanes, ...this.children].flatMap((lane) => {
       const turn = runningOf(lane)
       return turn === undefined ? [] : turn.nodes.filter(isOpen).map((node) => ({ turn, node, lane }))
     })
-    const able = open.filter(({ turn, node }) => node.state === 'running' || mayRun(turn, node))
+    const able = open.filter(
+      ({ turn, node }) => node.state === 'running' || (node.state === 'pending' && mayRun(turn, node)),
+    )
     if (able.length === 0) return 'nothing to do'
     const { turn, node, lane } = this.chance.pick(able)
     this.touched = lane
@@ -61,6 +61,7 @@ export abstract class RandomRuns extends RandomWorld {
       node.state = 'running'
       if (this.chance.is(0.3)) return `begin ${node.kind} ${node.id}`
     }
+    if (node.delegates && !node.isAskedToStop && !turn.isCancelled) return this.spawn(turn, node)
     return node.kind === 'task' ? this.endTask(turn, node) : this.endAgent(turn, node)
   }
 
@@ -104,7 +105,9 @@ export abstract class RandomRuns extends RandomWorld {
       input: {},
     }))
     const ids = expansionIds(node.id, calls.length)
-    const tasks = calls.map((call) => ({ call, effect: 'pure', timeoutMs: null, delegates: false }) as const)
+    const tasks = calls.map((call) => {
+      return { call, effect: 'pure', timeoutMs: null, delegates: turn.host === null && this.chance.is(0.4) } as const
+    })
     this.commit((draft) => planExpand(draft, claim, { answer: answer(text, calls), tasks, ids }))
     node.text = text
     if (node.isAskedToStop || turn.isCancelled) {
@@ -113,7 +116,9 @@ export abstract class RandomRuns extends RandomWorld {
       return `agent ${node.id} is stopped while it calls`
     }
     node.state = 'finished'
-    node.calls = calls.map((_, at) => refNode('task', { id: ids[at] ?? '', state: 'pending', caller: node }))
+    node.calls = tasks.map(({ delegates }, at) => {
+      return refNode('task', { id: ids[at] ?? '', state: 'pending', caller: node, delegates })
+    })
     turn.nodes.push(...node.calls, refNode('agent', { id: ids[calls.length] ?? '', state: 'pending' }))
     return `agent ${node.id} calls ${calls.length}`
   }
@@ -128,6 +133,7 @@ export abstract class RandomRuns extends RandomWorld {
       if (node.state === 'running') node.isAskedToStop = true
       else {
         node.state = 'stopped'
+        for (const child of this.childrenOf(turn)) if (child.host?.task === node) this.cancelled(child, false)
         this.ended(turn, node)
       }
     }
@@ -138,7 +144,7 @@ export abstract class RandomRuns extends RandomWorld {
     const found = this.anyNode(lane, isOpen)
     if (found === undefined) return 'no open node'
     const { turn, node } = found
-    const expected = node.state === 'running' || turn.state === 'queued' ? 'wrong_state' : 'done'
+    const expected = node.state !== 'pending' || turn.state === 'queued' ? 'wrong_state' : 'done'
     this.expect('skip', expected, (draft) => planSkip(draft, node.id, { conversationId: lane.id, reason: null }))
     if (expected === 'done') {
       node.state = 'skipped'

@@ -36,6 +36,8 @@ export abstract class RandomWorld {
   protected readonly clock = fakeClock()
   protected readonly ledger: Ledger
   protected readonly lanes: RefLane[] = []
+  /** The conversations of children. */
+  protected readonly children: RefLane[] = []
   protected readonly rootId: Id
   protected count = 0
   protected isClaiming = false
@@ -65,7 +67,7 @@ export abstract class RandomWorld {
 
   /** The lane that was last changed, or each, is as the reference has it: for people, page by page, and for its model. */
   compare(isWhole: boolean): void {
-    for (const lane of isWhole ? this.lanes : [this.touched]) this.compareLane(lane, isWhole)
+    for (const lane of isWhole ? [...this.lanes, ...this.children] : [this.touched]) this.compareLane(lane, isWhole)
   }
 
   protected compareLane(lane: RefLane, isWhole: boolean): void {
@@ -124,7 +126,8 @@ export abstract class RandomWorld {
     if (turn.isCancelled) return
     turn.isCancelled = true
     turn.isRestarted = isRestart
-    for (const node of turn.nodes) if (node.state === 'pending') node.state = 'stopped'
+    for (const node of turn.nodes) if (isOpen(node) && node.state !== 'running') node.state = 'stopped'
+    for (const child of this.childrenOf(turn)) this.cancelled(child, false)
     this.settle(turn)
   }
 
@@ -137,12 +140,15 @@ export abstract class RandomWorld {
   }
 
   protected settle(turn: RefTurn): void {
-    if (turn.state === 'ended' || turn.nodes.some(isOpen)) return
+    if (turn.state === 'ended' || turn.nodes.some(isOpen) || this.childrenOf(turn).length > 0) return
     const wasRunning = turn.state === 'running'
     turn.state = 'ended'
     const next = turn.lane.turns.find(({ state }) => state === 'queued')
     if (wasRunning && next !== undefined) next.state = 'running'
   }
+
+  /** The runs that its tasks have started and that go on. */
+  protected abstract childrenOf(turn: RefTurn): RefTurn[]
 
   protected addLane(id: Id, base: RefTurn | null): RefLane {
     const lane: RefLane = { id, head: base, base, isArchived: false, turns: [] }
@@ -158,6 +164,7 @@ export abstract class RandomWorld {
       isCancelled: false,
       isRestarted: false,
       fold: null,
+      host: null,
       ...given,
     }
     lane.turns.push(turn)
@@ -174,7 +181,14 @@ export abstract class RandomWorld {
       copy.caller = node.caller === null ? null : (copies.get(node.caller) ?? null)
       copy.calls = node.calls.map((task) => copies.get(task) ?? task)
       if (!again?.includes(node)) continue
-      Object.assign(copy, { state: 'pending', text: '', isExcluded: false, isDeleted: false, calls: [] })
+      Object.assign(copy, {
+        state: 'pending',
+        text: '',
+        isExcluded: false,
+        isDeleted: false,
+        isFailedChild: false,
+        calls: [],
+      })
     }
     const all = [...copies.values()]
     const isOver = again?.every(({ kind }) => kind === 'agent')

@@ -63,7 +63,7 @@ const FAILED = ['errored', 'stopped']
 export function retryRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
   if (node.by !== null) return 'replaced'
   if (node.kind === 'user') return 'wrong_kind'
-  if (!FAILED.includes(node.state)) return 'wrong_state'
+  if (!FAILED.includes(node.state) && !node.isFailedChild) return 'wrong_state'
   if (!lineOf(lane.head).includes(turn)) return 'unsure'
   if (turn.state !== 'ended') {
     if (turn.isCancelled) return 'busy'
@@ -83,9 +83,15 @@ export function adoptRefusal(lane: RefLane, turn: RefTurn, node: RefNode): strin
   return lane.turns.some(({ before }) => before === turn) ? 'has_followers' : 'done'
 }
 
+/** The first message on the way to a node that has started children. */
+export function firstWithChildren(turn: RefTurn, node: RefNode): RefNode | undefined {
+  const led = turn.nodes.filter((one) => one.by === null && (one === node || followersOf(turn, one).includes(node)))
+  return led.find(({ calls }) => calls.some(({ delegates }) => delegates))
+}
+
 /** What a fork at a node keeps of its turn; `whole` when the node was its last word. */
-export function cutOf(turn: RefTurn, node: RefNode): RefNode[] | 'whole' | 'open' {
-  const message = node.kind === 'task' ? node.caller : node.calls.length > 0 ? node : null
+export function cutOf(turn: RefTurn, node: RefNode, again?: RefNode): RefNode[] | 'whole' | 'open' {
+  const message = again ?? (node.kind === 'task' ? node.caller : node.calls.length > 0 ? node : null)
   if (message === null) {
     if (turn.state === 'ended' && isLeaf(turn, node)) return 'whole'
     const led = turn.nodes.filter((one) => one.by === null && (one === node || followersOf(turn, one).includes(node)))
@@ -140,11 +146,11 @@ export function uncompressRefusal(lane: RefLane, turn: RefTurn): string {
   return activeFolds(line).some(({ first, last }) => first <= at && at < last) ? 'inside_summary' : 'done'
 }
 
-export function forkRefusal(turn: RefTurn, node: RefNode): string {
+export function forkRefusal(turn: RefTurn, node: RefNode, again?: RefNode): string {
   if (node.by !== null) return 'replaced'
   if (isOpen(node)) return 'wrong_state'
   if (node.isDeleted) return 'deleted'
-  return cutOf(turn, node) === 'open' ? 'open_calls' : 'done'
+  return cutOf(turn, node, again) === 'open' ? 'open_calls' : 'done'
 }
 
 /** The last turn that a lane has of its own. */

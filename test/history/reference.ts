@@ -5,7 +5,7 @@
 export interface RefNode {
   id: string
   readonly kind: 'user' | 'agent' | 'task'
-  state: 'pending' | 'running' | 'finished' | 'errored' | 'skipped' | 'stopped'
+  state: 'pending' | 'running' | 'waiting' | 'finished' | 'errored' | 'skipped' | 'stopped'
   text: string
   /** Of a message: its tasks, in order. */
   calls: RefNode[]
@@ -14,6 +14,10 @@ export interface RefNode {
   isExcluded: boolean
   isDeleted: boolean
   isAskedToStop: boolean
+  /** Of a task: a child does it. */
+  readonly delegates: boolean
+  /** It has an end, and its child had none that is good. */
+  isFailedChild: boolean
   /** The version that took its place in its turn. */
   by: RefNode | null
 }
@@ -29,6 +33,8 @@ export interface RefTurn {
   isRestarted: boolean
   /** A summary that stands for this turn and those before it, back to `from`. */
   fold: RefFold | null
+  /** The task that it does the work of, and how often that is tried again. */
+  readonly host: { readonly turn: RefTurn; readonly task: RefNode; readonly tries: number } | null
 }
 
 export interface RefFold {
@@ -58,13 +64,15 @@ export function refNode(kind: RefNode['kind'], given: Partial<RefNode> = {}): Re
     isExcluded: false,
     isDeleted: false,
     isAskedToStop: false,
+    delegates: false,
+    isFailedChild: false,
     by: null,
     ...given,
   }
 }
 
 export function isOpen({ state }: RefNode): boolean {
-  return state === 'pending' || state === 'running'
+  return state === 'pending' || state === 'running' || state === 'waiting'
 }
 
 /** All turns that led to one, itself last. */
