@@ -38,6 +38,13 @@ export function nodeOf(draft: Draft, conversationId: Id, nodeId: Id): Node {
   throw refused('replaced', `The node ${nodeId} was replaced by ${by}: name that one.`, { nodeId, by })
 }
 
+/** A call that sums up is made by itself, for another: nothing goes on from it. */
+export function requireWord({ id, purpose }: Node): void {
+  if (purpose !== 'summarize') return
+  const message = `The node ${id} sums up what another call reads: name that one, or take the summary back with uncompress.`
+  throw refused('wrong_kind', message, { nodeId: id })
+}
+
 export function turnOf(draft: Draft, conversationId: Id, turnId: Id): Turn {
   const turn = typeof turnId === 'string' ? draft.findTurn(turnId) : undefined
   if (turn !== undefined && turn.conversationId === conversationId) return turn

@@ -126,13 +126,8 @@ class World extends RandomRuns {
     )
     if (made === undefined) return `edit ${node.id}: ${expected}`
     lane.head = turn.before
-    this.bind(
-      this.addTurn(lane, {
-        id: made.turn.id,
-        state: 'running',
-        nodes: [refNode('user', { text }), refNode('agent', { state: 'pending' })],
-      }),
-    )
+    const kept = turn.nodes.filter((one) => one === node || one.kind === 'sum')
+    this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: null, text })
     return `edit ${node.id} to ${text}: ${made.turn.id}`
   }
 
@@ -231,7 +226,7 @@ class World extends RandomRuns {
       planCompress(draft, { conversationId: lane.id, fromTurnId: from?.id ?? null, toTurnId: to.id, summary: text }),
     )
     if (id === undefined) return `compress to ${to.id}: ${expected}`
-    to.fold = { id, text, from: from ?? firstOf(lane) ?? to, earlier: to.fold }
+    to.fold = { id, text, from: from ?? firstOf(lane) ?? to, upTo: null, sum: null, earlier: to.fold }
     return `compress ${from?.id ?? 'all'} to ${to.id}: ${text}`
   }
 
@@ -247,7 +242,7 @@ class World extends RandomRuns {
   }
 
   show(lane: RefLane): string {
-    const found = this.anyNode(lane)
+    const found = this.anyNode(lane, ({ kind }) => kind !== 'sum')
     if (found === undefined) return 'no node'
     const { node } = found
     const change = this.chance.pick(['exclude', 'include', 'delete', 'restore'] as const)

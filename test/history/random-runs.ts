@@ -7,12 +7,13 @@ import { expansionIds } from '../../src/graph/turn/expansion-ids.ts'
 import { planRestart } from '../../src/graph/turn/restart.ts'
 import { planResult } from '../../src/graph/turn/result.ts'
 import { planSay } from '../../src/graph/turn/say.ts'
-import { LIMITS, RandomChildren } from './random-children.ts'
+import { LIMITS } from './random-children.ts'
+import { RandomCompaction } from './random-compaction.ts'
 import { isOpen, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'
 import { mayRun, runningOf } from './reference-rules.ts'
 
 /** What is said, and what becomes of it. */
-export abstract class RandomRuns extends RandomChildren {
+export abstract class RandomRuns extends RandomCompaction {
   say(lane: RefLane, isRestart = false): string {
     const [turnId, user, agent] = [this.newId(), this.newId(), this.newId()]
     const text = `u${this.count}`
@@ -80,9 +81,14 @@ export abstract class RandomRuns extends RandomChildren {
   }
 
   private endAgent(turn: RefTurn, node: RefNode): string {
+    const isLong = node.kind === 'agent' && !node.isCompacted && this.chance.is(0.15)
+    const summed = isLong ? this.compact(turn, node) : undefined
+    if (summed !== undefined) return summed
     const claim = this.claimOf(node)
     const text = `a${++this.count}`
-    const way = this.chance.pick(['says', 'says', 'calls', 'calls', 'fails'])
+    const way = this.chance.pick(
+      node.kind === 'sum' ? ['says', 'says', 'fails'] : ['says', 'says', 'calls', 'calls', 'fails'],
+    )
     if (way === 'fails') {
       this.commit((draft) => planResult(draft, claim, { state: 'errored', failure: { code: 'x', message: text } }))
       node.state = 'errored'
@@ -92,9 +98,10 @@ export abstract class RandomRuns extends RandomChildren {
       )
       node.state = 'finished'
       node.text = text
+      this.folded(node)
     } else return this.callsOf(turn, node, text)
     this.ended(turn, node)
-    return `agent ${node.id} ${way} ${text}`
+    return `${node.kind} ${node.id} ${way} ${text}`
   }
 
   private callsOf(turn: RefTurn, node: RefNode, text: string): string {

@@ -15,9 +15,11 @@ import { fakeClock } from '../../src/testing/fake-clock.ts'
 import { Chance } from '../support/chance.ts'
 import {
   contextOf,
+  isAfter,
   isOpen,
   lineOf,
   newest,
+  type RefFold,
   type RefLane,
   type RefNode,
   type RefTurn,
@@ -173,13 +175,16 @@ export abstract class RandomWorld {
   }
 
   /** A turn made anew: what is kept, what is done again, and the message that reads the results. */
-  protected addCopy(lane: RefLane, { kept, source, turnId, again }: Copying): void {
+  protected addCopy(lane: RefLane, { kept, source, turnId, again, text }: Copying): void {
     const places = source.nodes.filter((node, at) => !isVersionOf(node, source.nodes.slice(0, at)))
     const nodes = places.map(newest).filter((node) => kept.includes(node) || again?.includes(node))
     const copies = new Map(nodes.map((node) => [node, { ...node, isAskedToStop: false, by: null }]))
     for (const [node, copy] of copies) {
       copy.caller = node.caller === null ? null : (copies.get(node.caller) ?? null)
       copy.calls = node.calls.map((task) => copies.get(task) ?? task)
+      if (copy.folds !== null) copy.folds = { ...copy.folds, target: copies.get(newestOf(copy.folds.target)) ?? null }
+      if (copy.kind === 'user')
+        Object.assign(copy, text === undefined ? {} : { text, isExcluded: false, isDeleted: false })
       if (!again?.includes(node)) continue
       Object.assign(copy, {
         state: 'pending',
@@ -198,6 +203,7 @@ export abstract class RandomWorld {
       nodes: isOver === true ? all : [...all, refNode('agent', { state: 'pending' })],
     })
     this.bind(turn)
+    turn.fold = movedFold(source, source.fold, copies)
   }
 
   /** The reference learns which ids the nodes of a new turn have; there must be as many. */
@@ -205,7 +211,7 @@ export abstract class RandomWorld {
     const stored = this.store.nodesOf(id)
     same(
       'made',
-      stored.map(({ kind, state }) => `${KINDS[kind]} ${state}`),
+      stored.map(({ kind, purpose, state }) => `${purpose === 'summarize' ? 'sum' : KINDS[kind]} ${state}`),
       nodes.map(({ kind, state }) => `${kind} ${state}`),
     )
     for (const [at, node] of nodes.entries()) node.id = stored[at]?.id ?? ''
@@ -265,6 +271,25 @@ export abstract class RandomWorld {
   }
 }
 
+function newestOf(node: RefNode | null): RefNode {
+  return node === null ? refNode('agent') : newest(node)
+}
+
+/** The newest summary inside a turn of which all that it stands for was kept. */
+function movedFold(source: RefTurn, fold: RefFold | null, copies: ReadonlyMap<RefNode, RefNode>): RefFold | null {
+  if (fold === null) return null
+  const earlier = movedFold(source, fold.earlier, copies)
+  const sum = fold.sum === null ? undefined : copies.get(fold.sum)
+  const { upTo } = fold
+  if (sum === undefined || sum.state !== 'finished' || upTo === null) return earlier
+  const isFolded = (node: RefNode) => upTo !== 'none' && !isAfter(source, upTo)(node) && node.by === null
+  const folded = source.nodes.filter(isFolded)
+  const isKept = (node: RefNode) => copies.get(node)?.state === node.state
+  if (folded.some((node) => node.kind !== 'user' && !isKept(node))) return earlier
+  const last = folded.findLast(isKept)
+  return { ...fold, id: sum.id, sum, upTo: last === undefined ? 'none' : (copies.get(last) ?? 'none'), earlier }
+}
+
 const STOP = new Error('the rule has refused')
 
 interface Copying {
@@ -272,6 +297,8 @@ interface Copying {
   readonly source: RefTurn
   readonly turnId: Id
   readonly again: readonly RefNode[] | null
+  /** What people say instead. */
+  readonly text?: string
 }
 
 const CLAIMS = { engineId: ENGINE, take: () => true, giveBack: () => undefined }

@@ -8,8 +8,12 @@ export function lastNode({ nodes }: RefTurn): RefNode | undefined {
   return nodes.findLast((node) => node.kind === 'agent') ?? nodes.at(-1)
 }
 
-/** What waits for a node: the message that reads its results. */
-export function followersOf({ nodes }: RefTurn, node: RefNode): RefNode[] {
+/** What waits for a node: the message that reads its results; for a call that sums up, the one it was made for. */
+export function followersOf(turn: RefTurn, node: RefNode): RefNode[] {
+  const target = node.folds?.target ?? null
+  if (target !== null) return [...versionsOf(target), ...followersOf(turn, target)]
+  if (node.kind === 'sum') return []
+  const nodes = turn.nodes.filter(({ kind }) => kind !== 'sum')
   const message = node.kind === 'task' ? node.caller : node
   if (message === null) return []
   if (node.kind === 'user') return nodes.filter(({ kind }) => kind !== 'user')
@@ -22,6 +26,10 @@ export function followersOf({ nodes }: RefTurn, node: RefNode): RefNode[] {
   return nodes.slice(at + 1).filter((one) => !isVersionOf(one, nodes.slice(0, at + 1)))
 }
 
+function versionsOf(node: RefNode): RefNode[] {
+  return node.by === null ? [node] : [node, ...versionsOf(node.by)]
+}
+
 /** A version of a node that was made before: it stands where that one stood. */
 export function isVersionOf(node: RefNode, earlier: readonly RefNode[]): boolean {
   return earlier.some((one) => one.by === node || (one.by !== null && isVersionOf(node, [one.by])))
@@ -29,7 +37,7 @@ export function isVersionOf(node: RefNode, earlier: readonly RefNode[]): boolean
 
 /** All that leads to it has ended. */
 export function mayRun(turn: RefTurn, node: RefNode): boolean {
-  if (node.kind === 'task') return true
+  if (node.kind === 'task' || node.kind === 'sum') return true
   return turn.nodes.filter((one) => isOpen(one) && one !== node).every((one) => !followersOf(turn, one).includes(node))
 }
 
@@ -62,7 +70,7 @@ const FAILED = ['errored', 'stopped']
 
 export function retryRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {
   if (node.by !== null) return 'replaced'
-  if (node.kind === 'user') return 'wrong_kind'
+  if (node.kind === 'user' || node.kind === 'sum') return 'wrong_kind'
   if (!FAILED.includes(node.state) && !node.isFailedChild) return 'wrong_state'
   if (!lineOf(lane.head).includes(turn)) return 'unsure'
   if (turn.state !== 'ended') {
@@ -132,7 +140,7 @@ export function activeFolds(line: readonly RefTurn[]): { first: number; last: nu
       at--
       continue
     }
-    const first = line.indexOf(fold.from)
+    const first = fold.from === null ? 0 : line.indexOf(fold.from)
     found.push({ first, last: at })
     at = first - 1
   }
@@ -148,6 +156,7 @@ export function uncompressRefusal(lane: RefLane, turn: RefTurn): string {
 
 export function forkRefusal(turn: RefTurn, node: RefNode, again?: RefNode): string {
   if (node.by !== null) return 'replaced'
+  if (node.kind === 'sum') return 'wrong_kind'
   if (isOpen(node)) return 'wrong_state'
   if (node.isDeleted) return 'deleted'
   return cutOf(turn, node, again) === 'open' ? 'open_calls' : 'done'

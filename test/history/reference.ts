@@ -4,7 +4,8 @@
  */
 export interface RefNode {
   id: string
-  readonly kind: 'user' | 'agent' | 'task'
+  /** `sum`: a call that sums up for another. */
+  readonly kind: 'user' | 'agent' | 'task' | 'sum'
   state: 'pending' | 'running' | 'waiting' | 'finished' | 'errored' | 'skipped' | 'stopped'
   text: string
   /** Of a message: its tasks, in order. */
@@ -18,8 +19,18 @@ export interface RefNode {
   readonly delegates: boolean
   /** It has an end, and its child had none that is good. */
   isFailedChild: boolean
+  /** Of a call: it has had something summed up. */
+  isCompacted: boolean
+  /** Of a call that sums up: for whose sake, and which turn it ends with, wholly or up to a node of it. */
+  folds: RefFolds | null
   /** The version that took its place in its turn. */
   by: RefNode | null
+}
+
+export interface RefFolds {
+  readonly target: RefNode | null
+  readonly to: RefTurn
+  readonly upTo: RefNode | 'none' | null
 }
 
 export interface RefTurn {
@@ -40,7 +51,12 @@ export interface RefTurn {
 export interface RefFold {
   readonly id: string
   readonly text: string
-  readonly from: RefTurn
+  /** Null: all there is. */
+  readonly from: RefTurn | null
+  /** Null: all of its turn; else up to this node of it. */
+  readonly upTo: RefNode | 'none' | null
+  /** The call that made it; null when it was made by hand. */
+  readonly sum: RefNode | null
   readonly earlier: RefFold | null
 }
 
@@ -66,6 +82,8 @@ export function refNode(kind: RefNode['kind'], given: Partial<RefNode> = {}): Re
     isAskedToStop: false,
     delegates: false,
     isFailedChild: false,
+    isCompacted: false,
+    folds: null,
     by: null,
     ...given,
   }
@@ -84,7 +102,16 @@ export function lineOf(turn: RefTurn | null): RefTurn[] {
 
 /** What the model of a node is shown, word by word. */
 export function contextOf(turn: RefTurn, node: RefNode): string[] {
-  return [...earlier(turn), ...wordsOf(turn, node)]
+  const { fold } = turn
+  if (fold === null || fold.upTo === null || !isAfter(turn, fold.upTo)(node)) {
+    return [...earlier(turn), ...wordsOf(turn, node)]
+  }
+  return [fold.text, ...wordsOf(turn, node, fold)]
+}
+
+/** Was a node made after the last that a summary stands for? */
+export function isAfter({ nodes }: RefTurn, upTo: RefNode | 'none'): (node: RefNode) => boolean {
+  return (node) => upTo === 'none' || nodes.indexOf(node) > nodes.indexOf(upTo)
 }
 
 function earlier(turn: RefTurn): string[] {
@@ -97,8 +124,10 @@ function history(line: readonly RefTurn[], known: readonly RefTurn[]): string[] 
   for (let at = line.length - 1; at >= 0; ) {
     const turn = line[at] as RefTurn
     if (known.includes(turn)) break
-    words.unshift(...(turn.fold === null ? [...mergedInto(turn, known), ...wordsOf(turn, null)] : [turn.fold.text]))
-    at = turn.fold === null ? at - 1 : line.indexOf(turn.fold.from) - 1
+    const { fold } = turn
+    if (fold === null) words.unshift(...mergedInto(turn, known), ...wordsOf(turn, null))
+    else words.unshift(fold.text, ...(fold.upTo === null ? [] : wordsOf(turn, null, fold)))
+    at = fold === null ? at - 1 : fold.from === null ? -1 : line.indexOf(fold.from) - 1
   }
   return words
 }
@@ -113,11 +142,13 @@ function mergedInto(turn: RefTurn, above: readonly RefTurn[]): string[] {
   })
 }
 
-/** What a turn says; before a node of it, if one is named. */
-function wordsOf(turn: RefTurn, until: RefNode | null): string[] {
+/** What a turn says; before a node of it, if one is named, and without what a summary in it stands for. */
+function wordsOf(turn: RefTurn, until: RefNode | null, fold: RefFold | null = null): string[] {
   const words: string[] = []
   for (const node of turn.nodes) {
     if (node === until) break
+    if (node.kind === 'sum') continue
+    if (fold !== null && fold.upTo !== null && node.kind !== 'user' && !isAfter(turn, fold.upTo)(newest(node))) continue
     if (turn.nodes.some(({ by }) => by === node)) continue
     const shown = newest(node)
     if (isOpen(shown) || (turn.isRestarted && until === null && shown.kind !== 'user')) continue
@@ -143,7 +174,7 @@ function wordOf(node: RefNode): string[] {
 export function transcriptOf(turns: readonly RefTurn[]): string[] {
   return turns
     .flatMap(({ nodes }) => nodes)
-    .filter(({ kind, isDeleted, by }) => kind !== 'task' && !isDeleted && by === null)
+    .filter(({ kind, isDeleted, by }) => kind !== 'task' && kind !== 'sum' && !isDeleted && by === null)
     .filter(({ kind, text, state }) => kind === 'user' || text !== '' || state !== 'finished')
     .map(({ id }) => id)
 }

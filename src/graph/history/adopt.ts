@@ -1,5 +1,5 @@
 import type { Draft } from '../draft.ts'
-import { nodeOf, refused, requireIdle } from '../refused.ts'
+import { nodeOf, refused, requireIdle, requireWord } from '../refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../rows.ts'
 import { changeLane, isSkipped, laneOf, withSkip } from './lane.ts'
 import { foldUpTo } from './replace-turn.ts'
@@ -12,6 +12,7 @@ export function planAdopt(draft: Draft, nodeId: Id, { conversationId }: { conver
   const node = nodeOf(draft, conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)
+  requireWord(node)
   requireLeaf(draft, node)
   if (!isSkipped(lane, turn.ordinal)) return
   requireIdle(draft, lane)

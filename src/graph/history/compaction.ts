@@ -3,6 +3,8 @@ import type { Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
 import type { Id, Node } from '../rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
+import { endNode } from '../turn/end-node.ts'
+import { settle } from '../turn/settle.ts'
 import { chainUpTo, putFold, relink, type SummaryFacts } from './compress.ts'
 import { isSkipped } from './lane.ts'
 
@@ -27,6 +29,7 @@ export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan)
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null || node.marks?.stop != null) return stopBefore(draft, node)
   const [id = node.id] = deriveIds(node.id, 'summarize', 1)
   const folds = { from: plan.fromTurnId, to: plan.turnId, turns: plan.turns, upTo: plan.upTo, for: node.id }
   draft.changeNode(node, {
@@ -47,6 +50,12 @@ export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan)
   draft.addEdge(summary, draft.node(node.id), 'sequence')
   draft.dropBlock(node.id)
   draft.claim(summary)
+}
+
+/** It was asked to stop since it began: nothing is begun for its sake. */
+function stopBefore(draft: Draft, node: Node): void {
+  endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
+  settle(draft)
 }
 
 /** The summary is there: from now on models are shown it instead of what it was made of. */

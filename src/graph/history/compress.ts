@@ -79,8 +79,8 @@ function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
     const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
     throw refused('replaced', message, { turnId: turn.id })
   }
-  const later = [...chain(draft, lane)].filter(({ ordinal }) => ordinal >= turn.ordinal).at(-1)
-  return later === undefined || later.ordinal === turn.ordinal ? null : later.fold.summaryId
+  const covers = ({ ordinal, fold }: ChainLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
+  return [...chain(draft, lane)].find(covers)?.fold.summaryId ?? null
 }
 
 /** What the row of a summary says of what it stands for. */

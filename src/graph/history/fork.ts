@@ -1,7 +1,7 @@
 import { deriveIds, freshId } from '../../base/id.ts'
 import { ancestorsOf } from '../context.ts'
 import type { Draft } from '../draft.ts'
-import { nodeOf, refused } from '../refused.ts'
+import { nodeOf, refused, requireWord } from '../refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../rows.ts'
 import { slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { newConversation } from '../turn/say.ts'
@@ -30,6 +30,7 @@ export interface Forked {
  */
 export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): Forked {
   const node = nodeOf(draft, request.conversationId, nodeId)
+  requireWord(node)
   requireForkable(node)
   const source = draft.conversation(node.conversationId)
   const laneId = request.key === null ? freshId(draft.now) : (deriveIds(nodeId, `fork/${request.key}`, 1)[0] ?? '')

@@ -1,6 +1,6 @@
 import { isEager } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
-import { nodeOf, refused, requireIdle, requireOwn } from '../refused.ts'
+import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'
 import { isSkipped } from './lane.ts'
 import type { Remade } from './remake-turn.ts'
@@ -10,6 +10,7 @@ import type { ChangeScope } from './retry-node.ts'
 /** Asks once more for the last answer of a lane. The one that was given stays, to be adopted again. */
 export function planRerun(draft: Draft, nodeId: Id, { conversationId, bounds }: ChangeScope): Remade {
   const node = nodeOf(draft, conversationId, nodeId)
+  requireWord(node)
   requireRerunnable(draft, node)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)

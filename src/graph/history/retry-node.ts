@@ -1,7 +1,7 @@
 import { deriveIds } from '../../base/id.ts'
 import { isEager } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
-import { nodeOf, refused, requireIdle, requireOwn } from '../refused.ts'
+import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node, Turn } from '../rows.ts'
 import type { TurnBounds } from '../turn/begin-turn.ts'
 import { isRequiredDenial } from '../turn/end-node.ts'
@@ -24,6 +24,7 @@ export function planRetryNode(draft: Draft, nodeId: Id, { conversationId, bounds
   const running = replacement(draft, nodeId, conversationId)
   if (running !== undefined) return remadeAs(draft, running.id)
   const node = nodeOf(draft, conversationId, nodeId)
+  requireWord(node)
   requireRetriable(draft, node)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)

@@ -118,7 +118,9 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   if (isNewest && last.state === 'finished' && turn.cancel === null && !isEager(last)) return [last]
   const nodes = draft.nodesOf(turn.id).filter(({ marks }) => marks?.replacedBy == null)
   const leaf = nodes.findLast((node) => {
-    return !isEager(node) && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
+    return (
+      !isEager(node) && node.purpose !== 'summarize' && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
+    )
   })
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]
 }
