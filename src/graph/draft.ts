@@ -1,4 +1,5 @@
 import { LegateError } from '../base/error.ts'
+import type { Claims } from './claims.ts'
 import type { Commit, CommitKind } from './commit.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
@@ -19,13 +20,6 @@ import {
   type Turn,
 } from './rows.ts'
 import { mayBecome } from './states.ts'
-
-/** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
-export interface Claims {
-  readonly engineId: Id
-  /** Reserves a worker, if the engine has one and the code for such a node. */
-  take(kind: string, agentName: string): boolean
-}
 
 export interface DraftOptions {
   readonly claims?: Claims | null
