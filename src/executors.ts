@@ -8,7 +8,7 @@ import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { AgentFinder } from './agent-finder.ts'
-import { DeniedError, messageOf, NotFoundError, StoreError } from './base/error.ts'
+import { DeniedError, messageOf, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
@@ -26,6 +26,7 @@ import type { TurnBounds } from './graph/turn/begin-turn.ts'
 import { planResult } from './graph/turn/result.ts'
 import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
+import { notFound } from './store/not-found.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
 import { SourcePool } from './tool/source/source-pool.ts'
@@ -186,7 +187,7 @@ export class Executors implements Home {
     const turn = store.turn(of)
     const conversation = turn === undefined ? undefined : store.conversation(turn.conversationId)
     if (turn === undefined || conversation === undefined) {
-      throw new NotFoundError('not_found', `There is no run ${of} in this store.`)
+      throw notFound(store, 'run', of)
     }
     return this.layersOf(this.agentOf(turn, conversation), { turn, conversation })
   }

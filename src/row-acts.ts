@@ -4,6 +4,7 @@ import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conver
 import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
 import type { RunDiff } from './conversation/diff.ts'
+import type { PruneOptions } from './conversation/forget.ts'
 import type { PictureOptions } from './conversation/picture.ts'
 import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
 import { type ConversationTree, treeOf } from './conversation/tree.ts'
@@ -16,7 +17,9 @@ import { planApproval } from './graph/turn/approve.ts'
 import { planReply } from './graph/turn/question.ts'
 import type { AnswerWord, ApprovalWord } from './options.ts'
 import { readAnswer, readReply } from './start-checks.ts'
+import type { Tombstone } from './store/archive.ts'
 import type { Ledger } from './store/ledger.ts'
+import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 
 /** What needs rows only: any process that has the store may do it, whoever runs the agents. */
@@ -29,7 +32,7 @@ export abstract class RowActs {
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
     const turn = this.store.turn(runId)
-    if (turn === undefined) throw noRun(runId)
+    if (turn === undefined) throw notFound(this.store, 'run', runId)
     await this.ledger.commit({
       kind: 'cancel',
       rootId: turn.rootId,
@@ -40,7 +43,7 @@ export abstract class RowActs {
   /** What a run has used so far, with the share of each run it started. */
   usage(runId: Id): UsageShare {
     const share = usageOf(this.store, runId)
-    if (share === undefined) throw noRun(runId)
+    if (share === undefined) throw notFound(this.store, 'run', runId)
     return share
   }
 
@@ -54,7 +57,7 @@ export abstract class RowActs {
   ): Promise<ConversationTree> {
     const row = this.store.conversation(conversationId)
     if (row !== undefined) return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
-    throw new NotFoundError('not_found', `There is no conversation ${conversationId} in this store.`)
+    throw notFound(this.store, 'conversation', conversationId)
   }
 
   /** What people are asked, in this store's runs of all depths, whoever runs them. */
@@ -103,6 +106,25 @@ export abstract class RowActs {
     return importTree(this.ledger, lines)
   }
 
+  /**
+   * Deletes the whole tree of a conversation at the root, or of a run of it, and leaves its tombstone: the hash of its last
+   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. What `export` gave
+   * before can be imported again.
+   */
+  async forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
+    const { forget } = await import('./conversation/forget.ts')
+    return forget(this.store, id, { at: this.clock.now(), reason })
+  }
+
+  /**
+   * Deletes trees without an open run: all but the newest (`keep`), those in which nothing happened for long (`olderThanMs`),
+   * or either. Gives the tombstones they leave.
+   */
+  async prune(options: PruneOptions): Promise<Tombstone[]> {
+    const { prune } = await import('./conversation/forget.ts')
+    return prune(this.store, options, this.clock.now())
+  }
+
   /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
   async why(id: Id): Promise<Why> {
     const { whyOf } = await import('./conversation/why.ts')
@@ -129,8 +151,4 @@ export abstract class RowActs {
     const now = this.clock.now()
     return this.store.engines().map((engine) => ({ id: engine.id, pid: engine.pid, isAlive: !isDead(engine, now) }))
   }
-}
-
-export function noRun(runId: Id): NotFoundError {
-  return new NotFoundError('not_found', `There is no run ${runId} in this store.`)
 }

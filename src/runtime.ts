@@ -2,7 +2,7 @@ import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { type Clock, systemClock } from './base/clock.ts'
-import { DefinitionError, messageOf, NotFoundError } from './base/error.ts'
+import { DefinitionError, messageOf } from './base/error.ts'
 import { frozenCopy } from './base/frozen-copy.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
@@ -38,7 +38,7 @@ import {
   type StartOptions,
   warningLogger,
 } from './options.ts'
-import { noRun, RowActs } from './row-acts.ts'
+import { RowActs } from './row-acts.ts'
 import { attempt, cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
 import {
   callerLayer,
@@ -52,6 +52,7 @@ import {
 } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
+import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 import { currentCall } from './tool/current.ts'
 import { only, type Tape } from './tool/tape.ts'
@@ -123,7 +124,7 @@ export class Runtime extends RowActs {
       ...options.engine,
       canRun: () => ({ agents: this.registry.names, kinds: [...runs] }),
       knows: (kind, agentName) => runs.has(kind) && this.registry.knows(agentName),
-      beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.forget() : () => undefined,
+      beforeNode: process.env['LEGATE_FRESH'] === '1' ? () => this.beginAnew() : () => undefined,
       swept: () => this.swept(),
       report,
     })
@@ -183,16 +184,14 @@ export class Runtime extends RowActs {
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
     const turn = this.store.turn(runId)
-    if (turn === undefined) throw noRun(runId)
+    if (turn === undefined) throw notFound(this.store, 'run', runId)
     this.watch()
     return this.handle<Out, Written>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
   }
 
   /** A conversation of this store. */
   async conversation(id: Id): Promise<ConversationHandle> {
-    if (this.store.conversation(id) === undefined) {
-      throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
-    }
+    if (this.store.conversation(id) === undefined) throw notFound(this.store, 'conversation', id)
     if (this.store.isReadOnly !== true) await this.start()
     const { ConversationHandle } = await import('./conversation/conversation.ts')
     return new ConversationHandle(this.ledger, id, { home: this.executors, attach: (runId) => this.attach(runId) })
@@ -229,7 +228,7 @@ export class Runtime extends RowActs {
   async idle(runId?: Id): Promise<void> {
     await Promise.allSettled(this.recording)
     const turn = runId === undefined ? undefined : this.store.turn(runId)
-    if (runId !== undefined && turn === undefined) throw noRun(runId)
+    if (runId !== undefined && turn === undefined) throw notFound(this.store, 'run', runId)
     await untilIdle(this.store, this.ends, turn?.rootId)
     await this.executors.extensionRuns.settled()
   }
@@ -286,9 +285,10 @@ export class Runtime extends RowActs {
     if (!input.ok) throw wrongInput(agent, input)
     const { conversationId, runId, owner, title } = options
     const known = this.store.conversation(conversationId)
-    if (options.isKnown) checkOwner(known, conversationId, { agent, owner })
+    if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
     const conversation = {
       id: conversationId,
+      isNew: known === undefined,
       agent: agent.identity.ref,
       ceiling: options.grant === undefined ? this.ceiling : [...this.ceiling, callerLayer(options.grant)],
       owner,
@@ -355,7 +355,7 @@ export class Runtime extends RowActs {
   }
 
   /** What only this process knows is thrown away: the rows must be enough. */
-  private forget(): void {
+  private beginAnew(): void {
     this.store.reopen()
     this.registry.forgetHomes()
     this.executors.forget()

@@ -9,19 +9,23 @@ import { type Json, toJson } from './base/json.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
 import type { Reader } from './graph/reader.ts'
-import type { Conversation, Id } from './graph/rows.ts'
+import type { Id } from './graph/rows.ts'
 import type { ApprovalAnswer } from './graph/turn/approve.ts'
 import type { Reply } from './graph/turn/question.ts'
 import { planRestart } from './graph/turn/restart.ts'
 import { planSay } from './graph/turn/say.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
+import { notFound } from './store/not-found.ts'
+import type { Store } from './store/store.ts'
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
 export function checkOwner(
-  conversation: Conversation | undefined,
+  store: Store,
   id: Id,
   { agent, owner }: { readonly agent: AgentCore; readonly owner: string | null },
 ): void {
+  const conversation = store.conversation(id)
+  if (conversation === undefined && owner === null) throw notFound(store, 'conversation', id)
   if (conversation === undefined || (owner !== null && owner !== conversation.owner)) {
     throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
   }

@@ -78,4 +78,31 @@ export const PROOF_COMMANDS: readonly Command[] = [
     completes: 'file',
     load: async () => (await import('./commands/export.ts')).importRun,
   },
+  {
+    name: 'prune',
+    usage: '[--keep N] [--older-than TIME] [--dry-run] [--json]',
+    summary: 'delete runs that are over, with all that belongs to them',
+    about: [
+      'Needs --keep, --older-than or both. Trees go whole, from the root of a run down; one with a run that is not over stays. ' +
+        'Of each a tombstone is left: when and why it went, whose child was whose, and the hash of its last commit. What was ' +
+        'exported before can be imported again.',
+      'What comes next takes the room. Where more of the file is free than used it also gets smaller, unless over 256 MB stay.',
+    ],
+    options: [
+      { name: 'keep', value: 'N', text: 'so many stay: those in which something happened last' },
+      {
+        name: 'older-than',
+        value: 'TIME',
+        text: 'those in which nothing happened for so long: 90s, 15m, 12h, 30d, 8w',
+      },
+      { name: 'dry-run', text: 'only say what would go' },
+      JSON_LINES,
+    ],
+    examples: [
+      ['legate prune --older-than 30d --dry-run', 'what is a month old'],
+      ['legate prune --keep 1000', 'all but the last thousand'],
+    ],
+    takes: [0, 0],
+    load: async () => (await import('./commands/prune.ts')).prune,
+  },
 ]

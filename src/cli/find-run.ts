@@ -1,6 +1,6 @@
-import type { Conversation, Id, Store, Turn } from '../index.ts'
+import type { Conversation, Id, Store, Tombstone, Turn } from '../index.ts'
 import { CliError, EXIT } from './command.ts'
-import { age } from './terminal/amounts.ts'
+import { age, moment } from './terminal/amounts.ts'
 import { oneLine } from './terminal/clean.ts'
 
 const MOST_FOUND = 100
@@ -45,6 +45,7 @@ function runOf(store: Store, ending: string, found: FoundIds): Turn {
     const turn = turnOf(store, id, type)
     if (turn !== undefined) runs.set(turn.id, turn)
   }
+  if (runs.size === 0 && found.length === 0) refuseDeleted(store, ending)
   const lane = runs.size === 0 ? found.find(({ type }) => type === 'conversation') : undefined
   if (lane !== undefined) {
     const id = shortId(lane.id)
@@ -60,7 +61,31 @@ export function findConversation(store: Store, ending: string): Conversation {
     const row = store.conversation(type === 'turn' ? (store.turn(id)?.conversationId ?? '') : id)
     if (row !== undefined) found.set(row.id, row)
   }
+  if (found.size === 0) refuseDeleted(store, ending)
   return only([...found.values()], ending, ({ id, agent }) => `${id}  ${oneLine(agent.name)}`)
+}
+
+/** What was deleted is not just missing: it is said when it went, and why. */
+function refuseDeleted(store: Store, ending: string): void {
+  const id = findDeleted(store, ending)
+  if (id === undefined) return
+  const stone = store.archive?.tombstones().findLast(({ conversations }) => namesIn(conversations).includes(id))
+  if (stone === undefined) return
+  const { agent, at, reason, hash } = stone
+  const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${oneLine(reason)})`
+  throw new CliError(`${what}. The last commit of its tree has the hash ${hash}.`)
+}
+
+/** The run or conversation that was deleted and whose id ends so; the newest of several. */
+export function findDeleted(store: Store, ending: string): Id | undefined {
+  const wanted = withDashes(ending)
+  if (wanted.length < LEAST_TYPED) return undefined
+  const ids = (store.archive?.tombstones() ?? []).flatMap(({ conversations }) => namesIn(conversations))
+  return ids.findLast((id) => id.endsWith(wanted))
+}
+
+function namesIn(conversations: Tombstone['conversations']): Id[] {
+  return conversations.flatMap(({ id, runs }) => [id, ...runs])
 }
 
 /** The one of several; else a message that lists them. */

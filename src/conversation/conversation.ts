@@ -10,6 +10,7 @@ import { type ConversationSettings, planSettings } from '../graph/settings.ts'
 import type { TranscriptLine } from '../graph/transcript.ts'
 import { type Observed, planObserve } from '../graph/turn/observe.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { notFound } from '../store/not-found.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
 import type { AuditOptions, AuditReport } from './audit.ts'
@@ -61,7 +62,7 @@ export class ConversationHandle extends HistoryHandle {
   /** Changes what its agent may use at most, and how many rounds its model is shown, from its next node on. */
   async configure({ policyProfile, contextTurns }: ConversationSettings): Promise<void> {
     const { row } = this
-    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     if (policyProfile !== undefined) profileLayer(policyProfile, this.home.profiles)
     const turns = contextTurns === undefined ? undefined : positiveNumber(contextTurns, 'contextTurns')
     const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns: turns })
@@ -109,7 +110,7 @@ export class ConversationHandle extends HistoryHandle {
   /** What is wrong with its rows and with its delegations; with `repair`, what still is. See `runtime.audit`. */
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
     const { row } = this
-    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const { auditConversation } = await import('./audit.ts')
     return auditConversation(this.ledger, row, options)
   }
@@ -134,7 +135,7 @@ export class ConversationHandle extends HistoryHandle {
    */
   async observe(message: Content | Observed): Promise<Id> {
     const { row } = this
-    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const observed = readObserved(message)
     const { limits } = this.home.boundsOf(row)
     return this.ledger.commit({
@@ -163,7 +164,7 @@ export class ConversationHandle extends HistoryHandle {
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
   async mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
     const { row } = this
-    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }
     return this.ledger.commit({
       kind: 'mutate',
@@ -182,7 +183,7 @@ export class ConversationHandle extends HistoryHandle {
 
   private knownGroups(): Groups {
     const { row } = this
-    if (row === undefined) throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const groups = this.home.groupsOf(row)
     if (groups !== undefined) return groups
     const message = `This process has no code for the agent "${row.agent.name}", so its groups are not known.`

@@ -1,7 +1,7 @@
-import { NotFoundError } from '../base/error.ts'
 import { totalTokens } from '../graph/content.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { resultContent } from '../graph/turn/end-node.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 /** What a run and all below it came to. */
@@ -73,7 +73,7 @@ function nodesBelow(store: Store, runId: Id): Placed {
 
 function agentOf(store: Store, runId: Id): string {
   const turn = store.turn(runId)
-  if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+  if (turn === undefined) throw notFound(store, 'run', runId)
   return store.conversation(turn.conversationId)?.agent.name ?? '?'
 }
 
@@ -119,7 +119,7 @@ function textOf(value: unknown): string {
 
 function figuresOf(store: Store, runId: Id, nodes: number): RunFigures {
   const turn = store.turn(runId)
-  if (turn === undefined) throw new NotFoundError('not_found', `There is no run ${runId} in this store.`)
+  if (turn === undefined) throw notFound(store, 'run', runId)
   const { account, outcome, state, startedAt, endedAt } = turn
   return {
     runId,

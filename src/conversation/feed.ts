@@ -21,7 +21,7 @@ export interface FeedOptions {
  */
 export class TreeFeed {
   readonly rootId: Id
-  /** The runtime was closed. */
+  /** The runtime was closed, or the tree deleted. */
   isClosed = false
   /** Changes when events were dropped from the buffer: an index found before is no longer good. */
   generation = 0
@@ -78,10 +78,11 @@ export class TreeFeed {
     this.wake()
   }
 
-  /** Another process has written: take what is new. */
+  /** Another process has written: take what is new. Of a tree that it deleted there is nothing more to come. */
   changed(): void {
     this.catchUp()
     this.takeBlocks()
+    if (this.store.conversation(this.rootId) === undefined) this.isClosed = true
     this.wake()
   }
 

@@ -1,6 +1,7 @@
 import { NotFoundError } from '../base/error.ts'
 import { type RunEvent, toEvent } from '../graph/event.ts'
 import type { Id, Turn } from '../graph/rows.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { TreeFeed } from './feed.ts'
 import type { Feeds } from './feeds.ts'
@@ -24,7 +25,7 @@ export interface FollowOptions {
  */
 export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
   const turn = options.store.turn(options.runId)
-  if (turn === undefined) throw forgotten(options.runId)
+  if (turn === undefined) throw forgotten(options)
   return turn.state === 'ended' ? past(options, turn) : new Follower(options, turn)
 }
 
@@ -137,7 +138,9 @@ function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
 }
 
 /** A memory store drops ended trees beyond those it keeps. */
-function forgotten(runId: Id): NotFoundError {
+function forgotten({ store, runId }: FollowOptions): NotFoundError {
+  const error = notFound(store, 'run', runId)
+  if (error.details['deleted'] !== undefined) return error
   const message = `The run ${runId} is no longer in this store. A memory store keeps the newest ended trees: see memoryStore({ keep }).`
   return new NotFoundError('not_found', message, { details: { runId } })
 }

@@ -1,4 +1,4 @@
-import { InputError, NotFoundError } from '../base/error.ts'
+import { InputError } from '../base/error.ts'
 import type { Content } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import { planAdopt } from '../graph/history/adopt.ts'
@@ -15,6 +15,7 @@ import { planCompact, planVisibility, type VisibilityChange } from '../graph/his
 import type { Conversation, Id, Node } from '../graph/rows.ts'
 import type { TurnBounds } from '../graph/turn/begin-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { notFound } from '../store/not-found.ts'
 import { type LaneInfo, lanesOf, versionsOf } from './lanes.ts'
 import { readSaid } from './observed.ts'
 import type { Run } from './run.ts'
@@ -182,6 +183,6 @@ export abstract class HistoryHandle {
   private known(): Conversation {
     const row = this.ledger.store.conversation(this.id)
     if (row !== undefined) return row
-    throw new NotFoundError('not_found', `There is no conversation ${this.id} in this store.`)
+    throw notFound(this.ledger.store, 'conversation', this.id)
   }
 }

@@ -1,9 +1,9 @@
-import { NotFoundError } from '../base/error.ts'
 import { readTree } from '../graph/audit/tree-rows.ts'
 import { drawGraph, drawTree } from '../graph/picture/draw-graph.ts'
 import { toDot } from '../graph/picture/to-dot.ts'
 import { toMermaid } from '../graph/picture/to-mermaid.ts'
 import type { Id } from '../graph/rows.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 export interface PictureOptions {
@@ -16,7 +16,7 @@ export interface PictureOptions {
 /** Of the tree of this conversation; a graph of a child is of the child alone. */
 export function pictureOf(store: Store, id: Id, { of, format }: Required<PictureOptions>): string {
   const conversation = store.conversation(id)
-  if (conversation === undefined) throw new NotFoundError('not_found', `There is no conversation ${id} in this store.`)
+  if (conversation === undefined) throw notFound(store, 'conversation', id)
   const tree = readTree(store, conversation.rootId)
   const picture = of === 'tree' ? drawTree(tree) : drawGraph(tree, id === conversation.rootId ? undefined : id)
   return format === 'dot' ? toDot(picture) : toMermaid(picture)

@@ -5,6 +5,7 @@ import type { Commit } from '../graph/commit.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import { outcomeOf } from '../graph/outcome-of.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import type { KeepAlive } from './keep-alive.ts'
 
@@ -80,7 +81,18 @@ export class TurnEnds {
     for (const [turnId] of this.waiters.entries()) {
       const turn = this.store.turn(turnId)
       if (turn?.state === 'ended') this.tell(turn)
+      else if (turn === undefined) this.tellDeleted(turnId)
     }
+  }
+
+  /** It may also be that it is still to be recorded. */
+  private tellDeleted(turnId: Id): void {
+    const error = notFound(this.store, 'run', turnId)
+    const waiting = error.details['deleted'] === undefined ? undefined : this.waiters.get(turnId)
+    if (waiting === undefined) return
+    this.waiters.delete(turnId)
+    this.keepAlive.release()
+    for (const { reject } of waiting) reject(error)
   }
 
   /** The runtime is closed: what still waits will not hear of the end here. */
@@ -108,5 +120,5 @@ export class TurnEnds {
 
 interface Waiter {
   resolve(outcome: Outcome): void
-  reject(error: StoreError): void
+  reject(error: Error): void
 }

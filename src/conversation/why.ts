@@ -1,8 +1,8 @@
-import { NotFoundError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
 import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
 import { approvalOf } from '../graph/turn/approve.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
+import { notFound, tombstoneFor, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 /** Why a run stands where it stands. */
@@ -59,17 +59,11 @@ export function whyOf(context: WhyContext, id: Id): Why {
   const { store } = context
   const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
   if (turn !== undefined) return new Look(context, turn).answer()
-  const stone = store.archive?.tombstones().find(({ conversations }) => conversations.some((one) => one.id === id))
-  if (stone === undefined)
-    throw new NotFoundError('not_found', `There is no run, node or conversation ${id} in this store.`)
-  const when = new Date(stone.at).toISOString()
-  const text = `Its tree was deleted (${stone.reason}) after ${when}; its last commit has the hash ${stone.hash}.`
-  return {
-    runId: id,
-    goesOn: false,
-    reasons: [{ code: 'deleted', text, advice: null, runId: id, nodeId: null, path: [] }],
-    text,
-  }
+  const stone = tombstoneFor(store.archive?.tombstones() ?? [], (one) => one === id)
+  if (stone === undefined) throw notFound(store, 'run, node or conversation', id)
+  const text = `It ${wasDeleted(stone)}`
+  const reason = { code: 'deleted', text, advice: null, runId: id, nodeId: null, path: [stone.agent] } as const
+  return { runId: id, goesOn: false, reasons: [reason], text: lineOf(reason) }
 }
 
 const GOES_ON: ReadonlySet<WhyCode> = new Set(['running', 'timer', 'worker'])

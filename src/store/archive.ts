@@ -28,11 +28,22 @@ export interface Tombstone {
   readonly hash: string
   readonly seq: number
   readonly agent: string
+  /** When it was deleted. */
   readonly at: number
-  /** Why it was deleted. */
+  /** Why it was deleted: `maximum`, `ttl`, or what somebody said who did it by hand. */
   readonly reason: string
-  /** Its conversations, each with the one it was a child of. */
-  readonly conversations: readonly { readonly id: Id; readonly parentId: Id | null }[]
+  /** Its conversations, each with the one it was a child of, and with its runs. */
+  readonly conversations: readonly { readonly id: Id; readonly parentId: Id | null; readonly runs: readonly Id[] }[]
+}
+
+/** How a tree is deleted. */
+export interface Removal {
+  readonly at: number
+  readonly reason: string
+  /** Only while this is the last of its events: whoever chose it has looked at it then. */
+  readonly seq?: number
+  /** Gives the tombstone and leaves the tree. */
+  readonly dryRun?: boolean
 }
 
 export interface Verified {
@@ -47,7 +58,18 @@ export interface Archive {
   read(rootId: Id): WholeTree | undefined | Promise<WholeTree | undefined>
   /** Holds what is stored against the record of what was committed: of one tree, or of all. */
   verify(rootId?: Id): Verified | Promise<Verified>
-  /** Takes a tree that another store gave away. Throws ConflictError when a row of it is there already. */
+  /**
+   * Takes a tree that another store gave away. Throws ConflictError when a row of it is there already. Of what was deleted
+   * here it takes the tree whose last commit has the hash of the tombstone, which goes; any other is refused.
+   */
   restore(tree: WholeTree): void | Promise<void>
+  /**
+   * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or it has gone
+   * on after `seq`. Throws ConflictError while a turn of it is open.
+   */
+  remove(rootId: Id, removal: Removal): Tombstone | undefined | Promise<Tombstone | undefined>
+  /** The one that was made first in front. */
   tombstones(): readonly Tombstone[]
+  /** Gives the room of what was deleted back to the system, where that is cheap. What it leaves is used again. */
+  compact?(): void | Promise<void>
 }

@@ -36,6 +36,11 @@ export function unknownTree(rootId: Id): ConflictError {
   return conflict({ table: 'trees', id: rootId, stale: false }, message)
 }
 
+export function openTree(rootId: Id, runId: Id): ConflictError {
+  const message = `The tree ${rootId} cannot be deleted: its run ${runId} has not ended. Cancel it first, or wait for its end.`
+  return new ConflictError('conflict', message, { details: { rootId, runId, stale: false } })
+}
+
 /** A commit of no tree may have engines and blocks only. */
 export function requireNoTreeRows(commit: Commit): void {
   const { conversations, turns, nodes, edges, links, bodies, events } = commit

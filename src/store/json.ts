@@ -4,19 +4,20 @@ import { StoreError } from '../base/error.ts'
 import { finding } from '../graph/audit/finding.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Id } from '../graph/rows.ts'
-import type { Verified, WholeTree } from './archive.ts'
-import { extend, newRows, nextLink, tombstoneOf } from './json/chain.ts'
+import type { Removal, Tombstone, Verified, WholeTree } from './archive.ts'
+import { extend, newRows, nextLink } from './json/chain.ts'
 import { Documents } from './json/documents.ts'
 import { fileError } from './json/error.ts'
 import { Journal } from './json/journal.ts'
 import { lockFolder } from './json/lock.ts'
 import type { JournalEntry } from './json/record.ts'
-import { memoryArchive, putWhole } from './memory/archive.ts'
+import { bury, lift, memoryArchive, putWhole, tombstoneIn } from './memory/archive.ts'
 import { applyCommit, checkCommit } from './memory/commit.ts'
 import { memoryScanner } from './memory/scan.ts'
 import { piecesOf, putPiece } from './memory/snapshot.ts'
-import { emptyTables, forgetTree, type Tables, type Tree } from './memory/tables.ts'
+import { emptyTables, type Tables, type Tree } from './memory/tables.ts'
 import type { Store } from './store.ts'
+import { liftedBy } from './tombstone.ts'
 
 export { type JsonSession, jsonSession } from './json/session.ts'
 
@@ -54,6 +55,8 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
       ...memoryArchive(() => rows().tables),
       verify: (rootId) => rows().verify(rootId),
       restore: (whole) => rows().restore(whole),
+      remove: (rootId, removal) => rows().remove(rootId, removal),
+      compact: () => rows().compact(),
     },
     watch: () => {
       rows()
@@ -111,6 +114,7 @@ class JsonRows {
       this.take(entry),
     )
     removeLeftovers(folder)
+    this.trim(Date.now())
     this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
   }
 
@@ -122,16 +126,27 @@ class JsonRows {
     const tree = applyCommit(this.tables, commit)
     if (tree !== undefined && link !== undefined) extend(tree, link)
     for (const id of shownIn(commit)) this.documents.changed(id)
-    if (tree !== undefined) for (const gone of this.settle(tree)) this.documents.remove(gone)
+    if (tree !== undefined) {
+      settle(this.tables, tree)
+      this.trim(commit.at)
+    }
     if (this.isGrown()) this.compact()
   }
 
   restore(whole: WholeTree): void {
     checkCommit(this.tables, newRows(whole))
+    liftedBy(this.tables.tombstones, whole, headOf(whole))
     this.journal.append({ tree: whole })
     this.put(whole)
     for (const { letter, id } of whole.rows) if (letter === 'c') this.documents.changed(id)
+    this.trim(Date.now())
     if (this.isGrown()) this.compact()
+  }
+
+  remove(rootId: Id, removal: Removal): Tombstone | undefined {
+    const stone = tombstoneIn(this.tables, rootId, removal)
+    if (stone !== undefined && removal.dryRun !== true) this.bury(stone)
+    return stone
   }
 
   /** Rows and their record; and the file itself, line by line. */
@@ -161,8 +176,9 @@ class JsonRows {
     if ('commit' in entry) {
       const tree = applyCommit(this.tables, entry.commit)
       if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
-      if (tree !== undefined) this.settle(tree)
+      if (tree !== undefined) settle(this.tables, tree)
     } else if ('tree' in entry) this.put(entry.tree)
+    else if ('stone' in entry) bury(this.tables, entry.stone)
     else if (!('store' in entry)) putPiece(this.tables, entry)
   }
 
@@ -170,25 +186,26 @@ class JsonRows {
     const tree = putWhole(this.tables, whole)
     if (tree === undefined) return
     tree.chain = whole.records.map(({ events: _, ...link }) => link)
-    this.settle(tree)
+    lift(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
+    settle(this.tables, tree)
   }
 
-  /** Forgets ended trees beyond those that are kept. Gives the ids of their conversations. */
-  private settle(tree: Tree): Id[] {
+  /** Written first, and with it the documents: what is deleted stays deleted. */
+  private bury(stone: Tombstone): void {
+    this.journal.append({ stone })
+    bury(this.tables, stone)
+    for (const { id } of stone.conversations) this.documents.remove(id)
+  }
+
+  /** Deletes ended trees beyond those that are kept. What brought them is stored already: where it cannot, it is told. */
+  private trim(at: number): void {
     const { ended } = this.tables
-    const { keep = Number.POSITIVE_INFINITY } = this.options
-    if (tree.openTurns > 0) {
-      ended.delete(tree)
-      return []
+    const { keep = Number.POSITIVE_INFINITY, folder, report = warn } = this.options
+    try {
+      while (ended.size > keep && ended.first !== null) this.remove(ended.first.id, { at, reason: 'maximum' })
+    } catch (error) {
+      report(fileError(error, join(folder, JOURNAL)))
     }
-    ended.add(tree)
-    const gone: Id[] = []
-    while (ended.size > keep && ended.first !== null) {
-      gone.push(...ended.first.conversations.map(({ id }) => id))
-      this.tables.tombstones.push(tombstoneOf(ended.first))
-      forgetTree(this.tables, ended.first)
-    }
-    return gone
   }
 
   private isGrown(): boolean {
@@ -197,8 +214,8 @@ class JsonRows {
     return bytes > Math.max(compactBytes, GROWTH * baseBytes, this.nextTryBytes)
   }
 
-  /** The commit is stored already: where there is no room for a second file, the first goes on. */
-  private compact(): void {
+  /** What it is to write is stored already: where there is no room for a second file, the first goes on. */
+  compact(): void {
     try {
       this.journal.replace(piecesOf(this.tables))
     } catch (error) {
@@ -207,6 +224,15 @@ class JsonRows {
       report(fileError(error, join(folder, JOURNAL)))
     }
   }
+}
+
+function settle({ ended }: Tables, tree: Tree): void {
+  if (tree.openTurns > 0) ended.delete(tree)
+  else ended.add(tree)
+}
+
+function headOf({ records }: WholeTree): string {
+  return records.at(-1)?.hash ?? ''
 }
 
 /** Conversations whose document is another after this commit: a turn has ended, or it was closed. */

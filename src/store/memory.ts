@@ -30,9 +30,15 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
       tombstones: () => tables().tombstones,
       restore: async (whole) => {
-        const { putWhole } = await archives()
-        const tree = putWhole(tables(), whole)
+        const { restoreUnrecorded } = await archives()
+        const tree = restoreUnrecorded(tables(), whole)
         if (tree !== undefined) settle(tables(), tree, keep)
+      },
+      remove: async (rootId, removal) => {
+        const { tombstoneIn, bury } = await archives()
+        const stone = tombstoneIn(tables(), rootId, removal)
+        if (stone !== undefined && removal.dryRun !== true) bury(tables(), stone)
+        return stone
       },
     },
     ...memoryScanner(tables),

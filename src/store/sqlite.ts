@@ -50,7 +50,11 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     isReadOnly: file.readOnly,
     ...sqliteScanner(graph, read),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
-    archive: sqliteArchive({ read, write: (change) => writeAtOnce({ session, graph, file }, change) }),
+    archive: sqliteArchive({
+      read,
+      write: (change) => writeAtOnce({ session, graph, file }, change),
+      compact: () => compact(session(), file),
+    }),
     watch: (changed) => {
       session()
       return watchers.add(changed)
@@ -203,6 +207,26 @@ function tryWrite({ session }: Place, change: Change): boolean {
     throw storeError(error, path)
   } finally {
     current.cache.clear()
+  }
+}
+
+/** More than this is not written anew while others wait for it. */
+const CHEAP_BYTES = 256 * 1024 * 1024
+
+/** The file is written anew when more of it is free than used; not while others are at work. */
+function compact({ db, cache, path }: Session, file: SqliteFile): void {
+  requireWritable(file)
+  try {
+    const [free = 0, pages = 0, bytes = 0] = ['freelist_count', 'page_count', 'page_size'].map((name) =>
+      Number(db.first(`PRAGMA ${name}`)?.[0]),
+    )
+    if (2 * free <= pages || (pages - free) * bytes > CHEAP_BYTES) return
+    db.exec('VACUUM')
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if ((resultCode(error) & 0xff) !== RESULT.busy) throw storeError(error, path)
+  } finally {
+    cache.clear()
   }
 }
 

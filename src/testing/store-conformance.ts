@@ -5,6 +5,7 @@ import type { Store } from '../store/store.ts'
 import { commitLaws } from './store-commit-laws.ts'
 import { durableLaws, exclusiveLaws, sharedLaws } from './store-durable-laws.ts'
 import { readLaws } from './store-read-laws.ts'
+import { durableRemoveLaws, removeLaws, sharedRemoveLaws } from './store-remove-laws.ts'
 import { scanLaws } from './store-scan-laws.ts'
 
 export interface StoreConformance {
@@ -22,12 +23,12 @@ export interface StoreConformance {
 
 /** What every store must fulfil, one test a sentence. */
 export function storeConformance({ name, open, durable, shared = durable, test }: StoreConformance): void {
-  for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws]) {
+  for (const [sentence, check] of [...readLaws, ...scanLaws, ...commitLaws, ...removeLaws]) {
     test(`${name}: ${sentence}`, () => withStores(open, async (openOne) => check(await openOne())))
   }
   if (!durable) return
-  const handles = shared ? sharedLaws : exclusiveLaws
-  for (const [sentence, check] of [...durableLaws, ...handles]) {
+  const handles = shared ? [...sharedLaws, ...sharedRemoveLaws] : exclusiveLaws
+  for (const [sentence, check] of [...durableLaws, ...durableRemoveLaws, ...handles]) {
     test(`${name}: ${sentence}`, () => withStores(open, check))
   }
 }

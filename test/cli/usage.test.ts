@@ -55,6 +55,12 @@ describe('what makes no sense', () => {
     [['ps', '--store'], "Option '--store <value>' argument missing"],
     [['cancel', 'a', '--timeout', 'soon'], '--timeout is a number of seconds'],
     [['completion', 'tcsh'], 'There is no completion for "tcsh"'],
+    [['prune'], '"prune" needs more: legate prune --keep N, or --older-than TIME'],
+    [['prune', '--dry-run'], '"prune" needs more'],
+    [['prune', '--keep', 'all'], '--keep is a whole number'],
+    [['prune', '--keep=-1'], '--keep is a whole number'],
+    [['prune', '--older-than', '30'], '--older-than is a time with its unit'],
+    [['prune', '--keep', '1', 'x'], '"prune" takes no arguments'],
     [['help', 'nonsense'], 'There is no command "nonsense".'],
   ])('%j is refused on stderr with exit code 2', async (args, message) => {
     const { code, stdout, stderr } = await new Place().run(args)

@@ -1,6 +1,6 @@
 import type { WhyReason } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRunOrNode } from '../find-run.ts'
+import { findDeleted, findIds, findRunOrNode } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
@@ -8,7 +8,10 @@ import { type Paint, painter } from '../terminal/paint.ts'
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = await runtime.why(findRunOrNode(runtime.store, call.words[0] ?? '').id)
+    const [ending = ''] = call.words
+    const isThere = findIds(runtime.store, ending).length > 0
+    const deleted = isThere ? undefined : findDeleted(runtime.store, ending)
+    const answer = await runtime.why(deleted ?? findRunOrNode(runtime.store, ending).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed

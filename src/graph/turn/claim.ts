@@ -23,7 +23,9 @@ export interface Claim {
  * (I4), and the caller gets undefined.
  */
 export function heldNode(draft: Draft, claim: Claim): Node | undefined {
-  const node = draft.node(claim.nodeId)
+  const node = draft.findNode(claim.nodeId)
+  // Its run was over, and somebody has deleted it.
+  if (node === undefined) return undefined
   const held = node.epoch === claim.epoch && node.engineId === claim.engineId && node.state === 'running'
   if (held) return node
   draft.event(draft.turn(node.turnId), node.id, {

@@ -1,10 +1,15 @@
+import { NotFoundError } from '../../base/error.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
 import { requireOpen } from '../refused.ts'
 import type { Conversation, Id, Turn } from '../rows.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
 
-export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> & Partial<Conversation>
+export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
+  Partial<Conversation> & {
+    /** False for one that was there: deleted meanwhile, it is not begun anew. */
+    readonly isNew?: boolean
+  }
 
 /** An input for a conversation, which is made when it is not there yet. A repeated say finds its turn. */
 export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
@@ -12,6 +17,7 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
   if (existing !== undefined) return existing
   const known = draft.findConversation(conversation.id)
   if (known !== undefined) requireOpen(known)
+  if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
   const row = known === undefined ? addRoot(draft, conversation) : boundAnew(draft, known, conversation.ceiling)
   return openTurn(draft, row, request)
 }
@@ -31,6 +37,10 @@ export function stacked(ceiling: readonly Json[], more: readonly Json[]): readon
   const known = new Set(ceiling.map(canonicalJson))
   const others = more.filter((layer) => !known.has(canonicalJson(layer)))
   return others.length === 0 ? ceiling : [...ceiling, ...others]
+}
+
+function deletedMeanwhile(id: Id): NotFoundError {
+  return new NotFoundError('not_found', `The conversation ${id} was deleted while something was being said in it.`)
 }
 
 function addRoot(draft: Draft, conversation: NewConversation): Conversation {

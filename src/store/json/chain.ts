@@ -1,5 +1,5 @@
 import type { Commit } from '../../graph/commit.ts'
-import type { Tombstone, WholeTree } from '../archive.ts'
+import type { WholeTree } from '../archive.ts'
 import { asNew } from '../as-new.ts'
 import type { ChainLink, Tables, Tree } from '../memory/tables.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText } from '../pack-tree.ts'
@@ -38,18 +38,5 @@ export function newRows(whole: WholeTree): Commit {
     turns: turns.map(asNew),
     nodes: nodes.map(asNew),
     links: links.map(asNew),
-  }
-}
-
-export function tombstoneOf({ id, seq, chain, conversations, events }: Tree): Tombstone {
-  const root = conversations.find((conversation) => conversation.id === id)?.row
-  return {
-    rootId: id,
-    hash: chain?.at(-1)?.hash ?? '',
-    seq,
-    agent: root?.agent.name ?? '',
-    at: chain?.at(-1)?.at ?? events.at(-1)?.at ?? 0,
-    reason: 'maximum',
-    conversations: conversations.map(({ row }) => ({ id: row.id, parentId: row.parentConversationId })),
   }
 }

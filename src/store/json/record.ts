@@ -1,12 +1,12 @@
 import { crc32 } from 'node:zlib'
 import { parseOwnJson } from '../../base/json.ts'
 import { type Commit, emptyCommit } from '../../graph/commit.ts'
-import type { WholeTree } from '../archive.ts'
+import type { Tombstone, WholeTree } from '../archive.ts'
 import type { Piece } from '../memory/snapshot.ts'
 import type { ChainLink } from '../memory/tables.ts'
 
 /** What a line of the journal may hold. */
-export type JournalEntry = Header | CommitEntry | TreeEntry | Piece
+export type JournalEntry = Header | CommitEntry | TreeEntry | StoneEntry | Piece
 
 export interface CommitEntry {
   readonly commit: Commit
@@ -17,6 +17,11 @@ export interface CommitEntry {
 /** A whole tree that another store gave away: all of it in one line. */
 export interface TreeEntry {
   readonly tree: WholeTree
+}
+
+/** A tree was deleted. */
+export interface StoneEntry {
+  readonly stone: Tombstone
 }
 
 /** The first line. */

@@ -1,14 +1,16 @@
 import { readTree } from '../../graph/audit/tree-rows.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Archive, Verified, WholeTree } from '../archive.ts'
+import type { Archive, Removal, Tombstone, Verified, WholeTree } from '../archive.ts'
+import { openTree } from '../conflict.ts'
 import { packTree } from '../pack-tree.ts'
 import { packEvents } from '../sqlite/events.ts'
+import { liftedBy, tombstoneOf } from '../tombstone.ts'
 import type { ChainRecord } from '../tree-chain.ts'
 import { unpackTree } from '../unpack-tree.ts'
 import { verifyTree } from '../verify-tree.ts'
 import { memoryScanner } from './scan.ts'
 import { putPiece } from './snapshot.ts'
-import type { Tables, Tree } from './tables.ts'
+import { forgetTree, type Tables, type Tree } from './tables.ts'
 
 /** At once: its rows are in memory. */
 interface MemoryArchive extends Pick<Archive, 'tombstones'> {
@@ -16,7 +18,7 @@ interface MemoryArchive extends Pick<Archive, 'tombstones'> {
   verify(rootId?: Id): Verified
 }
 
-/** Without `restore`: what has to be done beside putting the rows is the store's own. */
+/** Without `restore` and `remove`: what has to be done beside putting the rows is the store's own. */
 export function memoryArchive(tables: () => Tables): MemoryArchive {
   const scanner = memoryScanner(tables)
   const read = (rootId: Id): WholeTree | undefined => {
@@ -43,6 +45,53 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
 export function putWhole(tables: Tables, whole: WholeTree): Tree | undefined {
   putPiece(tables, { rows: unpackTree(whole) })
   return tables.trees.get(whole.rootId)
+}
+
+/** The same where no records are kept: a tree that was deleted here comes back as what it was, or not at all. */
+export function restoreUnrecorded(tables: Tables, whole: WholeTree): Tree | undefined {
+  const tree = putWhole(tables, whole)
+  if (tree === undefined || tables.tombstones.length === 0) return tree
+  try {
+    lift(tables, liftedBy(tables.tombstones, whole, headOf(tables, tree)))
+  } catch (error) {
+    forgetTree(tables, tree)
+    tables.changes++
+    throw error
+  }
+  return tree
+}
+
+/** Takes the tombstone of a tree away that is there again. */
+export function lift({ tombstones }: Tables, stone: Tombstone | undefined): void {
+  if (stone !== undefined) tombstones.splice(tombstones.indexOf(stone), 1)
+}
+
+/** The tombstone that the tree would leave. Undefined when there is none to be deleted; throws while it is open. */
+export function tombstoneIn(tables: Tables, rootId: Id, removal: Removal): Tombstone | undefined {
+  const tree = tables.trees.get(rootId)
+  if (tree === undefined || (removal.seq ?? tree.seq) !== tree.seq) return undefined
+  const turns = tree.conversations.flatMap((conversation) => conversation.turns.map(({ row }) => row))
+  const open = turns.find(({ state }) => state !== 'ended')
+  if (open !== undefined) throw openTree(rootId, open.id)
+  const conversations = tree.conversations.map(({ row }) => row)
+  return tombstoneOf({ rootId, hash: headOf(tables, tree), seq: tree.seq, conversations, turns }, removal)
+}
+
+/** Puts the tombstone in the place of its tree. */
+export function bury(tables: Tables, stone: Tombstone): void {
+  const tree = tables.trees.get(stone.rootId)
+  if (tree !== undefined) forgetTree(tables, tree)
+  tables.tombstones.push(stone)
+  // What was planned on its rows was planned on other rows.
+  tables.changes++
+}
+
+/** The last hash of its record; where none is kept, of the one that its export would have. */
+function headOf(tables: Tables, tree: Tree): string {
+  const last = tree.chain?.at(-1)
+  if (last !== undefined) return last.hash
+  const scanner = memoryScanner(() => tables)
+  return packTree(readTree(scanner, tree.id), { body: scanner.body, records: null }).records.at(-1)?.hash ?? ''
 }
 
 function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | undefined): Verified {

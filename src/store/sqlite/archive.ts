@@ -1,15 +1,17 @@
 import { ConflictError, StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Archive, WholeTree, WrittenRow } from '../archive.ts'
+import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
 import { asNew } from '../as-new.ts'
 import type { RowCache } from '../row-cache.ts'
+import { liftedBy } from '../tombstone.ts'
 import { unpackTree } from '../unpack-tree.ts'
-import { addKeys, newKeys, putBody, putRows } from './commit.ts'
+import { addKeys, newKeys, putBody, putRows, putUses } from './commit.ts'
 import type { Connection, SqlValue } from './driver.ts'
 import { COMMITS_PER_TREE } from './graph.ts'
 import { numberRows } from './numbers.ts'
-import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, SPAN, WIDTH } from './rows.ts'
+import { readStones, removeTree, toStone } from './remove.ts'
+import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, spanOf, WIDTH } from './rows.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
@@ -17,16 +19,29 @@ export interface ArchiveUse {
   readonly read: <T>(query: (db: Connection) => T) => T
   /** In one transaction, with a cache that is as stored until its end. */
   readonly write: (change: (db: Connection, cache: RowCache) => void) => void | Promise<void>
+  readonly compact: () => void
 }
 
-export function sqliteArchive({ read, write }: ArchiveUse): Archive {
+export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
   return {
     read: (rootId) => read((db) => atOneMoment(db, () => readWhole(db, rootId))),
     verify: (rootId) => read((db) => atOneMoment(db, () => verifySqlite(db, rootId))),
     restore: (tree) => write((db, cache) => restore(db, cache, tree)),
-    // Nothing is ever deleted from the file.
-    tombstones: () => [],
+    remove: (rootId, removal) => {
+      if (removal.dryRun === true) return read((db) => atOneMoment(db, () => removeTree(db, rootId, removal)))
+      return remove(write, rootId, removal)
+    },
+    tombstones: () => read((db) => readStones(db).map(({ data }) => toStone(data))),
+    compact,
   }
+}
+
+function remove(write: ArchiveUse['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
+  let stone: Tombstone | undefined
+  const written = write((db) => {
+    stone = removeTree(db, rootId, removal)
+  })
+  return written instanceof Promise ? written.then(() => stone) : stone
 }
 
 /** What others write meanwhile is not seen. */
@@ -82,16 +97,30 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
     links: whole.links.map(asNew),
   }
   const { numbers, edges } = numberRows(db, cache, fresh)
+  // Only now: until then the number of the tombstone is taken.
+  liftStone(db, tree)
   addKeys(db, newKeys(fresh, numbers))
   const values = valuesOf(whole, tree.rows, numbers)
   for (const [n, list] of edges) pushEdges(values, n, list)
   putRows(db, values)
   for (const body of bodies) putBody(db, body)
-  const first = Math.floor((numbers[fresh.conversations.findIndex(({ id }) => id === rootId)] ?? 0) / SPAN)
+  const first = spanOf(numbers[fresh.conversations.findIndex(({ id }) => id === rootId)] ?? 0)
+  putUses(db, first, fresh)
   records.forEach(({ seq, kind, at, events, marks, hash }, index) => {
     const n = first * COMMITS_PER_TREE + index + 1
     db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
   })
+}
+
+function liftStone(db: Connection, tree: WholeTree): void {
+  const stones = readStones(db).map(({ n, data }) => ({ n, stone: toStone(data) }))
+  const lifted = liftedBy(
+    stones.map(({ stone }) => stone),
+    tree,
+    tree.records.at(-1)?.hash ?? '',
+  )
+  const found = stones.find(({ stone }) => stone === lifted)
+  if (found !== undefined) db.run('DELETE FROM stones WHERE n = ?', [found.n])
 }
 
 function refuseKnown(db: Connection, { letter, id }: WrittenRow): void {

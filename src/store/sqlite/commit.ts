@@ -65,6 +65,7 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
   for (const body of commit.bodies) putBody(db, body)
+  putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
@@ -169,6 +170,13 @@ export function putRows(db: Connection, values: readonly SqlValue[]): void {
 
 export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])
+}
+
+/** A body lives as long as a tree that brought it or names it. */
+export function putUses(db: Connection, tree: number, { nodes, bodies }: Pick<Commit, 'nodes' | 'bodies'>): void {
+  const add = (hash: string) => db.run('INSERT OR IGNORE INTO uses (tree, hash) VALUES (?, ?)', [tree, hash])
+  for (const { hash } of bodies) add(hash)
+  for (const { output } of nodes) if (output.bodyRef !== undefined) add(output.bodyRef)
 }
 
 const ADD_ENGINE = 'INSERT OR IGNORE INTO engines (version, data, id) VALUES (1, ?, ?)'

@@ -53,9 +53,10 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
 }
 
 function cellReads({ read, cache }: SqliteReads) {
+  // Between a key and its span another process may have deleted the tree.
   const span = (first: number, end: number): TreeRows | undefined => {
     const rows = read((db) => db.all(ROWS_OF_SPAN, [first, end]))
-    return cacheSpan(cache(), rows)
+    return rows.length === 0 ? undefined : cacheSpan(cache(), rows)
   }
   const stored = (id: Id, slot: string): TreeRows | undefined => {
     const n = read((db) => db.first(KEY, [id, slot]))?.[0]

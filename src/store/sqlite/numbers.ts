@@ -98,7 +98,7 @@ class Numbering implements Numbered {
   }
 
   private nextSpan(): number {
-    this.cache.lastSpan ??= spanOf(Number(this.db.first('SELECT max(n) FROM rows')?.[0] ?? 0))
+    this.cache.lastSpan ??= spanOf(Number(this.db.first(LAST_ROW)?.[0] ?? 0))
     return ++this.cache.lastSpan * SPAN
   }
 
@@ -110,6 +110,9 @@ class Numbering implements Numbered {
     return n
   }
 }
+
+/** Of all that there ever was. */
+const LAST_ROW = `SELECT max(coalesce((SELECT max(n) FROM rows), 0), coalesce((SELECT max(n) FROM stones), 0))`
 
 function known({ id }: Versioned, cells: ReadonlyMap<Id, Cell<unknown>> | undefined): number {
   const n = cells?.get(id)?.n

@@ -83,8 +83,25 @@ CREATE TABLE commits (
 );
 `
 
+/** Trees can be deleted: what is left of each, and which texts no other tree needs. */
+const deletion = `
+CREATE TABLE stones (
+  n INTEGER PRIMARY KEY,  -- the last span of the tree: numbers of rows are never given twice
+  data TEXT NOT NULL,
+  hash TEXT NOT NULL      -- of both
+);
+-- \`tree\` is the span of its root conversation.
+CREATE TABLE uses (tree INTEGER NOT NULL, hash TEXT NOT NULL, PRIMARY KEY (tree, hash)) WITHOUT ROWID;
+CREATE INDEX uses_of_body ON uses (hash);
+INSERT OR IGNORE INTO uses SELECT keys.n / 1048576, r.data ->> '$.output.bodyRef'
+  FROM rows AS r CROSS JOIN rows AS t ON t.n = r.n / 1048576 * 1048576
+  CROSS JOIN keys ON keys.id = coalesce(t.data ->> '$.rootId', t.data ->> '$.conversationId') AND keys.slot = 'c'
+  WHERE r.data LIKE '%"bodyRef"%' AND json_valid(r.data) AND json_valid(t.data)
+    AND r.data ->> '$.output.bodyRef' IS NOT NULL;
+`
+
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
-export const MIGRATIONS: readonly string[] = [first]
+export const MIGRATIONS: readonly string[] = [first, deletion]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do the same at the same time. */
 export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {

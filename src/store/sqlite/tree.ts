@@ -101,15 +101,16 @@ export function readRecords(db: Connection, tree: number): FileRecord[] {
   }))
 }
 
+/** The hashes of the texts that are named. */
+export function namedIn({ rows }: FileSpan): string[] {
+  return rows.flatMap(({ packed }) => {
+    const output = packed !== null && 'node' in packed ? packed.output : undefined
+    return typeof output?.bodyRef === 'string' ? output.bodyRef : []
+  })
+}
+
 export function bodiesOf(db: Connection, spans: readonly FileSpan[]): Body[] {
-  const hashes = new Set<string>()
-  for (const { rows } of spans) {
-    for (const { packed } of rows) {
-      const output = packed !== null && 'node' in packed ? packed.output : undefined
-      if (typeof output?.bodyRef === 'string') hashes.add(output.bodyRef)
-    }
-  }
-  return [...hashes].flatMap((hash) => {
+  return [...new Set(spans.flatMap(namedIn))].flatMap((hash) => {
     const [bytes] = db.first('SELECT text FROM bodies WHERE hash = ?', [hash]) ?? []
     return bytes instanceof Uint8Array ? [{ hash, text: Buffer.from(bytes).toString('utf8') }] : []
   })

@@ -4,6 +4,7 @@ import type { Edge, Id } from '../../graph/rows.ts'
 import type { Verified, WrittenRow } from '../archive.ts'
 import { verifyTree } from '../verify-tree.ts'
 import type { Connection, SqlValue } from './driver.ts'
+import { readStones, stoneHash } from './remove.ts'
 import {
   type Packed,
   pushConversation,
@@ -20,6 +21,7 @@ import {
   type FileRow,
   type FileSpan,
   findTrees,
+  namedIn,
   readRecords,
   readSpan,
   type TreePlace,
@@ -65,7 +67,11 @@ class Verifying implements Verified {
     })
     const rows: WrittenRow[] = []
     const edges = new Map<string, { readonly edge: Edge; count: number }>()
-    for (const n of spans) this.span(readSpan(this.db, n), { rootId, rows, edges })
+    for (const n of spans) {
+      const span = readSpan(this.db, n)
+      this.span(span, { rootId, rows, edges })
+      if (tree !== undefined) this.uses(span, { rootId, tree })
+    }
     for (const { edge, count } of edges.values()) {
       if (count === 0) continue
       const message = `The ${edge.type} edge from ${edge.from} to ${edge.to} is known to one of its turns only.`
@@ -90,6 +96,13 @@ class Verifying implements Verified {
     for (const [id, slot] of this.db.all(STRAY_KEYS)) {
       this.put('altered_index', { id: String(id), rootId: null }, `The key ${slot} of ${id} leads nowhere.`)
     }
+    for (const [tree, hash] of this.db.all(STRAY_USES)) {
+      this.put('altered_index', { id: String(hash), rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
+    }
+    for (const { n, data, hash } of readStones(this.db)) {
+      if (stoneHash(n, data) === hash) continue
+      this.put('altered_row', { id: `tombstone ${n}`, rootId: null }, `The tombstone ${n} is not what was written.`)
+    }
     const [said] = this.db.first('PRAGMA integrity_check') ?? []
     if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
   }
@@ -101,6 +114,14 @@ class Verifying implements Verified {
       const known = found.edges.get(key)
       if (known !== undefined) known.count--
       else found.edges.set(key, { edge, count: isShared ? 1 : 0 })
+    }
+  }
+
+  /** What a tree names is not deleted with another. */
+  private uses(span: FileSpan, { rootId, tree }: { rootId: Id; tree: number }): void {
+    for (const hash of namedIn(span)) {
+      if (this.db.first('SELECT 1 FROM uses WHERE tree = ? AND hash = ?', [tree, hash]) !== undefined) continue
+      this.put('altered_index', { id: hash, rootId }, `It is not known that the tree ${rootId} needs the text ${hash}.`)
     }
   }
 
@@ -154,6 +175,8 @@ const SUBJECTS = {
   unreadable: 'store',
 } as const
 
+const STRAY_USES = `SELECT tree, hash FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
+  OR NOT EXISTS (SELECT 1 FROM rows WHERE n = tree * 1048576)`
 const STRAY_KEYS = 'SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n WHERE rows.n IS NULL'
 
 /** queue, due and mark as the row says; null when it says nothing that can be read. */

@@ -1,0 +1,102 @@
+import { ConflictError, InputError } from '../base/error.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Removal, Tombstone } from '../store/archive.ts'
+import { notFound, tombstoneFor } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+import { archiveOf } from './export.ts'
+
+/** Deletes the tree of a root conversation, or of a run of it. Of what is deleted already it gives the tombstone. */
+export async function forget(store: Store, id: Id, removal: Removal): Promise<Tombstone> {
+  checkText(id, 'the id of a run or conversation')
+  checkText(removal.reason, 'a reason in words')
+  const archive = archiveOf(store)
+  const row = store.conversation(id) ?? store.conversation(store.turn(id)?.conversationId ?? '')
+  if (row !== undefined && row.id !== row.rootId) {
+    const message = `${id} is a part of the tree ${row.rootId}: trees are deleted whole. Name its root.`
+    throw new InputError('invalid_input', message, { details: { rootId: row.rootId } })
+  }
+  const stone = row === undefined ? undefined : await archive.remove(row.id, removal)
+  const known = stone ?? tombstoneFor(archive.tombstones(), (one) => one === id)
+  if (known === undefined) throw notFound(store, 'run or conversation', id)
+  return known
+}
+
+export interface PruneOptions {
+  /** So many trees without an open run stay: those in which something happened last. */
+  readonly keep?: number
+  /** Trees without an open run in which nothing happened for so long go. */
+  readonly olderThanMs?: number
+  /** Deletes nothing, and gives the tombstones that would be left. */
+  readonly dryRun?: boolean
+}
+
+/** Deletes what is too much or too old, tree by tree, the oldest first. What has begun to go on meanwhile stays. */
+export async function prune(store: Store, options: PruneOptions, now: number): Promise<Tombstone[]> {
+  checkOptions(options)
+  const archive = archiveOf(store)
+  const { dryRun = false } = options
+  const stones: Tombstone[] = []
+  for (const { rootId, seq, reason } of leaving(store, options, now)) {
+    const stone = await unlessOpen(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
+    if (stone !== undefined) stones.push(stone)
+    // A store may answer at once: others have their turn between two trees.
+    await new Promise(setImmediate)
+  }
+  if (stones.length > 0 && !dryRun) await archive.compact?.()
+  return stones
+}
+
+interface IdleTree {
+  readonly rootId: Id
+  readonly seq: number
+  /** When something happened in it last. */
+  readonly at: number
+}
+
+function leaving(store: Store, options: PruneOptions, now: number): (IdleTree & { readonly reason: string })[] {
+  const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
+  const trees = idleTrees(store).sort((a, b) => b.at - a.at)
+  return trees
+    .flatMap((tree, place) => {
+      if (place >= keep) return { ...tree, reason: 'maximum' }
+      return now - tree.at >= olderThanMs ? { ...tree, reason: 'ttl' } : []
+    })
+    .reverse()
+}
+
+/** The newest first. */
+function idleTrees(store: Store): IdleTree[] {
+  const open = new Set(store.openTurns(Number.MAX_SAFE_INTEGER).map(({ rootId }) => rootId))
+  const roots = store.roots({ limit: Number.MAX_SAFE_INTEGER }).filter(({ id }) => !open.has(id))
+  return roots.map(({ id, createdAt }) => {
+    const seq = store.lastSeq(id)
+    return { rootId: id, seq, at: store.events(id, seq - 1, 1)[0]?.at ?? createdAt }
+  })
+}
+
+async function unlessOpen<T>(remove: () => T | Promise<T>): Promise<T | undefined> {
+  try {
+    return await remove()
+  } catch (error) {
+    if (ConflictError.isInstance(error)) return undefined
+    throw error
+  }
+}
+
+function checkText(given: unknown, what: string): void {
+  if (typeof given === 'string' && given !== '') return
+  throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
+}
+
+function checkOptions({ keep, olderThanMs }: PruneOptions): void {
+  if (keep === undefined && olderThanMs === undefined) {
+    const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
+    throw new InputError('invalid_input', message)
+  }
+  if (keep !== undefined && !(Number.isInteger(keep) && keep >= 0)) {
+    throw new InputError('invalid_input', 'prune({ keep }) needs a whole number, 0 or more.')
+  }
+  if (olderThanMs !== undefined && !(Number.isFinite(olderThanMs) && olderThanMs >= 0)) {
+    throw new InputError('invalid_input', 'prune({ olderThanMs }) needs a number of milliseconds, 0 or more.')
+  }
+}

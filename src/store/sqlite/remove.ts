@@ -1,0 +1,154 @@
+import { StoreError } from '../../base/error.ts'
+import { shortSha256 } from '../../base/hash.ts'
+import { parseOwnJson } from '../../base/json.ts'
+import type { Conversation, Id, Turn } from '../../graph/rows.ts'
+import type { Removal, Tombstone, WrittenRow } from '../archive.ts'
+import { openTree } from '../conflict.ts'
+import { tombstoneOf } from '../tombstone.ts'
+import { readMarks } from '../tree-chain.ts'
+import { markOf } from '../verify-tree.ts'
+import type { Connection } from './driver.ts'
+import { COMMITS_PER_TREE } from './graph.ts'
+import { SPAN, toConversation, toLink, turnSlot } from './rows.ts'
+import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
+
+/** In the caller's transaction. Costs what the tree is large, whatever else is stored. */
+export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
+  const leaving = findLeaving(db, rootId)
+  if (leaving === undefined || (removal.seq ?? leaving.seq) !== leaving.seq) return undefined
+  const open = leaving.turns.find(({ state }) => state !== 'ended')
+  if (open !== undefined) throw openTree(rootId, open.id)
+  const stone = tombstoneOf(leaving, removal)
+  if (removal.dryRun !== true) bury(db, leaving, stone)
+  return stone
+}
+
+/** With the number of each in the file. */
+export function readStones(db: Connection): { readonly n: number; readonly hash: string; readonly data: string }[] {
+  return db
+    .all("SELECT n, hash, data FROM stones ORDER BY data ->> '$.at', n")
+    .map(([n, hash, data]) => ({ n: Number(n), hash: String(hash), data: String(data) }))
+}
+
+export function toStone(data: string): Tombstone {
+  return parseOwnJson(data) as Tombstone
+}
+
+export function stoneHash(n: number, data: string): string {
+  return shortSha256(`${n}\n${data}`)
+}
+
+/** A tree with all that is to be deleted with it. */
+interface Leaving {
+  readonly rootId: Id
+  /** The number of the tree in the log. */
+  readonly tree: number
+  readonly hash: string
+  readonly seq: number
+  readonly spans: readonly FileSpan[]
+  readonly conversations: readonly Conversation[]
+  readonly turns: readonly Turn[]
+}
+
+const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
+const COMMITS = 'SELECT seq, marks, hash FROM commits WHERE n > ? AND n < ? ORDER BY n'
+
+function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
+  const [n] = db.first(KEY, [rootId, 'c']) ?? []
+  if (typeof n !== 'number') return undefined
+  const tree = n / SPAN
+  const first = tree * COMMITS_PER_TREE
+  const commits = db.all(COMMITS, [first, first + COMMITS_PER_TREE])
+  const [seq = 0, , hash = ''] = commits.at(-1) ?? []
+  const spans = spansOf(
+    db,
+    rootId,
+    commits.map(([, marks]) => String(marks)),
+  )
+  const conversations = spans.flatMap((span) => conversationIn(span) ?? [])
+  if (conversations[0]?.rootId !== rootId) return undefined
+  const turns = spans.flatMap(({ turn }) => turn ?? [])
+  return { rootId, tree, hash: String(hash), seq: Number(seq), spans, conversations, turns }
+}
+
+/** Those that lead to each other from the root on. Where a row was committed that is not among them, all are looked through. */
+function spansOf(db: Connection, rootId: Id, marks: readonly string[]): readonly FileSpan[] {
+  const walked = walk(db, rootId)
+  const found = new Set(walked.flatMap(rowsIn).map((row) => markOf(row).key))
+  const isWhole = marks.every((some) => (readMarks(some) ?? []).every(({ key }) => key[0] === 'e' || found.has(key)))
+  if (isWhole) return walked
+  return (findTrees(db, rootId).byRoot.get(rootId)?.spans ?? []).map((n) => readable(readSpan(db, n)))
+}
+
+const TURNS = "SELECT n FROM keys WHERE id = ? AND slot > 'T' AND slot < 'U'"
+
+function walk(db: Connection, rootId: Id): FileSpan[] {
+  const spans: FileSpan[] = []
+  const seen = new Set<Id>()
+  const open: Id[] = [rootId]
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    const [n] = seen.has(id) ? [] : (db.first(KEY, [id, 'c']) ?? [])
+    seen.add(id)
+    if (typeof n !== 'number') continue
+    const home = readable(readSpan(db, n))
+    const row = conversationIn(home)
+    if (row?.rootId !== rootId) continue
+    const turns = db.all(TURNS, [id]).map(([at]) => readable(readSpan(db, Number(at))))
+    spans.push(home, ...turns)
+    const lanes = [row.lane?.newest ?? [], row.lane?.before ?? []].flat()
+    open.push(...turns.flatMap(childrenIn), ...lanes)
+  }
+  return spans
+}
+
+function conversationIn({ rows: [head] }: FileSpan): Conversation | undefined {
+  return head?.packed != null && 'conversation' in head.packed ? toConversation(head.packed) : undefined
+}
+
+function childrenIn({ rows, turn }: FileSpan): Id[] {
+  if (turn === null) return []
+  return rows.flatMap(({ packed }) =>
+    packed !== null && 'link' in packed ? toLink(packed, turn).childConversationId : [],
+  )
+}
+
+function rowsIn({ rows, turn }: FileSpan): WrittenRow[] {
+  return rows.flatMap((row) => writtenRow(row, turn?.id ?? null) ?? [])
+}
+
+/** Of what cannot be read nobody knows which keys lead to it. */
+function readable(span: FileSpan): FileSpan {
+  const damaged = span.rows.find(({ packed }) => packed === null)
+  if (damaged === undefined) return span
+  throw new StoreError(
+    'store',
+    `Row ${damaged.n} of the file cannot be read: the tree it is of cannot be deleted. See legate audit --verify.`,
+  )
+}
+
+const DROP_BODIES = `DELETE FROM bodies WHERE hash IN (SELECT hash FROM uses WHERE tree = ?1)
+  AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = bodies.hash AND uses.tree <> ?1)`
+
+function bury(db: Connection, { rootId, tree, spans }: Leaving, stone: Tombstone): void {
+  let last = 0
+  for (const span of spans) {
+    const first = span.rows[0]?.n ?? 0
+    last = Math.max(last, first)
+    for (const [id, slot] of keysOf(span)) db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
+    db.run('DELETE FROM rows WHERE n >= ? AND n < ?', [first, first + SPAN])
+  }
+  const commits = tree * COMMITS_PER_TREE
+  db.run('DELETE FROM commits WHERE n > ? AND n < ?', [commits, commits + COMMITS_PER_TREE])
+  db.run('DELETE FROM blocks WHERE root_id = ?', [rootId])
+  db.run(DROP_BODIES, [tree])
+  db.run('DELETE FROM uses WHERE tree = ?', [tree])
+  const data = JSON.stringify(stone)
+  db.run('INSERT INTO stones (n, data, hash) VALUES (?, ?, ?)', [last, data, stoneHash(last, data)])
+}
+
+function keysOf(span: FileSpan): (readonly [id: Id, slot: string])[] {
+  const keys: (readonly [Id, string])[] = rowsIn(span).map(({ id, letter }) => [id, letter])
+  const { turn, rows } = span
+  if (turn !== null) keys.push([turn.laneId, turnSlot(turn.ordinal, rows[0]?.n ?? 0)])
+  return keys
+}

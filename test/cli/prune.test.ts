@@ -1,0 +1,74 @@
+import { beforeEach, expect, test } from 'vitest'
+import { Place, skipUnlessBuilt } from './support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+test('what is too much goes, is named before and after, and is known to have been deleted', async () => {
+  const place = new Place()
+  const [first = '', second = ''] = await place.endedRuns('lead', 'lead')
+  const [last = ''] = await place.endedRuns('failing')
+  const ids = [first, second].map((id) => id.slice(-8))
+
+  const trial = await place.run(['prune', '--keep', '1', '--dry-run'])
+  const pruned = await place.run(['prune', '--keep', '1'])
+  const again = await place.run(['prune', '--keep', '1', '--older-than', '30d'])
+
+  expect([trial.code, trial.stderr]).toEqual([0, ''])
+  expect(trial.stdout).toMatch(
+    /^(would go: \w{8} lead, 3 runs \(maximum\)\n){2}2 trees with 6 runs would be deleted\.\n$/,
+  )
+  for (const id of ids) expect(trial.stdout).toContain(id)
+  expect([pruned.code, pruned.stderr]).toEqual([0, ''])
+  expect(pruned.stdout).toBe(trial.stdout.replaceAll('would go', 'deleted').replace('would be deleted', 'deleted'))
+  expect(again).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n', stderr: '' })
+
+  const reads = await Promise.all(
+    ['show', 'tree', 'log', 'transcript'].map((command) => place.run([command, ids[0] ?? ''])),
+  )
+  for (const { code, stdout, stderr } of reads) {
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+    expect(stderr).toMatch(
+      /^legate: lead \w{8} was deleted on \d{4}-.* \(maximum\)\. The last commit of its tree has the hash \S{43}\.\n$/,
+    )
+  }
+  const [why, audit, ps, unknown] = await Promise.all([
+    place.run(['why', first]),
+    place.run(['audit', '--verify']),
+    place.run(['ps', '--all', '--quiet']),
+    place.run(['show', 'ffffffff']),
+  ])
+  expect([why.code, why.stderr]).toEqual([0, ''])
+  expect(why.stdout).toMatch(/^lead: It was deleted at \d{4}-.* \(maximum\)/)
+  expect(audit.stdout).toMatch(/^1 tree, .*: nothing is wrong\.\n$/)
+  expect(ps.stdout).toBe(`${last.slice(-8)}\n`)
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('No id in this store ends in "ffffffff"')])
+})
+
+test('what is too old goes, and what was exported before comes back', async () => {
+  const place = new Place()
+  const [id = ''] = await place.endedRuns('lead')
+  const exported = await place.run(['export', id])
+
+  const young = await place.run(['prune', '--older-than', '1h'])
+  const old = await place.run(['prune', '--older-than', '0s', '--json'])
+  const changed = await place.run(['import'], { input: exported.stdout.replace(/"hash":"./, '"hash":"~') })
+  const taken = await place.run(['import'], { input: exported.stdout })
+
+  expect(young.stdout).toBe('Nothing is too much or too old.\n')
+  const { hash } = JSON.parse(exported.stdout.split('\n')[0] ?? '') as { hash: string }
+  expect(JSON.parse(old.stdout)).toMatchObject({ agent: 'lead', reason: 'ttl', hash })
+  expect(changed.code).not.toBe(0)
+  expect([taken.code, taken.stderr]).toEqual([0, ''])
+  expect((await place.run(['show', id])).code).toBe(0)
+  expect((await place.run(['audit', '--verify'])).code).toBe(0)
+})
+
+test('a run that is not over stays', async () => {
+  const place = new Place()
+  const [id = ''] = await place.orphans('lead')
+
+  const { code, stdout } = await place.run(['prune', '--keep', '0', '--older-than', '0s'])
+
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n' })
+  expect((await place.run(['show', id])).code).toBe(0)
+})

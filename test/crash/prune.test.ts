@@ -1,0 +1,87 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { agent, createRuntime, type Store, tool } from 'legate'
+import { jsonStore } from 'legate/store/json'
+import { sqliteStore } from 'legate/store/sqlite'
+import { scriptedModel } from 'legate/testing'
+import { expect, onTestFinished, test } from 'vitest'
+import { buildProgram } from './support/build.ts'
+import { isFull } from './support/full.ts'
+
+const TREES = 40
+
+test.each(['sqlite', 'json'] as const)(
+  'I3: killed while it prunes a %s store, each tree is whole or a tombstone',
+  async (kind) => {
+    const program = await buildProgram('prune')
+    const folder = mkdtempSync(path.join(tmpdir(), 'legate-prune-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const hashes = await fill(openStore(kind, path.join(folder, 'first')))
+    const left: number[] = []
+
+    for (let round = 0; round < (isFull ? 200 : 4); round++) {
+      const place = path.join(folder, `copy-${round}`)
+      cpSync(path.join(folder, 'first'), place, { recursive: true })
+      const pruner = spawn(process.execPath, [program, kind, place], { stdio: ['ignore', 'pipe', 'inherit'] })
+      await once(pruner.stdout, 'data')
+      await sleep(round === 0 ? 0 : Math.random() * 90)
+      pruner.kill('SIGKILL')
+      await once(pruner, 'exit')
+
+      const runtime = createRuntime({ store: openStore(kind, place) })
+      const { findings } = await runtime.audit({ verify: true })
+      const roots = runtime.store.roots({ limit: 999 }).map(({ id }) => id)
+      const stones = runtime.store.archive?.tombstones() ?? []
+      expect(findings).toEqual([])
+      expect([...roots, ...stones.map(({ rootId }) => rootId)].toSorted()).toEqual([...hashes.keys()].toSorted())
+      for (const { rootId, hash } of stones) expect(hash).toBe(hashes.get(rootId))
+      for (const id of roots) expect((await runtime.store.archive?.read(id))?.records.at(-1)?.hash).toBe(hashes.get(id))
+      await runtime.prune({ keep: 0 })
+      expect(runtime.store.archive?.tombstones()).toHaveLength(TREES)
+      await runtime.close()
+      left.push(roots.length)
+    }
+
+    console.log(`killed while it pruned ${TREES} trees of a ${kind} store: ${left.join(', ')} were left`)
+  },
+)
+
+/** Gives the last hash of every tree. */
+async function fill(store: Store): Promise<Map<string, string>> {
+  const runtime = createRuntime({ store })
+  for (let n = 0; n < TREES; n++) await runtime.run(host, 'work').result
+  const hashes = new Map<string, string>()
+  for (const { id } of store.roots({ limit: 999 })) {
+    hashes.set(id, (await store.archive?.read(id))?.records.at(-1)?.hash ?? '')
+  }
+  await runtime.close()
+  return hashes
+}
+
+function openStore(kind: 'sqlite' | 'json', place: string): Store {
+  return kind === 'json' ? jsonStore(place) : sqliteStore(place)
+}
+
+const worker = agent({ name: 'worker', instructions: 'Work.', model: scriptedModel(() => 'done') })
+const host = agent({
+  name: 'host',
+  instructions: 'Host.',
+  tools: {
+    look_up: tool({ description: 'Looks up.', inputSchema: { type: 'object' }, execute: () => 'long '.repeat(20_000) }),
+  },
+  subagents: { ask: worker },
+  model: scriptedModel(({ messages }) =>
+    messages.at(-1)?.role === 'tool'
+      ? 'Good morning.'
+      : {
+          calls: [
+            { name: 'ask', input: { message: 'work' } },
+            { name: 'look_up', input: {} },
+          ],
+        },
+  ),
+})
