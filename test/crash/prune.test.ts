@@ -9,15 +9,15 @@ import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { expect, onTestFinished, test } from 'vitest'
-import { buildProgram } from './support/build.ts'
 import { isFull } from './support/full.ts'
+import { programFile } from './support/program.ts'
 
 const TREES = 40
 
 test.each(['sqlite', 'json'] as const)(
   'I3: killed while it prunes a %s store, each tree is whole or a tombstone',
   async (kind) => {
-    const program = await buildProgram('prune')
+    const program = programFile('prune')
     const folder = mkdtempSync(path.join(tmpdir(), 'legate-prune-'))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     const hashes = await fill(openStore(kind, path.join(folder, 'first')))
