@@ -104,6 +104,7 @@ class Looking {
   async at(tree: TreeRows): Promise<void> {
     this.count(tree)
     let found = this.look(tree)
+    if (found.length > 0 && this.isDeleted(tree.rootId)) return
     if (this.options.repair === true) found = await this.mend(tree, found)
     this.findings.push(...found)
   }
@@ -134,6 +135,13 @@ class Looking {
   private async repair(tree: TreeRows, one: Finding): Promise<void> {
     const plan = (draft: Parameters<typeof planRepair>[0]) => planRepair(draft, tree, one)
     await this.ledger.commit({ kind: 'mutate', rootId: tree.rootId, plan })
+  }
+
+  /** Another process has deleted it while it was being read. */
+  private isDeleted(rootId: Id): boolean {
+    const { store } = this.ledger
+    if (store.conversation(rootId) !== undefined) return false
+    return store.archive?.tombstones().some((stone) => stone.rootId === rootId) === true
   }
 
   private isAlive(engineId: Id): boolean {

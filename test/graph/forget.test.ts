@@ -218,6 +218,26 @@ test('what is said in a conversation while another process deletes it begins no 
   expect(here.store.conversation(conversationId)).toBeUndefined()
 })
 
+test('an audit while another process deletes trees finds nothing', async () => {
+  const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
+  for (let n = 0; n < 3; n++) await here.run(host, 'delegate').result
+  const ids = rootsOf(here)
+  const { turnsOf } = here.store
+  const deleted: unknown[] = []
+  Object.assign(here.store, {
+    turnsOf: (...asked: Parameters<Store['turnsOf']>) => {
+      const [id] = asked
+      if (ids.includes(id)) deleted.push(there.store.archive?.remove(id, { at: 1, reason: 'ttl' }))
+      return turnsOf(...asked)
+    },
+  })
+
+  expect((await here.audit()).findings).toEqual([])
+
+  expect(await Promise.all(deleted)).toHaveLength(3)
+  expect(rootsOf(there)).toEqual([])
+})
+
 test('who waits for a run that another process ends and deletes is told so', async () => {
   const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
   const run = here.run(careful, 'deploy')
@@ -241,7 +261,7 @@ test('who waits for a run that another process ends and deletes is told so', asy
 test('the file gives back the room of what was deleted', async () => {
   const runtime = runtimeOn('sqlite')
   const pages = () => pageCount(path.join(folder, 'rows.db'))
-  for (let n = 0; n < 30; n++) await runtime.run(host, 'delegate').result
+  for (let n = 0; n < 12; n++) await runtime.run(host, 'delegate').result
   const before = pages()
 
   await runtime.prune({ keep: 1 })
