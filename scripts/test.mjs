@@ -83,7 +83,7 @@ async function runStep(step, env, report) {
   const started = performance.now()
   const output = step.isAlone ? 'inherit' : 'pipe'
   if (step.isAlone) console.log(`\n=== ${step.name}`)
-  const child = spawn(step.program, step.args, {
+  const child = spawn(step.program, [...step.args, ...(step.isSuite ? sharedModules(report) : [])], {
     cwd: root,
     env: { ...env, ...step.env, PATH: withLocalPrograms(env.PATH), LEGATE_REPORT: report },
     stdio: ['ignore', output, output],
@@ -137,6 +137,12 @@ function suites(name, projects, env = {}) {
     env,
     isSuite: true,
   }
+}
+
+/** What one suite has made of the sources, the next ones use. */
+function sharedModules(report) {
+  const folder = path.join(path.dirname(report), 'modules')
+  return ['--experimental.fsModuleCache', `--experimental.fsModuleCachePath=${folder}`]
 }
 
 function skips(results) {

@@ -5,6 +5,7 @@ import { loadJsonPrompt, loadPromptText, loadYamlPrompt, Prompt, prompt, SLOTS }
 import { describe, expect, test } from 'vitest'
 import { isLegateError, RecipeError } from '../../src/base/error.ts'
 import type { Json } from '../../src/base/json.ts'
+import { anyUnicode } from '../support/any-unicode.ts'
 import { watchWork } from '../support/pace.ts'
 
 /** Words that mean something to JavaScript, to YAML or to prompt files. */
@@ -65,7 +66,7 @@ const evilKeys = [
   ],
 ]
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  anyUnicode({ maxLength: 20 }),
   fc.string({
     unit: fc.constantFrom('a', ' ', '\n', '\t', ':', '#', '-', '$', '{', '}', '[', ']', '"'),
     maxLength: 12,

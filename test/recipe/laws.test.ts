@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { loadAgentFile, loadRecipe } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import type { Json } from '../../src/base/json.ts'
+import { anyUnicode } from '../support/any-unicode.ts'
 import { folderWith, recipeFile } from './support/folder.ts'
 
 const IS_FULL = process.env['LEGATE_FULL'] === '1'
@@ -71,7 +72,7 @@ const fragment = fc.constantFrom(
   '~',
 )
 const value = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 40 }),
+  anyUnicode({ maxLength: 40 }),
   fc.array(fc.oneof(fragment, fc.string({ maxLength: 5 })), { maxLength: 12 }).map((parts) => parts.join('')),
 )
 
