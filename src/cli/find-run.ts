@@ -69,7 +69,7 @@ export function findConversation(store: Store, ending: string): Conversation {
 function refuseDeleted(store: Store, ending: string): void {
   const id = findDeleted(store, ending)
   if (id === undefined) return
-  const stone = store.archive?.tombstones().findLast(({ conversations }) => namesIn(conversations).includes(id))
+  const stone = store.archive?.tombstone(id)
   if (stone === undefined) return
   const { agent, at, reason, hash } = stone
   const what = `${oneLine(agent)} ${shortId(id)} was deleted on ${moment(at)} (${oneLine(reason)})`

@@ -141,7 +141,7 @@ class Looking {
   private isDeleted(rootId: Id): boolean {
     const { store } = this.ledger
     if (store.conversation(rootId) !== undefined) return false
-    return store.archive?.tombstones().some((stone) => stone.rootId === rootId) === true
+    return store.archive?.tombstone(rootId) !== undefined
   }
 
   private isAlive(engineId: Id): boolean {

@@ -1,7 +1,7 @@
 import { ConflictError, InputError } from '../base/error.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Removal, Tombstone } from '../store/archive.ts'
-import { notFound, tombstoneFor } from '../store/not-found.ts'
+import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { archiveOf } from './export.ts'
 
@@ -16,7 +16,7 @@ export async function forget(store: Store, id: Id, removal: Removal): Promise<To
     throw new InputError('invalid_input', message, { details: { rootId: row.rootId } })
   }
   const stone = row === undefined ? undefined : await archive.remove(row.id, removal)
-  const known = stone ?? tombstoneFor(archive.tombstones(), (one) => one === id)
+  const known = stone ?? archive.tombstone(id)
   if (known === undefined) throw notFound(store, 'run or conversation', id)
   return known
 }

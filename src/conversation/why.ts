@@ -2,7 +2,7 @@ import { isDead } from '../engine/lease.ts'
 import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
 import { approvalOf } from '../graph/turn/approve.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
-import { notFound, tombstoneFor, wasDeleted } from '../store/not-found.ts'
+import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
 /** Why a run stands where it stands. */
@@ -59,7 +59,7 @@ export function whyOf(context: WhyContext, id: Id): Why {
   const { store } = context
   const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
   if (turn !== undefined) return new Look(context, turn).answer()
-  const stone = tombstoneFor(store.archive?.tombstones() ?? [], (one) => one === id)
+  const stone = store.archive?.tombstone(id)
   if (stone === undefined) throw notFound(store, 'run, node or conversation', id)
   const text = `It ${wasDeleted(stone)}`
   const reason = { code: 'deleted', text, advice: null, runId: id, nodeId: null, path: [stone.agent] } as const

@@ -70,6 +70,8 @@ export interface Archive {
   remove(rootId: Id, removal: Removal): Tombstone | undefined | Promise<Tombstone | undefined>
   /** The one that was made first in front. */
   tombstones(): readonly Tombstone[]
+  /** The newest that names this conversation or run. */
+  tombstone(id: Id): Tombstone | undefined
   /** Gives the room of what was deleted back to the system, where that is cheap. What it leaves is used again. */
   compact?(): void | Promise<void>
 }

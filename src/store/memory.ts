@@ -3,6 +3,7 @@ import { applyCommit } from './memory/commit.ts'
 import { reloadTables } from './memory/reload.ts'
 import { memoryScanner } from './memory/scan.ts'
 import { emptyTables, forgetTree, type Tables, type Tree } from './memory/tables.ts'
+import { tombstoneFor } from './not-found.ts'
 import type { Store } from './store.ts'
 
 export interface MemoryStoreOptions {
@@ -29,6 +30,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
       read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
       verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
       tombstones: () => tables().tombstones,
+      tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
         const tree = restoreUnrecorded(tables(), whole)

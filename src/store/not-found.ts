@@ -5,7 +5,7 @@ import type { Store } from './store.ts'
 
 /** For an id that is not in the store: it never was, or it was deleted, when and why. */
 export function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): NotFoundError {
-  const stone = tombstoneFor(archive?.tombstones() ?? [], (one) => one === id)
+  const stone = archive?.tombstone(id)
   if (stone === undefined) return new NotFoundError('not_found', `There is no ${what} ${id} in this store.`)
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }

@@ -58,6 +58,8 @@ export const removeLaws: readonly Law[] = [
         assert.deepEqual(archive.tombstones(), [stone])
         store.reopen()
       }
+      for (const id of ['root-a', 'root-a-child-turn']) assert.deepEqual(archive.tombstone(id), stone)
+      for (const id of ['', 'root', 'ttl', '__proto__', 'root-b']) assert.equal(archive.tombstone(id), undefined)
       assert.deepEqual((await archive.verify()).findings, [])
     },
   ],
@@ -165,6 +167,7 @@ export const removeLaws: readonly Law[] = [
           ['root-a', 'maximum'],
         ],
       )
+      assert.deepEqual(archive.tombstone('root-a'), stones.at(-1))
       await assert.rejects(async () => store.commit(commitOf('root-a', { turns: [turnRow(placeIn('root-a'))] })), {
         code: 'conflict',
       })

@@ -2,6 +2,7 @@ import { readTree } from '../../graph/audit/tree-rows.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Archive, Removal, Tombstone, Verified, WholeTree } from '../archive.ts'
 import { openTree } from '../conflict.ts'
+import { tombstoneFor } from '../not-found.ts'
 import { packTree } from '../pack-tree.ts'
 import { packEvents } from '../sqlite/events.ts'
 import { liftedBy, tombstoneOf } from '../tombstone.ts'
@@ -13,7 +14,7 @@ import { putPiece } from './snapshot.ts'
 import { forgetTree, type Tables, type Tree } from './tables.ts'
 
 /** At once: its rows are in memory. */
-interface MemoryArchive extends Pick<Archive, 'tombstones'> {
+interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
   read(rootId: Id): WholeTree | undefined
   verify(rootId?: Id): Verified
 }
@@ -38,6 +39,7 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
       )
     },
     tombstones: () => tables().tombstones,
+    tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
   }
 }
 

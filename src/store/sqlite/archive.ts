@@ -10,7 +10,7 @@ import { addKeys, newKeys, putBody, putRows, putUses } from './commit.ts'
 import type { Connection, SqlValue } from './driver.ts'
 import { COMMITS_PER_TREE } from './graph.ts'
 import { numberRows } from './numbers.ts'
-import { readStones, removeTree, toStone } from './remove.ts'
+import { findStone, readStones, removeTree, toStone } from './remove.ts'
 import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, spanOf, WIDTH } from './rows.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
@@ -32,6 +32,7 @@ export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
       return remove(write, rootId, removal)
     },
     tombstones: () => read((db) => readStones(db).map(({ data }) => toStone(data))),
+    tombstone: (id) => read((db) => findStone(db, id)),
     compact,
   }
 }

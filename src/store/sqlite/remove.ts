@@ -4,6 +4,7 @@ import { parseOwnJson } from '../../base/json.ts'
 import type { Conversation, Id, Turn } from '../../graph/rows.ts'
 import type { Removal, Tombstone, WrittenRow } from '../archive.ts'
 import { openTree } from '../conflict.ts'
+import { tombstoneFor } from '../not-found.ts'
 import { tombstoneOf } from '../tombstone.ts'
 import { readMarks } from '../tree-chain.ts'
 import { markOf } from '../verify-tree.ts'
@@ -28,6 +29,14 @@ export function readStones(db: Connection): { readonly n: number; readonly hash:
   return db
     .all("SELECT n, hash, data FROM stones ORDER BY data ->> '$.at', n")
     .map(([n, hash, data]) => ({ n: Number(n), hash: String(hash), data: String(data) }))
+}
+
+const NAMING = "SELECT data FROM stones WHERE instr(data, ?) > 0 ORDER BY data ->> '$.at', n"
+
+/** Looks at texts: there may be many that are of no interest. */
+export function findStone(db: Connection, id: Id): Tombstone | undefined {
+  const stones = db.all(NAMING, [JSON.stringify(String(id))]).map(([data]) => toStone(String(data)))
+  return tombstoneFor(stones, (one) => one === id)
 }
 
 export function toStone(data: string): Tombstone {
