@@ -17,6 +17,7 @@ const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
   'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
   'test/examples/{demo,docs,readme}.test.ts',
+  'test/history/random.test.ts',
 ]
 const isFull = process.env['LEGATE_FULL'] === '1'
 const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && !isFull
