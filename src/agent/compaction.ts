@@ -1,7 +1,7 @@
 import { type Content, textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
-import { type CompactionPlan, foldsOf, planCompaction } from '../graph/history/compaction.ts'
+import { type CompactionPlan, foldsOf, foldTarget, planCompaction } from '../graph/history/compaction.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Node } from '../graph/rows.ts'
 import { resultContent } from '../graph/turn/end-node.ts'
@@ -67,10 +67,7 @@ function planFor(run: NodeRun, measured: Measured): CompactionPlan | null {
   const folded = context.slice(0, cut).filter(({ turnId }) => turnId !== run.turn.id)
   const turns = new Set(folded.map(({ turnId }) => turnId)).size
   const facts = { tokens: measured.tokens, fromTurnId: first.turnId, turns }
-  if (last.turnId === run.turn.id) return { ...facts, turnId: run.turn.id, upTo: last.ordinal }
-  // What another lane has is not this one's to change: then all that was before this turn is summed up.
-  const isOwn = last.laneId === run.turn.laneId && !isSummary(last)
-  return isOwn ? { ...facts, turnId: last.turnId, upTo: null } : { ...facts, turnId: run.turn.id, upTo: -1 }
+  return { ...facts, ...foldTarget(run.home.ledger.store, last, run.turn) }
 }
 
 function isCut(run: NodeRun, context: readonly Node[], at: number): boolean {
@@ -82,10 +79,6 @@ function isCut(run: NodeRun, context: readonly Node[], at: number): boolean {
     after.turnId === run.turn.id &&
     !context.some(({ turnId, metadata }) => turnId === run.turn.id && metadata['byHand'] === true)
   return isOwn && after.kind === 'agent_message' && before.kind !== 'user_message'
-}
-
-function isSummary({ kind, purpose }: Node): boolean {
-  return kind === 'summary' || purpose === 'summarize'
 }
 
 function sum(sizes: readonly number[]): number {

@@ -1,8 +1,8 @@
 import { contextOf as shownTo } from '../../src/graph/context.ts'
-import { planCompaction } from '../../src/graph/history/compaction.ts'
-import type { Node } from '../../src/graph/rows.ts'
+import { foldTarget, planCompaction } from '../../src/graph/history/compaction.ts'
+import type { Node, Turn } from '../../src/graph/rows.ts'
 import { RandomChildren } from './random-children.ts'
-import { type RefFold, type RefNode, type RefTurn, refNode } from './reference.ts'
+import { lineOf, type RefFold, type RefNode, type RefTurn, refNode } from './reference.ts'
 
 /** What models are shown gets too long, and is summed up by itself. */
 export abstract class RandomCompaction extends RandomChildren {
@@ -14,7 +14,7 @@ export abstract class RandomCompaction extends RandomChildren {
     const [first] = context
     if (first === undefined || cuts.length === 0) return undefined
     const last = context[this.chance.pick(cuts) - 1] as Node
-    const target = targetOf(last, own)
+    const target = foldTarget(this.store, last, this.store.turn(turn.id) as Turn)
     const claim = this.claimOf(node)
     this.commit((draft) => planCompaction(draft, claim, { ...target, tokens: 100, fromTurnId: first.turnId, turns: 1 }))
     if (turn.isCancelled || node.isAskedToStop) {
@@ -25,7 +25,7 @@ export abstract class RandomCompaction extends RandomChildren {
     node.state = 'pending'
     node.isCompacted = true
     const to = turn.lane.turns.find(({ id }) => id === target.turnId)
-    if (to === undefined) throw new Error(`there is no turn ${target.turnId}`)
+    if (to === undefined || !lineOf(turn).includes(to)) throw new Error(`${target.turnId} does not lead to ${turn.id}`)
     const upTo = target.upTo === null ? null : target.upTo < 0 ? 'none' : to.nodes.find(({ id }) => id === last.id)
     const id = this.store.nodesOf(turn.id).at(-1)?.id ?? ''
     turn.nodes.push(refNode('sum', { id, state: 'pending', folds: { target: node, to, upTo: upTo ?? null } }))
@@ -49,10 +49,4 @@ function isCut(context: readonly Node[], at: number, own: Node): boolean {
   const isByHand = context.some(({ turnId, metadata }) => turnId === own.turnId && metadata['byHand'] === true)
   if (after.turnId !== own.turnId || isByHand) return false
   return after.kind === 'agent_message' && before.kind !== 'user_message'
-}
-
-function targetOf(last: Node, own: Node): { readonly turnId: string; readonly upTo: number | null } {
-  if (last.turnId === own.turnId) return { turnId: own.turnId, upTo: last.ordinal }
-  const isOwn = last.laneId === own.laneId && last.kind !== 'summary' && last.purpose !== 'summarize'
-  return isOwn ? { turnId: last.turnId, upTo: null } : { turnId: own.turnId, upTo: -1 }
 }

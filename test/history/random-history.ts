@@ -9,7 +9,7 @@ import { planRetryNode } from '../../src/graph/history/retry-node.ts'
 import { planVisibility } from '../../src/graph/history/visibility.ts'
 import type { Id } from '../../src/graph/rows.ts'
 import { LIMITS } from './random-children.ts'
-import { RandomRuns } from './random-runs.ts'
+import { RandomHand } from './random-hand.ts'
 import { isOpen, lineOf, newest, type RefLane, type RefNode, type RefTurn, refNode } from './reference.ts'
 import {
   adoptRefusal,
@@ -48,7 +48,7 @@ export function tryHistory({ seed, operations, auditEvery, damageAt }: Trial): v
     for (let at = 1; at <= operations; at++) {
       world.operate()
       if (at === damageAt) world.damage()
-      const isWhole = at % auditEvery === 0 || at === operations
+      const isWhole = at % auditEvery === 0 || at === operations || at === damageAt
       world.compare(isWhole)
       if (isWhole) world.audit()
     }
@@ -62,7 +62,14 @@ export function tryHistory({ seed, operations, auditEvery, damageAt }: Trial): v
 
 type Operation = (world: World) => string
 
-class World extends RandomRuns {
+interface Edited {
+  readonly turn: RefTurn
+  readonly node: RefNode
+  readonly turnId: Id
+  readonly text: string
+}
+
+class World extends RandomHand {
   constructor(seed: number) {
     super(seed)
     this.say(this.touched)
@@ -96,7 +103,7 @@ class World extends RandomRuns {
     const fresh = this.addLane(made.laneId, cut === 'whole' ? turn : turn.before)
     this.touched = fresh
     const again = message === undefined ? null : message.calls.filter(({ delegates }) => delegates)
-    if (cut !== 'whole') this.addCopy(fresh, { kept: cut, source: turn, turnId: made.turnId ?? '', again })
+    if (cut !== 'whole') this.addCopy(fresh, { kept: cut, source: turn, turnId: made.turnId ?? '', again, about: node })
     return `fork at ${node.id} (${children}): ${made.laneId}`
   }
 
@@ -126,9 +133,19 @@ class World extends RandomRuns {
     )
     if (made === undefined) return `edit ${node.id}: ${expected}`
     lane.head = turn.before
-    const kept = turn.nodes.filter((one) => one === node || one.kind === 'sum')
-    this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: null, text })
+    if (turn.isByHand) this.editedByHand(lane, { turn, node, turnId: made.turn.id, text })
+    else {
+      const kept = turn.nodes.filter((one) => one === node || one.kind === 'sum')
+      this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: null, text, about: node })
+    }
     return `edit ${node.id} to ${text}: ${made.turn.id}`
+  }
+
+  private editedByHand(lane: RefLane, { turn, node, turnId, text }: Edited): void {
+    const after = followersOf(turn, node).filter(({ kind, by }) => kind === 'agent' && by === null)
+    const kept = turn.nodes.filter((one) => one.by === null && !after.includes(one))
+    const again = after.filter(({ isByHand }) => isByHand)
+    this.addCopy(lane, { kept, source: turn, turnId, again, text, about: node })
   }
 
   retry(lane: RefLane): string {
@@ -152,14 +169,20 @@ class World extends RandomRuns {
       lane.head = turn.before
       const after = followersOf(turn, node)
       const kept = turn.nodes.filter((one) => one !== node && one.by === null && !after.includes(one))
-      this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again: [node] })
+      const again = [node, ...after.filter(({ by, isByHand }) => by === null && isByHand)]
+      this.addCopy(lane, { kept, source: turn, turnId: made.turn.id, again })
     }
     return `retry ${node.id}: ${made.nodeId}`
   }
 
   private retried(turn: RefTurn, node: RefNode, id: Id): void {
-    const { caller, delegates } = node
-    const version = refNode(node.kind, { id, state: 'pending', caller, delegates })
+    const { caller, delegates, isByHand } = node
+    const version = refNode(node.kind, { id, state: 'pending', caller, delegates, isByHand })
+    if (node.edges !== null) version.edges = node.edges.filter(({ from }) => from.by === null)
+    for (const one of turn.nodes) {
+      const edge = one.by === null ? one.edges?.find(({ from }) => from === node) : undefined
+      if (edge !== undefined) one.edges?.push({ ...edge, from: version })
+    }
     node.by = version
     turn.nodes.push(version)
     if (node.caller !== null) node.caller.calls = node.caller.calls.map((one) => (one === node ? version : one))
@@ -267,6 +290,7 @@ const OPERATIONS: readonly Operation[] = [
   ...times(2, (world: World) => world.adopt(world.touched)),
   ...times(2, (world: World) => world.merge(world.touched)),
   (world) => world.archive(world.touched),
+  ...times(2, (world: World) => world.byHand(world.touched)),
   ...times(2, (world: World) => world.compress(world.touched)),
   (world) => world.uncompress(world.touched),
   ...times(2, (world: World) => world.show(world.touched)),

@@ -81,13 +81,13 @@ export abstract class RandomRuns extends RandomCompaction {
   }
 
   private endAgent(turn: RefTurn, node: RefNode): string {
-    const isLong = node.kind === 'agent' && !node.isCompacted && this.chance.is(0.15)
+    const isLong = node.kind === 'agent' && !turn.isByHand && !node.isCompacted && this.chance.is(0.15)
     const summed = isLong ? this.compact(turn, node) : undefined
     if (summed !== undefined) return summed
     const claim = this.claimOf(node)
     const text = `a${++this.count}`
     const way = this.chance.pick(
-      node.kind === 'sum' ? ['says', 'says', 'fails'] : ['says', 'says', 'calls', 'calls', 'fails'],
+      node.kind === 'sum' || turn.isByHand ? ['says', 'says', 'fails'] : ['says', 'says', 'calls', 'calls', 'fails'],
     )
     if (way === 'fails') {
       this.commit((draft) => planResult(draft, claim, { state: 'errored', failure: { code: 'x', message: text } }))

@@ -17,8 +17,10 @@ import {
   contextOf,
   isAfter,
   isOpen,
+  leadsTo,
   lineOf,
   newest,
+  type RefEdge,
   type RefFold,
   type RefLane,
   type RefNode,
@@ -26,7 +28,7 @@ import {
   refNode,
   transcriptOf,
 } from './reference.ts'
-import { followersOf, isVersionOf, lastNode } from './reference-rules.ts'
+import { followersOf, isHopeless, isVersionOf, lastNode } from './reference-rules.ts'
 
 const ENGINE = '01900000-0000-7000-8000-00000000eeee'
 
@@ -43,6 +45,8 @@ export abstract class RandomWorld {
   protected readonly rootId: Id
   protected count = 0
   protected isClaiming = false
+  /** Something was tried since it was last compared. */
+  private isTouched = true
   touched: RefLane
 
   constructor(seed: number) {
@@ -69,6 +73,8 @@ export abstract class RandomWorld {
 
   /** The lane that was last changed, or each, is as the reference has it: for people, page by page, and for its model. */
   compare(isWhole: boolean): void {
+    if (!isWhole && !this.isTouched) return
+    this.isTouched = false
     for (const lane of isWhole ? [...this.lanes, ...this.children] : [this.touched]) this.compareLane(lane, isWhole)
   }
 
@@ -98,6 +104,8 @@ export abstract class RandomWorld {
     const last = head === null ? undefined : lastNode(head)
     if (head === null || last === undefined || head.lane !== lane) return
     const node = this.node(last.id)
+    // What was made after it and leads to it comes in the order in which it ended, which the reference does not know.
+    if (head.isByHand && head.nodes.slice(head.nodes.indexOf(last)).some((one) => leadsTo(head, one, last))) return
     same(
       'context',
       shownTo(this.store, node, 1_000)
@@ -135,18 +143,47 @@ export abstract class RandomWorld {
 
   /** What comes after a node that was stopped is stopped too. */
   protected ended(turn: RefTurn, node: RefNode): void {
-    if (node.state === 'stopped' || node.isAskedToStop) {
+    if (turn.isByHand) this.spread(turn, node)
+    else if (node.state === 'stopped' || node.isAskedToStop) {
       for (const one of followersOf(turn, node)) if (one.state === 'pending') one.state = 'stopped'
     }
     this.settle(turn)
   }
 
+  /** Over edges: after a stop all is stopped, what depends on what did not finish is left out. */
+  private spread(turn: RefTurn, node: RefNode): void {
+    const isStopped = node.state === 'stopped' || node.isAskedToStop
+    for (const one of turn.nodes) {
+      const edge = one.edges?.find(({ from, type }) => {
+        return from === node && (isStopped || (type === 'dependency' && node.state !== 'finished'))
+      })
+      if (edge === undefined || one.state !== 'pending') continue
+      one.state = isStopped ? 'stopped' : 'skipped'
+      this.spread(turn, one)
+    }
+  }
+
   protected settle(turn: RefTurn): void {
     if (turn.state === 'ended' || turn.nodes.some(isOpen) || this.childrenOf(turn).length > 0) return
+    if (turn.isByHand && this.grew(turn)) return this.settle(turn)
     const wasRunning = turn.state === 'running'
     turn.state = 'ended'
     const next = turn.lane.turns.find(({ state }) => state === 'queued')
     if (wasRunning && next !== undefined) next.state = 'running'
+  }
+
+  /** What people said is not the last word: an answer comes after it, or a word that it was stopped. */
+  private grew(turn: RefTurn): boolean {
+    const isLast = (node: RefNode) => node.by === null && !turn.nodes.some(({ edges }) => edges?.some(isFrom(node)))
+    const leaf = turn.nodes.findLast(isLast)
+    if (leaf === undefined || leaf.kind !== 'user' || turn.state === 'queued') return false
+    const { isCancelled } = turn
+    const id = this.store.nodesOf(turn.id)[turn.nodes.length]?.id ?? ''
+    const edges: RefEdge[] = [{ from: leaf, type: 'sequence' }]
+    turn.nodes.push(
+      refNode('agent', { id, state: isCancelled ? 'finished' : 'pending', edges, isPlaceholder: isCancelled }),
+    )
+    return true
   }
 
   /** The runs that its tasks have started and that go on. */
@@ -163,6 +200,7 @@ export abstract class RandomWorld {
       lane,
       before: lane.head,
       merged: [],
+      isByHand: false,
       isCancelled: false,
       isRestarted: false,
       fold: null,
@@ -175,16 +213,16 @@ export abstract class RandomWorld {
   }
 
   /** A turn made anew: what is kept, what is done again, and the message that reads the results. */
-  protected addCopy(lane: RefLane, { kept, source, turnId, again, text }: Copying): void {
+  protected addCopy(lane: RefLane, { kept, source, turnId, again, text, about }: Copying): void {
     const places = source.nodes.filter((node, at) => !isVersionOf(node, source.nodes.slice(0, at)))
     const nodes = places.map(newest).filter((node) => kept.includes(node) || again?.includes(node))
     const copies = new Map(nodes.map((node) => [node, { ...node, isAskedToStop: false, by: null }]))
     for (const [node, copy] of copies) {
       copy.caller = node.caller === null ? null : (copies.get(node.caller) ?? null)
       copy.calls = node.calls.map((task) => copies.get(task) ?? task)
+      copy.edges = node.edges === null ? null : edgesAmong(copies, node.edges)
       if (copy.folds !== null) copy.folds = { ...copy.folds, target: copies.get(newestOf(copy.folds.target)) ?? null }
-      if (copy.kind === 'user')
-        Object.assign(copy, text === undefined ? {} : { text, isExcluded: false, isDeleted: false })
+      if (node === about && text !== undefined) Object.assign(copy, { text, isExcluded: false, isDeleted: false })
       if (!again?.includes(node)) continue
       Object.assign(copy, {
         state: 'pending',
@@ -197,11 +235,17 @@ export abstract class RandomWorld {
     }
     const all = [...copies.values()]
     const isOver = again?.every(({ kind }) => kind === 'agent')
-    const turn = this.addTurn(lane, {
-      id: turnId,
-      state: 'running',
-      nodes: isOver === true ? all : [...all, refNode('agent', { state: 'pending' })],
-    })
+    const { isByHand } = source
+    const last = about === undefined ? undefined : copies.get(about)
+    const edges: RefNode['edges'] = isByHand && last !== undefined ? [{ from: last, type: 'sequence' }] : null
+    const next = isOver === true ? [] : [refNode('agent', { state: 'pending', edges })]
+    const turn = this.addTurn(lane, { id: turnId, state: 'running', nodes: [...all, ...next], isByHand })
+    for (const node of turn.nodes) {
+      if (node.state !== 'pending' || node.edges?.some(isHopeless) !== true) continue
+      node.state = 'skipped'
+      this.spread(turn, node)
+    }
+    this.settle(turn)
     this.bind(turn)
     turn.fold = movedFold(source, source.fold, copies)
   }
@@ -253,6 +297,7 @@ export abstract class RandomWorld {
   }
 
   protected commit<T>(plan: (draft: Draft) => T): T {
+    this.isTouched = true
     let failure: unknown
     let result: T | undefined
     // A refusal at once comes as a rejection: it is caught here, where it is made.
@@ -269,6 +314,18 @@ export abstract class RandomWorld {
     if (failure !== undefined) throw failure
     return result as T
   }
+}
+
+function isFrom(node: RefNode): (edge: RefEdge) => boolean {
+  return ({ from }) => from === node
+}
+
+/** Edges to what is copied, as the copies have them. */
+function edgesAmong(copies: ReadonlyMap<RefNode, RefNode>, edges: readonly RefEdge[]): RefEdge[] {
+  return edges.flatMap(({ from, type }) => {
+    const copy = copies.get(from)
+    return copy === undefined ? [] : [{ from: copy, type }]
+  })
 }
 
 function newestOf(node: RefNode | null): RefNode {
@@ -299,6 +356,8 @@ interface Copying {
   readonly again: readonly RefNode[] | null
   /** What people say instead. */
   readonly text?: string
+  /** What is gone on from. */
+  readonly about?: RefNode
 }
 
 const CLAIMS = { engineId: ENGINE, take: () => true, giveBack: () => undefined }

@@ -1,4 +1,4 @@
-import { isOpen, lineOf, type RefLane, type RefNode, type RefTurn } from './reference.ts'
+import { isOpen, leadsTo, lineOf, type RefEdge, type RefLane, type RefNode, type RefTurn } from './reference.ts'
 
 export function runningOf({ turns }: RefLane): RefTurn | undefined {
   return turns.find(({ state }) => state === 'running')
@@ -10,6 +10,7 @@ export function lastNode({ nodes }: RefTurn): RefNode | undefined {
 
 /** What waits for a node: the message that reads its results; for a call that sums up, the one it was made for. */
 export function followersOf(turn: RefTurn, node: RefNode): RefNode[] {
+  if (turn.isByHand) return turn.nodes.filter((one) => leadsTo(turn, node, one))
   const target = node.folds?.target ?? null
   if (target !== null) return [...versionsOf(target), ...followersOf(turn, target)]
   if (node.kind === 'sum') return []
@@ -75,10 +76,16 @@ export function retryRefusal(lane: RefLane, turn: RefTurn, node: RefNode): strin
   if (!lineOf(lane.head).includes(turn)) return 'unsure'
   if (turn.state !== 'ended') {
     if (turn.isCancelled) return 'busy'
-    return followersOf(turn, node).some(({ state, by }) => state !== 'pending' && by === null) ? 'used' : 'done'
+    if (followersOf(turn, node).some(({ state, by }) => state !== 'pending' && by === null)) return 'used'
+    return node.edges?.some(isHopeless) === true ? 'wrong_state' : 'done'
   }
   const idle = idleRefusal(lane)
   return idle !== 'done' ? idle : lane.head === turn ? 'done' : 'later_turns'
+}
+
+/** What depends on this will not run. */
+export function isHopeless({ from, type }: RefEdge): boolean {
+  return type === 'dependency' && from.by === null && !isOpen(from) && from.state !== 'finished'
 }
 
 export function adoptRefusal(lane: RefLane, turn: RefTurn, node: RefNode): string {

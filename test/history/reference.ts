@@ -19,12 +19,22 @@ export interface RefNode {
   readonly delegates: boolean
   /** It has an end, and its child had none that is good. */
   isFailedChild: boolean
+  readonly isByHand: boolean
+  /** It only says that its turn was stopped. */
+  readonly isPlaceholder: boolean
+  /** In a turn that was put in by hand: what it comes after. */
+  edges: RefEdge[] | null
   /** Of a call: it has had something summed up. */
   isCompacted: boolean
   /** Of a call that sums up: for whose sake, and which turn it ends with, wholly or up to a node of it. */
   folds: RefFolds | null
   /** The version that took its place in its turn. */
   by: RefNode | null
+}
+
+export interface RefEdge {
+  readonly from: RefNode
+  readonly type: 'sequence' | 'dependency'
 }
 
 export interface RefFolds {
@@ -40,6 +50,8 @@ export interface RefTurn {
   readonly merged: readonly RefTurn[]
   nodes: RefNode[]
   state: 'queued' | 'running' | 'ended'
+  /** Its nodes were put in by hand: what led to one is told by edges. */
+  readonly isByHand: boolean
   isCancelled: boolean
   isRestarted: boolean
   /** A summary that stands for this turn and those before it, back to `from`. */
@@ -82,6 +94,9 @@ export function refNode(kind: RefNode['kind'], given: Partial<RefNode> = {}): Re
     isAskedToStop: false,
     delegates: false,
     isFailedChild: false,
+    isByHand: false,
+    isPlaceholder: false,
+    edges: null,
     isCompacted: false,
     folds: null,
     by: null,
@@ -144,6 +159,9 @@ function mergedInto(turn: RefTurn, above: readonly RefTurn[]): string[] {
 
 /** What a turn says; before a node of it, if one is named, and without what a summary in it stands for. */
 function wordsOf(turn: RefTurn, until: RefNode | null, fold: RefFold | null = null): string[] {
+  if (until !== null && turn.isByHand) {
+    return turn.nodes.filter((node) => node.by === null && !isOpen(node) && leadsTo(turn, node, until)).flatMap(wordOf)
+  }
   const words: string[] = []
   for (const node of turn.nodes) {
     if (node === until) break
@@ -155,6 +173,11 @@ function wordsOf(turn: RefTurn, until: RefNode | null, fold: RefFold | null = nu
     words.push(...wordOf(shown))
   }
   return words
+}
+
+/** Over edges of nodes that were put in by hand. */
+export function leadsTo(turn: RefTurn, from: RefNode, to: RefNode): boolean {
+  return (to.edges ?? []).some((edge) => edge.from === from || leadsTo(turn, from, edge.from))
 }
 
 export function newest(node: RefNode): RefNode {
@@ -175,6 +198,8 @@ export function transcriptOf(turns: readonly RefTurn[]): string[] {
   return turns
     .flatMap(({ nodes }) => nodes)
     .filter(({ kind, isDeleted, by }) => kind !== 'task' && kind !== 'sum' && !isDeleted && by === null)
-    .filter(({ kind, text, state }) => kind === 'user' || text !== '' || state !== 'finished')
+    .filter(({ kind, text, state, isPlaceholder }) => {
+      return kind === 'user' || text !== '' || state !== 'finished' || isPlaceholder
+    })
     .map(({ id }) => id)
 }

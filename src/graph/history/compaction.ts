@@ -1,7 +1,8 @@
 import { deriveIds } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
-import type { Id, Node } from '../rows.ts'
+import type { Reader } from '../reader.ts'
+import type { Id, Node, Turn } from '../rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { settle } from '../turn/settle.ts'
@@ -19,6 +20,22 @@ export interface CompactionPlan {
   /** The first turn that is summed up. */
   readonly fromTurnId: Id
   readonly turns: number
+}
+
+/**
+ * Where a summary goes that ends with a node of the context of a call of `turn`. What is not this lane's to change, or counts
+ * there no more and came in from another lane, cannot have it: then all that was before the turn is summed up.
+ */
+export function foldTarget(
+  reader: Pick<Reader, 'conversation' | 'turn'>,
+  last: Node,
+  { id, laneId }: Turn,
+): Pick<CompactionPlan, 'turnId' | 'upTo'> {
+  if (last.turnId === id) return { turnId: id, upTo: last.ordinal }
+  const [lane, turn] = [reader.conversation(laneId), reader.turn(last.turnId)]
+  const isOwn = last.laneId === laneId && last.kind !== 'summary' && last.purpose !== 'summarize'
+  const counts = isOwn && lane !== undefined && turn !== undefined && !isSkipped(lane, turn.ordinal)
+  return counts ? { turnId: last.turnId, upTo: null } : { turnId: id, upTo: -1 }
 }
 
 /**
