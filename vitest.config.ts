@@ -45,7 +45,7 @@ export default defineConfig({
   test: {
     // Many tests wait for other processes and for time to pass.
     maxWorkers: availableParallelism() + 1,
-    // What tests make is garbage at once: with room for it, collecting takes a tenth less of all work.
+    // What tests make is garbage at once: with room for it, it is collected less often.
     execArgv: ['--max-semi-space-size=32'],
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
