@@ -264,7 +264,7 @@ export class Draft {
   }
 
   /** Throws where it cannot become what it shall become. */
-  ownNode(row: Node, next: NodeState | undefined): Own<Node> {
+  ownNode(row: Node, next?: NodeState): Own<Node> {
     const own = this.nodes.get(row.id)
     const { state } = own ?? row
     if (next !== undefined && next !== state && !mayBecome(state, next)) {

@@ -70,7 +70,7 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
   if (isRequiredDenial(ended)) return undefined
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
-  const freed = draft.ownNode(next, undefined)
+  const freed = draft.ownNode(next)
   freed.blockers--
   if (isRunnable(freed, draft.now)) draft.claim(freed)
   return undefined

@@ -14,7 +14,7 @@ export function startTurn(draft: Draft, turn: Turn): Turn {
   const conversation = draft.ownConversation(draft.conversation(turn.conversationId))
   conversation.activeTurnId = turn.id
   draft.event(started, null, { type: 'run-start', agent: conversation.agent.name })
-  const ready = draft.ownNode(entry, undefined)
+  const ready = draft.ownNode(entry)
   ready.blockers--
   if (isRunnable(ready, draft.now)) draft.claim(ready)
   else if (ready.wakeAt !== null) draft.due(ready.wakeAt)
