@@ -20,8 +20,7 @@ const once = [
   'test/history/random.test.ts',
 ]
 const isFull = process.env['LEGATE_FULL'] === '1'
-const isQuickFresh = process.env['LEGATE_FRESH'] === '1' && !isFull
-const left = isQuickFresh ? once : []
+const left = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FRESH_ALL'] !== '1' ? once : []
 
 const HOURS = 4 * 3_600_000
 const testTimeout = isFull ? HOURS : 30_000

@@ -25,8 +25,8 @@ const stages = [
     command('unused', 'knip', '--no-config-hints'),
   ],
   [suites('suites', ['crash', 'suite', 'alone'])],
-  // Figures are measured once, in the pass above. Of the tests, those that run no node are left out: vitest.config.ts.
-  [suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '' })],
+  // Large figures are reached once, in the pass above. Of the tests, those that run no node are left out: vitest.config.ts.
+  [suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '' })],
   [{ ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true }],
   [{ ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true }],
 ]
@@ -54,7 +54,7 @@ async function main() {
 async function runAll(chosen, scratch, full) {
   const started = performance.now()
   const figures = path.join(scratch, 'figures')
-  const env = { ...process.env, LEGATE_FIGURES: figures, ...(full && { LEGATE_FULL: '1' }) }
+  const env = { ...process.env, LEGATE_FIGURES: figures, ...(full && { LEGATE_FULL: '1', LEGATE_FRESH_ALL: '1' }) }
   const steps = chosen.flat()
   const results = []
   for (const stage of chosen) {
