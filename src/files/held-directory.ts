@@ -153,7 +153,9 @@ export class HeldDirectory {
       return
     }
     if ((await realpath(expected)) !== expected) throw new Moved()
-    const [named, held] = await Promise.all([stat(expected), handle.stat()])
+    // The name first: what is replaced after that was there, and what was replaced before has no name any more.
+    const named = await stat(expected)
+    const held = await handle.stat()
     const isSame = named.ino === held.ino && named.dev === held.dev
     if (!isSame && held.nlink > 0) throw new Moved()
   }
