@@ -123,7 +123,7 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     connection.exec(`PRAGMA journal_mode = WAL`)
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Pages are written over and over until then: few checkpoints write few pages.
-    connection.exec('PRAGMA wal_autocheckpoint = 4000')
+    connection.exec('PRAGMA wal_autocheckpoint = 8000')
     requireKnownSchema(path, schemaVersion(connection))
     migrate(connection)
     connection.exec('PRAGMA busy_timeout = 20')
