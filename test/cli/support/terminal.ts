@@ -3,6 +3,9 @@ import { onTestFinished } from 'vitest'
 import { type Place, program, until } from './cli.ts'
 import { ScreenModel } from './screen-model.ts'
 
+/** What a program writes last is lost when the end of its terminal is seen first: the terminal outlives it for a moment. */
+const LINGERING = 'trap : INT; "$@"; code=$?; sleep 0.3; exit $code'
+
 const END_OF_FRAME = '\u001b[?2026l'
 
 export interface TerminalOptions {
@@ -21,7 +24,7 @@ export class Terminal {
 
   constructor(place: Place, args: readonly string[], { cols, rows, env = {} }: TerminalOptions) {
     this.screen = new ScreenModel(cols, rows)
-    this.pty = spawn(process.execPath, [program, ...args], {
+    this.pty = spawn('/bin/sh', ['-c', LINGERING, 'sh', process.execPath, program, ...args], {
       name: env['TERM'] ?? 'xterm-256color',
       cols,
       rows,
