@@ -18,13 +18,19 @@ export function followersOf(turn: RefTurn, node: RefNode): RefNode[] {
   const message = node.kind === 'task' ? node.caller : node
   if (message === null) return []
   if (node.kind === 'user') return nodes.filter(({ kind }) => kind !== 'user')
-  const at = nodes.indexOf(message)
+  const at = nodes.indexOf(firstVersion(nodes, message))
   const reader = nodes.findIndex((one, index) => index > at && one.kind === 'agent')
   if (node.kind === 'task')
     return reader < 0
       ? []
       : nodes.slice(reader).filter((one) => one !== node && !isVersionOf(one, nodes.slice(0, reader)))
   return nodes.slice(at + 1).filter((one) => !isVersionOf(one, nodes.slice(0, at + 1)))
+}
+
+/** Where a version stands. */
+function firstVersion(nodes: readonly RefNode[], node: RefNode): RefNode {
+  const before = nodes.find(({ by }) => by === node)
+  return before === undefined ? node : firstVersion(nodes, before)
 }
 
 function versionsOf(node: RefNode): RefNode[] {
