@@ -30,6 +30,8 @@ import {
 } from './reference.ts'
 import { followersOf, isHopeless, isVersionOf, lastNode } from './reference-rules.ts'
 
+const SHOWN = { isExcluded: false, isDeleted: false }
+
 const ENGINE = '01900000-0000-7000-8000-00000000eeee'
 
 /** A conversation in a store beside what the reference has of it, and how the two are compared. */
@@ -216,22 +218,11 @@ export abstract class RandomWorld {
   protected addCopy(lane: RefLane, { kept, source, turnId, again, text, about }: Copying): void {
     const places = source.nodes.filter((node, at) => !isVersionOf(node, source.nodes.slice(0, at)))
     const nodes = places.map(newest).filter((node) => kept.includes(node) || again?.includes(node))
-    const copies = new Map(nodes.map((node) => [node, { ...node, isAskedToStop: false, by: null }]))
+    const copies = copiesOf(nodes)
     for (const [node, copy] of copies) {
-      copy.caller = node.caller === null ? null : (copies.get(node.caller) ?? null)
-      copy.calls = node.calls.map((task) => copies.get(task) ?? task)
-      copy.edges = node.edges === null ? null : edgesAmong(copies, node.edges)
-      if (copy.folds !== null) copy.folds = { ...copy.folds, target: copies.get(newestOf(copy.folds.target)) ?? null }
-      if (node === about && text !== undefined) Object.assign(copy, { text, isExcluded: false, isDeleted: false })
-      if (!again?.includes(node)) continue
-      Object.assign(copy, {
-        state: 'pending',
-        text: '',
-        isExcluded: false,
-        isDeleted: false,
-        isFailedChild: false,
-        calls: [],
-      })
+      if (node === about && text !== undefined) Object.assign(copy, { ...SHOWN, text })
+      if (again?.includes(node))
+        Object.assign(copy, { ...SHOWN, state: 'pending', text: '', isFailedChild: false, calls: [] })
     }
     const all = [...copies.values()]
     const isOver = again?.every(({ kind }) => kind === 'agent')
@@ -240,14 +231,18 @@ export abstract class RandomWorld {
     const edges: RefNode['edges'] = isByHand && last !== undefined ? [{ from: last, type: 'sequence' }] : null
     const next = isOver === true ? [] : [refNode('agent', { state: 'pending', edges })]
     const turn = this.addTurn(lane, { id: turnId, state: 'running', nodes: [...all, ...next], isByHand })
+    this.skipHopeless(turn)
+    this.settle(turn)
+    this.bind(turn)
+    turn.fold = movedFold(source, source.fold, copies)
+  }
+
+  private skipHopeless(turn: RefTurn): void {
     for (const node of turn.nodes) {
       if (node.state !== 'pending' || node.edges?.some(isHopeless) !== true) continue
       node.state = 'skipped'
       this.spread(turn, node)
     }
-    this.settle(turn)
-    this.bind(turn)
-    turn.fold = movedFold(source, source.fold, copies)
   }
 
   /** The reference learns which ids the nodes of a new turn have; there must be as many. */
@@ -318,6 +313,18 @@ export abstract class RandomWorld {
 
 function isFrom(node: RefNode): (edge: RefEdge) => boolean {
   return ({ from }) => from === node
+}
+
+/** With one another as the nodes are with one another. */
+function copiesOf(nodes: readonly RefNode[]): Map<RefNode, RefNode> {
+  const copies = new Map<RefNode, RefNode>(nodes.map((node) => [node, { ...node, isAskedToStop: false, by: null }]))
+  for (const [node, copy] of copies) {
+    copy.caller = node.caller === null ? null : (copies.get(node.caller) ?? null)
+    copy.calls = node.calls.map((task) => copies.get(task) ?? task)
+    copy.edges = node.edges === null ? null : edgesAmong(copies, node.edges)
+    if (copy.folds !== null) copy.folds = { ...copy.folds, target: copies.get(newestOf(copy.folds.target)) ?? null }
+  }
+  return copies
 }
 
 /** Edges to what is copied, as the copies have them. */

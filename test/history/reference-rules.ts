@@ -18,13 +18,17 @@ export function followersOf(turn: RefTurn, node: RefNode): RefNode[] {
   const message = node.kind === 'task' ? node.caller : node
   if (message === null) return []
   if (node.kind === 'user') return nodes.filter(({ kind }) => kind !== 'user')
+  if (node.kind === 'task') return readersOf(nodes, node, message)
   const at = nodes.indexOf(firstVersion(nodes, message))
-  const reader = nodes.findIndex((one, index) => index > at && one.kind === 'agent')
-  if (node.kind === 'task')
-    return reader < 0
-      ? []
-      : nodes.slice(reader).filter((one) => one !== node && !isVersionOf(one, nodes.slice(0, reader)))
   return nodes.slice(at + 1).filter((one) => !isVersionOf(one, nodes.slice(0, at + 1)))
+}
+
+/** The message that reads the result of a call, and what comes after it. */
+function readersOf(nodes: readonly RefNode[], task: RefNode, caller: RefNode): RefNode[] {
+  const at = nodes.indexOf(caller)
+  const reader = nodes.findIndex((one, index) => index > at && one.kind === 'agent')
+  if (reader < 0) return []
+  return nodes.slice(reader).filter((one) => one !== task && !isVersionOf(one, nodes.slice(0, reader)))
 }
 
 /** Where a version stands. */
@@ -80,13 +84,15 @@ export function retryRefusal(lane: RefLane, turn: RefTurn, node: RefNode): strin
   if (node.kind === 'user' || node.kind === 'sum') return 'wrong_kind'
   if (!FAILED.includes(node.state) && !node.isFailedChild) return 'wrong_state'
   if (!lineOf(lane.head).includes(turn)) return 'unsure'
-  if (turn.state !== 'ended') {
-    if (turn.isCancelled) return 'busy'
-    if (followersOf(turn, node).some(({ state, by }) => state !== 'pending' && by === null)) return 'used'
-    return node.edges?.some(isHopeless) === true ? 'wrong_state' : 'done'
-  }
+  if (turn.state !== 'ended') return inPlaceRefusal(turn, node)
   const idle = idleRefusal(lane)
   return idle !== 'done' ? idle : lane.head === turn ? 'done' : 'later_turns'
+}
+
+function inPlaceRefusal(turn: RefTurn, node: RefNode): string {
+  if (turn.isCancelled) return 'busy'
+  if (followersOf(turn, node).some(({ state, by }) => state !== 'pending' && by === null)) return 'used'
+  return node.edges?.some(isHopeless) === true ? 'wrong_state' : 'done'
 }
 
 /** What depends on this will not run. */

@@ -165,14 +165,16 @@ function wordsOf(turn: RefTurn, until: RefNode | null, fold: RefFold | null = nu
   const words: string[] = []
   for (const node of turn.nodes) {
     if (node === until) break
-    if (node.kind === 'sum') continue
-    if (fold !== null && fold.upTo !== null && node.kind !== 'user' && !isAfter(turn, fold.upTo)(newest(node))) continue
-    if (turn.nodes.some(({ by }) => by === node)) continue
+    if (node.kind === 'sum' || isFolded(turn, node, fold) || turn.nodes.some(({ by }) => by === node)) continue
     const shown = newest(node)
     if (isOpen(shown) || (turn.isRestarted && until === null && shown.kind !== 'user')) continue
     words.push(...wordOf(shown))
   }
   return words
+}
+
+function isFolded(turn: RefTurn, node: RefNode, fold: RefFold | null): boolean {
+  return fold !== null && fold.upTo !== null && node.kind !== 'user' && !isAfter(turn, fold.upTo)(newest(node))
 }
 
 /** Over edges of nodes that were put in by hand. */
