@@ -70,19 +70,38 @@ function* newestEvents(store: Store, rootId: Id, since: number): Generator<Event
   }
 }
 
-/** Turns of a lane that may have something in this time. They run one after another: before one that is too old all are. */
-function turnsSince(store: Store, laneId: Id, { since, until }: { since: number; until: number }): Turn[] {
+interface Span {
+  readonly since: number
+  readonly until: number
+}
+
+/**
+ * Turns of a lane that may have something in this time. They run one after another: before a page of which all are too old
+ * all are, also where the clock was set back.
+ */
+function turnsSince(store: Store, laneId: Id, span: Span): Turn[] {
   const found: Turn[] = []
   for (let last = Number.MAX_SAFE_INTEGER; last >= 0; ) {
     const turns = store.turnsOf(laneId, { last, limit: 100 })
-    for (const turn of turns.toReversed()) {
-      const isOld = turn.endedAt !== null && turn.endedAt < since
-      if (isOld && turn.startedAt !== null) return found.reverse()
-      if (!isOld && turn.createdAt < until) found.push(turn)
-    }
+    for (const turn of turns) if (isWithin(turn, span)) found.push(turn)
+    // One that was never started may have ended long before those it stood behind.
+    if (turns.every((turn) => isBefore(turn, span)) && turns.some(({ startedAt }) => startedAt !== null)) return found
     last = (turns[0]?.ordinal ?? 0) - 1
   }
-  return found.reverse()
+  return found
+}
+
+function isWithin(turn: Turn, span: Span): boolean {
+  return turn.endedAt === null || (!isBefore(turn, span) && Math.min(...momentsOf(turn)) < span.until)
+}
+
+function isBefore(turn: Turn, { since }: Span): boolean {
+  return turn.endedAt !== null && Math.max(...momentsOf(turn)) < since
+}
+
+/** In no order: the clock may have been set back while it ran. */
+function momentsOf({ createdAt, startedAt, endedAt }: Turn): number[] {
+  return [createdAt, startedAt ?? createdAt, endedAt ?? createdAt]
 }
 
 function checked({ since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY, of = 'lane' }: UsageQuery) {

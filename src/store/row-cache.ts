@@ -197,7 +197,7 @@ export class RowCache {
     const tree = oldest === undefined ? undefined : this.trees.get(oldest)
     if (oldest === undefined || tree === undefined) return
     this.trees.delete(oldest)
-    for (const rows of [tree.conversations, tree.turns, tree.nodes, tree.links]) {
+    for (const rows of [tree.conversations, tree.turns, tree.nodes, tree.links, tree.turnsOf]) {
       for (const id of rows.keys()) if (this.homes.get(id) === tree) this.homes.delete(id)
     }
     if (this.homes.get(oldest) === tree) this.homes.delete(oldest)

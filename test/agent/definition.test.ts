@@ -1,11 +1,23 @@
 import { toStandardJsonSchema } from '@valibot/to-json-schema'
 import { type } from 'arktype'
-import { type AgentDefinition, agent, DefinitionError, type Schema, SubAgentUnavailable, tool } from 'legate'
+import {
+  type AgentDefinition,
+  type AnyAgent,
+  agent,
+  auto,
+  DefinitionError,
+  extension,
+  type Schema,
+  SubAgentUnavailable,
+  tool,
+} from 'legate'
 import { scriptedModel } from 'legate/testing'
 import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod3'
+import { identified } from '../../src/agent/identified.ts'
+import { variant } from '../../src/agent/variant.ts'
 import { openRuntime } from '../support/reading.ts'
 
 const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })
@@ -102,6 +114,31 @@ describe('an agent', () => {
     expect(agent({ ...base, grant: { deny: ['tool:search'] } }).identity.ref.hash).not.toBe(hash)
     expect(agent({ ...base, output: z.object({ a: z.string() }) }).identity.ref.hash).not.toBe(hash)
     expect(agent({ ...base, subagents: { worker } }).identity.ref.hash).not.toBe(hash)
+  })
+
+  test('is named by what it is, also one that was made of another', () => {
+    const base = agent({ name: 'clerk', instructions: 'You file.', tools: { search } })
+    const described = { name: 'sum', description: 'Adds.', input: z.object({}), output: z.object({}) } as const
+    const made: readonly AnyAgent[] = [
+      base.use(extension({ name: 'first' })),
+      base.use(extension({ name: 'first' })).use(extension({ name: 'second' })),
+      base.registerTool('find', { description: 'Finds', inputSchema: { type: 'object' }, execute: () => '' }),
+      base.useTools({ look: search }),
+      base.toolFunc(() => '', { name: 'see', description: 'Sees', input: { type: 'object' } }),
+      base.auto(described),
+      base.auto(described).use(extension({ name: 'first' })),
+      auto(described),
+      variant(base, { name: 'other' }),
+      variant(base, { model: scriptedModel([]) }),
+      variant(base.auto(described), { tools: {} }),
+    ]
+
+    for (const one of made) {
+      expect(one.identity.ref).toEqual(identified(one).identity.ref)
+      expect(one.identity.ref.name).toBe(one.name)
+    }
+    expect(new Set([base, ...made].map(({ identity }) => identity.ref.hash)).size).toBe(made.length + 1)
+    expect(base.useTools('search').identity.ref).toEqual(base.identity.ref)
   })
 
   test.each<[string, Schema]>([

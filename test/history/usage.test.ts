@@ -1,6 +1,7 @@
 import { agent, type Store } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/base/clock.ts'
 import { usageStats } from '../../src/conversation/usage-stats.ts'
 import { useWorld } from '../support/agents.ts'
 import { stores } from '../support/stores.ts'
@@ -94,7 +95,31 @@ describe.each(stores)('what was used, on %s', (_, create) => {
       expect(found).toEqual(ids.map((id) => calls.filter(({ conversationId }) => conversationId === id).length))
     }
   })
+
+  test('cybros A62: a clock that is set back, between two turns or in one, hides no call', async () => {
+    let ahead = HOUR
+    const clock: Clock = {
+      now: () => Date.now() + ahead,
+      at: (time, run, options) => systemClock.at(time - ahead, run, options),
+    }
+    const model = script(({ messages }) => {
+      if (messages.at(-1)?.content === 'back') ahead = 0
+      return { text: 'ok', usage }
+    })
+    const talker = agent({ name: 'talker', instructions: '', model })
+    const { runtime } = start({ clock })
+    const { run } = await say(runtime, talker, 'early')
+    await say(runtime, talker, 'back', run.conversationId)
+    await say(runtime, talker, 'late', run.conversationId)
+    const [before, half] = [Date.now() - HOUR, Date.now() + HOUR / 2]
+    const calls = (since: number, until: number) =>
+      usageStats(world.store, run.conversationId, { since, until }).total.calls
+
+    expect([calls(half, half + HOUR), calls(before, half)]).toEqual([1, 2])
+  })
 })
+
+const HOUR = 3_600_000
 
 function script(says: Parameters<typeof scriptedModel>[0]) {
   return scriptedModel(says, 'openai/gpt-5')

@@ -64,6 +64,19 @@ test('a page of events is found in few steps, at both ends and in the middle of 
   expect(seqs(2_990, 5)).toEqual([2_991, 2_992, 2_993, 2_994, 2_995])
 })
 
+test('of a tree that is no longer kept nothing is left, not even lanes of which only turns were read', () => {
+  const lane = new Lane(1)
+  lane.fork('lane')
+  lane.cache.clear()
+
+  expect(lane.reader.turnsOf('lane', { limit: 1 })).toHaveLength(1)
+  expect(lane.cache.home('lane')).toBeDefined()
+  lane.append()
+  for (let other = 0; other < 16; other++) lane.other(`root-${other}`)
+
+  expect(['root', 'turn-0', 'lane'].map((id) => lane.cache.home(id))).toEqual([undefined, undefined, undefined])
+})
+
 /** A lane in a file of its own, one event to a turn, and how many statements it takes to read it. */
 class Lane {
   count = 0
@@ -90,6 +103,18 @@ class Lane {
     const place = { ...placeIn('root'), turnId: `turn-${this.count}` }
     const turn = turnRow(place, { ordinal: this.count++, state: 'ended' })
     this.put(commitOf('root', { turns: [turn], events: [warningEvent(place, 'said')] }))
+  }
+
+  /** One more lane of the tree, with a turn. */
+  fork(id: string): void {
+    const place = { rootId: 'root', conversationId: id, laneId: id, turnId: `${id}-turn` }
+    this.put(commitOf('root', { conversations: [conversationRow(id, { rootId: 'root' })], turns: [turnRow(place)] }))
+  }
+
+  /** A tree that has ended. */
+  other(id: string): void {
+    const place = { ...placeIn(id), turnId: `${id}-turn` }
+    this.put(commitOf(id, { conversations: [conversationRow(id)], turns: [turnRow(place, { state: 'ended' })] }))
   }
 
   turns(last: number, limit: number): string[] {
