@@ -52,7 +52,7 @@ import {
 } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
-import { notFound } from './store/not-found.ts'
+import { isOver, notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 import { currentCall } from './tool/current.ts'
 import { only, type Tape } from './tool/tape.ts'
@@ -382,7 +382,7 @@ export class Runtime extends RowActs {
   private swept(): void {
     this.changed()
     // Alone, this process has heard of every end.
-    if (this.store.shared) this.executors.leftAll((runId) => this.store.turn(runId)?.state === 'ended')
+    if (this.store.shared) this.executors.leftAll((runId) => isOver(this.store, runId))
   }
 
   /** Another process may have written. */

@@ -1,4 +1,4 @@
-import { InputError, messageOf, NotFoundError, StoreError } from '../base/error.ts'
+import { InputError, messageOf, StoreError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
 import { auditTree } from '../graph/audit/audit-tree.ts'
 import type { Surroundings } from '../graph/audit/check.ts'
@@ -7,6 +7,7 @@ import { planRepair } from '../graph/audit/repair.ts'
 import { eachTree, readTree, type TreeRows } from '../graph/audit/tree-rows.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
+import { notFound } from '../store/not-found.ts'
 
 export interface AuditOptions {
   /** Only the tree of this root conversation. Left out: the whole store. */
@@ -165,7 +166,7 @@ function keyOf({ type, subject, id }: Finding): string {
 
 function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void {
   if (rootId !== undefined && store.conversation(rootId)?.rootId !== rootId) {
-    throw new NotFoundError('not_found', `There is no root conversation ${rootId} in this store.`)
+    throw notFound(store, 'root conversation', rootId)
   }
   const unknown = types?.find((type) => !FINDING_TYPES.includes(type))
   if (unknown === undefined) return

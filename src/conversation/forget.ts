@@ -1,4 +1,4 @@
-import { ConflictError, InputError } from '../base/error.ts'
+import { ConflictError, InputError, StoreError } from '../base/error.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Removal, Tombstone } from '../store/archive.ts'
 import { notFound } from '../store/not-found.ts'
@@ -30,19 +30,25 @@ export interface PruneOptions {
   readonly dryRun?: boolean
 }
 
-/** Deletes what is too much or too old, tree by tree, the oldest first. What has begun to go on meanwhile stays. */
+/**
+ * Deletes what is too much or too old, tree by tree, the oldest first. What has begun to go on meanwhile stays. A tree that
+ * is damaged does not hold up the others; that it stays is said at the end.
+ */
 export async function prune(store: Store, options: PruneOptions, now: number): Promise<Tombstone[]> {
   checkOptions(options)
   const archive = archiveOf(store)
   const { dryRun = false } = options
   const stones: Tombstone[] = []
+  const failures: StoreError[] = []
   for (const { rootId, seq, reason } of leaving(store, options, now)) {
-    const stone = await unlessOpen(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
-    if (stone !== undefined) stones.push(stone)
+    const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
+    if (gone instanceof Error) failures.push(gone)
+    else if (gone !== undefined) stones.push(gone)
     // A store may answer at once: others have their turn between two trees.
     await new Promise(setImmediate)
   }
   if (stones.length > 0 && !dryRun) await archive.compact?.()
+  if (failures.length > 0) throw damaged(failures, stones)
   return stones
 }
 
@@ -74,13 +80,21 @@ function idleTrees(store: Store): IdleTree[] {
   })
 }
 
-async function unlessOpen<T>(remove: () => T | Promise<T>): Promise<T | undefined> {
+/** Undefined while it is open; what is wrong with it when it cannot be deleted. A store that is away is thrown. */
+async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
   try {
     return await remove()
   } catch (error) {
     if (ConflictError.isInstance(error)) return undefined
+    if (StoreError.isInstance(error) && error.code === 'store') return error
     throw error
   }
+}
+
+function damaged(failures: readonly StoreError[], stones: readonly Tombstone[]): StoreError {
+  const [first] = failures
+  const others = `Trees that stay because of such damage: ${failures.length}. All others that were to go did: ${stones.length}.`
+  return new StoreError('store', `${first?.message} ${others}`, { cause: first, details: { deleted: stones } })
 }
 
 function checkText(given: unknown, what: string): void {
@@ -88,7 +102,8 @@ function checkText(given: unknown, what: string): void {
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
 }
 
-function checkOptions({ keep, olderThanMs }: PruneOptions): void {
+function checkOptions(options: PruneOptions | undefined): void {
+  const { keep, olderThanMs, dryRun = false } = options ?? {}
   if (keep === undefined && olderThanMs === undefined) {
     const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
     throw new InputError('invalid_input', message)
@@ -99,4 +114,6 @@ function checkOptions({ keep, olderThanMs }: PruneOptions): void {
   if (olderThanMs !== undefined && !(Number.isFinite(olderThanMs) && olderThanMs >= 0)) {
     throw new InputError('invalid_input', 'prune({ olderThanMs }) needs a number of milliseconds, 0 or more.')
   }
+  if (typeof dryRun === 'boolean') return
+  throw new InputError('invalid_input', 'prune({ dryRun }) is true or false: nothing was deleted.')
 }

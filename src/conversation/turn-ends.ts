@@ -24,7 +24,10 @@ export class TurnEnds {
   wait(turnId: Id): Promise<Outcome> {
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
-    return new Promise((resolve, reject) => this.add(turnId, { resolve, reject }))
+    return new Promise((resolve, reject) => {
+      this.add(turnId, { resolve, reject })
+      if (turn === undefined) this.tellDeleted(turnId)
+    })
   }
 
   /** The same, or null as soon as the signal aborts: nothing is kept for who does not wait any more. */
@@ -48,6 +51,7 @@ export class TurnEnds {
         this.remove(turnId, waiter)
         resolve(null)
       })
+      if (turn === undefined) this.tellDeleted(turnId)
     })
   }
 

@@ -115,6 +115,7 @@ class JsonRows {
     )
     removeLeftovers(folder)
     this.trim(Date.now())
+    this.documents.removeDeleted(this.tables.tombstones)
     this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
   }
 

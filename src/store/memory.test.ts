@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest'
 import { storeConformance } from '../testing/store-conformance.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, turnRow, warningEvent } from '../testing/store-rows.ts'
+import { reloadTables } from './memory/reload.ts'
+import { emptyTables } from './memory/tables.ts'
 import { memoryStore } from './memory.ts'
 
 storeConformance({ name: 'memory', open: () => memoryStore(), durable: false, test })
@@ -32,6 +34,14 @@ test('beyond `keep` the tree that ended first is forgotten whole', async () => {
     'a-node',
     'c-node',
   ])
+})
+
+test('any number of tombstones is read back', () => {
+  const tables = emptyTables()
+  const stone = { rootId: 'a', hash: '', seq: 0, agent: '', at: 0, reason: 'maximum', conversations: [] }
+  for (let n = 0; n < 250_000; n++) tables.tombstones.push(stone)
+
+  expect(reloadTables(tables).tombstones).toHaveLength(250_000)
 })
 
 test('a text stays as long as one tree has it or names it', async () => {

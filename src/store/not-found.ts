@@ -10,6 +10,12 @@ export function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: 
   return new NotFoundError('not_found', `The ${what} ${id} ${wasDeleted(stone)}`, { details: { deleted: stone } })
 }
 
+/** Has this run ended? So has one that was deleted; one that is still to be recorded has not. */
+export function isOver(store: Pick<Store, 'archive' | 'turn'>, runId: Id): boolean {
+  const turn = store.turn(runId)
+  return turn === undefined ? store.archive?.tombstone(runId) !== undefined : turn.state === 'ended'
+}
+
 /** The newest tombstone that names a conversation or run. */
 export function tombstoneFor(stones: readonly Tombstone[], isMeant: (id: Id) => boolean): Tombstone | undefined {
   return stones.findLast(({ conversations }) => conversations.some(({ id, runs }) => isMeant(id) || runs.some(isMeant)))

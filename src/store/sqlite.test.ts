@@ -201,6 +201,36 @@ test('a full disk refuses the commit whole, and the store goes on when there is 
   expect(JSON.parse(said)).toEqual({ codes: ['store_full'], whole: true, some: true, after: 1 })
 })
 
+test('what was deleted is deleted, also where there is no room to write the file anew', ({ skip }) => {
+  const disk = join(folder, 'disk')
+  mkdirSync(disk)
+  const mount = ['unshare', '-Urm', 'sh', '-c', 'mount -t tmpfs -o size=8m tmpfs "$0" && exec "$@"', disk]
+  if (run([...mount, 'true']).status !== 0) skip()
+  const code = `
+    import { statfsSync, statSync, writeFileSync } from 'node:fs'
+    const first = sqliteStore('${disk}/legate.db')
+    const ended = (id, size) => commitOf(id, {
+      conversations: [conversationRow(id)],
+      bodies: [{ hash: 'h' + id, text: 'x'.repeat(size) }],
+      events: [warningEvent(placeIn(id), 'e')],
+    })
+    await first.commit(ended('root-a', 1_200_000))
+    await first.commit(ended('root-b', 1_600_000))
+    await first.close()
+    const { bavail, bsize } = statfsSync('${disk}')
+    writeFileSync('${disk}/filler', Buffer.alloc(bavail * bsize - 600_000))
+    const store = sqliteStore('${disk}/legate.db')
+    const stone = await store.archive.remove('root-b', { at: 1, reason: 'ttl' })
+    const said = await Promise.resolve().then(() => store.archive.compact()).then(() => 'ok', (error) => error.code)
+    const { findings } = await store.archive.verify()
+    console.log(JSON.stringify({ said, stone: stone.rootId, findings, body: store.body('hroot-a')?.length }))
+    await store.close()`
+
+  const said = runChild(code, {}, mount)
+
+  expect(JSON.parse(said)).toMatchObject({ said: 'ok', stone: 'root-b', body: 1_200_000 })
+})
+
 test('a lock that is held too long is told as busy, and the loop goes on meanwhile', async () => {
   const store = sqliteStore({ path, busyMs: 300 })
   await store.commit(treeCommit('root-a'))
@@ -414,7 +444,7 @@ async function writeUntilKilled(round: number): Promise<string[]> {
 }
 
 const prelude = `import { sqliteStore } from '${built}/sqlite.mjs'
-import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '${built}/rows.mjs'
+import { commitOf, conversationRow, next, nodeRow, placeIn, treeCommit, warningEvent } from '${built}/rows.mjs'
 const tryCommit = async (store, commit) => store.commit(commit)
 `
 

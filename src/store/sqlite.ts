@@ -213,7 +213,10 @@ function tryWrite({ session }: Place, change: Change): boolean {
 /** More than this is not written anew while others wait for it. */
 const CHEAP_BYTES = 256 * 1024 * 1024
 
-/** The file is written anew when more of it is free than used; not while others are at work. */
+/** Others are at work, or there is no room for a second copy: the file stays as large as it is. */
+const NOT_NOW: readonly number[] = [RESULT.busy, RESULT.locked, RESULT.full, RESULT.io, RESULT.cantOpen]
+
+/** The file is written anew when more of it is free than used, where that can be done now. */
 function compact({ db, cache, path }: Session, file: SqliteFile): void {
   requireWritable(file)
   try {
@@ -224,7 +227,7 @@ function compact({ db, cache, path }: Session, file: SqliteFile): void {
     db.exec('VACUUM')
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch (error) {
-    if ((resultCode(error) & 0xff) !== RESULT.busy) throw storeError(error, path)
+    if (!NOT_NOW.includes(resultCode(error) & 0xff)) throw storeError(error, path)
   } finally {
     cache.clear()
   }

@@ -39,7 +39,7 @@ export function liftedBy(
   if (stones.length === 0) return undefined
   const lifted = stones.find((stone) => stone.rootId === rootId && stone.hash === hash)
   if (lifted !== undefined) return lifted
-  const ids = new Set(rows.filter(({ letter }) => letter === 'c').map(({ id }) => id))
+  const ids = new Set(rows.filter(({ letter }) => letter === 'c' || letter === 't').map(({ id }) => id))
   const other = tombstoneFor(stones, (id) => ids.has(id))
   if (other === undefined) return undefined
   const message = `The tree ${rootId} is not taken: what has its ids here ${wasDeleted(other)} This one ends in ${hash}: take the one that was deleted.`

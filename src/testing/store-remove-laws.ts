@@ -173,6 +173,20 @@ export const removeLaws: readonly Law[] = [
       })
     },
   ],
+  [
+    'of two trees with one id the one that was deleted last is told of, also where the clock was set back meanwhile',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await store.commit(endedTree('root-a'))
+      await archive.remove('root-a', HOW)
+      await store.commit(endedTree('root-a'))
+      const last = await archive.remove('root-a', { at: HOW.at - 1000, reason: 'maximum' })
+
+      assert.deepEqual(archive.tombstone('root-a'), last)
+      assert.deepEqual(archive.tombstone('root-a-child-turn'), last)
+    },
+  ],
 ]
 
 export const durableRemoveLaws: readonly DurableLaw[] = [

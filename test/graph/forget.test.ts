@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, createRuntime, type Runtime, type Store, tool } from 'legate'
@@ -8,6 +8,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
+import { sourceMark, type ToolSource } from '../../src/tool/source/source.ts'
 
 /** Long enough to be told apart; an engine looks around every second of it. */
 const LONG = 3_000
@@ -51,6 +52,7 @@ describe.each(kinds)('in a %s store', (kind) => {
     await expect(runtime.diff(other, runId)).rejects.toMatchObject(gone)
     await expect(runtime.cancel(runId)).rejects.toMatchObject(gone)
     await expect(linesOf(runtime, conversationId)).rejects.toMatchObject(gone)
+    await expect(runtime.audit({ rootId: conversationId })).rejects.toMatchObject(gone)
     await expect(runtime.run(host, 'hello', { conversationId }).result).rejects.toMatchObject(gone)
     const why = await runtime.why(child?.id ?? '')
     expect(why).toMatchObject({ goesOn: false, reasons: [{ code: 'deleted' }] })
@@ -163,6 +165,10 @@ describe.each(kinds)('in a %s store', (kind) => {
       { keep: 1.5 },
       { keep: '1' },
       { olderThanMs: Number.NaN },
+      { keep: 0, dryRun: 1 },
+      { keep: 0, dryRun: 'yes' },
+      undefined,
+      null,
     ]) {
       await expect(runtime.prune(wrong as never)).rejects.toMatchObject({ code: 'invalid_input' })
     }
@@ -258,6 +264,67 @@ test('who waits for a run that another process ends and deletes is told so', asy
   await there.idle()
 })
 
+test('who asks for the result of a run only after it was deleted is told so at once', async () => {
+  const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
+  const { runId } = await here.run(host, 'hello').result
+  await here.close()
+  const attached = there.attach(runId)
+
+  await there.forget(runId)
+
+  await expect(attached.result).rejects.toMatchObject({ code: 'not_found', message: /was deleted at/ })
+})
+
+test('what was started for a run ends when another process ends the run and deletes it', async () => {
+  const said: string[] = []
+  const source: ToolSource = {
+    about: 'counts',
+    tools: null,
+    needs: [],
+    required: true,
+    scope: 'run',
+    key: 'counts',
+    missing: () => [],
+    open: async () => ({
+      tools: new Map(),
+      notes: '',
+      warnings: [],
+      ready: async () => undefined,
+      close: async () => {
+        said.push('closed')
+      },
+    }),
+    [sourceMark]: true,
+  }
+  const extension = { name: 'seeing', hooks: { onFinally: () => undefined } }
+  const sourced = agent({ ...carefulConfig, name: 'sourced', sources: { counts: source } }).use(extension)
+  const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
+  const run = here.run(sourced, 'deploy')
+  await asked(here)
+
+  await there.cancel(run.id)
+  await there.forget(run.id)
+
+  await expect(run.result).rejects.toMatchObject({ code: 'not_found', message: /was deleted at/ })
+  await expect.poll(() => said, { timeout: 3_000 }).toEqual(['closed'])
+})
+
+test('a tree that cannot be read does not keep the others from being deleted', async () => {
+  const runtime = runtimeOn('sqlite')
+  const { conversationId, runId } = await runtime.run(host, 'hello').result
+  for (let n = 0; n < 2; n++) await runtime.run(host, 'hello').result
+  const [node] = runtime.store.nodesOf(runId)
+  const db = connect(path.join(folder, 'rows.db'))
+  db.run("UPDATE rows SET data = '{' WHERE n = (SELECT n FROM keys WHERE id = ? AND slot = 'n')", [node?.id ?? ''])
+  db.close()
+
+  const pruned = runtime.prune({ keep: 0 })
+
+  await expect(pruned).rejects.toMatchObject({ code: 'store', message: /cannot be read.*stay.*: 1\..*: 2\./ })
+  expect(rootsOf(runtime)).toEqual([conversationId])
+  expect(runtime.store.archive?.tombstones()).toHaveLength(2)
+})
+
 test('the file gives back the room of what was deleted', async () => {
   const runtime = runtimeOn('sqlite')
   const pages = () => pageCount(path.join(folder, 'rows.db'))
@@ -284,6 +351,26 @@ test('documents of a JSON store go with their tree, and the journal is written a
   const again = runtimeOn('json')
   expect(again.store.archive?.tombstones()).toMatchObject([{ rootId: conversationId }])
   expect(rootsOf(again)).toEqual([kept.conversationId])
+})
+
+test('a document that a crash left of a deleted conversation is taken away; one of another stays', async () => {
+  const runtime = runtimeOn('json')
+  const { conversationId, runId } = await runtime.run(host, 'delegate').result
+  const [child] = runtime.store.linksOf(runId)
+  const kept = await runtime.run(host, 'hello').result
+  const files = [conversationId, child?.childConversationId, kept.conversationId].map((id) =>
+    path.join(folder, 'rows', `${id}.json`),
+  )
+  const texts = files.map((file) => readFileSync(file))
+  await runtime.forget(conversationId)
+  await runtime.close()
+  files.forEach((file, at) => {
+    writeFileSync(file, texts[at] ?? '')
+  })
+
+  runtimeOn('json')
+
+  expect(files.map((file) => existsSync(file))).toEqual([false, false, true])
 })
 
 test('what a JSON store deleted because it kept less stays deleted when it keeps more', async () => {
@@ -340,13 +427,14 @@ const host = agent({
     }
   }),
 })
-const careful = agent({
+const carefulConfig = {
   name: 'careful',
   instructions: 'Deploy.',
   tools: { deploy: tool({ description: 'Deploys.', inputSchema: { type: 'object' }, execute: () => 'ok' }) },
   grant: { ask: ['tool:deploy'] },
   model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
-})
+}
+const careful = agent(carefulConfig)
 
 function runtimeOn(kind: (typeof kinds)[number], clock?: ReturnType<typeof fakeClock>): Runtime {
   return runtimeOver(storeOf(kind), clock)

@@ -5,6 +5,7 @@ import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
 import { withWords } from '../../graph/outcome.ts'
 import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
+import { isOver } from '../../store/not-found.ts'
 import type { Logger } from '../../tool/tool.ts'
 import type { ExtensionCore } from './extension.ts'
 import { each } from './given.ts'
@@ -129,6 +130,7 @@ export class ExtensionRuns {
     for (const runId of [...this.open.keys()]) {
       const turn = this.ledger.store.turn(runId)
       if (turn?.state === 'ended') this.end(turn)
+      else if (turn === undefined && isOver(this.ledger.store, runId)) this.leave(runId)
     }
   }
 

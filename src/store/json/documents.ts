@@ -1,7 +1,9 @@
-import { rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
+import { basename } from 'node:path'
 import { endedTurns, sessionDocument } from '../../graph/child/session-document.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
+import type { Tombstone } from '../archive.ts'
 import { readSessionHead, sessionFile, writeSessionFile } from '../session-file.ts'
 import { fileError } from './error.ts'
 
@@ -39,6 +41,19 @@ export class Documents {
     for (const id of ids) {
       const ended = endedTurns(this.options.reader, id).length
       if (ended > 0 && !this.isAt(id, ended)) this.write(id)
+    }
+  }
+
+  /** Takes away what a crash left of conversations that were deleted. */
+  removeDeleted(stones: readonly Tombstone[]): void {
+    if (stones.length === 0) return
+    const { folder, reader } = this.options
+    const there = new Set(readdirSync(folder))
+    for (const { conversations } of stones) {
+      for (const { id } of conversations) {
+        if (!there.has(basename(sessionFile(folder, id))) || reader.conversation(id) !== undefined) continue
+        this.remove(id)
+      }
     }
   }
 

@@ -108,7 +108,8 @@ function restore<Row>(entry: { row: Row } | undefined, row: Row): void {
 }
 
 function putRest(tables: Tables, { engines, blocks, lastBlock, ended, tombstones = [] }: Rest): void {
-  tables.tombstones.push(...tombstones)
+  // One by one: there may be more than a call can take.
+  for (const stone of tombstones) tables.tombstones.push(stone)
   for (const row of engines) tables.engines.set(row.id, row)
   for (const list of blocks) {
     const [first] = list
