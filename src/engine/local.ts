@@ -11,6 +11,9 @@ import { Lease } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
 import { type SweepOptions, sweep } from './sweep.ts'
 
+/** So many nodes of one commit are begun at once. */
+const LOT = 32
+
 export interface LocalEngineOptions {
   readonly workers: number
   readonly graceMs: number
@@ -93,7 +96,7 @@ export class LocalEngine implements Engine, Lender {
   /** After a commit: run what it claimed, stop what it cancelled, leaves first, remember when to look again. */
   committed(draft: Draft): void {
     for (let at = draft.aborted.length - 1; at >= 0; at--) this.running.get(draft.aborted[at] ?? '')?.stop('cancel')
-    for (const node of draft.started) this.run(node)
+    this.runLot(draft.started)
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
@@ -133,9 +136,26 @@ export class LocalEngine implements Engine, Lender {
     return true
   }
 
-  private run(node: Node): void {
+  /** Of many nodes a lot at a time: what each begins goes on, and others have their turn, before the next lot. */
+  private runLot(nodes: readonly Node[]): void {
+    for (const node of nodes.length > LOT ? nodes.slice(0, LOT) : nodes) this.run(node, null)
+    if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
+  }
+
+  /** Meanwhile they may have been asked to stop, or taken; a process that closes gives their claims back. */
+  private runLater(nodes: readonly Node[]): void {
+    for (const node of nodes.slice(0, LOT)) {
+      const cause = this.state === 'started' ? this.causeInRows(node.id, node.epoch) : 'shutdown'
+      if (cause === null || cause === 'cancel') this.run(node, cause)
+      else this.reserved--
+    }
+    if (nodes.length > LOT) setImmediate(() => this.runLater(nodes.slice(LOT)))
+  }
+
+  private run(node: Node, stopped: 'cancel' | null): void {
     this.reserved--
     const work = new RunningNode(node, this)
+    if (stopped !== null) work.stop(stopped)
     this.running.set(node.id, work)
     this.last = work
     if (work.timeoutAt < this.armedAt) this.arm(work.timeoutAt)
@@ -247,8 +267,12 @@ export class LocalEngine implements Engine, Lender {
   private stopCauseOf(nodeId: Id, work: RunningNode, now: number): StopCause | null {
     if (work.timeoutAt <= now) return 'timeout'
     if (work.isStalled(now)) return 'stalled'
+    return this.causeInRows(nodeId, work.claim.epoch)
+  }
+
+  private causeInRows(nodeId: Id, epoch: number): 'lost' | 'cancel' | null {
     const node = this.ledger.store.node(nodeId)
-    if (node === undefined || node.epoch !== work.claim.epoch) return 'lost'
+    if (node === undefined || node.epoch !== epoch) return 'lost'
     if (node.marks?.stop != null) return 'cancel'
     return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
   }
