@@ -1,4 +1,4 @@
-import { LegateError } from '../base/error.ts'
+import { LegateError, NotFoundError } from '../base/error.ts'
 import type { Claims } from './claims.ts'
 import type { Commit, CommitKind } from './commit.ts'
 import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, patched } from './copy.ts'
@@ -393,6 +393,7 @@ function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
   return list
 }
 
+/** Whoever plans on a row has seen it: its tree was deleted meanwhile. */
 function missing(table: string, id: Id): never {
-  throw new LegateError('internal', `The ${table} ${id} is not in the store.`, { details: { table, id } })
+  throw new NotFoundError('not_found', `The ${table} ${id} is not in the store.`, { details: { table, id } })
 }

@@ -31,9 +31,11 @@ export function wrongEdge(edge: Edge): ConflictError {
   return conflict({ table: 'edges', id: edgeName(edge), stale: false }, message)
 }
 
-export function unknownTree(rootId: Id): ConflictError {
+/** Rows that are changed were there: the tree was deleted meanwhile, and who plans anew finds that. */
+export function unknownTree(rootId: Id, { conversations, turns, nodes, links }: Commit): ConflictError {
+  const stale = [conversations, turns, nodes, links].some((rows) => rows.some(({ version }) => version > 1))
   const message = `There is no tree ${rootId}, and the commit does not bring its root conversation.`
-  return conflict({ table: 'trees', id: rootId, stale: false }, message)
+  return conflict({ table: 'trees', id: rootId, stale }, message)
 }
 
 export function openTree(rootId: Id, runId: Id): ConflictError {

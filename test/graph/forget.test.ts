@@ -1,7 +1,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { agent, createRuntime, type Runtime, type Store, tool } from 'legate'
+import { agent, type ConversationHandle, createRuntime, type Runtime, type Store, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { memoryStore } from 'legate/store/memory'
 import { sqliteStore } from 'legate/store/sqlite'
@@ -222,6 +222,37 @@ test('what is said in a conversation while another process deletes it begins no 
   await expect(there.run(host, 'hello', { conversationId }).result).rejects.toMatchObject({ code: 'not_found' })
 
   expect(here.store.conversation(conversationId)).toBeUndefined()
+})
+
+test('what is changed in a conversation while another process deletes it is not found', async () => {
+  const [here, there] = [runtimeOn('sqlite'), runtimeOn('sqlite')]
+  const { commit } = there.store
+  const changes = [
+    (talk: ConversationHandle) => talk.configure({ contextTurns: 4 }),
+    (talk: ConversationHandle) => talk.observe('by the way'),
+    (talk: ConversationHandle, nodeId: string) => talk.fork(nodeId),
+    (talk: ConversationHandle, nodeId: string) => talk.exclude(nodeId),
+  ]
+
+  for (const change of changes) {
+    const { conversationId, runId } = await here.run(host, 'hello').result
+    const talk = await there.conversation(conversationId)
+    const nodeId = there.store.nodesOf(runId).at(-1)?.id ?? ''
+    let forgets = true
+    Object.assign(there.store, {
+      commit: async (one: Parameters<Store['commit']>[0]) => {
+        if (forgets && one.rootId === conversationId) {
+          forgets = false
+          await here.forget(conversationId)
+        }
+        return commit(one)
+      },
+    })
+    await expect(change(talk, nodeId)).rejects.toMatchObject({ code: 'not_found' })
+    expect(forgets).toBe(false)
+  }
+
+  expect((await here.audit({ verify: true })).findings).toEqual([])
 })
 
 test('an audit while another process deletes trees finds nothing', async () => {

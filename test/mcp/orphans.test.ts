@@ -1,7 +1,11 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { skipUnlessBuilt } from '../cli/support/cli.ts'
 import { mark, noneRunning, servers } from './support.ts'
+
+/** The program is a user's: it imports the package. */
+beforeEach(skipUnlessBuilt)
 
 test.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
   'a process that ends by %s leaves no server behind',

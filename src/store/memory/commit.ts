@@ -45,7 +45,7 @@ class Check {
       tables.trees.get(commit.rootId) === undefined &&
       !commit.conversations.some(({ id }) => id === commit.rootId)
     ) {
-      throw unknownTree(commit.rootId)
+      throw unknownTree(commit.rootId, commit)
     }
     for (const row of commit.conversations) this.conversation(row)
     for (const row of commit.turns) this.turn(row)

@@ -13,7 +13,7 @@ export function checkCommit(
   { hasTree, asks }: { hasTree: boolean; asks: boolean },
 ): unknown {
   if (commit.rootId === null) return requireNoTreeRows(commit)
-  if (!hasTree && !commit.conversations.some(({ id }) => id === commit.rootId)) throw unknownTree(commit.rootId)
+  if (!hasTree && !commit.conversations.some(({ id }) => id === commit.rootId)) throw unknownTree(commit.rootId, commit)
   const check = new Check(commit.rootId, stored, asks)
   for (const row of commit.conversations) check.conversation(row)
   for (const row of commit.turns) check.turn(row)
