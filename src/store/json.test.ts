@@ -344,6 +344,20 @@ describe('the documents', () => {
   })
 })
 
+test('what is no number to keep deletes nothing', async () => {
+  const store = jsonStore(folder)
+  for (const id of ['root-a', 'root-b']) await end(store, id)
+  await store.close()
+
+  for (const keep of [-1, 1.5, Number.NaN, null, '1', false]) {
+    expect(() => jsonStore({ folder, keep: keep as number }), String(keep)).toThrow(/keep.*whole number/)
+  }
+
+  const again = jsonStore({ folder, keep: Number.POSITIVE_INFINITY })
+  expect(again.roots({ limit: 9 })).toHaveLength(2)
+  await again.close()
+})
+
 /** A tree whose only turn has ended. */
 async function end(store: Store, id: string): Promise<void> {
   const turn = turnRow(placeIn(id))

@@ -40,6 +40,7 @@ export interface JsonStoreOptions {
 export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
   const options = typeof folderOrOptions === 'object' ? folderOrOptions : { folder: folderOrOptions }
   const folder = resolve(folderOf(options))
+  checkKeep(options)
   let current: JsonRows | undefined = openRows({ ...options, folder })
   const rows = (): JsonRows => {
     if (current !== undefined) return current
@@ -77,6 +78,12 @@ const GROWTH = 4
 function folderOf({ folder }: JsonStoreOptions): string {
   if (typeof folder === 'string' && folder !== '') return folder
   throw new StoreError('store', 'A JSON store needs the path of a folder: jsonStore("sessions").')
+}
+
+/** What it deletes does not come back: a slip must not delete all. */
+function checkKeep({ keep = Number.POSITIVE_INFINITY }: JsonStoreOptions): void {
+  if (keep === Number.POSITIVE_INFINITY || (Number.isInteger(keep) && keep >= 0)) return
+  throw new StoreError('store', 'jsonStore({ keep }) is a whole number, 0 or more; left out, all trees are kept.')
 }
 
 function openRows(options: JsonStoreOptions): JsonRows {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -39,6 +39,8 @@ test.each(['sqlite', 'json'] as const)(
       expect(findings).toEqual([])
       expect([...roots, ...stones.map(({ rootId }) => rootId)].toSorted()).toEqual([...hashes.keys()].toSorted())
       for (const { rootId, hash } of stones) expect(hash).toBe(hashes.get(rootId))
+      const gone = stones.flatMap(({ conversations }) => conversations.map(({ id }) => path.join(place, `${id}.json`)))
+      expect(gone.filter((file) => existsSync(file))).toEqual([])
       for (const id of roots) expect((await runtime.store.archive?.read(id))?.records.at(-1)?.hash).toBe(hashes.get(id))
       await runtime.prune({ keep: 0 })
       expect(runtime.store.archive?.tombstones()).toHaveLength(TREES)
