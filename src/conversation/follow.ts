@@ -40,6 +40,8 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
       if (isEnd(event, options.runId)) return
     }
   }
+  // Deleted meanwhile: what was read is not all there was.
+  if (options.store.turn(options.runId) === undefined) throw forgotten(options)
 }
 
 class Follower implements AsyncIterableIterator<RunEvent> {

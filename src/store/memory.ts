@@ -29,7 +29,7 @@ export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
     archive: {
       read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
       verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
-      tombstones: () => tables().tombstones,
+      tombstones: () => [...tables().tombstones],
       tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()

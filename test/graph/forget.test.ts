@@ -306,6 +306,24 @@ test('who asks for the result of a run only after it was deleted is told so at o
   await expect(attached.result).rejects.toMatchObject({ code: 'not_found', message: /was deleted at/ })
 })
 
+test('who reads the events of a run that is deleted meanwhile does not take them for all', async () => {
+  const runtime = runtimeOn('sqlite')
+  const { runId } = await runtime.run(host, 'hello').result
+  const { events } = runtime.store
+  const few = (...[rootId, after]: Parameters<Store['events']>) => events(rootId, after, 2)
+  Object.assign(runtime.store, { events: few })
+  const read: string[] = []
+
+  const reading = async () => {
+    for await (const { type } of runtime.attach(runId)) {
+      if (read.push(type) === 1) await runtime.forget(runId)
+    }
+  }
+
+  await expect(reading()).rejects.toMatchObject({ code: 'not_found', message: /was deleted at/ })
+  expect(read).toHaveLength(2)
+})
+
 test('what was started for a run ends when another process ends the run and deletes it', async () => {
   const said: string[] = []
   const source: ToolSource = {

@@ -38,7 +38,7 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
         read,
       )
     },
-    tombstones: () => tables().tombstones,
+    tombstones: () => [...tables().tombstones],
     tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
   }
 }
