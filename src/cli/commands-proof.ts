@@ -86,7 +86,7 @@ export const PROOF_COMMANDS: readonly Command[] = [
       'Needs --keep, --older-than or both. Trees go whole, from the root of a run down; one with a run that is not over stays. ' +
         'Of each a tombstone is left: when and why it went, whose child was whose, and the hash of its last commit. What was ' +
         'exported before can be imported again.',
-      'What comes next takes the room. Where more of the file is free than used it also gets smaller, unless over 256 MB stay.',
+      'What comes next takes the room. Where more of the file is free than used it also gets smaller, unless over 64 MB stay.',
     ],
     options: [
       { name: 'keep', value: 'N', text: 'so many stay: those in which something happened last' },

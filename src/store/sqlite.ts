@@ -211,7 +211,7 @@ function tryWrite({ session }: Place, change: Change): boolean {
 }
 
 /** More than this is not written anew while others wait for it. */
-const CHEAP_BYTES = 256 * 1024 * 1024
+const CHEAP_BYTES = 64 * 1024 * 1024
 
 /** Others are at work, or there is no room for a second copy: the file stays as large as it is. */
 const NOT_NOW: readonly number[] = [RESULT.busy, RESULT.locked, RESULT.full, RESULT.io, RESULT.cantOpen]
