@@ -7,7 +7,7 @@ import { memoryStore } from '../../src/store/memory.ts'
 import { useWorld } from '../support/agents.ts'
 import { Graph } from '../support/graph.ts'
 import { stores } from '../support/stores.ts'
-import { expectLawful, reasonOf, say, shown } from './support.ts'
+import { echo, expectLawful, reasonOf, say, shown } from './support.ts'
 
 /** Each answer is long, so that the one after the next has what came before summed up. */
 function longWinded() {
@@ -65,6 +65,44 @@ describe.each(stores)('summaries made by themselves, on %s', (_, create) => {
     await talk.uncompress(summaryId)
     await talk.uncompress(byHand)
     expectLawful(world.store)
+  })
+})
+
+describe.each(stores)('summaries by hand, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  /** The third of four turns is summed up first, and then what is before it. */
+  async function summedUp() {
+    const { model, echo: who } = echo()
+    const { runtime } = start()
+    const turns = [await say(runtime, who, '1')]
+    const id = turns[0]?.run.conversationId ?? ''
+    for (const text of ['2', '3', '4']) turns.push(await say(runtime, who, text, id))
+    const [first = '', second = '', third = ''] = turns.map(({ run }) => run.id)
+    const talk = await runtime.conversation(id)
+    const later = await talk.compress({ fromTurnId: third, toTurnId: third, summary: 'LATER' })
+    await talk.compress({ fromTurnId: first, toTurnId: second, summary: 'EARLIER' })
+    const shownNext = async () => {
+      await say(runtime, who, '5', id)
+      return shown(model).join(' ')
+    }
+    return { talk, later, first, third: turns[2], shownNext }
+  }
+
+  test('cybros A86: one that is taken back leaves those that were made before it since', async () => {
+    const { talk, later, first, shownNext } = await summedUp()
+    await talk.uncompress(later)
+
+    expect(await reasonOf(talk.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await shownNext()).toMatch(/EARLIER.* 3 re: 3 4 re: 4 5$/s)
+  })
+
+  test('cybros A50, A86: what is edited after one leaves it, whenever it was made', async () => {
+    const { talk, third, first, shownNext } = await summedUp()
+    await (await talk.edit(third?.user.id ?? '', '3b')).result
+
+    expect(await reasonOf(talk.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
+    expect(await shownNext()).toMatch(/EARLIER.* 3b re: 3b 5$/s)
   })
 })
 

@@ -62,7 +62,7 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     throw refused('inside_summary', message, { nodeId: summaryId, by })
   }
   putFold(draft, turn, facts.previousFold)
-  relink(draft, lane, { above: turn.ordinal, target: facts.shadow })
+  relink(draft, lane, { above: turn.ordinal, target: uncovered(draft, lane, { fold, shadow: facts.shadow }) })
   draft.event(draft.turn(turn.id), summaryId, {
     type: 'compaction',
     change: 'undone',
@@ -71,6 +71,22 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     toTurnId: turn.id,
     turns: facts.folds.turns,
   })
+}
+
+/**
+ * The turn with the newest summary once another is taken back: of those that were folded into it, else the one before it. Since
+ * it was made, what is before it may have been summed up otherwise: those that were folded into it come after that now.
+ */
+function uncovered(
+  draft: Draft,
+  lane: Conversation,
+  { fold: { previous }, shadow }: { fold: Fold; shadow: number | null },
+): number | null {
+  const inside = [...chain(draft, lane, shadow)].filter(({ ordinal }) => ordinal > (previous ?? -1))
+  const oldest = inside.at(-1)
+  if (oldest === undefined) return previous
+  if (oldest.fold.previous !== previous) putFold(draft, oldest.turn, { ...oldest.fold, previous })
+  return shadow
 }
 
 /** The later summary of which one has become a part; null for none. */
@@ -176,8 +192,12 @@ interface ChainLink {
 }
 
 /** The turns of a lane with a summary that counts, the newest first. */
-function* chain(draft: Draft, { id }: Conversation): Generator<ChainLink> {
-  for (let at = laneOf(draft.conversation(id)).fold; at !== null; ) {
+function* chain(
+  draft: Draft,
+  { id }: Conversation,
+  from: number | null = laneOf(draft.conversation(id)).fold,
+): Generator<ChainLink> {
+  for (let at = from; at !== null; ) {
     const turn: Turn | undefined = draft.turnAt(id, at)
     const fold: Fold | null = turn?.history?.fold ?? null
     if (turn === undefined || fold === null) return

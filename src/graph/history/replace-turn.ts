@@ -23,9 +23,12 @@ export function foldUpTo(draft: Draft, lane: Conversation, last: number): number
   let fold = foldAt(draft, lane, at)
   while (at !== null && at > last) {
     const facts = draft.findNode(fold?.summaryId ?? '')?.metadata as SummaryFacts | undefined
-    const shadow = facts?.shadow ?? null
-    fold = shadow === at ? (facts?.previousFold ?? null) : foldAt(draft, lane, shadow)
-    at = shadow
+    const [shadow, previous] = [facts?.shadow ?? null, fold?.previous ?? null]
+    const folded = shadow === at ? (facts?.previousFold ?? null) : foldAt(draft, lane, shadow)
+    // What was before it may have been summed up since it was made.
+    const isFolded = folded !== null && (shadow ?? -1) > (previous ?? -1)
+    at = isFolded ? shadow : previous
+    fold = isFolded ? folded : foldAt(draft, lane, previous)
   }
   return at
 }
