@@ -31,6 +31,9 @@ import { toLine } from './json/record.ts'
 import { jsonStore } from './json.ts'
 import type { Store } from './store.ts'
 
+/** No process has such a number. */
+const GONE = 2 ** 30
+
 storeConformance({ name: 'json', open: (folder) => jsonStore(folder), durable: true, shared: false, test })
 storeConformance({
   name: 'json (always written anew)',
@@ -211,15 +214,17 @@ describe('the journal', () => {
     await again.close()
   })
 
-  test('what a killed process was about to put in place is cleared away, if it is old', async () => {
-    const old = ['x.json.0123abcd.new', 'store.lock-1-aa.new'].map((name) => join(folder, name))
-    for (const file of [...old, join(folder, 'y.json.0123abcd.new')]) writeFileSync(file, '')
+  test('what a killed process was about to put in place is cleared away; what is new and of one that runs is not', async () => {
+    const { pid } = process
+    const old = [`x.json.${pid}-0123abcd.new`, `store.lock-${pid}-aa.new`].map((name) => join(folder, name))
+    const others = [`y.json.${pid}-0123abcd.new`, `z.json.${GONE}-0123abcd.new`]
+    for (const file of [...old, ...others.map((name) => join(folder, name))]) writeFileSync(file, '')
     for (const file of old) utimesSync(file, 1, 1)
     writeFileSync(join(folder, 'store.journal.new'), 'half')
 
     await jsonStore(folder).close()
 
-    expect(readdirSync(folder).filter((name) => name.endsWith('.new'))).toEqual(['y.json.0123abcd.new'])
+    expect(readdirSync(folder).filter((name) => name.endsWith('.new'))).toEqual([`y.json.${pid}-0123abcd.new`])
   })
 })
 

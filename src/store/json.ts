@@ -9,7 +9,7 @@ import { extend, newRows, nextLink } from './json/chain.ts'
 import { Documents } from './json/documents.ts'
 import { fileError } from './json/error.ts'
 import { Journal } from './json/journal.ts'
-import { lockFolder } from './json/lock.ts'
+import { isRunning, lockFolder } from './json/lock.ts'
 import type { JournalEntry } from './json/record.ts'
 import { bury, lift, memoryArchive, putWhole, tombstoneIn } from './memory/archive.ts'
 import { applyCommit, checkCommit } from './memory/commit.ts'
@@ -250,17 +250,20 @@ function shownIn({ turns, conversations }: Commit): ReadonlySet<Id> {
   return new Set([...ended, ...closed])
 }
 
-/** Files that a killed process was about to put in place. Another may be at it in this moment: those are new. */
+/** Files that a killed process was about to put in place. Another may be at it in this moment: those are new, and it runs. */
 function removeLeftovers(folder: string): void {
   for (const name of readdirSync(folder)) {
-    if (!LEFTOVER.test(name)) continue
+    const [found, pid] = LEFTOVER.exec(name) ?? []
+    if (found === undefined) continue
     const file = join(folder, name)
     const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() }
-    if (Date.now() - mtimeMs > LEFTOVER_MS) rmSync(file, { force: true })
+    const isLeft = pid !== undefined && !isRunning(Number(pid))
+    if (isLeft || Date.now() - mtimeMs > LEFTOVER_MS) rmSync(file, { force: true })
   }
 }
 
-const LEFTOVER = /^(?:store\.lock-.*|.*\.json\.[0-9a-f]{8})\.new$/
+/** Who wants the lock may be on another machine; who writes documents here is not. */
+const LEFTOVER = /^(?:store\.lock-.*|.*\.json\.(\d+)-[0-9a-f]{8})\.new$/
 const LEFTOVER_MS = 60_000
 
 function warn(error: Error): void {

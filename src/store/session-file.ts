@@ -31,7 +31,7 @@ export function isSessionFile(name: string): boolean {
 
 /** A reader finds the old document or the new one, whatever happens meanwhile. */
 export function writeSessionFile(file: string, text: string): void {
-  const fresh = `${file}.${randomBytes(4).toString('hex')}.new`
+  const fresh = `${file}.${process.pid}-${randomBytes(4).toString('hex')}.new`
   try {
     writeFileSync(fresh, text, { mode: 0o600, flag: 'wx' })
     renameSync(fresh, file)

@@ -27,10 +27,12 @@ test.each(['sqlite', 'json'] as const)(
       const place = path.join(folder, `copy-${round}`)
       cpSync(path.join(folder, 'first'), place, { recursive: true })
       const pruner = spawn(process.execPath, [program, kind, place], { stdio: ['ignore', 'pipe', 'inherit'] })
+      // It may be done before it is killed.
+      const ended = once(pruner, 'exit')
       await once(pruner.stdout, 'data')
       await sleep(round === 0 ? 0 : Math.random() * 90)
       pruner.kill('SIGKILL')
-      await once(pruner, 'exit')
+      await ended
 
       const runtime = createRuntime({ store: openStore(kind, place) })
       const { findings } = await runtime.audit({ verify: true })

@@ -96,7 +96,7 @@ function bootOf({ bootId }: ProcessProof): string {
   return bootId.split('/')[0] ?? ''
 }
 
-function isRunning(pid: number): boolean {
+export function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0)
     return true
