@@ -16,7 +16,8 @@ const setupFiles = ['test/support/audit-all.ts']
 const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
   'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
-  'test/examples/{demo,docs,readme}.test.ts',
+  'test/examples/{demo,docs,examples,readme}.test.ts',
+  'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
   'test/history/random.test.ts',
 ]
 const isFull = process.env['LEGATE_FULL'] === '1'

@@ -34,7 +34,7 @@ const stages = [
 const FRESH_NOTE = `
 fresh leaves out tests that run no node in their process, those of stores, and those of other programs and their clients:
 src/{base,grant,output,prompt,recipe,store,cli}, test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types},
-test/examples/{demo,docs,readme}, test/history/random. npm run test:full runs them with LEGATE_FRESH=1 too.`
+test/examples/{demo,docs,examples,readme}, test/graph/{audit,gating,proof,reading,spawn,states}, test/history/random. npm run test:full runs them with LEGATE_FRESH=1 too.`
 
 await main()
 
