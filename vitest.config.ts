@@ -12,7 +12,7 @@ const alone = ['test/attack/paths-interleaved.test.ts', 'test/examples/contracts
 /** Every graph that a test makes is audited at its end. */
 const setupFiles = ['test/support/audit-all.ts']
 
-/** What runs no node in this process, or for minutes: a second time only with the full figures. */
+/** What runs no node in this process, is of stores or of other programs: a second time only in full. */
 const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
   'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',

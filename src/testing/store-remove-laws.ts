@@ -154,12 +154,7 @@ export const removeLaws: readonly Law[] = [
     async (store) => {
       const { archive } = store
       if (archive === undefined) return
-      await store.commit(endedTree('root-a'))
-      await archive.remove('root-a', HOW)
-
-      await store.commit(endedTree('root-a'))
-      assert.deepEqual(idsOf(store), ['root-a'])
-      await archive.remove('root-a', { at: 6000, reason: 'maximum' })
+      await deleteTwice(store, 6000)
 
       const stones = archive.tombstones()
       assert.deepEqual(
@@ -180,10 +175,7 @@ export const removeLaws: readonly Law[] = [
     async (store) => {
       const { archive } = store
       if (archive === undefined) return
-      await store.commit(endedTree('root-a'))
-      await archive.remove('root-a', HOW)
-      await store.commit(endedTree('root-a'))
-      const last = await archive.remove('root-a', { at: HOW.at - 1000, reason: 'maximum' })
+      const last = await deleteTwice(store, HOW.at - 1000)
 
       assert.deepEqual(archive.tombstone('root-a'), last)
       assert.deepEqual(archive.tombstone('root-a-child-turn'), last)
@@ -302,4 +294,13 @@ function assertGone(store: Store, rootId: Id): void {
     new Array(7).fill([]),
   )
   assert.equal(store.lastSeq(rootId), 0)
+}
+
+/** A tree, and later another of its id. Gives the tombstone of that one. */
+async function deleteTwice(store: Store, at: number): Promise<Tombstone | undefined> {
+  await store.commit(endedTree('root-a'))
+  await store.archive?.remove('root-a', HOW)
+  await store.commit(endedTree('root-a'))
+  assert.deepEqual(idsOf(store), ['root-a'])
+  return store.archive?.remove('root-a', { at, reason: 'maximum' })
 }

@@ -1,5 +1,6 @@
 import { childIds, planSpawn } from '../../src/graph/child/spawn.ts'
 import { textOf } from '../../src/graph/content.ts'
+import { spawnRequest } from '../support/graph.ts'
 import { RandomWorld } from './random-world.ts'
 import { type RefNode, type RefTurn, refNode } from './reference.ts'
 import { lastNode } from './reference-rules.ts'
@@ -15,7 +16,10 @@ export abstract class RandomChildren extends RandomWorld {
     const retry = this.chance.is(0.4) ? { most: 1, delayMs: 0 } : null
     const claim = this.claimOf(task)
     this.commit((draft) => {
-      const spawned = planSpawn(draft, { ...PLAIN, claim, ids, input: text, content: text, limits: LIMITS, retry })
+      const spawned = planSpawn(
+        draft,
+        spawnRequest(claim, { ids, contract: 'typed', input: text, content: text, limits: LIMITS, retry }),
+      )
       if (!('link' in spawned)) throw new Error(`the child was not started: ${JSON.stringify(spawned)}`)
     })
     task.state = 'waiting'
@@ -72,21 +76,3 @@ interface Delegation {
   readonly tries: number
   readonly text: string
 }
-
-const PLAIN = {
-  mode: 'parked',
-  contract: 'typed',
-  agent: { name: 'child', hash: 'h' },
-  hostName: 'agent',
-  toolName: 'ask',
-  briefing: null,
-  delegationContext: null,
-  ceiling: [],
-  money: null,
-  onParentClose: 'cancel',
-  sessionId: null,
-  isShared: false,
-  wake: null,
-  promoteAfterMs: null,
-  background: null,
-} as const
