@@ -3,6 +3,7 @@ import { foldTarget, planCompaction } from '../../src/graph/history/compaction.t
 import type { Node, Turn } from '../../src/graph/rows.ts'
 import { RandomChildren } from './random-children.ts'
 import { lineOf, type RefFold, type RefNode, type RefTurn, refNode } from './reference.ts'
+import { uncompressRefusal } from './reference-rules.ts'
 
 /** What models are shown gets too long, and is summed up by itself. */
 export abstract class RandomCompaction extends RandomChildren {
@@ -36,6 +37,8 @@ export abstract class RandomCompaction extends RandomChildren {
   protected folded(sum: RefNode): void {
     if (sum.folds === null) return
     const { to, upTo } = sum.folds
+    // Meanwhile a summary by hand stands for it and more.
+    if (uncompressRefusal(to.lane, to) === 'inside_summary') return
     const fold: RefFold = { id: sum.id, text: sum.text, from: null, upTo, sum, earlier: to.fold }
     to.fold = fold
   }

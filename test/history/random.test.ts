@@ -17,6 +17,10 @@ test('cybros A48 to A52, A58, A63, A86: any 50 changes of history in a row, with
   figure('random histories', `${(to - from + 1).toLocaleString('en-US')} of 50 changes each, all as the reference says`)
 }, 14_400_000)
 
+test('cybros A86: a summary made by itself is left out where one by hand was made of its turn and more meanwhile', () => {
+  repeatable(870_003_559, () => tryHistory({ seed: 870_003_559, operations: 200, auditEvery: 100 }))
+})
+
 test('a seed that fails names the line that repeats it, and what was done', () => {
   const fail = () => tryHistory({ seed: 7, operations: 5, auditEvery: 1, damageAt: 4 })
 

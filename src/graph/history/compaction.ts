@@ -6,7 +6,7 @@ import type { Id, Node, Turn } from '../rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { settle } from '../turn/settle.ts'
-import { chainUpTo, putFold, relink, type SummaryFacts } from './compress.ts'
+import { chainUpTo, foldedBy, putFold, relink, type SummaryFacts } from './compress.ts'
 import { isSkipped } from './lane.ts'
 
 /** What of a node's context is to be summed up: turns up to one, and of the node's own turn the nodes up to one. */
@@ -81,7 +81,8 @@ export function applyCompaction(draft: Draft, summary: Node): void {
   const turn = draft.findTurn(folds.to)
   if (turn === undefined) return
   const lane = draft.conversation(turn.laneId)
-  if (isSkipped(lane, turn.ordinal)) return
+  // Meanwhile another turn took its place, or a summary by hand stands for it and more.
+  if (isSkipped(lane, turn.ordinal) || foldedBy(draft, lane, turn) !== null) return
   const facts: SummaryFacts = {
     folds,
     previousFold: turn.history?.fold ?? null,

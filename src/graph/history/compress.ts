@@ -90,7 +90,7 @@ function uncovered(
 }
 
 /** The later summary of which one has become a part; null for none. */
-function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
+export function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
   if (isSkipped(lane, turn.ordinal)) {
     const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
     throw refused('replaced', message, { turnId: turn.id })
