@@ -105,8 +105,9 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
 
 /**
  * Three peculiarities of libsql: a boolean as a parameter aborts the process; a statement that ran with `all` gives `get`
- * its last row once more, so each way has its own; and statements live until they are collected, so that closing does
- * not remove the -wal file by itself.
+ * its last row once more, so each way has its own; and statements live until they are collected, so that closing moves
+ * nothing from the -wal file by itself. The file stays in that mode: to change it needs the file for oneself alone, and
+ * who opens it at that moment would be refused.
  */
 function connectLibsql(database: Database<LibsqlStatement>, access: Access): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
@@ -119,9 +120,9 @@ function connectLibsql(database: Database<LibsqlStatement>, access: Access): Con
     run: (sql, parameters) => Number(runs(sql).run(bindable(parameters)).changes),
     close: () => {
       try {
-        if (access === 'write') database.exec('PRAGMA journal_mode = DELETE')
+        if (access === 'write') database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
       } catch {
-        // Another process has the file open; the last one to close removes the -wal file.
+        // Another process works on it, or the disk is full; the rows are as safe in the log.
       }
       database.close()
     },

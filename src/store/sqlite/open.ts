@@ -1,7 +1,7 @@
-import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
+import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { StoreError } from '../../base/error.ts'
-import { type Connection, connect } from './driver.ts'
+import { type Connection, connect, RESULT, resultCode } from './driver.ts'
 import { foreignMessage, storeError } from './error.ts'
 import { readConnection } from './reading.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
@@ -19,37 +19,9 @@ export interface SqliteFile {
 export function openFile(file: SqliteFile): Connection {
   try {
     prepareFile(file)
-    return countedConnection(file)
+    return file.readOnly ? openForReading(file) : openConnection(file)
   } catch (error) {
     throw storeError(error, file.path)
-  }
-}
-
-/**
- * How often this process has which file open, by device and inode. Closing any descriptor of such a file would give up
- * the locks that SQLite holds on it in this process, and others could take its log away: it is not looked into again.
- */
-const openHere = new Map<string, number>()
-
-function keyOf({ dev, ino }: { readonly dev: number; readonly ino: number }): string {
-  return `${dev}/${ino}`
-}
-
-function countedConnection(file: SqliteFile): Connection {
-  const connection = file.readOnly ? openForReading(file) : openConnection(file)
-  const key = keyOf(statSync(file.path))
-  openHere.set(key, (openHere.get(key) ?? 0) + 1)
-  let isOpen = true
-  return {
-    ...connection,
-    close: () => {
-      connection.close()
-      if (!isOpen) return
-      isOpen = false
-      const left = (openHere.get(key) ?? 1) - 1
-      if (left > 0) openHere.set(key, left)
-      else openHere.delete(key)
-    },
   }
 }
 
@@ -65,7 +37,7 @@ function prepareFile({ path, readOnly }: SqliteFile): void {
     throw new StoreError('store', `${path} is not a file; name a file for the store.`, { details: { path } })
   if (readOnly) requireReadable(path)
   else requireWritable(path)
-  if (stat.size > 0 && !openHere.has(keyOf(stat))) requireOurs(path)
+  if (stat.size > 0) requireOurs(path)
 }
 
 function requireReadable(path: string): void {
@@ -82,25 +54,21 @@ function requireWritable(path: string): void {
   accessSync(dirname(path), constants.W_OK)
 }
 
-/** Looks at the header only: to open a foreign database could already change it. */
+/**
+ * To open a foreign database could already change it, so it is looked at as one that nobody can change. SQLite does it:
+ * to close any other descriptor of a file would give up the locks that SQLite holds on it in this process.
+ */
 function requireOurs(path: string): void {
-  const header = readHeader(path)
-  const foreign = (why: string): StoreError =>
-    new StoreError('store_foreign_file', foreignMessage(path, why), { details: { path } })
-  if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') throw foreign('is not a SQLite database')
-  if (header.readUInt32BE(68) !== APPLICATION_ID) throw foreign('is the database of another application')
-  requireKnownSchema(path, header.readUInt32BE(60))
-}
-
-function readHeader(path: string): Buffer {
-  const header = Buffer.alloc(100)
-  const descriptor = openSync(path, 'r')
+  const header = connect(path, 'immutable')
   try {
-    readSync(descriptor, header, 0, header.length, 0)
+    if (Number(header.first('PRAGMA application_id')?.[0]) !== APPLICATION_ID) {
+      const message = foreignMessage(path, 'is the database of another application')
+      throw new StoreError('store_foreign_file', message, { details: { path } })
+    }
+    requireKnownSchema(path, schemaVersion(header))
   } finally {
-    closeSync(descriptor)
+    header.close()
   }
-  return header
 }
 
 function pageCount(connection: Connection): number {
@@ -120,7 +88,7 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     // Before the write-ahead log exists, so that it is in the file's own header from the first byte on. SQLite is asked,
     // not the file: what a process wrote that died of it is taken back first.
     if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
-    connection.exec(`PRAGMA journal_mode = WAL`)
+    turnToLog(connection, busyMs)
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Pages are written over and over until then: few checkpoints write few pages.
     connection.exec('PRAGMA wal_autocheckpoint = 8000')
@@ -134,12 +102,25 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
   }
 }
 
+/** SQLite itself does not wait for who reads or turns a new file at the same time. */
+function turnToLog(connection: Connection, busyMs: number): void {
+  const giveUpAt = performance.now() + busyMs
+  for (;;) {
+    try {
+      connection.exec('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      if ((resultCode(error) & 0xff) !== RESULT.busy || performance.now() >= giveUpAt) throw error
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + Math.random() * 20)
+  }
+}
+
 function openForReading({ path, busyMs }: SqliteFile): Connection {
   const connection = readConnection(path, busyMs)
   try {
     requireKnownSchema(path, schemaVersion(connection))
     requireWritten(path, schemaVersion(connection))
-    connection.exec('PRAGMA busy_timeout = 20')
     return connection
   } catch (error) {
     connection.close()
