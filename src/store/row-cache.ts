@@ -61,6 +61,8 @@ export class RowCache {
   private readonly ended: Id[] = []
   /** Nodes with a block; undefined while unknown. */
   blocks: Set<Id> | undefined
+  /** No row that is unknown here has a greater id; undefined while that is not known. */
+  greatestId: Id | undefined
   /** The newest span; undefined while unknown. */
   lastSpan: number | undefined
   /** What the last commit was checked and numbered with, for nobody to read: see `Ledger.last`. */
@@ -76,6 +78,7 @@ export class RowCache {
     this.homes.clear()
     this.ended.length = 0
     this.blocks = undefined
+    this.greatestId = undefined
     this.lastSpan = undefined
   }
 
@@ -179,6 +182,7 @@ export class RowCache {
     const turn = tree.turns.get(row.turnId)
     if (known !== undefined) known.row = row
     else if (turn !== undefined) this.addNode(turn, row, n)
+    else this.leaveOut(row.id)
   }
 
   private putLink(tree: TreeRows, row: Link, n: number): void {
@@ -186,6 +190,7 @@ export class RowCache {
     const turn = tree.turns.get(row.hostTurnId)
     if (known !== undefined) known.row = row
     else if (turn !== undefined) this.addLink(turn, row, n)
+    else this.leaveOut(row.id)
   }
 
   /** Of trees whose root has no running turn only the last few are kept. */
@@ -198,9 +203,16 @@ export class RowCache {
     if (oldest === undefined || tree === undefined) return
     this.trees.delete(oldest)
     for (const rows of [tree.conversations, tree.turns, tree.nodes, tree.links, tree.turnsOf]) {
-      for (const id of rows.keys()) if (this.homes.get(id) === tree) this.homes.delete(id)
+      for (const id of rows.keys()) {
+        if (this.homes.get(id) === tree) this.homes.delete(id)
+        this.leaveOut(id)
+      }
     }
     if (this.homes.get(oldest) === tree) this.homes.delete(oldest)
+  }
+
+  private leaveOut(id: Id): void {
+    if (this.greatestId !== undefined && id > this.greatestId) this.greatestId = id
   }
 }
 

@@ -1,3 +1,4 @@
+import { isId } from '../../base/id.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
@@ -59,6 +60,7 @@ function cellReads({ read, cache }: SqliteReads) {
     return rows.length === 0 ? undefined : cacheSpan(cache(), rows)
   }
   const stored = (id: Id, slot: string): TreeRows | undefined => {
+    if (isOfNow(id) && id > greatestId(read, cache())) return undefined
     const n = read((db) => db.first(KEY, [id, slot]))?.[0]
     if (typeof n !== 'number') return undefined
     const first = spanOf(n) * SPAN
@@ -72,6 +74,17 @@ function cellReads({ read, cache }: SqliteReads) {
     node: (id: Id) => cache().home(id)?.nodes.get(id) ?? stored(id, 'n')?.nodes.get(id),
     link: (id: Id) => cache().home(id)?.links.get(id) ?? stored(id, 'l')?.links.get(id),
   }
+}
+
+/** Most ids that are asked for and not stored were made a moment ago: they are greater than all that are. */
+function greatestId(read: Read, cache: RowCache): Id {
+  cache.greatestId ??= String(read((db) => db.first(GREATEST_ID))?.[0] ?? '')
+  return cache.greatestId
+}
+
+/** Those that we make begin with 0 until the year 2527; others may have any form. */
+function isOfNow(id: Id): boolean {
+  return id < '1' && isId(id)
 }
 
 type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
@@ -111,6 +124,7 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
 }
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
+const GREATEST_ID = "SELECT max(id) FROM keys WHERE id < '1'"
 const ROWS_OF_SPAN = 'SELECT n, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
 const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
   WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`

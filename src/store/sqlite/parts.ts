@@ -23,6 +23,42 @@ export function toUsage(parts: UsageParts | undefined): Usage {
   return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
 }
 
+/** When it was made, and how many milliseconds after that it began and ended, as far as it has. */
+export type TimeParts = readonly [createdAt: number, started?: Later | null, ended?: Later | null]
+/** A moment, as text, where the difference is not exact. */
+type Later = number | string
+
+export interface Times {
+  createdAt: number
+  startedAt: number | null
+  endedAt: number | null
+}
+
+export function packTimes({ createdAt, startedAt, endedAt }: Readonly<Times>): TimeParts {
+  if (endedAt !== null) return [createdAt, packLater(startedAt, createdAt), packLater(endedAt, createdAt)]
+  return startedAt === null ? [createdAt] : [createdAt, packLater(startedAt, createdAt)]
+}
+
+/** Rows that were written before there were such parts have the fields themselves. */
+export function setTimes(row: Times, parts: TimeParts | undefined): void {
+  if (parts === undefined) return
+  const [createdAt, started = null, ended = null] = parts
+  row.createdAt = createdAt
+  row.startedAt = toLater(started, createdAt)
+  row.endedAt = toLater(ended, createdAt)
+}
+
+function packLater(moment: number | null, createdAt: number): Later | null {
+  if (moment === null) return null
+  const after = moment - createdAt
+  return createdAt + after === moment ? after : String(moment)
+}
+
+function toLater(later: Later | null, createdAt: number): number | null {
+  if (later === null) return null
+  return typeof later === 'string' ? Number(later) : createdAt + later
+}
+
 export type LimitParts = readonly [
   turns: number,
   toolCalls: number,

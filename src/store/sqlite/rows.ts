@@ -2,6 +2,16 @@ import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, patched } from 
 import type { Conversation, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
 import { CONVERSATION, LINK, NODE, TURN } from '../usual-rows.ts'
+import {
+  childOf,
+  isEmpty,
+  isUsualMetadata,
+  metadataBeside,
+  metadataWith,
+  outputBeside,
+  outputWith,
+  usualMetadata,
+} from './child-parts.ts'
 import type { SqlValue } from './driver.ts'
 import {
   type AccountParts,
@@ -10,7 +20,11 @@ import {
   packAccount,
   packLimits,
   packOutcome,
+  packTimes,
   packUsage,
+  setTimes,
+  type TimeParts,
+  type Times,
   toAccount,
   toLimits,
   toOutcome,
@@ -94,12 +108,17 @@ export type Packed =
   | { readonly edges: readonly EdgeEnds[] }
 
 type PackedConversation = Partial<Conversation>
-type PackedTurn = Partial<Omit<Turn, 'limits' | 'account' | 'outcome'>> & {
+type PackedTurn = Partial<Omit<Turn, 'limits' | 'account' | 'outcome' | keyof Times>> & {
+  readonly times?: TimeParts
   readonly limits: LimitParts
   readonly account: AccountParts
   readonly outcome?: PackedOutcome
 }
-type PackedNode = Partial<Omit<Node, 'usage'>> & { readonly usage?: UsageParts }
+type PackedNode = Partial<Omit<Node, 'usage' | keyof Times>> & {
+  readonly times?: TimeParts
+  readonly child?: Id
+  readonly usage?: UsageParts
+}
 type PackedLink = Partial<Omit<Link, 'outcome'>> & { readonly outcome?: PackedOutcome }
 
 export function toConversation({
@@ -109,22 +128,25 @@ export function toConversation({
   const row = patched(copyOfConversation(CONVERSATION, 1), packed)
   row.id = id
   row.rootId = packed.rootId ?? id
+  if (packed.parentConversationId === undefined && row.parentTurnId !== null) row.parentConversationId = row.rootId
   if (packed.path === undefined) row.path = [row.agent.name]
+  if (packed.metadata === undefined) row.metadata = usualMetadata(row)
   return row
 }
 
-export function toTurn({ turn: id, limits, account, outcome, ...packed }: { turn: Id } & PackedTurn): Turn {
+export function toTurn({ turn: id, limits, account, outcome, times, ...packed }: { turn: Id } & PackedTurn): Turn {
   const row = patched(copyOfTurn(TURN, 1), packed)
   row.id = id
   row.laneId = packed.laneId ?? row.conversationId
   row.rootId = packed.rootId ?? row.conversationId
   row.limits = toLimits(limits)
   row.account = toAccount(account)
+  setTimes(row, times)
   if (outcome !== undefined) row.outcome = toOutcome(outcome, { runId: id, conversationId: row.conversationId })
   return row
 }
 
-export function toNode({ node: id, usage, ...packed }: { node: Id } & PackedNode, turn: Turn): Node {
+export function toNode({ node: id, usage, child, times, ...packed }: { node: Id } & PackedNode, turn: Turn): Node {
   const row = patched(copyOfNode(NODE, 1), packed)
   row.id = id
   row.turnId = turn.id
@@ -133,6 +155,11 @@ export function toNode({ node: id, usage, ...packed }: { node: Id } & PackedNode
   row.laneId = packed.laneId ?? turn.conversationId
   row.versionSet = packed.versionSet ?? id
   row.preview = packed.preview ?? usualPreview(row)
+  setTimes(row, times)
+  if (child !== undefined) {
+    row.output = outputWith(row.output, child)
+    row.metadata = metadataWith(row.metadata, child)
+  }
   if (usage !== undefined) row.usage = toUsage(usage)
   return row
 }
@@ -143,11 +170,16 @@ export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLi
   row.hostTurnId = host.id
   row.hostConversationId = host.conversationId
   row.rootId = host.rootId
+  if (packed.toolName === undefined) row.toolName = row.agentName
+  if (row.deliveredTo === THE_TASK) row.deliveredTo = row.taskId
   if (outcome !== undefined) {
     row.outcome = toOutcome(outcome, { runId: id, conversationId: row.childConversationId })
   }
   return row
 }
+
+/** Who is told of a child's end is most often the task that asked for it. */
+const THE_TASK = ''
 
 const EDGE_TYPES: { readonly [letter: string]: EdgeType } = { s: 'sequence', d: 'dependency', b: 'branch' }
 
@@ -166,12 +198,12 @@ export function packConversation(row: Conversation): string {
     depth: unless(row.depth, 0),
     agent,
     path: path.length === 1 && path[0] === agent.name ? undefined : path,
-    parentConversationId: unless(row.parentConversationId, null),
+    parentConversationId: unless(row.parentConversationId, row.parentTurnId === null ? null : row.rootId),
     parentTurnId: unless(row.parentTurnId, null),
     parentTaskId: unless(row.parentTaskId, null),
     owner: unless(row.owner, null),
     title: unless(row.title, null),
-    metadata: unlessEmpty(row.metadata),
+    metadata: isUsualMetadata(row) ? undefined : row.metadata,
     ceiling: row.ceiling.length === 0 ? undefined : row.ceiling,
     groups: unless(row.groups, null),
     activeTurnId: unless(row.activeTurnId, null),
@@ -209,13 +241,12 @@ export function packTurn(row: Turn): string {
     nodeCount: row.nodeCount,
     afterSeq: unless(row.afterSeq, 0),
     entryNodeId: row.entryNodeId,
-    createdAt: row.createdAt,
-    startedAt: unless(row.startedAt, null),
-    endedAt: unless(row.endedAt, null),
+    times: packTimes(row),
   })
 }
 
 export function packNode(row: Node): string {
+  const child = childOf(row)
   return JSON.stringify({
     node: row.id,
     version: row.version,
@@ -225,9 +256,10 @@ export function packNode(row: Node): string {
     purpose: unless(row.purpose, null),
     state: unless(row.state, 'finished'),
     input: unlessEmpty(row.input),
-    output: unlessEmpty(row.output),
+    child,
+    output: child === undefined ? unlessEmpty(row.output) : outputBeside(row.output, child),
     preview: unless(row.preview, usualPreview(row)),
-    metadata: unlessEmpty(row.metadata),
+    metadata: child === undefined ? unlessEmpty(row.metadata) : metadataBeside(row.metadata),
     failure: unless(row.failure, null),
     versionSet: unless(row.versionSet, row.id),
     attempt: unless(row.attempt, 1),
@@ -243,9 +275,7 @@ export function packNode(row: Node): string {
     recoveries: unless(row.recoveries, 0),
     usage: packUsage(row.usage),
     marks: unless(row.marks, null),
-    createdAt: row.createdAt,
-    startedAt: unless(row.startedAt, null),
-    endedAt: unless(row.endedAt, null),
+    times: packTimes(row),
   })
 }
 
@@ -260,8 +290,8 @@ export function packLink(row: Link): string {
     contract: unless(row.contract, 'typed'),
     agentName: row.agentName,
     hostName: row.hostName,
-    toolName: row.toolName,
-    depth: row.depth,
+    toolName: unless(row.toolName, row.agentName),
+    depth: unless(row.depth, 1),
     mode: unless(row.mode, 'parked'),
     wake: unless(row.wake, null),
     onParentClose: unless(row.onParentClose, 'cancel'),
@@ -271,7 +301,7 @@ export function packLink(row: Link): string {
     retry: unless(row.retry, null),
     delegationContext: unless(row.delegationContext, null),
     outcome: outcome === null ? undefined : packOutcome(outcome, { runId: id, conversationId: childConversationId }),
-    deliveredTo: unless(row.deliveredTo, null),
+    deliveredTo: row.deliveredTo === row.taskId ? THE_TASK : unless(row.deliveredTo, null),
   })
 }
 
@@ -282,6 +312,5 @@ function usualPreview({ input, output }: Node): string {
 }
 
 function unlessEmpty<T extends object>(value: T): T | undefined {
-  for (const _ in value) return value
-  return undefined
+  return isEmpty(value) ? undefined : value
 }
