@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, createServer } from 'node:net'
@@ -41,7 +41,7 @@ export function running(word: string): string[] {
 export function servers(word: string): string[] {
   return running(word).filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'node'
+      return path.basename(readlinkSync(`/proc/${pid}/exe`)) === 'node'
     } catch {
       return false
     }
