@@ -27,7 +27,12 @@ export default defineConfig({
   outputOptions: {
     // Comments are in the types; without them the root is read a tenth faster.
     comments: { jsdoc: false },
-    codeSplitting: { groups: DOORS.map((door, at) => ({ name: partOf(door), priority: DOORS.length - at })) },
+    codeSplitting: {
+      groups: [
+        ...DOORS.map((door, at) => ({ name: partOf(door), priority: DOORS.length - at })),
+        { name: ofFirstRun, priority: 0 },
+      ],
+    },
   },
   // Nothing of another package is copied in: what the sources import is a dependency, or the build fails.
   deps: { neverBundle: [/^node:/], onlyBundle: [] },
@@ -44,6 +49,12 @@ function partOf(door: string) {
   const name = `of-${door.replace('/', '-')}`
   return (id: string, modules: Modules) =>
     reachedFrom('index', modules).has(id) && reachedFrom(door, modules).has(id) ? name : null
+}
+
+/** The same for what is loaded with the first run. */
+function ofFirstRun(id: string, modules: Modules) {
+  const isElsewhere = DOORS.some((door) => reachedFrom(door, modules).has(id))
+  return !isElsewhere && reachedFrom('node-work', modules).has(id) ? 'node-work' : null
 }
 
 function reachedFrom(door: string, modules: Modules): ReadonlySet<string> {

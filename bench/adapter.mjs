@@ -4,7 +4,6 @@ import { existsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
-import { fieldParser } from '../dist/output/index.js'
 
 const MANY = 100_000
 
@@ -206,6 +205,7 @@ async function sqliteSession(host, dir) {
 /** Every event is made; the value is looked at after each chunk. */
 export const parser = {
   async run(chunks, seen) {
+    const { fieldParser } = await import('../dist/output/index.js')
     const fields = fieldParser()
     for (const chunk of chunks) {
       fields.push(chunk)

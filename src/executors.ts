@@ -7,6 +7,7 @@ import { hasLiveSources } from './agent/live-sources.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
+import { SPEAKERS } from './agent/speakers.ts'
 import { AgentFinder } from './agent-finder.ts'
 import { DeniedError, messageOf, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
@@ -23,7 +24,6 @@ import { hostOf, type Place } from './graph/child/host-of.ts'
 import type { Outcome } from './graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { TurnBounds } from './graph/turn/begin-turn.ts'
-import { planResult } from './graph/turn/result.ts'
 import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import { notFound } from './store/not-found.ts'
@@ -34,9 +34,6 @@ import { leave, type Tape } from './tool/tape.ts'
 import type { Logger } from './tool/tool.ts'
 import { Toolkits } from './toolkits.ts'
 import { turnBounds } from './turn-bounds.ts'
-
-/** Kinds that are a model call. */
-export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
 
 type NodeWork = typeof import('./node-work.ts')
 
@@ -103,6 +100,14 @@ export class Executors implements Home {
     this.code ??= await import('./node-work.ts')
   }
 
+  /** The same for who needs it now: at once where it is loaded. */
+  readonly loadedCode = (): NodeWork | Promise<NodeWork> => this.code ?? this.load().then(() => this.loaded())
+
+  loaded(): NodeWork {
+    if (this.code !== undefined) return this.code
+    throw new StoreError('store', 'A node was run before its runtime was started.')
+  }
+
   readonly eagerFor = (run: NodeRun): EagerWork => new (this.loaded().EagerChildren)(run)
 
   /** Runs one claimed node to its end and commits it. */
@@ -123,11 +128,6 @@ export class Executors implements Home {
 
   private begin(claimed: Node, work: Work): void | Promise<void> {
     return this.code === undefined ? this.load().then(() => this.beginNow(claimed, work)) : this.beginNow(claimed, work)
-  }
-
-  private loaded(): NodeWork {
-    if (this.code !== undefined) return this.code
-    throw new StoreError('store', 'A node was run before its runtime was started.')
   }
 
   private beginNow(claimed: Node, work: Work): void | Promise<void> {
@@ -390,7 +390,7 @@ export class Executors implements Home {
     await this.parts.ledger.commit({
       kind: 'result',
       rootId: node.rootId,
-      plan: (draft) => planResult(draft, work.claim, { state: 'errored', failure }),
+      plan: (draft) => this.loaded().planResult(draft, work.claim, { state: 'errored', failure }),
     })
   }
 }

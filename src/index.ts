@@ -104,13 +104,8 @@ export type { UsageShare } from './conversation/usage.ts'
 export type { UsageQuery, UsageStats, UsageSum } from './conversation/usage-stats.ts'
 export type { Why, WhyCode, WhyReason } from './conversation/why.ts'
 export { askTools } from './delegation/background/ask.ts'
-export {
-  type ChildPoll,
-  type Joined,
-  type JoinOptions,
-  joinSpawned,
-  type Spawned,
-} from './delegation/background/handle.ts'
+export type { ChildPoll, Spawned } from './delegation/background/handle.ts'
+export { type Joined, type JoinOptions, joinSpawned } from './delegation/background/join-spawned.ts'
 export type { BackgroundOptions } from './delegation/background/options.ts'
 export { backgroundSubagents } from './delegation/background/tools.ts'
 export type { KindContext, KindDefinition } from './delegation/kind.ts'

@@ -1,20 +1,18 @@
+import { after } from './base/after.ts'
 import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
-import { type ApprovalsQuery, approvalsOf, type PendingApproval } from './conversation/approvals.ts'
+import type { ApprovalsQuery, PendingApproval } from './conversation/approvals.ts'
 import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
 import type { RunDiff } from './conversation/diff.ts'
 import type { PruneOptions } from './conversation/forget.ts'
 import type { PictureOptions } from './conversation/picture.ts'
-import { type PendingQuestion, type QuestionsQuery, questionsOf } from './conversation/questions.ts'
-import { type ConversationTree, treeOf } from './conversation/tree.ts'
+import type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
+import type { ConversationTree } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import type { Why } from './conversation/why.ts'
 import { isDead } from './engine/lease.ts'
-import { planCancel } from './graph/child/cancel.ts'
 import type { Id } from './graph/rows.ts'
-import { planApproval } from './graph/turn/approve.ts'
-import { planReply } from './graph/turn/question.ts'
 import type { AnswerWord, ApprovalWord } from './options.ts'
 import { readAnswer, readReply } from './start-checks.ts'
 import type { Tombstone } from './store/archive.ts'
@@ -22,22 +20,26 @@ import type { Ledger } from './store/ledger.ts'
 import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 
+type NodeWork = typeof import('./node-work.ts')
+
 /** What needs rows only: any process that has the store may do it, whoever runs the agents. */
 export abstract class RowActs {
   abstract readonly store: Store
   protected abstract readonly ledger: Ledger
   protected abstract readonly clock: Clock
   protected abstract knowsAgent(name: string): boolean
+  /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
+  protected abstract readonly rules: () => NodeWork | Promise<NodeWork>
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
     const turn = this.store.turn(runId)
     if (turn === undefined) throw notFound(this.store, 'run', runId)
-    await this.ledger.commit({
-      kind: 'cancel',
-      rootId: turn.rootId,
-      plan: (draft) => planCancel(draft, runId, { cause: 'cancelled', reason: reason ?? null }),
-    })
+    const { rootId } = turn
+    const request = { cause: 'cancelled', reason: reason ?? null } as const
+    await after(this.rules(), ({ planCancel }) =>
+      this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
+    )
   }
 
   /** What a run has used so far, with the share of each run it started. */
@@ -56,17 +58,20 @@ export abstract class RowActs {
     { limitTurns = 50 }: { readonly limitTurns?: number } = {},
   ): Promise<ConversationTree> {
     const row = this.store.conversation(conversationId)
-    if (row !== undefined) return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
-    throw notFound(this.store, 'conversation', conversationId)
+    if (row === undefined) throw notFound(this.store, 'conversation', conversationId)
+    const { treeOf } = await import('./conversation/tree.ts')
+    return treeOf(this.store, row, positiveNumber(limitTurns, 'limitTurns'))
   }
 
   /** What people are asked, in this store's runs of all depths, whoever runs them. */
   async approvals(query: ApprovalsQuery = {}): Promise<PendingApproval[]> {
+    const { approvalsOf } = await import('./conversation/approvals.ts')
     return approvalsOf(this.store, query)
   }
 
   /** What people are asked by agents, whoever runs them: `answer(nodeId, { text })` answers one. */
   async questions(query: QuestionsQuery = {}): Promise<PendingQuestion[]> {
+    const { questionsOf } = await import('./conversation/questions.ts')
     return questionsOf(this.store, query)
   }
 
@@ -74,12 +79,16 @@ export abstract class RowActs {
   async answer(nodeId: Id, answer: ApprovalWord | AnswerWord): Promise<void> {
     const node = this.store.node(nodeId)
     if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId} in this store.`)
+    // Read before anything is awaited: what its holder changes later changes nothing.
     const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
-    await this.ledger.commit({
-      kind: 'answer',
-      rootId: node.rootId,
-      plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
-    })
+    const { rootId } = node
+    await after(this.rules(), ({ planApproval, planReply }) =>
+      this.ledger.commit({
+        kind: 'answer',
+        rootId,
+        plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
+      }),
+    )
   }
 
   /**

@@ -5,12 +5,11 @@ import { messageOf } from './base/error.ts'
 import type { Run } from './conversation/run.ts'
 import { type Budget, limitsOf, moneyOf, treeLimitOf } from './grant/budget.ts'
 import type { Grant } from './grant/grant.ts'
-import { newTree } from './graph/child/release.ts'
+import { newTree } from './graph/child/new-tree.ts'
 import type { Outcome } from './graph/outcome.ts'
 import type { Id, Turn } from './graph/rows.ts'
 import type { TurnBounds } from './graph/turn/begin-turn.ts'
 import type { TurnRequest } from './graph/turn/open-turn.ts'
-import type { planSay } from './graph/turn/say.ts'
 import { budgetOf } from './turn-bounds.ts'
 
 /** A failure at once is the same as one later. */
@@ -36,7 +35,7 @@ export interface SayOptions {
   readonly grant: Grant | undefined
   readonly attributes: Turn['attributes']
   /** What becomes of a run that is going on in the conversation. */
-  readonly plan: typeof planSay
+  readonly whileRunning: 'queue' | 'restart'
   readonly runId: Id
   readonly conversationId: Id
   readonly nodeIds: readonly Id[]

@@ -1,6 +1,7 @@
 import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
+import { SPEAKERS } from './agent/speakers.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf } from './base/error.ts'
 import { frozenCopy } from './base/frozen-copy.ts'
@@ -20,7 +21,7 @@ import { spawnAgent } from './delegation/background/spawn-agent.ts'
 import { SessionCopies } from './delegation/session-copies.ts'
 import type { Engine } from './engine/engine.ts'
 import { LocalEngine } from './engine/local.ts'
-import { Executors, SPEAKERS } from './executors.ts'
+import { Executors } from './executors.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { type Explanation, explain } from './grant/explain.ts'
 import { runtimeLayers } from './grant/grant.ts'
@@ -46,8 +47,8 @@ import {
   checkOwner,
   equipped,
   isToBeMade,
-  planFor,
   readAttributes,
+  readWhileRunning,
   wrongInput,
 } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
@@ -69,6 +70,7 @@ export class Runtime extends RowActs {
   protected readonly clock: Clock
   private readonly registry: AgentRegistry = new AgentRegistry()
   private readonly executors: Executors
+  protected readonly rules: RowActs['rules'] = () => this.executors.loadedCode()
   protected readonly ledger: Ledger
   private readonly engine: Engine
   private readonly feeds: Feeds
@@ -174,8 +176,8 @@ export class Runtime extends RowActs {
     const started =
       attempt(() => {
         const attributes = readAttributes(options.attributes)
-        const plan = planFor(options.whileRunning)
-        const whose = { runId, conversationId, isKnown, nodeIds, attributes, owner, title, grant, plan }
+        const whileRunning = readWhileRunning(options.whileRunning)
+        const whose = { runId, conversationId, isKnown, nodeIds, attributes, owner, title, grant, whileRunning }
         return this.say(runner, input, whose)
       }) ?? undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
@@ -283,7 +285,7 @@ export class Runtime extends RowActs {
 
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
-    const { conversationId, runId, owner, title } = options
+    const { conversationId, runId, nodeIds, attributes, owner, title } = options
     const known = this.store.conversation(conversationId)
     if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
     const conversation = {
@@ -295,14 +297,14 @@ export class Runtime extends RowActs {
       title,
     }
     const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
-    const { nodeIds, attributes } = options
     const request = turnRequest(agent, input, { runId, nodeIds, attributes, budget: this.options.budget, lane })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
+    const plan = this.executors.loaded().SAYING[options.whileRunning]
     const said = this.ledger.commit({
       kind: 'say',
       rootId,
-      plan: (draft) => options.plan(draft, conversation, request),
+      plan: (draft) => plan(draft, conversation, request),
     })
     if (!(said instanceof Promise)) return undefined
     return said.then(

@@ -12,8 +12,6 @@ import type { Reader } from './graph/reader.ts'
 import type { Id } from './graph/rows.ts'
 import type { ApprovalAnswer } from './graph/turn/approve.ts'
 import type { Reply } from './graph/turn/question.ts'
-import { planRestart } from './graph/turn/restart.ts'
-import { planSay } from './graph/turn/say.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
@@ -46,9 +44,8 @@ export function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartO
 }
 
 /** How an input comes to a conversation in which a run is going on. */
-export function planFor(whileRunning: StartOptions['whileRunning'] = 'queue'): typeof planSay {
-  if (whileRunning === 'queue') return planSay
-  if (whileRunning === 'restart') return planRestart
+export function readWhileRunning(given: StartOptions['whileRunning'] = 'queue'): 'queue' | 'restart' {
+  if (given === 'queue' || given === 'restart') return given
   throw new DefinitionError('definition', 'run(agent, input, { whileRunning }): "queue" or "restart".')
 }
 

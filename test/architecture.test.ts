@@ -85,13 +85,13 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
     'src/recipe/open/start-open.ts',
   ],
   ['planEager', 'src/delegation/spawn.ts'],
-  ['planReply', 'src/row-acts.ts'],
+  ['planReply', 'src/node-work.ts'],
   ['planHostReply', 'src/delegation/background/start-child.ts'],
   // How an input comes to a conversation: in its turn, or instead of what is going on.
-  ['planSay', 'src/graph/turn/restart.ts', 'src/run-parts.ts', 'src/start-checks.ts'],
-  ['planRestart', 'src/start-checks.ts'],
+  ['planSay', 'src/graph/turn/restart.ts', 'src/node-work.ts'],
+  ['planRestart', 'src/node-work.ts'],
   ['planMutate', 'src/conversation/conversation.ts'],
-  ['planApproval', 'src/row-acts.ts'],
+  ['planApproval', 'src/node-work.ts'],
   // A delegation that is tried again is what it was: the same input under the same ceiling.
   [
     'openTurn',

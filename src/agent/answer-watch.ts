@@ -13,13 +13,11 @@ export class DoomedAnswer extends Error {
   }
 }
 
-/** Reads an answer while it is streamed, for what is done before it ends; undefined where nothing is. */
-export function watchAnswer(run: NodeRun): AnswerWatch | undefined {
-  const { agent, node, home } = run
-  if (agent.output === null || (node.purpose !== 'answer' && node.purpose !== 'repair')) return undefined
+/** Reads an answer while it is streamed, for what is done before it ends. */
+export function watchAnswer(run: NodeRun): AnswerWatch {
+  const { agent, home } = run
   const eager = agent.eager === null ? null : home.eagerFor(run)
-  const isStrict = agent.repair?.failFast === true
-  return eager === null && !isStrict ? undefined : new AnswerWatch(new FieldParser(agent.output, {}), eager, isStrict)
+  return new AnswerWatch(new FieldParser(agent.output, {}), eager, agent.repair?.failFast === true)
 }
 
 /** Fields are looked at in order, one after the other, while more text comes. */

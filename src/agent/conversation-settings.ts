@@ -1,6 +1,6 @@
 import type { Layer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import { CONTEXT_TURNS } from '../graph/context.ts'
+import { CONTEXT_TURNS } from '../graph/context-turns.ts'
 import type { Conversation } from '../graph/rows.ts'
 import type { AgentCore } from './agent.ts'
 

@@ -2,7 +2,7 @@ import { eagerField, isEager } from '../graph/child/is-eager.ts'
 import { type Content, plainContent, textOf } from '../graph/content.ts'
 import type { Node } from '../graph/rows.ts'
 import { checkedAnswer } from '../graph/turn/check-answer.ts'
-import { resultContent } from '../graph/turn/end-node.ts'
+import { resultContent } from '../graph/turn/result-content.ts'
 import type { Message } from '../model/model.ts'
 
 /** The context of a call as a model reads it: stable parts first, so that providers can cache the beginning. */

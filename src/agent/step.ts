@@ -25,8 +25,8 @@ import { planResult, planRetry } from '../graph/turn/result.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { retryDelay } from '../model/retry.ts'
 import { type Judged, judge, judgeDoomed } from './answer.ts'
-import { type AnswerWatch, DoomedAnswer, watchAnswer } from './answer-watch.ts'
-import { AskFirst, CallFailed, type Calling, call, callUntil, NOT_ASKED } from './call.ts'
+import type { AnswerWatch } from './answer-watch.ts'
+import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 import { compactFirst, compactionFor } from './compaction.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
@@ -34,9 +34,8 @@ import { hookedRequest } from './hooks/request-hooks.ts'
 import type { Manner } from './manner.ts'
 import { saysNothing } from './messages.ts'
 import type { EagerWork, NodeRun } from './node-run.ts'
-import { type Command, failedPlan, PlanReader, readCommands, type Verdict } from './planner/plan-reader.ts'
-import { type Planning, planningOf } from './planner/planning.ts'
-import { toolLogs } from './planner/tool-logs.ts'
+import type { Command, Verdict } from './planner/plan-reader.ts'
+import type { Planning } from './planner/planning.ts'
 import { requestOf } from './request-of.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
@@ -65,12 +64,16 @@ function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
   return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
 }
 
+/** Loaded for agents that have one. */
+const planner = () => import('./planner/plan-tools.ts')
+
 type Judging = Extract<Planning, { step: 'judge' }>
 
 /** The one that plans is asked which tool is needed, and left off as soon as that is known. */
 async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<void> {
   const { request, settings, due } = judging
   if (settings.plan !== null) return planByCode(run, judging)
+  const { PlanReader } = await planner()
   const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
   const plan = new PlanReader(settings.parallel)
   const ask = (given: ModelRequest) =>
@@ -82,6 +85,7 @@ async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<v
 }
 
 async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<void> {
+  const { failedPlan, readCommands } = await planner()
   const { signal } = run.work
   const planned = await Promise.resolve({ ...due.context, signal })
     .then((context) => settings.plan?.(context) ?? [])
@@ -119,7 +123,8 @@ function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]):
 }
 
 /** Readers of the outcome find there which tools were used. */
-function keepToolLogs({ turn, home }: NodeRun): void {
+async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
+  const { toolLogs } = await planner()
   const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
   if (logs.length > 0) home.extensionRuns.keep(turn.id, 'tool_logs', logs as unknown as Json)
 }
@@ -127,8 +132,8 @@ function keepToolLogs({ turn, home }: NodeRun): void {
 /** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
 async function callHooked(run: NodeRun, model: Model): Promise<void> {
   try {
-    const planning = planningOf(run, model)
-    if (run.hooks?.planner != null && planning?.step !== 'judge') keepToolLogs(run)
+    const planning = run.hooks?.planner == null ? null : (await planner()).planningOf(run, model)
+    if (run.hooks?.planner != null && planning?.step !== 'judge') await keepToolLogs(run)
     if (planning?.step === 'judge') return await callPlan(run, model, planning)
     const request = await hookedRequest(run, planning?.request ?? requestOf(run))
     return await askWithin(run, model, { request, ask: (given) => callModel(run, model, given) })
@@ -195,9 +200,8 @@ function unpriced({ id }: Model): string {
 }
 
 function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
-  const watch = watchAnswer(run)
-  if (watch !== undefined) return callWatched(run, model, { request, watch })
-  return call(run, model, { request, watch }).then((answer) => act(run, answer), onFailed(run))
+  if (isWatched(run)) return callWatched(run, model, request)
+  return call(run, model, { request, watch: undefined }).then((answer) => act(run, answer), onFailed(run))
 }
 
 function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
@@ -207,10 +211,17 @@ function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
   }
 }
 
+/** Is anything done before the answer ends? */
+function isWatched({ agent, node }: NodeRun): boolean {
+  if (agent.output === null || (node.purpose !== 'answer' && node.purpose !== 'repair')) return false
+  return agent.eager !== null || agent.repair?.failFast === true
+}
+
 /** What is done while the answer comes is over before the answer is acted on. */
-async function callWatched(run: NodeRun, model: Model, calling: Calling & { watch: AnswerWatch }): Promise<void> {
-  const { watch } = calling
-  const answer = await call(run, model, calling).catch((error: unknown) => ({ error }))
+async function callWatched(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+  const { DoomedAnswer, watchAnswer } = await import('./answer-watch.ts')
+  const watch = watchAnswer(run)
+  const answer = await call(run, model, { request, watch }).catch((error: unknown) => ({ error }))
   await watch.settled()
   if (!('error' in answer)) return act(run, answer, watch)
   const { error } = answer

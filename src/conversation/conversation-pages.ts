@@ -1,5 +1,6 @@
 import { InputError } from '../base/error.ts'
-import { ancestorsOf, CONTEXT_TURNS, contextOf } from '../graph/context.ts'
+import { ancestorsOf, contextOf } from '../graph/context.ts'
+import { CONTEXT_TURNS } from '../graph/context-turns.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'

@@ -1,6 +1,6 @@
 import { totalTokens } from '../graph/content.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import { resultContent } from '../graph/turn/end-node.ts'
+import { resultContent } from '../graph/turn/result-content.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 

@@ -6,8 +6,8 @@ import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Node } from '../graph/rows.ts'
-import { resultContent } from '../graph/turn/end-node.ts'
 import type { TurnBriefing } from '../graph/turn/open-turn.ts'
+import { resultContent } from '../graph/turn/result-content.ts'
 import type { Message } from '../model/model.ts'
 
 const PREVIEW_CHARS = 200

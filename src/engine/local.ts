@@ -1,15 +1,13 @@
 import type { Clock } from '../base/clock.ts'
 import { freshId } from '../base/id.ts'
 import { IdMap } from '../base/id-map.ts'
-import { planStalled } from '../graph/child/stalled.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import { planForce, planRecover } from '../graph/turn/recover.ts'
 import type { Ledger, ReservedClaims } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
 import { Lease } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
-import { type SweepOptions, sweep } from './sweep.ts'
+import type { SweepOptions } from './sweep.ts'
 
 /** So many nodes of one commit are begun at once. */
 const LOT = 32
@@ -28,6 +26,16 @@ export interface LocalEngineOptions {
   /** Called after each sweep: others may have written what nobody told us of. */
   readonly swept: () => void
   readonly report: (error: unknown) => void
+}
+
+type Upkeep = typeof import('./sweep.ts')
+
+let loaded: Upkeep | undefined
+
+/** What looks after rows that nobody works on. Loaded with the first sweep: a run that goes well is over before. */
+async function upkeep(): Promise<Upkeep> {
+  loaded ??= await import('./sweep.ts')
+  return loaded
 }
 
 /** Runs nodes in this process. Several processes may do so on one store; claims keep them apart. */
@@ -184,12 +192,8 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private async giveBack(node: Pick<Node, 'id' | 'rootId'>, reason: string): Promise<void> {
-    const lost = { engineId: this.id, reason, isClosed: this.state === 'stopping' }
-    await this.ledger.commit({
-      kind: 'recover',
-      rootId: node.rootId,
-      plan: (draft) => planRecover(draft, node.id, lost),
-    })
+    const { giveBack } = await upkeep()
+    await giveBack(this.ledger, node, { engineId: this.id, reason, isClosed: this.state === 'stopping' })
   }
 
   /** A worker is lent while its node only awaits a child, and comes back after that. */
@@ -224,8 +228,13 @@ export class LocalEngine implements Engine, Lender {
     this.starved = false
     try {
       await this.lease.renew()
-      this.stopAsked()
-      await this.forceAsked()
+      const { forceAsked, sweep, tellStalled } = await upkeep()
+      this.stopAsked(tellStalled)
+      await forceAsked(
+        this.ledger,
+        this.running.entries().map(([nodeId]) => nodeId),
+        options,
+      )
       await sweep(this.ledger, options)
       this.options.swept()
     } catch (error) {
@@ -243,24 +252,14 @@ export class LocalEngine implements Engine, Lender {
   }
 
   /** Nodes that were cancelled from elsewhere, taken over, or take too long. */
-  private stopAsked(): void {
+  private stopAsked(tell: Upkeep['tellStalled']): void {
     const now = this.clock.now()
     for (const [nodeId, work] of this.running.entries()) {
       const cause = this.stopCauseOf(nodeId, work, now)
-      if (cause === null || cause === 'stalled') this.tellQuiet(work, now)
+      if (cause === null || cause === 'stalled') this.tellQuiet(work, now, tell)
       if (cause !== null) work.stop(cause)
       // It holds no worker any more, whatever its code still does.
       if (cause === 'lost') this.forsake(nodeId)
-    }
-  }
-
-  /** Nodes that were asked to stop by themselves and did not within the grace. */
-  private async forceAsked(): Promise<void> {
-    const before = this.clock.now() - this.options.graceMs
-    for (const [nodeId] of this.running.entries()) {
-      const node = this.ledger.store.node(nodeId)
-      if (node?.marks?.stop == null || node.marks.stop.at > before) continue
-      await this.ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, nodeId) })
     }
   }
 
@@ -278,14 +277,11 @@ export class LocalEngine implements Engine, Lender {
   }
 
   /** What has been silent for too long is said to be, once, and that it goes on when it does. */
-  private tellQuiet(work: RunningNode, now: number): void {
+  private tellQuiet(work: RunningNode, now: number, tell: Upkeep['tellStalled']): void {
     const since = work.quietSince(now)
     if ((since !== null) === work.isToldQuiet) return
-    const rootId = this.ledger.store.node(work.claim.nodeId)?.rootId
-    if (rootId === undefined) return
     work.isToldQuiet = since !== null
-    const plan = (draft: Draft) => planStalled(draft, work.claim, since)
-    Promise.resolve(this.ledger.commit({ kind: 'note', rootId, plan })).catch(this.options.report)
+    tell(this.ledger, work.claim, since).catch(this.options.report)
   }
 
   private armNext(): void {

@@ -1,9 +1,10 @@
 import { ConflictError, StoreError } from '../base/error.ts'
 import { planCancel } from '../graph/child/cancel.ts'
-import type { EngineRow, Id } from '../graph/rows.ts'
+import { planStalled } from '../graph/child/stalled.ts'
+import type { EngineRow, Id, Node } from '../graph/rows.ts'
 import { planExpiry } from '../graph/turn/approve.ts'
-import { planClaim } from '../graph/turn/claim.ts'
-import { planForce, planRecover } from '../graph/turn/recover.ts'
+import { type Claim, planClaim } from '../graph/turn/claim.ts'
+import { type LostClaim, planForce, planRecover } from '../graph/turn/recover.ts'
 import { planTimeUp } from '../graph/turn/time-up.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
 import { dropEngine, isDead } from './lease.ts'
@@ -30,6 +31,32 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await endWaits(ledger, options)
   await forceStops(ledger, options)
   await claimRunnable(ledger, options)
+}
+
+/** Others go on with a node that this process will not end. */
+export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>, lost: LostClaim): Promise<void> {
+  await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
+}
+
+/** Nodes of this process that were asked to stop by themselves and did not within the grace. */
+export async function forceAsked(
+  ledger: Ledger,
+  running: Iterable<Id>,
+  { graceMs }: Pick<SweepOptions, 'graceMs'>,
+): Promise<void> {
+  const before = ledger.clock.now() - graceMs
+  for (const nodeId of running) {
+    const node = ledger.store.node(nodeId)
+    if (node?.marks?.stop == null || node.marks.stop.at > before) continue
+    await ledger.commit({ kind: 'force', rootId: node.rootId, plan: (draft) => planForce(draft, nodeId) })
+  }
+}
+
+/** A running node has been silent since then, or is silent no more. */
+export async function tellStalled(ledger: Ledger, claim: Claim, since: number | null): Promise<void> {
+  const rootId = ledger.store.node(claim.nodeId)?.rootId
+  if (rootId === undefined) return
+  await ledger.commit({ kind: 'note', rootId, plan: (draft) => planStalled(draft, claim, since) })
 }
 
 async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<void> {

@@ -1,9 +1,8 @@
+import { CONTEXT_TURNS } from './context-turns.ts'
 import { lineage, type Rounds, roundsBefore, turnAt } from './history/history.ts'
 import { withoutHidden } from './history/shown.ts'
 import type { Reader } from './reader.ts'
 import type { Fold, Id, LanePlace, Node, Turn } from './rows.ts'
-
-export const CONTEXT_TURNS = 50
 
 /**
  * What a node may know: what led to it in its turn, the latest rounds before, oldest first, and what its lane began with. Only what has ended is

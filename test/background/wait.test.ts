@@ -1,7 +1,7 @@
 import type { Json } from 'legate'
 import { fakeClock, type Script } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { joinStatus } from '../../src/graph/child/join.ts'
+import { joinStatus } from '../../src/graph/child/join-status.ts'
 import { useWorld } from '../support/agents.ts'
 import { QUICK } from '../support/process.ts'
 import { memoryRows, stores } from '../support/stores.ts'

@@ -2,7 +2,7 @@ import type { AnyAgent } from '../../agent/agent.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import type { Id } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
-import { type Spawned, type SpawnedParts, spawnedHandle } from './handle.ts'
+import type { Spawned, SpawnedParts } from './handle.ts'
 
 /** What a runtime does for those who start agents in the background. */
 export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
@@ -29,10 +29,16 @@ export async function spawnAgent<Out>(
   if (current?.runtime === runtime) {
     const { runId: id, conversationId, take } = await current.spawn(agent, input, { wake, sessionId: null })
     const send = (text: string) => current.spawn(agent, text, { wake, sessionId: conversationId })
-    return spawnedHandle({ ...common, id, conversationId, take, send })
+    return handleOf({ ...common, id, conversationId, take, send })
   }
   const { id, conversationId } = await starter.start(input)
   const send = (text: string) => starter.start(text, conversationId)
   const take = (runId: Id, signal: AbortSignal | undefined) => starter.waitUnless(runId, signal)
-  return spawnedHandle({ ...common, id, conversationId, take, send })
+  return handleOf({ ...common, id, conversationId, take, send })
+}
+
+/** Loaded when there is one to hold, and not before: which child is the first is said when it is asked for. */
+async function handleOf<Out>(parts: SpawnedParts): Promise<Spawned<Out>> {
+  const { spawnedHandle } = await import('./handle.ts')
+  return spawnedHandle(parts)
 }

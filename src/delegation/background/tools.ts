@@ -1,22 +1,10 @@
 import type { AnyAgent, Tools } from '../../agent/agent.ts'
 import type { NodeRun } from '../../agent/node-run.ts'
-import {
-  type ChildCall,
-  planChildCancel,
-  planChildList,
-  planChildResult,
-  planChildWait,
-  planPoll,
-} from '../../graph/child/child-tools.ts'
-import type { CommitKind } from '../../graph/commit.ts'
-import type { Draft } from '../../graph/draft.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { Place } from '../../tool/toolkit.ts'
 import { type BackgroundOptions, type BackgroundSpec, readOptions } from './options.ts'
-import { FieldReader, RefusedInput } from './read.ts'
-import { type RowToolEnd, rowTool } from './row-tool.ts'
+import { rowTool } from './row-tool.ts'
 import { DESCRIPTIONS, schemasOf } from './schemas.ts'
-import { notFound, sendToChild, startChild } from './start-child.ts'
 
 type ToolName = keyof typeof DESCRIPTIONS
 
@@ -32,8 +20,8 @@ export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { 
     const startsChild = name === 'subagent_spawn' || name === 'subagent_run'
     const inputSchema = schemas[name]
     const alsoTakes = startsChild ? ['agent_profile'] : []
-    const operation = (run: NodeRun, input: { readonly [key: string]: unknown }) =>
-      refusing(() => OPERATIONS[name]({ run, spec, tool: name, read: new FieldReader(name, input) }))
+    const operation = async (run: NodeRun, input: { readonly [key: string]: unknown }) =>
+      (await import('./operate.ts')).operate(run, input, { tool: name, spec })
     const isShown = ({ depth }: Place) => !startsChild || spec.nested || depth === 0
     const description = DESCRIPTIONS[name]
     const own = rowTool({ name, description, inputSchema, alsoTakes, startsChild, isShown, operation })
@@ -59,66 +47,4 @@ export function backgroundAgents(tools: ReadonlyMap<string, Tool>): readonly Any
     for (const agent of spec?.agents.values() ?? []) found.add(agent)
   }
   return [...found]
-}
-
-async function refusing(operation: () => RowToolEnd | Promise<RowToolEnd>): Promise<RowToolEnd> {
-  try {
-    return await operation()
-  } catch (error) {
-    if (error instanceof RefusedInput) return error.refusal
-    throw error
-  }
-}
-
-interface Call {
-  readonly run: NodeRun
-  readonly spec: BackgroundSpec
-  readonly tool: ToolName
-  readonly read: FieldReader
-}
-
-const CHILD = 'child_conversation_id'
-
-const OPERATIONS: Readonly<Record<ToolName, (call: Call) => RowToolEnd | Promise<RowToolEnd>>> = {
-  subagent_spawn: ({ run, read, spec, tool }) => startChild(run, read, { spec, tool, waits: false }),
-  subagent_run: ({ run, read, spec, tool }) => startChild(run, read, { spec, tool, waits: true }),
-  subagent_send: ({ run, read, spec, tool }) => sendToChild(run, read, { spec, tool }),
-  subagent_poll: (call) => {
-    const childId = call.read.text(CHILD)
-    const limitTurns = call.read.integer('limit_turns', { least: 1, most: 50 }) ?? 10
-    return commit(call, 'deliver', (draft) => planPoll(draft, call.run.work.claim, { childId, limitTurns }))
-  },
-  subagent_result: (call) => {
-    const childId = call.read.text(CHILD)
-    const offset = call.read.integer('offset', { least: 0, most: Number.MAX_SAFE_INTEGER }) ?? 0
-    return commit(call, 'deliver', (draft) => planChildResult(draft, call.run.work.claim, { childId, offset }))
-  },
-  subagent_cancel: (call) => {
-    const childId = call.read.text(CHILD)
-    const reason = call.read.optionalText('reason')
-    return commit(call, 'cancel', (draft) => planChildCancel(draft, call.run.work.claim, { childId, reason }))
-  },
-  subagent_list: (call) => commit(call, 'result', (draft) => planChildList(draft, call.run.work.claim)),
-  subagent_wait: (call) => {
-    const { read, run } = call
-    const childIds = read.ids('ids')
-    const timeoutMs = read.integer('timeout_ms', { least: 1, most: 86_400_000 })
-    const request = { childIds, join: read.join(), losers: read.losers() }
-    return commit(call, 'deliver', (draft) => {
-      const until = timeoutMs === null ? null : draft.now + timeoutMs
-      return planChildWait(draft, run.work.claim, { ...request, until })
-    })
-  },
-}
-
-async function commit(
-  { run: { home, node }, read }: Call,
-  kind: CommitKind,
-  plan: (draft: Draft) => ChildCall,
-): Promise<RowToolEnd> {
-  const did = await home.ledger.commit({ kind, rootId: node.rootId, plan })
-  if (did === 'not_found') return notFound(read)
-  if (did === 'busy')
-    read.refuse('child_conversation_busy', 'another call waits for this subagent: its answer comes there')
-  return 'done'
 }

@@ -1,4 +1,5 @@
-import { isJoin, joinStatus } from '../child/join.ts'
+import { isJoin } from '../child/join.ts'
+import { joinStatus } from '../child/join-status.ts'
 import { nextTryOf } from '../child/retry-child.ts'
 import type { Id, Link, Node } from '../rows.ts'
 import type { Check } from './check.ts'

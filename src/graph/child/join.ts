@@ -1,11 +1,12 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
-import type { Id, Link, Node, Wait } from '../rows.ts'
+import type { Id, Link, Node } from '../rows.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markTold, questionOf, untoldQuestion } from '../turn/question-of.ts'
 import { endedTask, runningTask } from '../turn/task-words.ts'
 import { deliver } from './background.ts'
 import { reportOf } from './child-report.ts'
+import { type JoinStatus, joinStatus } from './join-status.ts'
 import { outputOf } from './output-of.ts'
 import { stopRuns } from './stop-runs.ts'
 
@@ -15,21 +16,6 @@ export interface WaitFacts {
   readonly losers: 'leave' | 'cancel'
   /** `task`: the result is told as that of one task, in words. Left out: all of it as data. */
   readonly shows?: 'task'
-}
-
-export type JoinStatus = 'met' | 'not_met'
-
-/**
- * Is the wait over? `all`, `any` and a number ask for that many children that completed, and are over as soon as that is
- * so or cannot be any more; `settled` asks for all ends, good or bad.
- */
-export function joinStatus(join: Wait['join'], outcomes: readonly (string | null)[]): JoinStatus | undefined {
-  const open = outcomes.filter((status) => status === null).length
-  if (join === 'settled') return open === 0 ? 'met' : undefined
-  const completed = outcomes.filter((status) => status === 'completed').length
-  const wanted = join === 'all' ? outcomes.length : join === 'any' ? 1 : join
-  if (completed >= wanted) return 'met'
-  return completed + open < wanted ? 'not_met' : undefined
 }
 
 /** Ends the waits of the host's running turn that this delegation decides. Rows only. */

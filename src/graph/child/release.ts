@@ -3,6 +3,7 @@ import type { Draft } from '../draft.ts'
 import { lineOf } from '../line.ts'
 import type { Id, KeyLimit, KeyPlaces, Link, TreePlaces, Turn } from '../rows.ts'
 import { startIfIdle } from '../turn/start-turn.ts'
+import { newTree } from './new-tree.ts'
 
 /**
  * Delegations run as far as the limits of their run, their key and their tree go; the others are queued turns, first come,
@@ -136,11 +137,6 @@ function releaseKey(draft: Draft, { hostTurnId }: Link, key: string): void {
 }
 
 // Trees: of a run and all below it.
-
-/** What a run counts that nobody above it limits. */
-export function newTree(limit: number | null): TreePlaces | null {
-  return limit === null ? null : { limit, live: 0, waiting: NONE }
-}
 
 /** What a child of this run counts, with a limit of its own or without. */
 export function treeBelow({ tree }: Turn, limit: number | null): TreePlaces | null {

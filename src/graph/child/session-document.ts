@@ -2,7 +2,7 @@ import type { Json } from '../../base/json.ts'
 import type { Content, ToolCall } from '../content.ts'
 import type { Reader } from '../reader.ts'
 import type { Id, Node, Turn } from '../rows.ts'
-import { resultContent } from '../turn/end-node.ts'
+import { resultContent } from '../turn/result-content.ts'
 import { isEager } from './is-eager.ts'
 
 export const SESSION_FORMAT = 'legate-session'

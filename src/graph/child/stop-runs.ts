@@ -1,9 +1,7 @@
 import type { Draft } from '../draft.ts'
 import type { CancelRequest, Id, Turn } from '../rows.ts'
 import { stopNode } from '../turn/end-node.ts'
-
-/** How long a running node has to commit what it has before it is stopped without being asked again. */
-export const CANCEL_GRACE_MS = 5_000
+import { CANCEL_GRACE_MS } from './cancel-grace.ts'
 
 /**
  * Asks a run and its subtree to stop. What is not running is stopped here, so nothing is released by it; what runs is

@@ -1,4 +1,5 @@
-import { CANCEL_GRACE_MS, stopRuns } from '../child/stop-runs.ts'
+import { CANCEL_GRACE_MS } from '../child/cancel-grace.ts'
+import { stopRuns } from '../child/stop-runs.ts'
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'

@@ -1,6 +1,6 @@
 import { freshId } from '../../base/id.ts'
 import type { Json } from '../../base/json.ts'
-import { newTree } from '../child/release.ts'
+import { newTree } from '../child/new-tree.ts'
 import type { Draft } from '../draft.ts'
 import type { Conversation, Spend, Turn, TurnHistory, TurnLimits } from '../rows.ts'
 import { newTurn } from './open-turn.ts'

@@ -1,4 +1,4 @@
-import { type Content, textOf } from '../content.ts'
+import { textOf } from '../content.ts'
 import { changedAccount } from '../copy.ts'
 import type { Draft } from '../draft.ts'
 import { previewOf } from '../kinds.ts'
@@ -6,6 +6,7 @@ import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../rows.ts'
 import { isRunnable } from '../states.ts'
 import { resumeClocks } from './pause.ts'
 import { asksPerson } from './question-of.ts'
+import { resultContent } from './result-content.ts'
 import { releaseSpend } from './spend.ts'
 
 export interface NodeEnd {
@@ -156,26 +157,4 @@ function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
     to: node.state,
     reason: node.failure?.message ?? '',
   })
-}
-
-/** What a model reads as the result of a task, whatever way the task ended. */
-export function resultContent(task: Node): Content {
-  if (task.output.content !== undefined) return task.output.content
-  const why = task.failure?.message ?? 'no reason recorded'
-  switch (task.state) {
-    case 'uncertain':
-      return `The outcome of this call is unknown: ${why} It may or may not have taken effect. Check before you call it again.`
-    case 'stopped':
-      return `<system-info>The tool call has been interrupted by the user.</system-info> ${why}`
-    case 'rejected':
-      return `Error: this call was denied. ${why}`
-    case 'skipped':
-      return `Error: this call was not run: ${why}`
-    case 'errored':
-      return `Error: ${why}`
-    case 'finished':
-      return ''
-    default:
-      return `This call has no result yet (${task.state}).`
-  }
 }

@@ -15,7 +15,8 @@ import { FINAL_OUTPUT, finalOutputTool, finalOutputWords } from './final-output.
 import { inherited, type Kit } from './inherit.ts'
 import { type InlineAgent, readInline } from './inline-agent.ts'
 import { childWords, referenceWords, SUMMARY } from './preamble.ts'
-import { CHECK, retryTools } from './retry-tools.ts'
+import { CHECK } from './retry-names.ts'
+import { retryTools } from './retry-tools.ts'
 
 /** What an agent is made with beside its own data. */
 export interface Surroundings {

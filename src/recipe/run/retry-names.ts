@@ -1,0 +1,4 @@
+/** The task that decides whether an answer is one. */
+export const CHECK = 'recipe__check'
+/** The task that cleans up after one that was none. */
+export const ON_FAILURE = 'recipe__on_failure'

@@ -1,0 +1,146 @@
+import type { NodeRun } from '../../agent/node-run.ts'
+import { messageOf } from '../../base/error.ts'
+import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import { textOf } from '../../graph/content.ts'
+import { checkedAnswer, planChecked, type Verdict } from '../../graph/turn/check-answer.ts'
+import type { PlannedTask } from '../../graph/turn/expand.ts'
+import { programOf } from '../../tool/developer/command-words.ts'
+import { plainEnvironment } from '../../tool/developer/plain-environment.ts'
+import { permit } from '../../tool/permit.ts'
+import { errorEnd } from '../../tool/result.ts'
+import { runProcess } from '../../tool/run-process.ts'
+import type { RetryConfig } from '../recipe/recipe.ts'
+import { CHECK, ON_FAILURE } from './retry-names.ts'
+
+/** Runs the checks of a recipe after an answer, or what cleans up after one that failed, and commits what follows. */
+export async function runChecks(
+  run: NodeRun,
+  name: string,
+  { retry, cwd }: { readonly retry: RetryConfig; readonly cwd: string },
+): Promise<RowToolEnd> {
+  if (checkedAnswer(run.node) === undefined) return errorEnd(`There is no tool "${name}" to call.`)
+  const verdict = await (name === CHECK ? check(run, retry, cwd) : clean(run, retry, cwd))
+  if (!('is' in verdict)) return verdict
+  const { home, node, work } = run
+  await home.ledger.commit({
+    kind: 'result',
+    rootId: node.rootId,
+    plan: (draft) => planChecked(draft, work.claim, verdict),
+  })
+  return 'done'
+}
+
+type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
+
+async function check(run: NodeRun, retry: RetryConfig, cwd: string): Judged {
+  const attempt = triesBefore(run)
+  for (const { command } of retry.checks) {
+    const ran = await runCommand(run, command, { cwd, seconds: checkSeconds(retry) })
+    if ('ask' in ran) return ran
+    if ('trouble' in ran) return over(ran.code, ran.trouble)
+    if (ran.exitCode === 0) continue
+    const text = `The check failed (exit ${ran.exitCode}): ${command}${ran.said}`
+    if (attempt >= retry.maxRetries) return exhausted(retry, text)
+    return { is: 'again', text, isError: true, attempt, first: retry.onFailure === null ? null : cleaning(run, retry) }
+  }
+  return { is: 'passed', text: 'The checks passed.' }
+}
+
+async function clean(run: NodeRun, retry: RetryConfig, cwd: string): Judged {
+  const command = retry.onFailure ?? ''
+  const ran = await runCommand(run, command, { cwd, seconds: cleanSeconds(retry) })
+  if ('ask' in ran) return ran
+  if ('trouble' in ran) return over(ran.code, ran.trouble)
+  if (ran.exitCode === 0) {
+    const text = 'Begun again after a check that failed.'
+    return { is: 'again', text, isError: false, attempt: triesBefore(run) - 1, first: null }
+  }
+  return over('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
+}
+
+function exhausted({ maxRetries }: RetryConfig, text: string): Verdict {
+  const message = `Maximum retry attempts (${maxRetries}) exceeded. Unable to complete the task successfully. ${text}`
+  return { is: 'over', failure: { code: 'retries_exhausted', message } }
+}
+
+function over(code: string, why: string): Verdict {
+  return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
+}
+
+/** What cleans up may not be done twice; checks may be made as often as one likes. */
+function cleaning({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
+  const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
+  return { call, effect: 'effectful', timeoutMs: null, delegates: false }
+}
+
+/** How often the checks of this run have failed before this node. */
+function triesBefore({ home, node, turn }: NodeRun): number {
+  const failed = home.ledger.store.nodesOf(turn.id).filter(({ ordinal, input, output }) => {
+    return ordinal < node.ordinal && input.call?.name === CHECK && output.isError === true
+  })
+  return failed.length
+}
+
+type CommandEnd = { exitCode: number; said: string } | { code: string; trouble: string }
+
+type Ran = CommandEnd | Extract<RowToolEnd, { ask: unknown }>
+
+const SHOWN = 2_000
+
+async function runCommand(
+  run: NodeRun,
+  command: string,
+  { cwd, seconds }: { readonly cwd: string; readonly seconds: number },
+): Promise<Ran> {
+  const [program = 'sh', ...args] = programOf(command)
+  const name = [program, ...args].join(' ')
+  const permission = permit(run, { domain: 'exec', name }, run.node.input.call?.input ?? null)
+  if (permission.verdict === 'ask') return permission
+  if (permission.verdict === 'deny') {
+    return { code: 'denied', trouble: `exec:${name} is not allowed here: ${permission.reason}.` }
+  }
+  const code = () => runShell(run, { program, args, command, cwd, seconds })
+  const { node, work, home } = run
+  if (home.tape === null) return code()
+  const running = { node, work, current: null, name: 'exec', input: command }
+  const given = await home.tape.run(running, async () => ({ value: await code() }))
+  if ('value' in given) return given.value as CommandEnd
+  work.signal.throwIfAborted()
+  return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }
+}
+
+interface Command {
+  readonly program: string
+  readonly args: readonly string[]
+  readonly command: string
+  readonly cwd: string
+  readonly seconds: number
+}
+
+async function runShell({ work }: NodeRun, { program, args, command, cwd, seconds }: Command): Promise<CommandEnd> {
+  const { signal } = work
+  try {
+    const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }
+    const options = { signal, cwd, env, timeoutMs: seconds * 1_000, maxOutputBytes: 16_384 }
+    const { exitCode, stdout, stderr, timedOut } = await runProcess(program, args, options)
+    if (timedOut) return { code: 'retry', trouble: `Shell command timed out after ${seconds}s: ${command}` }
+    const said = `${stdout}${stderr}`.trim().slice(-SHOWN)
+    return { exitCode, said: said === '' ? '' : `\n${said}` }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { code: 'retry', trouble: messageOf(error) }
+  }
+}
+
+function checkSeconds({ timeoutSeconds }: RetryConfig): number {
+  return timeoutSeconds ?? secondsIn('GOOSE_RECIPE_RETRY_TIMEOUT_SECONDS') ?? 300
+}
+
+function cleanSeconds({ onFailureTimeoutSeconds }: RetryConfig): number {
+  return onFailureTimeoutSeconds ?? secondsIn('GOOSE_RECIPE_ON_FAILURE_TIMEOUT_SECONDS') ?? 600
+}
+
+function secondsIn(variable: string): number | undefined {
+  const said = process.env[variable]?.trim() ?? ''
+  return /^[1-9]\d{0,8}$/.test(said) ? Number(said) : undefined
+}
