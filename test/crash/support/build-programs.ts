@@ -76,6 +76,11 @@ const kept = [ofProgram, built].find(existsSync)
 const cachedData = kept && readFileSync(kept)
 const text = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'utf8') + '\\n})'
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
+// Newer Node warns that the way to load modules is experimental; a worker must print nothing.
+const { emitWarning } = process
+process.emitWarning = (warning, ...more) => {
+  if (!String(warning).includes('USE_MAIN_CONTEXT')) emitWarning.call(process, warning, ...more)
+}
 const script = new Script(text, { filename, cachedData, importModuleDynamically })
 const loaded = { exports: {} }
 script.runInThisContext()(loaded.exports, require, loaded, filename, __dirname)
