@@ -65,7 +65,8 @@ let used = drawn.length
 
 function randomWord(): number {
   if (used === drawn.length) {
-    nodeCrypto().getRandomValues(drawn)
+    // Not getRandomValues: that is of another module, which would have to be loaded too.
+    nodeCrypto().randomFillSync(drawn)
     used = 0
   }
   return drawn[used++] ?? 0
