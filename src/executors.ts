@@ -108,7 +108,7 @@ export class Executors implements Home {
     throw new StoreError('store', 'A node was run before its runtime was started.')
   }
 
-  readonly eagerFor = (run: NodeRun): EagerWork => new (this.loaded().EagerChildren)(run)
+  readonly eagerFor = (run: NodeRun): Promise<EagerWork> => this.loaded().eagerChildren(run)
 
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {

@@ -1,11 +1,11 @@
+import type { EagerWork, NodeRun } from './agent/node-run.ts'
+import type { KindDefinition } from './delegation/kind.ts'
 import { planRestart } from './graph/turn/restart.ts'
 import { planSay } from './graph/turn/say.ts'
+import type { SourcePool } from './tool/source/source-pool.ts'
 
 // What runs nodes, and the rules of a run. Loaded when a runtime starts: who only defines agents, or reads rows, does without.
-export { equip } from './agent/equip.ts'
 export { runStep } from './agent/step.ts'
-export { EagerChildren } from './delegation/eager.ts'
-export { runKind } from './delegation/kind.ts'
 export { runTask } from './delegation/task.ts'
 export { planCancel } from './graph/child/cancel.ts'
 export { planApproval } from './graph/turn/approve.ts'
@@ -14,3 +14,18 @@ export { planResult } from './graph/turn/result.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const
+
+// What few agents need is loaded for those.
+
+export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
+  return (await import('./agent/equip.ts')).equip(run, pool)
+}
+
+export async function eagerChildren(run: NodeRun): Promise<EagerWork> {
+  const { EagerChildren } = await import('./delegation/eager.ts')
+  return new EagerChildren(run)
+}
+
+export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
+  return (await import('./delegation/kind.ts')).runKind(run, kind)
+}

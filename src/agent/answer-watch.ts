@@ -14,9 +14,9 @@ export class DoomedAnswer extends Error {
 }
 
 /** Reads an answer while it is streamed, for what is done before it ends. */
-export function watchAnswer(run: NodeRun): AnswerWatch {
+export async function watchAnswer(run: NodeRun): Promise<AnswerWatch> {
   const { agent, home } = run
-  const eager = agent.eager === null ? null : home.eagerFor(run)
+  const eager = agent.eager === null ? null : await home.eagerFor(run)
   return new AnswerWatch(new FieldParser(agent.output, {}), eager, agent.repair?.failFast === true)
 }
 

@@ -107,7 +107,7 @@ export interface Home {
   /** The same, or null as soon as the signal aborts. */
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
   /** What starts children for items of an answer that is being written. */
-  eagerFor(run: NodeRun): EagerWork
+  eagerFor(run: NodeRun): Promise<EagerWork>
   /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }

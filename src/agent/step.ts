@@ -220,7 +220,7 @@ function isWatched({ agent, node }: NodeRun): boolean {
 /** What is done while the answer comes is over before the answer is acted on. */
 async function callWatched(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
   const { DoomedAnswer, watchAnswer } = await import('./answer-watch.ts')
-  const watch = watchAnswer(run)
+  const watch = await watchAnswer(run)
   const answer = await call(run, model, { request, watch }).catch((error: unknown) => ({ error }))
   await watch.settled()
   if (!('error' in answer)) return act(run, answer, watch)

@@ -1,4 +1,3 @@
-import { hookedCall, hookedResult, showCall } from '../agent/hooks/tool-hooks.ts'
 import type { HooksAbove, NodeRun } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import { fold } from '../graph/child/fold.ts'
@@ -17,7 +16,6 @@ import type { ToolEntry } from '../tool/toolkit.ts'
 import { operationOf } from './background/row-tool.ts'
 import { runRowTool } from './background/run-row-tool.ts'
 import { CalledChildren } from './called-children.ts'
-import { inputOf } from './eager.ts'
 import { eagerOffers } from './eager-offers.ts'
 import { withPresets } from './presets.ts'
 import { type Offer, refuse, type SpawnResult, spawn } from './spawn.ts'
@@ -33,8 +31,12 @@ export function runTask(run: NodeRun): void | Promise<void> {
   return runHooked(run, call, above)
 }
 
+/** Loaded for agents that have some. */
+const toolHooks = () => import('../agent/hooks/tool-hooks.ts')
+
 /** An agent's own hooks are asked first, then those of its hosts that it was given with. */
 async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
+  const { hookedCall, showCall } = await toolHooks()
   const hooked = await hookedCall(run, call, above)
   if ('state' in hooked) return commitEnd(run, hooked)
   showCall(run, hooked, above?.watching ?? [])
@@ -78,7 +80,7 @@ async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void
 async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
   if (end === undefined) return
   if ('ask' in end) return commitAsk(run, end.ask)
-  await commitEnd(run, run.hooks === null ? end : await hookedResult(run, end))
+  await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).hookedResult(run, end))
 }
 
 function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {
@@ -103,6 +105,7 @@ async function runItem(run: NodeRun): Promise<void> {
   if (own === undefined || call === undefined)
     return commitEnd(run, errorEnd(`${call?.name} starts no agent any more.`))
   const offer = own.offer()
+  const { inputOf } = await import('./eager.ts')
   const input = await inputOf(own, offer, { item: call.input, field: eagerField(run.node) })
   if ('failed' in input) return fallBack(run, offer, refuse('invalid_input', offer.agent.name, { error: input.failed }))
   const spawned = await spawn(run, { offer, input: input.value, mode: 'parked', ids: childIds(run.node.id, 0) })
