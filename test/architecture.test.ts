@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
 import { figure } from './crash/support/figure.ts'
@@ -260,6 +260,20 @@ describe('importing the built package', () => {
     expect(foreign).toEqual([])
     expect([...modules, ...builtins].filter((name) => /\bsqlite$/.test(name))).toEqual([])
     expect(modules).toContain(`${built}index.js`)
+  })
+
+  test('reads little: four files, in one byte a character', (context) => {
+    context.skip(!isBuilt, 'dist is not built: npm run build')
+
+    const files = loadedBy("import('legate')").modules.filter((url) => url.startsWith(built))
+    const texts = files.map((url) => readFileSync(fileURLToPath(url), 'utf8'))
+    const kilobytes = Math.round(texts.join('').length / 1_000)
+    figure('files of the package that importing it reads', `${files.length}, ${kilobytes} kB`)
+
+    expect(files.length).toBeLessThanOrEqual(4)
+    // What is over it belongs behind an import() where it is used.
+    expect(kilobytes).toBeLessThan(560)
+    expect(files.filter((_, at) => /[^\0-\x7f]/.test(texts[at] ?? ''))).toEqual([])
   })
 
   test('takes little longer than importing an empty module', (context) => {
