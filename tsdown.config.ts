@@ -61,7 +61,8 @@ const reached = new Map<string, ReadonlySet<string>>()
 function partOf(part: Part) {
   return (id: string, modules: Modules) => {
     const isCommon = PARTS[part].some((door) => reachedFrom(door, modules).has(id))
-    return isCommon && reachedFrom('index', modules).has(id) ? part : null
+    const isOfRuns = ['index', 'node-work'].some((door) => reachedFrom(door, modules).has(id))
+    return isCommon && isOfRuns ? part : null
   }
 }
 

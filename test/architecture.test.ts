@@ -265,16 +265,22 @@ describe('importing the built package', () => {
   test('reads little: four files, in one byte a character', (context) => {
     context.skip(!isBuilt, 'dist is not built: npm run build')
 
-    const { modules } = loadedBy("import('legate')")
-    const files = [...new Set(modules)].filter((url) => url.startsWith(built))
-    const texts = files.map((url) => readFileSync(fileURLToPath(url), 'utf8'))
-    const kilobytes = Math.round(texts.join('').length / 1_000)
+    const { files, texts, kilobytes } = readBy('legate')
     figure('files of the package that importing it reads', `${files.length}, ${kilobytes} kB`)
 
     expect(files.length).toBeLessThanOrEqual(4)
     // What is over it belongs behind an import() where it is used.
     expect(kilobytes).toBeLessThan(560)
     expect(files.filter((_, at) => /[^\0-\x7f]/.test(texts[at] ?? ''))).toEqual([])
+  })
+
+  test('reads less than half of that by each of its small doors', (context) => {
+    context.skip(!isBuilt, 'dist is not built: npm run build')
+
+    const doors = ['grant', 'output', 'prompt', 'store/memory', 'store/json', 'store/sqlite']
+    const read = doors.map((door) => ({ door, kilobytes: readBy(`legate/${door}`).kilobytes }))
+
+    expect(read.filter(({ kilobytes }) => kilobytes >= 260)).toEqual([])
   })
 
   test('takes little longer than importing an empty module', (context) => {
@@ -287,6 +293,15 @@ describe('importing the built package', () => {
     expect(Math.min(...rounds)).toBeLessThan(60)
   })
 })
+
+/** The files of the built package that importing one of its doors reads. */
+function readBy(door: string) {
+  const built = pathToFileURL(path.join(root, 'dist/')).href
+  const { modules } = loadedBy(`import('${door}')`)
+  const files = [...new Set(modules)].filter((url) => url.startsWith(built))
+  const texts = files.map((url) => readFileSync(fileURLToPath(url), 'utf8'))
+  return { files, texts, kilobytes: Math.round(texts.join('').length / 1_000) }
+}
 
 function mayImport(source: Source, target: string): boolean {
   const to = roomOf(target)
