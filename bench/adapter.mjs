@@ -1,7 +1,5 @@
 // Legate for the side-by-side benchmark: the same work as the other adapters, on the public API and the Model port.
 // LEGATE_STORE says which store is used. Nothing is tuned but the limits that the workloads exceed.
-import { existsSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { agent, createRuntime, memoryStore, tool } from '../dist/index.js'
 
@@ -80,8 +78,13 @@ const TASK = record({ task: 'string' })
 /** All but the last few ended trees are dropped, as the other frameworks drop a run that is over. */
 async function runtime() {
   const isSqlite = process.env.LEGATE_STORE === 'sqlite'
-  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? tmpdir()) : memoryStore({ keep: 8 })
+  const store = isSqlite ? await sqliteAt(process.env.BENCH_TMP ?? node('os').tmpdir()) : memoryStore({ keep: 8 })
   return createRuntime({ store, engine: { workers: MANY } })
+}
+
+/** Only some workloads need them; W7 measures what importing costs. */
+function node(module) {
+  return process.getBuiltinModule(`node:${module}`)
 }
 
 async function sqliteAt(dir, name = `legate-${process.pid}-${counter++}.db`) {
@@ -225,5 +228,5 @@ function messagesIn(nodes) {
 }
 
 function sizeOf(file) {
-  return existsSync(file) ? statSync(file).size : 0
+  return node('fs').statSync(file, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -1,8 +1,7 @@
-import { mkdirSync, realpathSync, type Stats } from 'node:fs'
-import { opendir, rename, unlink } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
 import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
-import { nodeCrypto } from '../base/node-crypto.ts'
+import { nodeCrypto, nodeFs } from '../base/node-builtins.ts'
 import type { FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { diskFailure } from './disk-failure.ts'
@@ -10,6 +9,8 @@ import { FileDomain } from './domain.ts'
 import { conflict, type Operation } from './failure.ts'
 import { checkPlain, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { AREAS, type Area, below, type LogicalPath, temporaryName } from './path.ts'
+
+const { promises } = nodeFs
 
 export interface DiskFilesOptions extends FilePolicy {
   /** The directory that is `/workspace/`. Made when it is missing. */
@@ -42,7 +43,8 @@ export class DiskBackend implements FileBackend {
   list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
     return this.inside({ at, operation: 'list', segments: at.segments }, async (directory) => {
       const names: string[] = []
-      for await (const { name } of await opendir(directory.self, { bufferSize: 256 })) if (keep(name)) names.push(name)
+      for await (const { name } of await promises.opendir(directory.self, { bufferSize: 256 }))
+        if (keep(name)) names.push(name)
       const entries: FileInfo[] = []
       for (let start = 0; start < names.length; start += 64) {
         const some = names
@@ -95,9 +97,9 @@ export class DiskBackend implements FileBackend {
         await parent.check()
         // The name is taken first: two who may not overwrite cannot both win.
         if (!overwrite) await (await parent.createFile(name, 0o666)).close()
-        await rename(parent.at(temporary), parent.at(name))
+        await promises.rename(parent.at(temporary), parent.at(name))
       } catch (error) {
-        await unlink(parent.at(temporary)).catch(() => undefined)
+        await promises.unlink(parent.at(temporary)).catch(() => undefined)
         throw error
       } finally {
         await handle.close()
@@ -111,7 +113,7 @@ export class DiskBackend implements FileBackend {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       await parent.check()
-      await unlink(parent.at(name))
+      await promises.unlink(parent.at(name))
     })
   }
 
@@ -192,9 +194,9 @@ export function resolveAreas(options: DiskFilesOptions): ReadonlyMap<Area, strin
 
 function resolveArea(area: Area, given: string): string {
   try {
-    if (area !== 'userinput') mkdirSync(given, { recursive: true })
+    if (area !== 'userinput') nodeFs.mkdirSync(given, { recursive: true })
     // Throws unless it is a directory.
-    return realpathSync.native(`${given}${path.sep}`)
+    return nodeFs.realpathSync.native(`${given}${path.sep}`)
   } catch (cause) {
     throw new DefinitionError('definition', `diskFiles({ ${area} }): ${given} is no directory that can be used.`, {
       cause,

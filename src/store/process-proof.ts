@@ -1,5 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs'
-import { hostname } from 'node:os'
+import { nodeFs, nodeOs } from '../base/node-builtins.ts'
 import type { EngineRow } from '../graph/rows.ts'
 
 export type ProcessProof = Pick<EngineRow, 'bootId' | 'pid' | 'processStart'>
@@ -25,17 +24,17 @@ function bootId(): string {
 
 function readBootId(): string {
   try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    return `${boot}/${readlinkSync('/proc/self/ns/pid')}`
+    const boot = nodeFs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+    return `${boot}/${nodeFs.readlinkSync('/proc/self/ns/pid')}`
   } catch {
-    return `${hostname()}/unknown`
+    return `${nodeOs().hostname()}/unknown`
   }
 }
 
 /** Field 22 of /proc/PID/stat; the command before it may hold spaces and parentheses. */
 function processStart(pid: number): string | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const stat = nodeFs.readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     if (fields[0] === 'Z' || fields[0] === 'X') return undefined
     return fields[19]

@@ -1,8 +1,7 @@
-import { readFileSync, statSync } from 'node:fs'
-import { homedir } from 'node:os'
 import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { type Json, parseJson } from '../../base/json.ts'
+import { nodeFs, nodeOs } from '../../base/node-builtins.ts'
 import type { TableRow } from './price-table.ts'
 
 /** What a user has set for all programs of this machine. */
@@ -75,18 +74,18 @@ function configFile(): { file: string; isNamed: boolean } {
   const named = process.env['LEGATE_CONFIG']
   if (named !== undefined && named !== '') return { file: path.resolve(named), isNamed: true }
   const home = process.env['XDG_CONFIG_HOME']
-  const folder = home === undefined || !path.isAbsolute(home) ? path.join(homedir(), '.config') : home
+  const folder = home === undefined || !path.isAbsolute(home) ? path.join(nodeOs().homedir(), '.config') : home
   return { file: path.join(folder, 'legate', 'config.json'), isNamed: false }
 }
 
 /** Changes when the file does; undefined when there is none. */
 function stampOf(file: string): string | undefined {
-  const stats = reading(file, () => statSync(file, { throwIfNoEntry: false }))
+  const stats = reading(file, () => nodeFs.statSync(file, { throwIfNoEntry: false }))
   return stats === undefined ? undefined : `${stats.mtimeMs}/${stats.size}/${stats.ino}`
 }
 
 function read(file: string): UserConfig {
-  const parsed = parseJson(reading(file, () => readFileSync(file, 'utf8')))
+  const parsed = parseJson(reading(file, () => nodeFs.readFileSync(file, 'utf8')))
   if (!parsed.ok) throw wrong(file, parsed.error)
   const reader = new Reader(file)
   const { model, aliases, providers, prices } = reader.object(parsed.value, 'it', [

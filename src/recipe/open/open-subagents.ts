@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { Tools } from '../../agent/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
+import { nodeFs } from '../../base/node-builtins.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from './spec.ts'
 import { openTools } from './tools.ts'
@@ -93,7 +93,7 @@ function readSubRecipe(name: string, given: SubRecipeOption, cwd: string): SubRe
   const one = typeof given === 'string' ? { path: given } : given
   if (typeof one?.path !== 'string') refuse(`subRecipes.${name} is a path, or { path, values, ... }.`)
   const place = path.resolve(cwd, one.path)
-  if (statSync(place, { throwIfNoEntry: false })?.isFile() !== true) {
+  if (nodeFs.statSync(place, { throwIfNoEntry: false })?.isFile() !== true) {
     refuse(`subRecipes.${name}: Sub-recipe file does not exist: ${place}`)
   }
   const { values = {}, locked = false, sequentialWhenRepeated = false, description = null } = one

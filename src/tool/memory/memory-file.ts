@@ -1,8 +1,9 @@
-import { constants } from 'node:fs'
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { parseJson } from '../../base/json.ts'
+import { nodeFs } from '../../base/node-builtins.ts'
 import { type InTurn, makeInTurn } from '../../files/in-turn.ts'
+
+const { mkdir, open, readdir, rename, rm } = nodeFs.promises
 
 /** One thing that was remembered. */
 export interface Memory {
@@ -98,7 +99,7 @@ export class MemoryFiles {
   }
 }
 
-const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_TRUNC, O_NOFOLLOW } = nodeFs.constants
 const READ = O_RDONLY | O_NOFOLLOW
 const APPEND = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW
 const WRITE = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW

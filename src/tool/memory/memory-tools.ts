@@ -1,5 +1,5 @@
-import { homedir } from 'node:os'
 import path from 'node:path'
+import { nodeOs } from '../../base/node-builtins.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import { type Tool, tool } from '../tool.ts'
 import { type Memory, MemoryFiles } from './memory-file.ts'
@@ -84,6 +84,6 @@ function nameOf(category: string): string {
 }
 
 function defaultDirectory(): string {
-  const data = process.env['XDG_DATA_HOME'] || path.join(homedir(), '.local', 'share')
+  const data = process.env['XDG_DATA_HOME'] || path.join(nodeOs().homedir(), '.local', 'share')
   return path.join(data, 'legate', 'memory')
 }
