@@ -1,4 +1,4 @@
-import { nodeCrypto } from '../base/node-builtins.ts'
+import { nodeCrypto } from '../base/node-crypto.ts'
 
 const LONGEST = 64
 const LONGEST_STEM = 50

@@ -1,4 +1,4 @@
-import { nodeCrypto } from './node-builtins.ts'
+import { nodeCrypto } from './node-crypto.ts'
 
 /** The SHA-256 of the text's UTF-8 bytes, as 64 lower-case hex characters. */
 export function sha256(text: string): string {

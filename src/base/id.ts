@@ -1,5 +1,5 @@
 import { LegateError } from './error.ts'
-import { nodeCrypto } from './node-builtins.ts'
+import { nodeCrypto } from './node-crypto.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
 export function freshId(now: number): string {

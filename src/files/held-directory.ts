@@ -1,7 +1,7 @@
 import type { Stats } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import path from 'node:path'
-import { nodeFs } from '../base/node-builtins.ts'
+import { nodeFs } from '../base/node-system.ts'
 
 const { constants, existsSync } = nodeFs
 const { lstat, mkdir, open, readlink, realpath, stat, unlink } = nodeFs.promises

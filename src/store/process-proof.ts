@@ -1,4 +1,4 @@
-import { nodeFs, nodeOs } from '../base/node-builtins.ts'
+import { nodeFs, nodeOs } from '../base/node-system.ts'
 import type { EngineRow } from '../graph/rows.ts'
 
 export type ProcessProof = Pick<EngineRow, 'bootId' | 'pid' | 'processStart'>

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { type Json, parseJson } from '../../base/json.ts'
-import { nodeFs, nodeOs } from '../../base/node-builtins.ts'
+import { nodeFs, nodeOs } from '../../base/node-system.ts'
 import type { TableRow } from './price-table.ts'
 
 /** What a user has set for all programs of this machine. */

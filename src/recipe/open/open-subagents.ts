@@ -1,7 +1,7 @@
 import path from 'node:path'
 import type { Tools } from '../../agent/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
-import { nodeFs } from '../../base/node-builtins.ts'
+import { nodeFs } from '../../base/node-system.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from './spec.ts'
 import { openTools } from './tools.ts'

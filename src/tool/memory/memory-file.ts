@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { parseJson } from '../../base/json.ts'
-import { nodeFs } from '../../base/node-builtins.ts'
+import { nodeFs } from '../../base/node-system.ts'
 import { type InTurn, makeInTurn } from '../../files/in-turn.ts'
 
 const { mkdir, open, readdir, rename, rm } = nodeFs.promises

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { nodeOs } from '../../base/node-builtins.ts'
+import { nodeOs } from '../../base/node-system.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import { type Tool, tool } from '../tool.ts'
 import { type Memory, MemoryFiles } from './memory-file.ts'

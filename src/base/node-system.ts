@@ -7,13 +7,3 @@ export const nodeFs: typeof import('node:fs') = process.getBuiltinModule('node:f
 export function nodeOs(): typeof import('node:os') {
   return process.getBuiltinModule('node:os')
 }
-
-type Crypto = typeof import('node:crypto')
-
-let loaded: Crypto | undefined
-
-/** Loaded when it is used first: it would be a tenth of what importing the package costs. */
-export function nodeCrypto(): Crypto {
-  loaded ??= process.getBuiltinModule('node:crypto')
-  return loaded
-}
