@@ -4,6 +4,7 @@ import type { RunEvent } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
 import { closable } from './fields/closable.ts'
+import { eventsWithFields } from './fields/events-with-fields.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
 import type { FieldsOptions } from './fields/matching-fields.ts'
 import type { FieldSource } from './fields/read-fields.ts'
@@ -63,7 +64,7 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
   events({ after = 0, fields = false }: EventsOptions = {}): AsyncIterable<RunEvent> {
     const { started, follow } = this.options
     if (fields)
-      return { [Symbol.asyncIterator]: () => closable(this.source('all'), (source) => withFields(source, after)) }
+      return { [Symbol.asyncIterator]: () => closable(this.source('all'), (source) => eventsWithFields(source, after)) }
     return { [Symbol.asyncIterator]: () => lateIterator(started, () => follow(after, 'forwarded')) }
   }
 
@@ -127,11 +128,6 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     result.catch(() => undefined)
     return result
   }
-}
-
-async function* withFields(source: FieldSource, after: number): AsyncGenerator<RunEvent, void> {
-  const { eventsWithFields } = await import('./fields/readers.ts')
-  yield* eventsWithFields(source, after)
 }
 
 /** An iterator that begins when `ready` has settled, and fails with it. */

@@ -1,5 +1,6 @@
 import type { Run } from './run.ts'
 import type { UiMessageChunk } from './ui-chunk.ts'
+import { UiWriter } from './ui-writer.ts'
 
 /**
  * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts.
@@ -7,11 +8,10 @@ import type { UiMessageChunk } from './ui-chunk.ts'
  */
 export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
   const events = run[Symbol.asyncIterator]()
-  const loading = import('./ui-writer.ts').then(({ UiWriter }) => new UiWriter(run.id))
+  const writer = new UiWriter(run.id)
   return new ReadableStream<UiMessageChunk>({
-    start: async (controller) => controller.enqueue((await loading).start()),
+    start: (controller) => controller.enqueue(writer.start()),
     pull: async (controller) => {
-      const writer = await loading
       for (let chunks: readonly UiMessageChunk[] = []; chunks.length === 0; ) {
         const { done, value } = await events.next()
         if (done === true) return controller.close()

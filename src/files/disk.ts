@@ -1,4 +1,5 @@
 import type { Stats } from 'node:fs'
+import { opendir, rename, unlink } from 'node:fs/promises'
 import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
 import { nodeCrypto } from '../base/node-crypto.ts'
@@ -10,8 +11,6 @@ import { FileDomain } from './domain.ts'
 import { conflict, type Operation } from './failure.ts'
 import { checkPlain, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { AREAS, type Area, below, type LogicalPath, temporaryName } from './path.ts'
-
-const { promises } = nodeFs
 
 export interface DiskFilesOptions extends FilePolicy {
   /** The directory that is `/workspace/`. Made when it is missing. */
@@ -44,8 +43,7 @@ export class DiskBackend implements FileBackend {
   list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
     return this.inside({ at, operation: 'list', segments: at.segments }, async (directory) => {
       const names: string[] = []
-      for await (const { name } of await promises.opendir(directory.self, { bufferSize: 256 }))
-        if (keep(name)) names.push(name)
+      for await (const { name } of await opendir(directory.self, { bufferSize: 256 })) if (keep(name)) names.push(name)
       const entries: FileInfo[] = []
       for (let start = 0; start < names.length; start += 64) {
         const some = names
@@ -98,9 +96,9 @@ export class DiskBackend implements FileBackend {
         await parent.check()
         // The name is taken first: two who may not overwrite cannot both win.
         if (!overwrite) await (await parent.createFile(name, 0o666)).close()
-        await promises.rename(parent.at(temporary), parent.at(name))
+        await rename(parent.at(temporary), parent.at(name))
       } catch (error) {
-        await promises.unlink(parent.at(temporary)).catch(() => undefined)
+        await unlink(parent.at(temporary)).catch(() => undefined)
         throw error
       } finally {
         await handle.close()
@@ -114,7 +112,7 @@ export class DiskBackend implements FileBackend {
       const found = await parent.find(name)
       if (found !== undefined) checkPlain(found)
       await parent.check()
-      await promises.unlink(parent.at(name))
+      await unlink(parent.at(name))
     })
   }
 

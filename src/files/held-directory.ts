@@ -1,10 +1,9 @@
 import type { Stats } from 'node:fs'
-import type { FileHandle } from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink } from 'node:fs/promises'
 import path from 'node:path'
 import { nodeFs } from '../base/node-system.ts'
 
 const { constants, existsSync } = nodeFs
-const { lstat, mkdir, open, readlink, realpath, stat, unlink } = nodeFs.promises
 
 const DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 /** A pipe or a device must not be waited for, nor become the terminal of this process. */

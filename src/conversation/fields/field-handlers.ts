@@ -1,6 +1,6 @@
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { PathPattern } from '../../output/path-pattern.ts'
-import type { FieldSource } from './read-fields.ts'
+import { doneFields, type FieldSource } from './read-fields.ts'
 import { RunField } from './run-field.ts'
 
 /** What a handler made of one field, or what it threw. */
@@ -51,7 +51,6 @@ export class FieldHandlers {
   }
 
   private async read(pattern: PathPattern, handle: Handler, handler: number): Promise<void> {
-    const { doneFields } = await import('./readers.ts')
     const known = new Set<string>()
     for await (const { event, parser, place, at } of doneFields(this.source)) {
       if (!event.isAt(pattern) || (await parser.check(event)).length > 0) continue

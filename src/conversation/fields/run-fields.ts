@@ -4,10 +4,10 @@ import { hasField } from '../../output/has-field.ts'
 import { type PathPattern, readPath } from '../../output/path-pattern.ts'
 import { closable } from './closable.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
-import type { FieldsOptions } from './matching-fields.ts'
-import type { FieldSource } from './read-fields.ts'
+import { type FieldsOptions, matchingFields } from './matching-fields.ts'
+import { doneFields, type FieldSource } from './read-fields.ts'
 import type { RunField } from './run-field.ts'
-import type { FieldOptions, WantedField } from './wait-for-field.ts'
+import { type FieldOptions, type WantedField, waitForField } from './wait-for-field.ts'
 
 export interface RunFieldsParts {
   readonly source: FieldSource
@@ -33,10 +33,7 @@ export class RunFields {
   fields(path: string | undefined, options: FieldsOptions = {}): AsyncIterableIterator<RunField> {
     const pattern = path === undefined ? null : readPath(path)
     if (options.agent === undefined && options.tool === undefined) this.checkOutput('fields')
-    return closable(this.parts.source, async function* (source) {
-      const { matchingFields } = await import('./readers.ts')
-      yield* matchingFields(source, pattern, options)
-    })
+    return closable(this.parts.source, (source) => matchingFields(source, pattern, options))
   }
 
   async field(path: string, options: FieldOptions<unknown> = {}): Promise<unknown> {
@@ -47,7 +44,6 @@ export class RunFields {
     const pattern = readPath(path)
     this.checkOutput('field')
     const { source, clock, result } = this.parts
-    const { waitForField } = await import('./readers.ts')
     return waitForField(source, { text: path, pattern, options, clock, result })
   }
 
@@ -112,7 +108,6 @@ async function* firstOf(
 ): AsyncGenerator<[path: string, value: unknown], void> {
   const open = new Set(patterns)
   if (open.size === 0) return
-  const { doneFields } = await import('./readers.ts')
   for await (const { event, parser } of doneFields(source)) {
     const found = [...open].filter((pattern) => event.isAt(pattern))
     if (found.length === 0 || (await parser.check(event)).length > 0) continue

@@ -1,9 +1,8 @@
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { parseJson } from '../../base/json.ts'
 import { nodeFs } from '../../base/node-system.ts'
 import { type InTurn, makeInTurn } from '../../files/in-turn.ts'
-
-const { mkdir, open, readdir, rename, rm } = nodeFs.promises
 
 /** One thing that was remembered. */
 export interface Memory {
