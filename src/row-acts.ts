@@ -30,6 +30,7 @@ export abstract class RowActs {
   protected abstract knowsAgent(name: string): boolean
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   protected abstract readonly rules: () => NodeWork | Promise<NodeWork>
+  private readonly acts: Set<Promise<void>> = new Set()
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
@@ -37,9 +38,10 @@ export abstract class RowActs {
     if (turn === undefined) throw notFound(this.store, 'run', runId)
     const { rootId } = turn
     const request = { cause: 'cancelled', reason: reason ?? null } as const
-    await after(this.rules(), ({ planCancel }) =>
+    const done = after(this.rules(), ({ planCancel }) =>
       this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
     )
+    await this.acting(done)
   }
 
   /** What a run has used so far, with the share of each run it started. */
@@ -82,13 +84,29 @@ export abstract class RowActs {
     // Read before anything is awaited: what its holder changes later changes nothing.
     const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
     const { rootId } = node
-    await after(this.rules(), ({ planApproval, planReply }) =>
+    const done = after(this.rules(), ({ planApproval, planReply }) =>
       this.ledger.commit({
         kind: 'answer',
         rootId,
         plan: (draft) => ('text' in given ? planReply(draft, nodeId, given) : planApproval(draft, nodeId, given)),
       }),
     )
+    await this.acting(done)
+  }
+
+  /** Resolves when every word that was given is in the rows, or refused: one that nobody awaits counts too. */
+  protected async acted(): Promise<void> {
+    await Promise.allSettled(this.acts)
+  }
+
+  private async acting(done: void | Promise<void>): Promise<void> {
+    if (!(done instanceof Promise)) return
+    this.acts.add(done)
+    try {
+      await done
+    } finally {
+      this.acts.delete(done)
+    }
   }
 
   /**

@@ -227,6 +227,25 @@ describe.each(stores)('cancelling on %s', (_, create) => {
     expect(eventsOfType(world.store, run.conversationId, 'retry')).toEqual([])
   })
 
+  test('a word that nobody awaits is heard before the runtime that gave it closes', async () => {
+    const [asked, answer] = [makeGate(), makeGate()]
+    const model = scriptedModel(async () => {
+      asked.open()
+      await answer.opened
+      return { text: 'Too late.' }
+    })
+    const run = start().runtime.run(agent({ name: 'host', instructions: '', model }), 'go')
+    const other = start()
+    await asked.opened
+
+    const heard = other.runtime.cancel(run.id)
+    await other.runtime.close()
+    answer.open()
+
+    await heard
+    expect(await run.result).toMatchObject({ status: 'cancelled' })
+  })
+
   test('cybros A45: a stop while streaming keeps what was said, and no new work appears', async () => {
     const streamed = makeGate()
     const model = {
