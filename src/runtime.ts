@@ -367,8 +367,7 @@ export class Runtime extends RowActs {
     this.unwatch?.()
     this.blocks.stop()
     try {
-      await this.acted()
-      await this.engine.stop()
+      await Promise.all([this.acted(), this.engine.stop()])
       await this.copies.settled()
       await this.executors.extensionRuns.settled()
     } finally {
