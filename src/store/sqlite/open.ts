@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { StoreError } from '../../base/error.ts'
+import { isLegateError, StoreError } from '../../base/error.ts'
 import { type Connection, connect, RESULT, resultCode } from './driver.ts'
 import { foreignMessage, storeError } from './error.ts'
 import { readConnection } from './reading.ts'
@@ -56,19 +56,25 @@ function requireWritable(path: string): void {
 
 /**
  * To open a foreign database could already change it, so it is looked at as one that nobody can change. SQLite does it:
- * to close any other descriptor of a file would give up the locks that SQLite holds on it in this process.
+ * to close any other descriptor of a file would give up the locks that SQLite holds on it in this process. Without locks
+ * a file that another process writes to may look damaged: whoever opens it then looks again.
  */
 function requireOurs(path: string): void {
   const header = connect(path, 'immutable')
   try {
-    if (Number(header.first('PRAGMA application_id')?.[0]) !== APPLICATION_ID) {
-      const message = foreignMessage(path, 'is the database of another application')
-      throw new StoreError('store_foreign_file', message, { details: { path } })
-    }
+    requireApplication(path, header)
     requireKnownSchema(path, schemaVersion(header))
+  } catch (error) {
+    if (isLegateError(error) || (resultCode(error) & 0xff) === RESULT.notADatabase) throw error
   } finally {
     header.close()
   }
+}
+
+function requireApplication(path: string, connection: Connection): void {
+  if (Number(connection.first('PRAGMA application_id')?.[0]) === APPLICATION_ID) return
+  const message = foreignMessage(path, 'is the database of another application')
+  throw new StoreError('store_foreign_file', message, { details: { path } })
 }
 
 function pageCount(connection: Connection): number {
@@ -88,6 +94,7 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     // Before the write-ahead log exists, so that it is in the file's own header from the first byte on. SQLite is asked,
     // not the file: what a process wrote that died of it is taken back first.
     if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
+    else requireApplication(path, connection)
     turnToLog(connection, busyMs)
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Pages are written over and over until then: few checkpoints write few pages.
