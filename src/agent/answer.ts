@@ -3,6 +3,7 @@ import { type CheckedSchema, describeIssues, type Issue } from '../base/schema.t
 import { writtenText } from '../graph/content.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Answer } from '../graph/turn/expand.ts'
+import { FieldParser } from '../output/field-parser.ts'
 import { emptyFields } from '../output/missing-fields.ts'
 import { saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
@@ -79,7 +80,6 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
   const whole = parseJson(unfenced(text))
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
   if (first?.issue === null) return first
-  const { FieldParser } = await import('../output/field-parser.ts')
   const parser = new FieldParser(schema, {})
   parser.push(text)
   parser.end()

@@ -32,7 +32,7 @@ import {
 } from '../testing/store-rows.ts'
 import { commitTexts } from './sqlite/commit.ts'
 import { type Connection, connect } from './sqlite/driver.ts'
-import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './sqlite/schema.ts'
+import { APPLICATION_ID } from './sqlite/schema.ts'
 import { findTrees, readRecords } from './sqlite/tree.ts'
 import { verifySqlite } from './sqlite/verify.ts'
 import { sqliteStore } from './sqlite.ts'
@@ -191,9 +191,7 @@ test('a read-only file in a read-only folder can be read; where its log would be
 })
 
 test('a full disk refuses the commit whole, and the store goes on when there is room', ({ skip }) => {
-  const disk = join(folder, 'disk')
-  mkdirSync(disk)
-  const mount = ['unshare', '-Urm', 'sh', '-c', 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', disk]
+  const { disk, mount } = smallDisk(2)
   if (run([...mount, 'true']).status !== 0) skip()
   const code = `
     import { rmSync, writeFileSync } from 'node:fs'
@@ -216,9 +214,7 @@ test('a full disk refuses the commit whole, and the store goes on when there is 
 })
 
 test('what was deleted is deleted, also where there is no room to write the file anew', ({ skip }) => {
-  const disk = join(folder, 'disk')
-  mkdirSync(disk)
-  const mount = ['unshare', '-Urm', 'sh', '-c', 'mount -t tmpfs -o size=8m tmpfs "$0" && exec "$@"', disk]
+  const { disk, mount } = smallDisk(8)
   if (run([...mount, 'true']).status !== 0) skip()
   const code = `
     import { statfsSync, statSync, writeFileSync } from 'node:fs'
@@ -348,35 +344,6 @@ test('the chain of hashes covers rows and events of every commit', async () => {
   expect(verifyFile().get('root-a')).toBe(hash)
 })
 
-test('schema steps are taken one by one, each whole or not at all', () => {
-  const db = connect(path)
-  const one = 'CREATE TABLE one (id TEXT); INSERT INTO one VALUES (1);'
-  migrate(db, [one])
-  expect(schemaVersion(db)).toBe(1)
-
-  const broken = [one, 'CREATE TABLE two (id TEXT);', 'CREATE TABLE three (id TEXT); INSERT INTO nowhere VALUES (1);']
-  expect(() => migrate(db, broken)).toThrow(/nowhere/)
-  expect(schemaVersion(db)).toBe(2)
-  expect(db.all("SELECT name FROM sqlite_schema WHERE name = 'three'")).toEqual([])
-
-  migrate(db, [...broken.slice(0, 2), 'ALTER TABLE one ADD COLUMN more TEXT;'])
-  expect(schemaVersion(db)).toBe(3)
-  expect(db.all('SELECT id, more FROM one')).toEqual([['1', null]])
-  db.close()
-})
-
-test('a file whose schema is older is brought up to date when it is opened', async () => {
-  makeDatabase(`PRAGMA application_id = ${APPLICATION_ID}`)
-  const store = sqliteStore(path)
-
-  await store.commit(treeCommit('root-a'))
-
-  await store.close()
-  const db = connect(path)
-  expect(schemaVersion(db)).toBe(MIGRATIONS.length)
-  db.close()
-})
-
 test('the driver can be chosen, and importing the store loads none', () => {
   const code = `
     const loaded = () => Object.keys(createRequire(import.meta.url).cache).some((file) => file.includes('libsql'))
@@ -393,6 +360,14 @@ test('the driver can be chosen, and importing the store loads none', () => {
 function makeFolder(parent: string): string {
   mkdirSync(parent, { recursive: true })
   return mkdtempSync(join(parent, 'legate-sqlite-'))
+}
+
+/** Of so many megabytes, for what runs inside `mount`. */
+function smallDisk(megabytes: number): { disk: string; mount: string[] } {
+  const disk = join(folder, 'disk')
+  mkdirSync(disk)
+  const sh = `mount -t tmpfs -o size=${megabytes}m tmpfs "$0" && exec "$@"`
+  return { disk, mount: ['unshare', '-Urm', 'sh', '-c', sh, disk] }
 }
 
 function makeDatabase(sql: string): void {
