@@ -1,10 +1,9 @@
 import type { AgentCore } from './agent/agent.ts'
-import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
 import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
 import { inOrder } from './agent/hooks/order.ts'
 import { hasLiveSources } from './agent/live-sources.ts'
-import type { EagerWork, Home, HooksAbove, NodeRun } from './agent/node-run.ts'
+import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild } from './agent/node-run.ts'
 import { noteChange } from './agent/note-change.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { SPEAKERS } from './agent/speakers.ts'
@@ -17,13 +16,14 @@ import type { Work } from './engine/engine.ts'
 import type { ExecutorParts } from './executor-parts.ts'
 import type { FileDomain } from './files/domain.ts'
 import type { Budget } from './grant/budget.ts'
-import { readCeiling } from './grant/ceiling.ts'
-import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
+import { type Layer, useLayer } from './grant/grant.ts'
 import { type Profiles, profileLayer } from './grant/profile.ts'
 import { hostOf, type Place } from './graph/child/host-of.ts'
 import type { Outcome } from './graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from './graph/rows.ts'
 import type { TurnBounds } from './graph/turn/begin-turn.ts'
+import type { Step } from './graph/turn/expand.ts'
+import { LayerStacks } from './layer-stacks.ts'
 import type { Model } from './model/model.ts'
 import type { Ledger } from './store/ledger.ts'
 import { notFound } from './store/not-found.ts'
@@ -36,15 +36,6 @@ import { Toolkits } from './toolkits.ts'
 import { turnBounds } from './turn-bounds.ts'
 
 type NodeWork = typeof import('./node-work.ts')
-
-interface Stack {
-  readonly agent: AgentCore
-  /** Of the registry, when it was made. */
-  readonly version: number
-  readonly layers: readonly Layer[]
-  /** Of the conversation it was made for. */
-  readonly profile: string | undefined
-}
 
 /** Joins each kind of node with what runs it: the agent, its toolkit, its model and what binds it, found from the rows. */
 export class Executors implements Home {
@@ -72,14 +63,14 @@ export class Executors implements Home {
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
   private code: NodeWork | undefined
   private readonly pool: SourcePool
-  /** The last stack of an agent at the root, or of one under a ceiling: mostly the next node has the same. */
-  private stacks: WeakMap<object, Stack> = new WeakMap()
+  private readonly layers: LayerStacks
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
     this.toolkits = new Toolkits(parts.ledger)
     this.pool = new SourcePool(parts.logger, () => parts.ledger.clock.now())
     this.maker = new AgentFinder(parts.registry, parts.ledger.store, parts.models)
+    this.layers = new LayerStacks(parts, this.maker)
     this.ledger = parts.ledger
     this.feeds = parts.feeds
     this.logger = parts.logger
@@ -110,6 +101,14 @@ export class Executors implements Home {
 
   readonly eagerFor = (run: NodeRun): Promise<EagerWork> => this.loaded().eagerChildren(run)
 
+  /** The answer has taken its time: what may be delegated is decided by what holds now, as for any node. */
+  readyChildren({ node, agent, work }: NodeRun, step: Step): readonly ReadyChild[] {
+    if (this.tape !== null || hasLiveSources(agent)) return NONE
+    const run = this.runOf(node, work)
+    if (run === undefined || run.agent !== agent || agent.identity.ref.hash !== run.conversation.agent.hash) return NONE
+    return this.loaded().readyChildren(run, step)
+  }
+
   /** Runs one claimed node to its end and commits it. */
   run(claimed: Node, work: Work): void | Promise<void> {
     const ended = this.tryRun(claimed, work)
@@ -131,19 +130,27 @@ export class Executors implements Home {
   }
 
   private beginNow(claimed: Node, work: Work): void | Promise<void> {
+    const run = this.runOf(claimed, work)
+    if (run === undefined) return
+    if (run.toolkit.isLate && SPEAKERS.includes(run.node.kind)) {
+      return run.toolkit.describe().then(() => this.withModel(run))
+    }
+    return this.withModel(run)
+  }
+
+  /** A node as the rows and this process have it now; undefined when it was deleted. */
+  private runOf(claimed: Pick<Node, 'id' | 'turnId' | 'conversationId'>, work: Work): NodeRun | undefined {
     const { store } = this.ledger
     const node = store.node(claimed.id)
     const turn = store.turn(claimed.turnId)
     const conversation = store.conversation(claimed.conversationId)
-    if (node === undefined || turn === undefined || conversation === undefined) return
+    if (node === undefined || turn === undefined || conversation === undefined) return undefined
     const agent = this.agentOf(turn, conversation)
     const toolkit = this.toolkits.of(agent)
-    const layers = this.layersOf(agent, { turn, conversation })
+    const layers = this.layers.of(agent, { turn, conversation })
     const hooks = this.hooksOf(agent)
     if (hooks !== null) this.extensionRuns.enter(turn.id, agent.name, hooks)
-    const run: NodeRun = { node, turn, conversation, agent, toolkit, layers, hooks, work, home: this }
-    if (toolkit.isLate && SPEAKERS.includes(node.kind)) return toolkit.describe().then(() => this.withModel(run))
-    return this.withModel(run)
+    return { node, turn, conversation, agent, toolkit, layers, hooks, work, home: this, said: null }
   }
 
   private withModel(run: NodeRun): void | Promise<void> {
@@ -189,7 +196,7 @@ export class Executors implements Home {
     if (turn === undefined || conversation === undefined) {
       throw notFound(store, 'run', of)
     }
-    return this.layersOf(this.agentOf(turn, conversation), { turn, conversation })
+    return this.layers.of(this.agentOf(turn, conversation), { turn, conversation })
   }
 
   boundsOf(conversation: Conversation): TurnBounds {
@@ -204,7 +211,7 @@ export class Executors implements Home {
   /** Drops what was worked out of definitions. What providers gave stays: they are called once per delegation. */
   forget(): void {
     this.toolkits.forget()
-    this.stacks = new WeakMap()
+    this.layers.forget()
     this.hookSets = new WeakMap()
     this.maker.forget()
   }
@@ -297,14 +304,14 @@ export class Executors implements Home {
   private briefAs(run: NodeRun): void | Promise<void> {
     const host = this.hostOf(run)
     const agent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
-    const as = host === undefined || agent === undefined ? run : { ...run, agent, layers: this.layersOf(agent, host) }
+    const as = host === undefined || agent === undefined ? run : { ...run, agent, layers: this.layers.of(agent, host) }
     const model = this.modelOf(as.agent, host ?? run)
     if (model === null) throw new Error(`${as.agent.name} has no model to brief ${run.agent.name} with`)
     return this.loaded().runStep(as, model)
   }
 
   hooksAbove(run: NodeRun): HooksAbove | null {
-    return this.hasHooksForChildren ? hooksAbove(this.hostsOf(run)) : null
+    return this.hasHooksForChildren && run.conversation.depth > 0 ? hooksAbove(this.hostsOf(run)) : null
   }
 
   private *hostsOf(place: Place): Generator<HostAbove> {
@@ -318,40 +325,6 @@ export class Executors implements Home {
       yield { hooks, place, entry: agent === undefined ? undefined : this.toolkits.of(agent).find(toolName) }
       below = host
     }
-  }
-
-  /**
-   * Every layer that decides for an agent here: the runtime's, what was frozen, what its hosts say now, its own. Under one
-   * ceiling it is the same for every node, until an agent of this process changes.
-   */
-  private layersOf(agent: AgentCore, place: Place): readonly Layer[] {
-    const { ceiling } = place.conversation
-    const { version } = this.parts.registry
-    const key = ceiling.length === 0 ? agent : ceiling
-    const last = this.stacks.get(key)
-    const profile = profileOf(place.conversation, this.profiles)
-    const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
-    if (isSame) return last.layers
-    const frozen = readCeiling(ceiling)
-    const own = useLayer(agent.name, agent.grant)
-    const stored = profile === undefined ? [] : [storedProfileLayer(profile, this.profiles)]
-    const narrowed = agent.inline?.layers ?? []
-    const live = this.liveLayers(frozen, place)
-    const layers = [...this.parts.runtimeLayer, ...frozen, ...live, ...stored, ...narrowed, own]
-    this.stacks.set(key, { agent, version, layers, profile })
-    return layers
-  }
-
-  /** What hosts pass on today, where it is not what was frozen: a change narrows at the next node, and never widens. */
-  private liveLayers(ceiling: readonly Layer[], place: Place): Layer[] {
-    const live: Layer[] = []
-    for (let host = this.hostOf(place); host !== undefined; host = this.hostOf(host)) {
-      const agent = this.maker.of(host.turn.id, host.conversation)
-      if (agent === undefined) continue
-      const layer = delegateLayer(agent.name, agent.grant)
-      if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
-    }
-    return live
   }
 
   /** The run that asked for this one, or made its conversation. */
@@ -394,6 +367,8 @@ export class Executors implements Home {
     })
   }
 }
+
+const NONE: readonly ReadyChild[] = []
 
 function keyOf({ name, identity }: AgentCore): string {
   return `${name}/${identity.ref.hash}`

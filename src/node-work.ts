@@ -6,6 +6,7 @@ import type { SourcePool } from './tool/source/source-pool.ts'
 
 // What runs nodes, and the rules of a run. Loaded when a runtime starts: who only defines agents, or reads rows, does without.
 export { runStep } from './agent/step.ts'
+export { readyChildren } from './delegation/ready-children.ts'
 export { runTask } from './delegation/task.ts'
 export { planCancel } from './graph/child/cancel.ts'
 export { planApproval } from './graph/turn/approve.ts'

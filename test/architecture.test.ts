@@ -34,6 +34,7 @@ const joints = [
   'toolkits',
   'node-work',
   'executor-parts',
+  'layer-stacks',
   'executors',
   'runtime',
   'standalone',

@@ -5,8 +5,10 @@ import type { FileDomain } from '../files/domain.ts'
 import type { Budget } from '../grant/budget.ts'
 import type { Layer } from '../grant/grant.ts'
 import type { Profiles } from '../grant/profile.ts'
+import type { Draft } from '../graph/draft.ts'
 import type { Delegated, Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
+import type { Step } from '../graph/turn/expand.ts'
 import type { Model } from '../model/model.ts'
 import type { FieldEvent } from '../output/field-event.ts'
 import type { PathPattern } from '../output/path-pattern.ts'
@@ -34,6 +36,15 @@ export interface NodeRun {
   readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
+  /** What it has answered, before that is stored: children that start with it know of it. */
+  readonly said: Node | null
+}
+
+/** A child that can be started by the very commit that makes its task. */
+export interface ReadyChild {
+  readonly runId: Id
+  /** False where it was not: the task itself will try. */
+  start(draft: Draft): boolean
 }
 
 /** Starts children for items of an answer, each when it is complete. */
@@ -108,6 +119,8 @@ export interface Home {
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
   /** What starts children for items of an answer that is being written. */
   eagerFor(run: NodeRun): Promise<EagerWork>
+  /** Those calls of an answer that become children at once; each of the others is left to its task. */
+  readyChildren(run: NodeRun, step: Step): readonly ReadyChild[]
   /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }

@@ -33,7 +33,7 @@ import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
 import type { Manner } from './manner.ts'
 import { saysNothing } from './messages.ts'
-import type { EagerWork, NodeRun } from './node-run.ts'
+import type { EagerWork, NodeRun, ReadyChild } from './node-run.ts'
 import type { Command, Verdict } from './planner/plan-reader.ts'
 import type { Planning } from './planner/planning.ts'
 import { requestOf } from './request-of.ts'
@@ -324,11 +324,24 @@ function expand(run: NodeRun, answer: Answer, plan?: PlanNote & { leftMs: number
   const leftMs = plan?.leftMs ?? null
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
-  return run.home.ledger.commit({
+  const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
+  const ready = isDelegating ? run.home.readyChildren(run, step) : NO_CHILDREN
+  const commit = {
     kind: 'expand',
     rootId: run.node.rootId,
-    plan: (draft) => planExpand(draft, run.work.claim, step),
-  })
+    plan: (draft: Draft) => {
+      planExpand(draft, run.work.claim, step)
+      return ready.length === 0 ? ready : ready.filter((child) => !child.start(draft))
+    },
+  } as const
+  return after(run.home.ledger.commit(commit), (left) => leaveChildren(run, left))
+}
+
+const NO_CHILDREN: readonly ReadyChild[] = []
+
+/** Their tasks may have started them by now. */
+function leaveChildren({ home }: NodeRun, children: readonly ReadyChild[]): void {
+  for (const { runId } of children) if (home.ledger.store.turn(runId) === undefined) home.leaveChild(runId)
 }
 
 function within(task: PlannedTask, leftMs: number | null): PlannedTask {

@@ -133,8 +133,9 @@ function plainMessagesOf(run: NodeRun): Message[] {
   return plainMessages(contextHere(run, run.agent.contextTurns))
 }
 
-function contextHere({ home, node }: NodeRun, rounds: number): Node[] {
-  return contextOf(home.ledger.store, node, rounds)
+function contextHere({ home, node, said }: NodeRun, rounds: number): Node[] {
+  const context = contextOf(home.ledger.store, node, rounds)
+  return said === null ? context : [...context, said]
 }
 
 function calledBy(host: string): string {

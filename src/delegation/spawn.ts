@@ -1,7 +1,7 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
 import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
-import type { NodeRun } from '../agent/node-run.ts'
+import type { NodeRun, ReadyChild } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
@@ -79,15 +79,61 @@ export type SpawnResult =
  * and one commit writes the child. What cannot be done makes no child and costs no model call.
  */
 export function spawn(run: NodeRun, delegation: Delegation): SpawnResult | Promise<SpawnResult> {
-  return after(readAsked(delegation), (read) => begin(run, delegation, read))
+  return after(prepare(run, delegation), (made) => ('request' in made ? commitSpawn(run, made) : made))
 }
+
+/**
+ * The same for the task that an answer is about to make: the commit of both is one. Null where anything is to be awaited,
+ * asked or refused first.
+ */
+export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): ReadyChild | null {
+  const { offer } = delegation
+  if (offer.contract !== 'message' && !readAtOnce.has(offer)) return null
+  const made = prepare(run, delegation)
+  if (made instanceof Promise) {
+    readAtOnce.delete(offer)
+    // The task asks for the same once more, and tells what went wrong.
+    made.catch(() => undefined)
+    return null
+  }
+  if (!('request' in made)) return null
+  const { agent, request } = made
+  const runId = request.ids.turn
+  run.home.settleChild(runId, agent)
+  return { runId, start: (draft) => startWith(draft, taskId, request) }
+}
+
+/** A task that nobody could claim at once starts its child later. */
+function startWith(draft: Draft, taskId: Id, request: SpawnRequest): boolean {
+  const task = draft.findNode(taskId)
+  if (task?.state !== 'running' || task.engineId === null) return false
+  const claim = { nodeId: taskId, engineId: task.engineId, epoch: task.epoch }
+  return 'link' in planSpawn(draft, { ...request, claim })
+}
+
+type Prepared = SpawnResult | Ready
+
+/** All there is to know of a child before it is made. */
+interface Ready {
+  readonly agent: AnyAgent
+  readonly request: Request
+}
+
+function prepare(run: NodeRun, delegation: Delegation): Prepared | Promise<Prepared> {
+  const read = readAsked(delegation)
+  if (!(read instanceof Promise)) readAtOnce.add(delegation.offer)
+  return after(read, (known) => begin(run, delegation, known))
+}
+
+/** Whose last input was read without waiting: a schema that waits must not be asked twice. */
+const readAtOnce: WeakSet<Offer> = new WeakSet()
 
 function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput> {
   if (offer.contract === 'message') return readMessage(offer.name, input)
   return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
 }
 
-function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResult | Promise<SpawnResult> {
+function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared | Promise<Prepared> {
   const { agent: host, home, node } = run
   const { offer } = delegation
   const { name } = offer.agent
@@ -105,9 +151,9 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): SpawnResu
   const { safety, workspace } = frame
   return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
-    return after(loadSession(run, offer.session?.store, askedSession(offer, read)), (document) =>
-      commitSpawn(run, taken, requestOf(run, delegation, { read, briefed, frame, document })),
-    )
+    return after(loadSession(run, offer.session?.store, askedSession(offer, read)), (document) => {
+      return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, document }) }
+    })
   })
 }
 
@@ -115,7 +161,7 @@ interface Request extends SpawnRequest {
   readonly eager: EagerItem | null
 }
 
-function commitSpawn(run: NodeRun, agent: AnyAgent, request: Request): SpawnResult | Promise<SpawnResult> {
+function commitSpawn(run: NodeRun, { agent, request }: Ready): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
   home.settleChild(request.ids.turn, agent)
   const { eager } = request
@@ -155,7 +201,7 @@ function sessionPlan({ contract, session = {} }: Offer, document: SessionDocumen
   return { ttlMs: session.ttlMs ?? null, max: session.max ?? null, document }
 }
 
-interface Prepared {
+interface Parts {
   readonly document: SessionDocument | null
   readonly read: Given
   readonly briefed: Briefed
@@ -165,7 +211,7 @@ interface Prepared {
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
   { offer, mode, ids, background, eager, about }: Delegation,
-  { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Prepared,
+  { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Parts,
 ): Request {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null

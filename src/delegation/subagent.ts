@@ -15,6 +15,8 @@ import type { Offer } from './spawn.ts'
 /** A subagent as its host's toolkit holds it. */
 export interface SubagentEntry extends ToolEntry, Offer {
   readonly presets: Presets | undefined
+  /** Each delegation asks for an agent anew. */
+  readonly isProvided: boolean
   /** The host's hooks decide on its calls too. */
   readonly inheritsHooks: boolean
 }
@@ -72,7 +74,7 @@ export function subagentSource(name: string, { config, memberOf }: OwnSubagent):
     entry: () => {
       if (made !== undefined) return made
       agent ??= take()
-      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing(agent, take) : constant(agent) })
+      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing(agent, take) : null })
       return made
     },
   }
@@ -84,7 +86,8 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
 
 interface Given extends OwnSubagent {
   readonly agent: AnyAgent
-  readonly take: () => AnyAgent
+  /** Null where it is always the same agent. */
+  readonly take: (() => AnyAgent) | null
 }
 
 function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
@@ -118,8 +121,9 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
     keyed: keyOf(name, config),
     session: readSessionSettings(config.session, `subagents.${name}.session`),
     forward: readForward(config, `subagents.${name}`),
+    isProvided: take !== null,
     agent,
-    take,
+    take: take ?? (() => agent),
   }
 }
 
@@ -128,8 +132,4 @@ const NO_BRIEFING = { mode: 'none', tokens: 0 } as const
 
 function keyOf(name: string, { concurrency, concurrencyKey = name }: SubagentConfig): KeyLimit | null {
   return concurrency === undefined ? null : { key: concurrencyKey, limit: concurrency }
-}
-
-function constant(agent: AnyAgent): () => AnyAgent {
-  return () => agent
 }

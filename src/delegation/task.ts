@@ -25,7 +25,7 @@ import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 export function runTask(run: NodeRun): void | Promise<void> {
   const { call } = run.node.input
   if (isEager(run.node)) return runItem(run)
-  const above = run.conversation.depth === 0 ? null : run.home.hooksAbove(run)
+  const above = run.home.hooksAbove(run)
   const isPlain = run.hooks?.has('beforeTool') !== true && above === null
   if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
   return runHooked(run, call, above)

@@ -1,7 +1,7 @@
+import type { Claims } from '../graph/claims.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Claim } from '../graph/turn/claim.ts'
-import type { ReservedClaims } from '../store/ledger.ts'
 
 /** Why a running node is asked to stop. `shutdown` and `lost` are not its own to commit: others go on with it. */
 export type StopCause = 'cancel' | 'timeout' | 'stalled' | 'shutdown' | 'lost'
@@ -35,7 +35,7 @@ export interface Engine {
   /** Begins to claim and run nodes. Safe to call again. */
   start(execute: Execute): Promise<void>
   /** Workers for the nodes that a commit of this process makes runnable; null when it would not run them. */
-  claims(now: number): ReservedClaims | null
+  claims(now: number): Claims | null
   /** A commit of this process: it has claimed nodes, asked some to stop, or put something off. */
   committed(draft: Draft): void
   /** Something may have become runnable. A hint: the sweep finds it too. */

@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.ts'
 import { freshId } from '../base/id.ts'
 import { IdMap } from '../base/id-map.ts'
+import type { Claims } from '../graph/claims.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import type { Ledger, ReservedClaims } from '../store/ledger.ts'
+import type { Ledger } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
 import { Lease } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
@@ -51,7 +52,7 @@ export class LocalEngine implements Engine, Lender {
   /** What was taken from a node that did not stop: it holds no worker, but its code may still want to write. */
   private readonly forsaken: Set<RunningNode> = new Set()
   private readonly lease: Lease
-  private readonly workers: ReservedClaims
+  private readonly workers: Claims
   private execute: Execute | undefined
   private state: 'idle' | 'started' | 'stopping' | 'stopped' = 'idle'
   private starting: Promise<void> | undefined
@@ -97,7 +98,7 @@ export class LocalEngine implements Engine, Lender {
     return this.starting
   }
 
-  claims(now: number): ReservedClaims | null {
+  claims(now: number): Claims | null {
     return this.state === 'started' && this.lease.isValidAt(now) ? this.workers : null
   }
 

@@ -5,4 +5,6 @@ export interface Claims {
   readonly engineId: Id
   /** Reserves a worker, if the engine has one and the code for such a node. */
   take(kind: string, agentName: string): boolean
+  /** Workers that were reserved and are not needed. */
+  giveBack(taken: number): void
 }

@@ -7,18 +7,8 @@ import { Changes } from './history/changes.ts'
 import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
 import { PENDING_NODE } from './pending-node.ts'
 import type { Reader } from './reader.ts'
-import {
-  type Body,
-  type Conversation,
-  codeOf,
-  type Edge,
-  type EdgeType,
-  type Id,
-  type Link,
-  type Node,
-  type NodeState,
-  type Turn,
-} from './rows.ts'
+import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, NodeState, Turn } from './rows.ts'
+import { codeOf } from './rows.ts'
 import { mayBecome } from './states.ts'
 
 export interface DraftOptions {
@@ -329,6 +319,13 @@ export class Draft {
     claimed.wakeAt = null
     this.started = added(this.started, claimed)
     return claimed
+  }
+
+  /** A node that waits needs no worker, also where this very draft took one for it. */
+  unclaim({ id }: Node): void {
+    if (!this.started.some((node) => node.id === id)) return
+    this.started = this.started.filter((node) => node.id !== id)
+    this.claims?.giveBack(1)
   }
 
   event(turn: Turn, nodeId: Id | null, body: EventBody): void {

@@ -18,13 +18,8 @@ export interface Step<T> {
 /** Who wants to know what was committed, and who runs the nodes it made runnable. */
 export interface Listener {
   /** Workers for the nodes a commit makes runnable; null when this process runs nothing. */
-  claims(now: number): ReservedClaims | null
+  claims(now: number): Claims | null
   committed(commit: Commit, draft: Draft): void
-}
-
-export interface ReservedClaims extends Claims {
-  /** Gives back what was taken by a draft that was not committed. */
-  giveBack(taken: number): void
 }
 
 /** The one way to change rows: a rule makes a commit of what is stored now, and the store applies it or refuses. */
@@ -100,7 +95,7 @@ class Attempt<T> {
   readonly draft: Draft
   commit: Commit | null = null
   result: T | undefined
-  private readonly claims: ReservedClaims | null
+  private readonly claims: Claims | null
   private readonly store: Store
 
   constructor(step: Step<T>, listener: Listener, { store, clock, kinds }: Ledger) {

@@ -7,8 +7,8 @@ import { expectAnswered } from '../support/requests.ts'
 import { eventsOf, nodesOfTree, tasksOf, turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
-/** What a run of the scenario makes, at least: lease, say, expand, two results, spawn, expand, result, two ends. */
-const STEPS = 10
+/** What a run of the scenario makes, at least: lease, say, expand with a child, two results, expand, result, two ends. */
+const STEPS = 9
 /** Some are refused because another was faster, and made anew. */
 const COMMITS = 14
 

@@ -219,7 +219,10 @@ describe.each(stores)('recovery on %s', (_, create) => {
     expect(await second.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'of the heir' })
   })
 
-  test('cybros A67: the spawn of a process that lost its claim makes no child', async () => {
+  test.each([
+    ['answer', 'expand', (child: AnyAgent) => child],
+    ['task', 'spawn', (child: AnyAgent) => ({ agent: () => child })],
+  ] as const)('cybros A67: the %s of a process that lost its claim makes no child', async (_, kind, offer) => {
     const child = speaker('child')
     const host = (calls: boolean) =>
       agent({
@@ -229,7 +232,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
           if (messages.some(({ role }) => role === 'tool') || !calls) return 'done'
           return { calls: [{ name: 'ask', input: { message: 'x' } }] }
         }),
-        subagents: { ask: child },
+        subagents: { ask: offer(child) },
       })
     const first = start({ engine: { leaseMs: 100 } })
     const spawning = makeGate()
@@ -238,7 +241,7 @@ describe.each(stores)('recovery on %s', (_, create) => {
     // The process falls asleep in the middle of its spawn.
     Object.assign(first.store, {
       commit: (step: Parameters<typeof commit>[0]) => {
-        if (step.kind === 'spawn' && !isSpawning) {
+        if (step.kind === kind && !isSpawning) {
           isSpawning = true
           first.freeze()
           spawning.open()

@@ -352,6 +352,7 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
     metadata: isPlain(task) ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
+  draft.unclaim(task)
   if (draft.turn(link.id).state !== 'queued') return
   watchHosts(draft, task.turnId)
   settle(draft)

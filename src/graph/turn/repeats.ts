@@ -1,4 +1,5 @@
 import { canonicalJson, type Json } from '../../base/json.ts'
+import type { ToolCall } from '../content.ts'
 import type { Reader } from '../reader.ts'
 import type { Node, NodeOutput } from '../rows.ts'
 
@@ -13,15 +14,21 @@ const MOST_CALLS = 16
 
 /** Did the last steps of this run make the very calls of this task's message, with the very same results? */
 export function isRepeating(reader: Reader, task: Node): boolean {
-  let message = messageBefore(reader, task)
-  const asked = message === undefined ? undefined : callsOf(message)
+  const message = messageBefore(reader, task)
+  return message !== undefined && wouldRepeat(reader, message, message.output.calls)
+}
+
+/** The same of a message that is about to make these calls. */
+export function wouldRepeat(reader: Reader, asking: Node, calls: readonly ToolCall[] | undefined): boolean {
+  const asked = comparable(calls)
   if (asked === undefined) return false
+  let message: Node | undefined = asking
   let gotten: string | undefined
   for (let step = 0; step < MAX_REPEATS; step++) {
     const tasks: readonly Node[] = message === undefined ? [] : tasksBefore(reader, message)
     const [first] = tasks
     message = first === undefined ? undefined : messageBefore(reader, first)
-    if (message === undefined || callsOf(message) !== asked) return false
+    if (message === undefined || comparable(message.output.calls) !== asked) return false
     if (tasks.some(({ output }) => output.metadata?.['refused'] === REPEATED['refused'])) return true
     const results = canonicalJson(tasks.map(({ output, state }) => [state, (output.content ?? null) as Json]))
     if (gotten !== undefined && results !== gotten) return false
@@ -30,7 +37,7 @@ export function isRepeating(reader: Reader, task: Node): boolean {
   return true
 }
 
-function callsOf({ output: { calls } }: Node): string | undefined {
+function comparable(calls: readonly ToolCall[] | undefined): string | undefined {
   if (calls === undefined || calls.length === 0 || calls.length > MOST_CALLS) return undefined
   return canonicalJson(calls.map(({ name, input }) => [name, input]))
 }
