@@ -40,11 +40,11 @@ export interface NodeRun {
   readonly said: Node | null
 }
 
-/** A child that can be started by the very commit that makes its task. */
+/** A child that can be started by the very commit that makes its task; where it is not, the task will try. */
 export interface ReadyChild {
-  readonly runId: Id
-  /** False where it was not: the task itself will try. */
-  start(draft: Draft): boolean
+  start(draft: Draft): void
+  /** The commit came to nothing. */
+  leave(): void
 }
 
 /** Starts children for items of an answer, each when it is complete. */

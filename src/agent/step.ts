@@ -326,23 +326,22 @@ function expand(run: NodeRun, answer: Answer, plan?: PlanNote & { leftMs: number
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
   const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
   const ready = isDelegating ? run.home.readyChildren(run, step) : NO_CHILDREN
-  const commit = {
+  const stored = run.home.ledger.commit({
     kind: 'expand',
     rootId: run.node.rootId,
-    plan: (draft: Draft) => {
+    plan: (draft) => {
       planExpand(draft, run.work.claim, step)
-      return ready.length === 0 ? ready : ready.filter((child) => !child.start(draft))
+      for (const child of ready) child.start(draft)
     },
-  } as const
-  return after(run.home.ledger.commit(commit), (left) => leaveChildren(run, left))
+  })
+  if (ready.length === 0 || !(stored instanceof Promise)) return stored
+  return stored.catch((error: unknown) => {
+    for (const child of ready) child.leave()
+    throw error
+  })
 }
 
 const NO_CHILDREN: readonly ReadyChild[] = []
-
-/** Their tasks may have started them by now. */
-function leaveChildren({ home }: NodeRun, children: readonly ReadyChild[]): void {
-  for (const { runId } of children) if (home.ledger.store.turn(runId) === undefined) home.leaveChild(runId)
-}
 
 function within(task: PlannedTask, leftMs: number | null): PlannedTask {
   if (leftMs === null || (task.timeoutMs !== null && task.timeoutMs <= leftMs)) return task

@@ -1,7 +1,8 @@
 import type { NodeRun, ReadyChild } from '../agent/node-run.ts'
 import { childIds } from '../graph/child/spawn.ts'
+import type { ToolCall } from '../graph/content.ts'
 import type { Id } from '../graph/rows.ts'
-import type { PlannedTask, Step } from '../graph/turn/expand.ts'
+import type { Step } from '../graph/turn/expand.ts'
 import { MAX_REPEATS, wouldRepeat } from '../graph/turn/repeats.ts'
 import { withPresets } from './presets.ts'
 import { spawnWith } from './spawn.ts'
@@ -23,16 +24,19 @@ export function readyChildren(run: NodeRun, { answer, tasks, ids }: Step): reado
   const said = { ...run, said: { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } } as const
   const children: ReadyChild[] = []
   for (const [at, task] of tasks.entries()) {
-    const child = readyChild(said, task, ids[at] ?? '')
-    if (child !== null) children.push(child)
+    if (!task.delegates) continue
+    const child = readyChild(said, task.call, ids[at] ?? '')
+    // Those after it must not take its place.
+    if (child === null) return children
+    children.push(child)
   }
   return children
 }
 
 const NONE: readonly ReadyChild[] = []
 
-function readyChild(run: NodeRun, { call, delegates }: PlannedTask, taskId: Id): ReadyChild | null {
-  const entry = delegates && call.invalid === undefined ? run.toolkit.find(call.name) : undefined
+function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null {
+  const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
   if (entry?.tool !== null || !isSubagentEntry(entry) || !run.toolkit.isOn(entry, run.conversation.groups)) return null
   const input = withPresets(call.input, entry.presets)
   if (mustWait(entry) || goesOn(entry, input)) return null

@@ -1,7 +1,7 @@
 import type { AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
 import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
-import type { NodeRun, ReadyChild } from '../agent/node-run.ts'
+import type { Home, NodeRun, ReadyChild } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
@@ -96,19 +96,38 @@ export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): Rea
     made.catch(() => undefined)
     return null
   }
-  if (!('request' in made)) return null
-  const { agent, request } = made
-  const runId = request.ids.turn
-  run.home.settleChild(runId, agent)
-  return { runId, start: (draft) => startWith(draft, taskId, request) }
+  return 'request' in made ? new PreparedChild(run.home, taskId, made) : null
 }
 
-/** A task that nobody could claim at once starts its child later. */
-function startWith(draft: Draft, taskId: Id, request: SpawnRequest): boolean {
-  const task = draft.findNode(taskId)
-  if (task?.state !== 'running' || task.engineId === null) return false
-  const claim = { nodeId: taskId, engineId: task.engineId, epoch: task.epoch }
-  return 'link' in planSpawn(draft, { ...request, claim })
+/** What was allowed a moment ago holds for the first plan only: planned again, on other rows, it is left to the task. */
+class PreparedChild implements ReadyChild {
+  private readonly home: Home
+  private readonly taskId: Id
+  private readonly made: Ready
+  private state: 'new' | 'settled' | 'left' = 'new'
+
+  constructor(home: Home, taskId: Id, made: Ready) {
+    this.home = home
+    this.taskId = taskId
+    this.made = made
+  }
+
+  /** For a task that this very draft has made and claimed: one that is stored may be another's. */
+  start(draft: Draft): void {
+    if (this.state !== 'new') return this.leave()
+    const { agent, request } = this.made
+    const task = draft.started.find(({ id }) => id === this.taskId)
+    if (task === undefined || task.engineId === null) return
+    this.home.settleChild(request.ids.turn, agent)
+    this.state = 'settled'
+    const claim = { nodeId: task.id, engineId: task.engineId, epoch: task.epoch }
+    if (!('link' in planSpawn(draft, { ...request, claim }))) this.leave()
+  }
+
+  leave(): void {
+    if (this.state === 'settled') this.home.leaveChild(this.made.request.ids.turn)
+    this.state = 'left'
+  }
 }
 
 type Prepared = SpawnResult | Ready
@@ -125,7 +144,7 @@ function prepare(run: NodeRun, delegation: Delegation): Prepared | Promise<Prepa
   return after(read, (known) => begin(run, delegation, known))
 }
 
-/** Whose last input was read without waiting: a schema that waits must not be asked twice. */
+/** Whose last input was read without waiting: a schema that waits is asked by the task only. */
 const readAtOnce: WeakSet<Offer> = new WeakSet()
 
 function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput> {

@@ -6,7 +6,7 @@ export const COMMIT_KINDS = [
   'say', // an input: turn, user_message, agent_message
   'claim', // an engine takes nodes that became runnable elsewhere
   'reserve', // what a model call may cost is held back
-  'expand', // a model's answer: message, one task per call, the next agent_message
+  'expand', // a model's answer: message, one task per call, the next agent_message, children that start at once
   'spawn', // a child: conversation, turn, seed nodes, link; its task waits
   'result', // a node ended, the turn goes on
   'end', // a node ended and with it the turn, its link, the host's task

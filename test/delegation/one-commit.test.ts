@@ -1,7 +1,17 @@
-import { agent, type Hooks, type ModelRequest, type StandardSchema, type Store } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import {
+  type AnyAgent,
+  agent,
+  type Hooks,
+  type ModelRequest,
+  type StandardSchema,
+  type Store,
+  StoreError,
+  type Tools,
+} from 'legate'
+import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { speaker, useWorld } from '../support/agents.ts'
+import { simpleTool, speaker, useWorld } from '../support/agents.ts'
+import { makeGate, until } from '../support/process.ts'
 import { eventsOf, tasksOf } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 
@@ -38,20 +48,23 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
   test.each([
     ['at once', (value: unknown) => ({ value }), ['spawn']],
     ['later', async (value: unknown) => ({ value }), ['spawn', 'spawn', 'spawn']],
-  ] as const)('with a schema that answers %s is checked once per delegation', async (__, answer, spawns) => {
-    const { runtime, kinds } = noting()
-    let checks = 0
-    const input = schemaOf((value) => {
-      checks++
-      return answer(value)
-    })
-    const child = agent({ name: 'child', instructions: '', input, model: scriptedModel(() => 'ok') })
+  ] as const)(
+    'with a schema that answers %s is checked once per delegation that it allows',
+    async (__, answer, spawns) => {
+      const { runtime, kinds } = noting()
+      let checks = 0
+      const input = schemaOf((value) => {
+        checks++
+        return answer(value)
+      })
+      const child = agent({ name: 'child', instructions: '', input, model: scriptedModel(() => 'ok') })
 
-    await runtime.run(hostOf({ ask: child }, 3), 'go').result
+      await runtime.run(hostOf({ ask: child }, 3), 'go').result
 
-    expect(checks).toBe(3)
-    expect(kinds.filter((kind) => kind === 'spawn')).toEqual(spawns)
-  })
+      expect(checks).toBe(3)
+      expect(kinds.filter((kind) => kind === 'spawn')).toEqual(spawns)
+    },
+  )
 
   test('knows the same of its host, whoever starts it', async () => {
     const briefings = await Promise.all(
@@ -150,6 +163,135 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
     expect(kinds.filter((kind) => kind === 'spawn').length).toBeGreaterThanOrEqual(40)
   })
 
+  test('is denied by what was forbidden when the answer was stored, where another was faster', async () => {
+    const second = world.start()
+    const host = hostOf({ ask: speaker('child') })
+    const runtime = beforeAnswer(async () => {
+      await (await second.runtime.conversation(run.conversationId)).configure({ policyProfile: 'minimal' })
+    })
+    const run = runtime.run(host, 'go')
+
+    const outcome = await run.result
+
+    expect(outcome.children).toBe(0)
+    expect(tasksOf(world.store, run.id)).toMatchObject([{ output: { isError: true } }])
+  })
+
+  test('that could not be stored leaves nothing behind', async () => {
+    const runtime = beforeAnswer(() => Promise.reject(new StoreError('store_busy', 'busy')))
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x' } }] }, 'on my own'])
+    const host = agent({ name: 'host', instructions: '', model, subagents: { ask: speaker('child') } })
+
+    const outcome = await runtime.run(host, 'go').result
+
+    expect(outcome).toMatchObject({ text: 'on my own', children: 0 })
+    const { registry } = runtime as unknown as { registry: { home: { entries(): Iterable<unknown> } } }
+    expect([...registry.home.entries()]).toEqual([])
+  })
+
+  test('has its place by the order of the calls, whoever starts it', async () => {
+    const { runtime } = world.start()
+    const calls = ['made', 'ask'].map((name) => ({ name, input: { message: 'x' } }))
+    const model = scriptedModel([{ calls }, 'done'])
+    const subagents = { made: { agent: () => speaker('made') }, ask: speaker('child') }
+    const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents, budget: { children: 1 } }), 'go')
+    await run.result
+
+    const { store } = world
+    expect(store.linksOf(run.id).map(({ agentName }) => agentName)).toEqual(['made'])
+    expect(tasksOf(store, run.id).map(({ output }) => output.isError === true)).toEqual([false, true])
+  })
+
+  describe('cybros A67: by the late answer of a process that was taken for dead', () => {
+    test('does not take the place of what its heir does', async () => {
+      const [entered, paying] = [makeGate(), makeGate()]
+      const pay = simpleTool(
+        async () => {
+          entered.open()
+          await paying.opened
+          return 'paid'
+        },
+        { effect: 'effectful' },
+      )
+      const host = (call: string) => asking(call, { pay }, { ask: speaker('child', 'of the zombie') })
+      const { run, zombie, heir } = await takenOver(host('ask'), host('pay'))
+      await entered.opened
+
+      zombie.thaw()
+      await lateResult(run.conversationId)
+      paying.open()
+
+      expect((await heir.runtime.attach(run.id).result).text).toBe('paid')
+      expect(world.store.linksOf(run.id)).toEqual([])
+    })
+
+    test('is not taken for the child of its heir', async () => {
+      const entered = makeGate()
+      const host = (call: string, answer: Script) =>
+        asking(
+          call,
+          {},
+          {
+            ask: speaker('child', 'said by child'),
+            tell: agent({ name: 'other', instructions: '', model: scriptedModel(answer) }),
+          },
+        )
+      const never = async () => {
+        entered.open()
+        return makeGate().opened.then(() => 'never')
+      }
+      const { run, zombie, heir } = await takenOver(
+        host('ask', () => 'said by other'),
+        host('tell', never),
+      )
+      await entered.opened
+
+      zombie.thaw()
+      await lateResult(run.conversationId)
+      await heir.kill()
+
+      expect((await zombie.runtime.attach(run.id).result).text).toContain('said by other')
+      expect(world.store.linksOf(run.id).map(({ agentName }) => agentName)).toEqual(['other'])
+    })
+
+    /** The first process falls asleep right before it stores its answer, and the second goes on with the run. */
+    async function takenOver(first: AnyAgent, second: AnyAgent) {
+      const asleep = makeGate()
+      const store = (inner: Store) =>
+        onAnswer(inner, () => {
+          zombie.freeze()
+          asleep.open()
+          return wokenUp.opened
+        })
+      const wokenUp = makeGate()
+      const zombie = world.start({ engine: { leaseMs: 100 }, store })
+      const run = zombie.runtime.run(first, 'go')
+      await asleep.opened
+      const heir = world.start({ agents: [second], engine: { leaseMs: 5_000 } })
+      await heir.runtime.resume()
+      return {
+        run,
+        heir,
+        zombie: {
+          ...zombie,
+          thaw: () => {
+            zombie.thaw()
+            wokenUp.open()
+          },
+        },
+      }
+    }
+
+    function lateResult(rootId: string): Promise<unknown> {
+      return until('the late result', () => eventsOf(world.store, rootId).find(({ type }) => type === 'late-result'))
+    }
+  })
+
+  /** A process that does this first when it stores its first answer with calls. */
+  function beforeAnswer(act: () => Promise<void>) {
+    return world.start({ store: (inner) => onAnswer(inner, act), mayFail: true }).runtime
+  }
+
   /** A process, and the kinds of what it commits to trees. */
   function noting() {
     const kinds: string[] = []
@@ -175,6 +317,27 @@ const DELEGATION = [
 ]
 
 type Subagents = NonNullable<Parameters<typeof agent>[0]['subagents']>
+
+function onAnswer(store: Store, act: () => Promise<void>): Store {
+  let isFirst = true
+  return {
+    ...store,
+    commit: (commit) => {
+      if (commit.kind !== 'expand' || !isFirst) return store.commit(commit)
+      isFirst = false
+      return act().then(() => store.commit(commit))
+    },
+  }
+}
+
+/** Calls this once, and says what came of it. */
+function asking(call: string, tools: Tools, subagents: Subagents) {
+  const model = scriptedModel(({ messages }) => {
+    const told = messages.at(-1)
+    return told?.role === 'tool' ? String(told.content) : { calls: [{ name: call, input: { message: 'x' } }] }
+  })
+  return agent({ name: 'host', instructions: '', model, tools, subagents })
+}
 
 /** Asks so often, each time something else, and is done. */
 function hostOptions(subagents: Subagents, times = 1) {

@@ -96,6 +96,7 @@ export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
 export function startChild(draft: Draft, task: Node, request: SpawnRequest): Link {
   const { ids } = request
   const host = draft.turn(task.turnId)
+  if (request.mode === 'parked') draft.unclaim(task)
   const meant = sessionMeant(draft, host, request)
   const making = { task, host, ids, request: withSession(draft, task, { request, meant }) }
   const link = addLink(draft, making)
@@ -352,7 +353,6 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
     metadata: isPlain(task) ? { subagent: child } : { ...task.metadata, subagent: child },
     output: { subagent: child },
   })
-  draft.unclaim(task)
   if (draft.turn(link.id).state !== 'queued') return
   watchHosts(draft, task.turnId)
   settle(draft)
