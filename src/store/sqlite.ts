@@ -12,6 +12,7 @@ import { openFile, type SqliteFile } from './sqlite/open.ts'
 import { sqliteScanner } from './sqlite/read.ts'
 import { rollBack } from './sqlite/schema.ts'
 import { watchFile } from './sqlite/watch.ts'
+import { isBusy, whileBusy } from './sqlite/while-busy.ts'
 import type { Store } from './store.ts'
 
 export interface SqliteStoreOptions {
@@ -35,9 +36,9 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     })
   }
   const read = <T>(query: (db: Connection) => T): T => {
-    const { db } = session()
+    const { db, mendMs } = session()
     try {
-      return query(db)
+      return whileBusy(mendMs, () => query(db))
     } catch (error) {
       throw storeError(error, file.path)
     }
@@ -77,6 +78,8 @@ interface Session {
   readonly db: Connection
   readonly cache: RowCache
   readonly path: string
+  /** How long a read waits for a process that mends the log: all others only write beside it. */
+  readonly mendMs: number
   /** The version of the file that the cache is of; changes with every commit of another connection. */
   version: number
   isChecked: boolean
@@ -87,8 +90,20 @@ interface Session {
 /** Commits of all stores of this process: they can be heard of at once. */
 let commitsHere = 0
 
+/** It takes milliseconds: who takes longer is stopped, and the others must not stand still with it. */
+const MEND_MS = 2_000
+
 function openSession(file: SqliteFile): Session {
-  return { db: openFile(file), cache: new RowCache(), path: file.path, version: 0, isChecked: false, commits: 0 }
+  const mendMs = Math.min(file.busyMs, MEND_MS)
+  return {
+    db: openFile(file),
+    cache: new RowCache(),
+    path: file.path,
+    mendMs,
+    version: 0,
+    isChecked: false,
+    commits: 0,
+  }
 }
 
 /** Looks once per turn of the event loop whether others have written: inside it nobody can have heard of a commit. */
@@ -111,9 +126,9 @@ function checkedCache(session: Session): RowCache {
   return session.cache
 }
 
-function versionOf({ db, path }: Session): number {
+function versionOf({ db, path, mendMs }: Session): number {
   try {
-    return dataVersion(db)
+    return whileBusy(mendMs, () => dataVersion(db))
   } catch (error) {
     throw storeError(error, path)
   }
@@ -244,7 +259,7 @@ function begin(db: Connection, path: string): boolean {
     db.exec('BEGIN IMMEDIATE')
     return true
   } catch (error) {
-    if ((resultCode(error) & 0xff) === RESULT.busy) return false
+    if (isBusy(error)) return false
     rollBack(db)
     throw storeError(error, path)
   }

@@ -23,6 +23,8 @@ test(`R-2, reliability L1-L9: nothing is lost, doubled or left open after ${KILL
 
   await inParallel(seeds(first, totals), async (seed) => {
     const found = await oneCase(seed).catch((error: unknown) => {
+      // Said at once: the report comes when all suites have ended, and that may be an hour later.
+      console.error(`R-2 with LEGATE_SEED=${seed}:`, error)
       throw new Error(`repeat it with LEGATE_SEED=${seed}`, { cause: error })
     })
     totals.add(found)

@@ -5,6 +5,7 @@ import { type Connection, connect, RESULT, resultCode } from './driver.ts'
 import { foreignMessage, storeError } from './error.ts'
 import { readConnection } from './reading.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
+import { whileBusy } from './while-busy.ts'
 
 export interface SqliteFile {
   readonly path: string
@@ -95,7 +96,8 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
     // not the file: what a process wrote that died of it is taken back first.
     if (pageCount(connection) === 0) connection.exec(`PRAGMA application_id = ${APPLICATION_ID}`)
     else requireApplication(path, connection)
-    turnToLog(connection, busyMs)
+    // SQLite itself does not wait for who reads or turns a new file at the same time.
+    whileBusy(busyMs, () => connection.exec('PRAGMA journal_mode = WAL'))
     connection.exec(`PRAGMA synchronous = ${durability === 'power' ? 'FULL' : 'NORMAL'}`)
     // Pages are written over and over until then: few checkpoints write few pages.
     connection.exec('PRAGMA wal_autocheckpoint = 8000')
@@ -106,20 +108,6 @@ function openConnection({ path, durability, busyMs }: SqliteFile): Connection {
   } catch (error) {
     connection.close()
     throw error
-  }
-}
-
-/** SQLite itself does not wait for who reads or turns a new file at the same time. */
-function turnToLog(connection: Connection, busyMs: number): void {
-  const giveUpAt = performance.now() + busyMs
-  for (;;) {
-    try {
-      connection.exec('PRAGMA journal_mode = WAL')
-      return
-    } catch (error) {
-      if ((resultCode(error) & 0xff) !== RESULT.busy || performance.now() >= giveUpAt) throw error
-    }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + Math.random() * 20)
   }
 }
 
