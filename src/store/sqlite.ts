@@ -49,7 +49,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     name: 'sqlite',
     shared: true,
     isReadOnly: file.readOnly,
-    ...sqliteScanner(graph, read),
+    ...sqliteScanner(graph, graph.heard),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
     archive: sqliteArchive({
       read,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { freshId } from '../../base/id.ts'
 import { placeIn, treeCommit, turnRow } from '../../testing/store-rows.ts'
 import { sqliteStore } from '../sqlite.ts'
@@ -33,6 +33,23 @@ test('what another process stores is found by one that knew it was not there', a
     await nextTurn()
     expect(first.conversation(id)?.id).toBe(id)
   }
+})
+
+test('what another process stores is found at once by one that hears of it', async () => {
+  const first = opened()
+  const now = Date.now()
+  await first.commit(treeCommit(freshId(now)))
+  // As in another process: what it commits is not told here.
+  vi.resetModules()
+  const elsewhere = (await import('../sqlite.ts')).sqliteStore(file)
+  onTestFinished(() => elsewhere.close())
+  const root = freshId(now + 1)
+
+  expect(first.conversation(root)).toBeUndefined()
+  elsewhere.commit(treeCommit(root))
+
+  expect(first.openTurns(10).map(({ rootId }) => rootId)).toContain(root)
+  expect(first.conversation(root)?.id).toBe(root)
 })
 
 test('what the cache has let go is found again, also where ids do not grow', async () => {

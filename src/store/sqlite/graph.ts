@@ -21,15 +21,22 @@ export interface SqliteReads {
 
 export interface SqliteGraph {
   readonly reader: Reader
+  /** For queries that tell of rows: others may just have stored them, and what they name is looked for. */
+  readonly heard: Read
   tail(rootId: Id): Tail | undefined
 }
 
 /** What rules ask, from the cache where it knows; whatever is read is known from then on. */
 export function sqliteGraph(reads: SqliteReads): SqliteGraph {
-  const cells = cellReads(reads)
+  const heard: Read = (query) => {
+    const found = reads.read(query)
+    reads.cache().greatestId = undefined
+    return found
+  }
+  const cells = cellReads(reads, heard)
   const { conversation, turn, node, link } = cells
   const reader: Reader = {
-    ...laneReads(reads, cells),
+    ...laneReads({ ...reads, read: heard }, cells),
     conversation: (id) => conversation(id)?.row,
     turn: (id) => turn(id)?.row,
     node: (id) => node(id)?.row,
@@ -50,13 +57,13 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
     openLinks: (hostTurnId) => rowsWhere(turn(hostTurnId)?.links, ({ outcome }) => outcome === null),
   }
-  return { reader, tail: (rootId) => tailOf(reads, rootId) }
+  return { reader, heard, tail: (rootId) => tailOf(reads, rootId) }
 }
 
-function cellReads({ read, cache }: SqliteReads) {
+function cellReads({ read, cache }: SqliteReads, heard: Read) {
   // Between a key and its span another process may have deleted the tree.
   const span = (first: number, end: number): TreeRows | undefined => {
-    const rows = read((db) => db.all(ROWS_OF_SPAN, [first, end]))
+    const rows = heard((db) => db.all(ROWS_OF_SPAN, [first, end]))
     return rows.length === 0 ? undefined : cacheSpan(cache(), rows)
   }
   const stored = (id: Id, slot: string): TreeRows | undefined => {
