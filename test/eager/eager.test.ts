@@ -201,10 +201,10 @@ describe('eager delegation', () => {
 
   test('what a child answers is its own; one that fails does not fail the plan', async () => {
     const Result = z.object({ ok: z.boolean() })
-    const model = scriptedModel(({ messages }) => (JSON.stringify(messages).includes('bad') ? 'no' : '{"ok":true}'))
+    const model = scriptedModel(({ messages }) => (JSON.stringify(messages).includes('poor') ? 'no' : '{"ok":true}'))
     const typed = agent({ name: 'worker', instructions: '', input: Task, output: Result, model })
 
-    const outcome = await openRuntime().run(lead([plan('good', 'bad')], { eager: { 'tasks[*]': typed } }), 'go').result
+    const outcome = await openRuntime().run(lead([plan('good', 'poor')], { eager: { 'tasks[*]': typed } }), 'go').result
 
     expect(outcome.status).toBe('completed')
     expect(outcome.delegations.map(({ status, output }) => [status, output])).toEqual([
