@@ -5,27 +5,34 @@ export interface FakeClock extends Clock {
   advance(ms: number): Promise<void>
 }
 
+interface Alarm {
+  readonly time: number
+  readonly run: () => void
+}
+
 /** A clock that stands still until it is told to move. */
 export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   let now = start
-  let alarms: { at: number; run: () => void }[] = []
-  const due = (until: number) => alarms.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)[0]
+  const alarms = new Set<Alarm>()
+  const next = (until: number) => [...alarms].filter(({ time }) => time <= until).sort((a, b) => a.time - b.time)[0]
+  const ring = (alarm: Alarm) => {
+    if (alarms.delete(alarm)) alarm.run()
+  }
   return {
     now: () => now,
-    at: (at, run) => {
-      const alarm = { at, run }
-      alarms.push(alarm)
+    at: (time, run) => {
+      const alarm = { time: Number.isNaN(time) ? now : time, run }
+      alarms.add(alarm)
+      if (alarm.time <= now) setTimeout(ring, 0, alarm)
       return () => {
-        alarms = alarms.filter((other) => other !== alarm)
+        alarms.delete(alarm)
       }
     },
     advance: async (ms) => {
       const until = now + ms
-      for (let alarm = due(until); alarm !== undefined; alarm = due(until)) {
-        const ringing = alarm
-        alarms = alarms.filter((other) => other !== ringing)
-        now = Math.max(now, ringing.at)
-        ringing.run()
+      for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {
+        now = Math.max(now, alarm.time)
+        ring(alarm)
         await settled()
       }
       now = until

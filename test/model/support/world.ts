@@ -1,21 +1,27 @@
 import { type AgentDefinition, type AiSdkModel, agent, type Content, createRuntime, type RunEvent, tool } from 'legate'
+import { fakeClock } from 'legate/testing'
 import { z } from 'zod'
 
-/** Runs an agent on this model to its end. */
+/** Runs an agent on this model to its end. Time passes only where a failed call waits for its next try. */
 export async function ask(
   model: AiSdkModel,
   input: Content,
   definition: Partial<AgentDefinition<undefined, undefined>> = {},
 ) {
-  const runtime = createRuntime()
+  const clock = fakeClock()
+  const started = clock.now()
+  const runtime = createRuntime({ clock })
   const clerk = agent({ name: 'clerk', instructions: 'You are a clerk.', model, ...definition })
   const run = runtime.run(clerk, input)
   const events: RunEvent[] = []
-  for await (const event of run) events.push(event)
+  for await (const event of run) {
+    events.push(event)
+    if (event.type === 'retry') await clock.advance(event.wakeAt - clock.now())
+  }
   const outcome = await run.result
   const nodes = runtime.store.nodesOf(run.id)
   await runtime.close()
-  return { outcome, events, nodes }
+  return { outcome, events, nodes, waitedMs: clock.now() - started }
 }
 
 export const add = tool({

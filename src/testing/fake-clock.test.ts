@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, test, vi } from 'vitest'
+import { fakeClock } from './fake-clock.ts'
+
+test('stands still until it is told to move, and rings in order', async () => {
+  const clock = fakeClock(1_000)
+  const rung: string[] = []
+  clock.at(1_020, () => rung.push(`late ${clock.now()}`))
+  clock.at(1_010, () => rung.push(`early ${clock.now()}`))
+  clock.at(Number.POSITIVE_INFINITY, () => rung.push('never'))
+
+  await sleep(30)
+  expect(rung).toEqual([])
+  await clock.advance(10)
+  expect(rung).toEqual(['early 1010'])
+  await clock.advance(1_000_000)
+  expect(rung).toEqual(['early 1010', 'late 1020'])
+  expect(clock.now()).toBe(1_001_010)
+})
+
+test('what an alarm sets within the same time rings too', async () => {
+  const clock = fakeClock(0)
+  const run = vi.fn()
+  clock.at(5, () => clock.at(7, run))
+
+  await clock.advance(10)
+
+  expect(run).toHaveBeenCalledTimes(1)
+})
+
+test.each([0, -5, 999, 1_000, Number.NaN, Number.NEGATIVE_INFINITY])(
+  'what is due already needs no time: %s',
+  async (time) => {
+    const clock = fakeClock(1_000)
+    const run = vi.fn()
+    clock.at(time, run)
+
+    expect(run).not.toHaveBeenCalled()
+    await sleep(5)
+    expect(run).toHaveBeenCalledTimes(1)
+    await clock.advance(1)
+
+    expect(run).toHaveBeenCalledTimes(1)
+  },
+)
+
+test('a cancelled alarm never rings, due or not', async () => {
+  const clock = fakeClock(1_000)
+  const run = vi.fn()
+  const cancels = [clock.at(900, run), clock.at(1_100, run)]
+
+  for (const cancel of [...cancels, ...cancels]) cancel()
+  await clock.advance(1_000)
+
+  expect(run).not.toHaveBeenCalled()
+})
