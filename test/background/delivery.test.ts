@@ -310,6 +310,42 @@ describe('limits of what tells of ends', () => {
     expect(turns.flatMap(({ id }) => world.store.linksOf(id))).toHaveLength(3)
   })
 
+  test('it has no more room in the tree than the run it tells: two that are let in too many wait for each other', async () => {
+    const slow = gate()
+    const work: Script = async (request) => {
+      if (lastSaid(request) === 'slowly') await slow.opened
+      return 'worked'
+    }
+    const worker = workerOf(work)
+    const script: Script = (request) => {
+      if (request.messages.at(-1)?.role === 'tool') return 'done'
+      return lastSaid(request).startsWith('[background]')
+        ? call('consult', { message: 'go' })
+        : { calls: [spawnCall('a', 'at once'), spawnCall('b', 'slowly')] }
+    }
+    const host = agent({
+      name: 'host',
+      instructions: 'Host.',
+      model: scriptedModel(script),
+      tools: { ...backgroundSubagents({ agent: worker }) },
+      subagents: { consult: worker },
+      budget: { treeConcurrency: 1 },
+    })
+    const { runtime } = world.start({ agents: [host], engine: QUICK })
+    const run = runtime.run(host, 'go')
+    await run.result
+    const woken = () => world.store.turnsOf(run.conversationId, { limit: 9 }).find(({ wokenBy }) => wokenBy === run.id)
+    const consulted = await until(() => world.store.linksOf(woken()?.id ?? '')[0])
+
+    expect(world.store.turn(run.id)?.tree).toMatchObject({ limit: 1, live: 1 })
+    expect(consulted).toMatchObject({ toolName: 'consult', released: false })
+
+    slow.open()
+    await runtime.idle()
+    expect(world.store.link(consulted.id)?.outcome).toMatchObject({ status: 'completed' })
+    expectSound(world.store)
+  })
+
   test('with no model call left it is told, and can do nothing with it', async () => {
     const script: Script = (request) => {
       const id = /"child_conversation_id":"([^"]+)"/.exec(lastSaid(request))?.[1]

@@ -76,10 +76,11 @@ function hasKeyRoom(tree: TreeRows, { id, keyed, hostConversationId }: Link): bo
 }
 
 function hasTreeRoom(tree: TreeRows, host: Turn): boolean {
-  const ancestors = new Set<Id>()
+  let ancestors = 0
   for (const { tree: counted, conversationId } of lineIn(tree, host.id)) {
-    if (counted !== null && counted.limit !== null && counted.live - ancestors.size >= counted.limit) return false
-    if (tree.conversations.get(conversationId)?.activeTurnId !== null) ancestors.add(conversationId)
+    if (counted !== null && counted.limit !== null && counted.live - ancestors >= counted.limit) return false
+    const conversation = tree.conversations.get(conversationId)
+    if (conversation?.type === 'sub_agent' && conversation.activeTurnId !== null) ancestors++
   }
   return true
 }

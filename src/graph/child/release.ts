@@ -143,13 +143,14 @@ export function treeBelow({ tree }: Turn, limit: number | null): TreePlaces | nu
   return tree === null ? newTree(limit) : { limit, live: 0, waiting: NONE }
 }
 
-/** The first run of the line that has a limit and no room. */
+/** The first run of the line that has a limit and no room. A root's conversation is no delegation: none counts it. */
 function fullTree(draft: Draft, host: Turn): Turn | undefined {
-  const ancestors = new Set<Id>()
+  let ancestors = 0
   for (const turn of lineOf(draft, host.id)) {
     const { tree, conversationId } = turn
-    if (tree !== null && tree.limit !== null && tree.live - ancestors.size >= tree.limit) return turn
-    if (draft.conversation(conversationId).activeTurnId !== null) ancestors.add(conversationId)
+    if (tree !== null && tree.limit !== null && tree.live - ancestors >= tree.limit) return turn
+    const { type, activeTurnId } = draft.conversation(conversationId)
+    if (type === 'sub_agent' && activeTurnId !== null) ancestors++
   }
   return undefined
 }
