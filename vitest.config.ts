@@ -24,8 +24,8 @@ const isFull = process.env['LEGATE_FULL'] === '1'
 const left = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FRESH_ALL'] !== '1' ? once : []
 
 const HOURS = 4 * 3_600_000
-const testTimeout = isFull ? HOURS : 30_000
-const slow = { testTimeout: isFull ? HOURS : 300_000, hookTimeout: 60_000 }
+const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
+const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({
   resolve: {
@@ -52,11 +52,11 @@ export default defineConfig({
       project('suite', {
         include: [...unit, ...suite],
         exclude: [...house, ...crash, ...alone, ...left],
-        testTimeout,
+        ...usual,
         isolate: false,
         setupFiles,
       }),
-      project('alone', { include: alone, exclude: left, testTimeout, setupFiles }),
+      project('alone', { include: alone, exclude: left, ...usual, setupFiles }),
       // Isolated, so they come first: the longest of all.
       project('crash', { include: crash, ...slow, globalSetup: 'test/crash/support/build-programs.ts' }),
     ],
