@@ -192,7 +192,7 @@ test('a read-only file in a read-only folder can be read; where its log would be
 
 test('a full disk refuses the commit whole, and the store goes on when there is room', ({ skip }) => {
   const { disk, mount } = smallDisk(2)
-  if (run([...mount, 'true']).status !== 0) skip()
+  skip(run([...mount, 'true']).status !== 0, 'no file system of its own can be made here')
   const code = `
     import { rmSync, writeFileSync } from 'node:fs'
     writeFileSync('${disk}/filler', Buffer.alloc(1_000_000))
@@ -215,7 +215,7 @@ test('a full disk refuses the commit whole, and the store goes on when there is 
 
 test('what was deleted is deleted, also where there is no room to write the file anew', ({ skip }) => {
   const { disk, mount } = smallDisk(8)
-  if (run([...mount, 'true']).status !== 0) skip()
+  skip(run([...mount, 'true']).status !== 0, 'no file system of its own can be made here')
   const code = `
     import { statfsSync, statSync, writeFileSync } from 'node:fs'
     const first = sqliteStore('${disk}/legate.db')

@@ -240,7 +240,7 @@ describe('what is wrong is said on stderr', () => {
     const place = new Place()
     writeFileSync(place.store, '')
     const isRoot = process.getuid?.() === 0
-    skip(process.getuid === undefined)
+    skip(process.getuid === undefined, 'this system has no users of that kind')
     chmodSync(place.folder, isRoot ? 0o700 : 0)
     const { code, stderr } = await place.run(['ps'], isRoot ? { uid: 65_534, cwd: root } : { cwd: root })
     chmodSync(place.folder, 0o700)
@@ -268,7 +268,7 @@ describe('what is wrong is said on stderr', () => {
   })
 
   test('a store that may only be read is read', async ({ skip }) => {
-    skip(process.getuid === undefined)
+    skip(process.getuid === undefined, 'this system has no users of that kind')
     const place = new Place()
     const [id = ''] = await place.endedRuns('talker')
     const before = readdirSync(place.folder)

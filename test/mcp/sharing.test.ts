@@ -60,11 +60,15 @@ describe('who shares a server, and when it ends', () => {
 
   test('two runs have a server each', async () => {
     const runtime = openRuntime()
-    const source = oddServer('x')
-    const both = [1, 2].map(() => caller({ odd: source }, [['odd__pid', {}]]))
-    await Promise.all(both.map(({ who }) => runtime.run(who, 'go').result))
-    const pids = both.map(({ model }) => resultIn(model.requests[1]))
+    const model = scriptedModel((request) => {
+      return resultsIn(request).length === 0 ? { calls: [{ name: 'odd__pid', input: {} }] } : 'Done.'
+    })
+    const sources = { odd: oddServer('x') }
+    const who = agent({ name: 'caller', instructions: 'You call.', model, sources, grant: MAY_START })
+    await Promise.all([1, 2].map(() => runtime.run(who, 'go').result))
+    const pids = model.requests.filter((request) => resultsIn(request).length > 0).map(resultIn)
 
+    expect(pids).toHaveLength(2)
     expect(new Set(pids).size).toBe(2)
   })
 
