@@ -1,4 +1,4 @@
-import type { Conversation, Id, Link, Turn } from '../rows.ts'
+import type { Conversation, Link, Turn } from '../rows.ts'
 import type { Check } from './check.ts'
 import { type Finding, finding } from './finding.ts'
 import type { TreeRows } from './tree-rows.ts'
