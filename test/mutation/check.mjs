@@ -32,7 +32,9 @@ function main() {
 function runStryker(only) {
   const program = path.join(root, 'node_modules/.bin/stryker')
   const args = ['run', ...(only === undefined ? [] : ['--mutate', only])]
-  return spawnSync(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] }).status
+  // What the tests of a mutant measure are no figures.
+  const env = { ...process.env, LEGATE_FIGURES: '' }
+  return spawnSync(program, args, { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] }).status
 }
 
 function reasons() {
