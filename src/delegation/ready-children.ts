@@ -9,7 +9,7 @@ import { spawnWith } from './spawn.ts'
 import { isSubagentEntry, type SubagentEntry } from './subagent.ts'
 
 /** An answer with more calls lets each task start its own: others have their turn between them. */
-const MOST_CALLS = 32
+const MOST_CALLS = 16
 
 /**
  * The children that an answer starts by itself: what each call asks for is checked and allowed before its task is made, and
