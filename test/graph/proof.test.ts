@@ -83,6 +83,22 @@ describe('a later change of a stored record is found', () => {
     await store.close()
   })
 
+  test('an edge of a type that there is not is no sequence', async () => {
+    const file = path.join(folder, 'rows.db')
+    const runtime = runtimeOn(sqliteStore(file))
+    await largeTree(runtime, 2)
+    await runtime.close()
+    const db = connect(file)
+    const [n = 0] = db.first(`SELECT n FROM rows WHERE data LIKE '{"edges":%"s"]%'`) ?? []
+    db.run(`UPDATE rows SET data = replace(data, '"s"]', '"r"]') WHERE n = ?`, [n])
+    db.close()
+    const store = sqliteStore(file)
+
+    expect((await store.archive?.verify())?.findings).not.toEqual([])
+
+    await store.close()
+  })
+
   test('a row that is put back to what it was before, left out, or added', async () => {
     const file = path.join(folder, 'rows.db')
     const runtime = runtimeOn(sqliteStore(file))

@@ -181,10 +181,15 @@ export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLi
 /** Who is told of a child's end is most often the task that asked for it. */
 const THE_TASK = ''
 
-const EDGE_TYPES: { readonly [letter: string]: EdgeType } = { s: 'sequence', d: 'dependency', b: 'branch' }
+const EDGE_TYPES: ReadonlyMap<unknown, EdgeType> = new Map([
+  ['s', 'sequence'],
+  ['d', 'dependency'],
+  ['b', 'branch'],
+])
 
-export function edgeType(letter: string): EdgeType {
-  return EDGE_TYPES[letter] ?? 'sequence'
+/** Undefined for what no edge was ever written as. */
+export function edgeType(letter: unknown): EdgeType | undefined {
+  return EDGE_TYPES.get(letter)
 }
 
 /** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */

@@ -40,7 +40,7 @@ function cacheEdge({ row }: TurnCell, places: ReadonlyMap<number | Id, NodeCell>
     conversationId: row.conversationId,
     from: source?.row.id ?? String(from),
     to: target?.row.id ?? String(to),
-    type: edgeType(letter),
+    type: edgeType(letter) ?? 'sequence',
   }
   if (source !== undefined) source.edgesFrom = [...source.edgesFrom, edge]
   if (target !== undefined) target.edgesTo = [...target.edgesTo, edge]

@@ -72,13 +72,17 @@ export function edgesIn({ rows, turn }: FileSpan): FileEdge[] {
   return rows.flatMap(({ packed }) => {
     const ends = packed !== null && 'edges' in packed && Array.isArray(packed.edges) ? packed.edges : []
     return (ends as readonly EdgeEnds[]).map((one) => {
-      const [from, to, letter] = Array.isArray(one) ? one : ['', '', '']
+      const type = Array.isArray(one) ? edgeType(one[2]) : undefined
+      const [from, to] = type === undefined ? UNREADABLE : one
       const isShared = typeof from !== 'number' || typeof to !== 'number'
       const place = { rootId: turn?.rootId ?? '', conversationId: turn?.conversationId ?? '' }
-      return { ...place, from: idOf(from), to: idOf(to), type: edgeType(letter), isShared }
+      return { ...place, from: idOf(from), to: idOf(to), type: type ?? 'sequence', isShared }
     })
   })
 }
+
+/** Joins what no edge joins, so that the log does not know it. */
+const UNREADABLE = ['', ''] as const
 
 const RECORDS = `SELECT n, root_id, seq, kind, at, events, marks, hash FROM commits WHERE n > ? AND n < ? ORDER BY n`
 
