@@ -21,10 +21,12 @@ const once = [
   'test/history/random.test.ts',
 ]
 const isFull = process.env['LEGATE_FULL'] === '1'
-const left = process.env['LEGATE_FRESH'] === '1' && process.env['LEGATE_FRESH_ALL'] !== '1' ? once : []
+const isFresh = process.env['LEGATE_FRESH'] === '1'
+const left = isFresh && process.env['LEGATE_FRESH_ALL'] !== '1' ? once : []
 
 const HOURS = 4 * 3_600_000
-const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
+// To read all rows again before each of 1,000 nodes takes its time.
+const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: isFresh ? 120_000 : 30_000 }
 const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({

@@ -24,8 +24,8 @@ const stages = [
     command('package', 'node', 'scripts/package.mjs'),
     command('unused', 'knip', '--no-config-hints'),
   ],
-  [suites('suites', ['crash', 'suite', 'alone'])],
-  // Large figures are reached once, in the pass above. Of the tests, those that run no node are left out: vitest.config.ts.
+  [{ ...suites('suites', ['crash', 'suite', 'alone']), isLastInFull: true }],
+  // Large figures are reached once, in that pass. Of the tests, those that run no node are left out: vitest.config.ts.
   [suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '' })],
   [{ ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true }],
   [{ ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true }],
@@ -41,7 +41,8 @@ await main()
 async function main() {
   const { values } = parseArgs({ options: { full: { type: 'boolean', default: false }, only: { type: 'string' } } })
   const isChosen = (step) => (values.only ? step.name === values.only : values.full || !step.onlyFull)
-  const chosen = stages.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
+  const ordered = values.full ? stages.toSorted(longestLast) : stages
+  const chosen = ordered.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
   if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(stages.flat())}.`)
   const scratch = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
   try {
@@ -49,6 +50,11 @@ async function main() {
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
+}
+
+/** With the full figures the suites take more than an hour: what fails within minutes is to be known before. */
+function longestLast([one], [other]) {
+  return Number(one.isLastInFull === true) - Number(other.isLastInFull === true)
 }
 
 async function runAll(chosen, scratch, full) {
