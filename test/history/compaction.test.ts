@@ -104,6 +104,27 @@ describe.each(stores)('summaries by hand, on %s', (_, create) => {
     expect(await reasonOf(talk.compress({ toTurnId: first, summary: 'PART' }))).toBe('inside_summary')
     expect(await shownNext()).toMatch(/EARLIER.* 3b re: 3b 5$/s)
   })
+
+  test('cybros A49, A86: an answer that is adopted again has the summaries of what led to it, one of which was taken back', async () => {
+    const { echo: who } = echo()
+    const { runtime } = start()
+    const turns = [await say(runtime, who, '1')]
+    const id = turns[0]?.run.conversationId ?? ''
+    for (const text of ['2', '3', '4', '5', '6']) turns.push(await say(runtime, who, text, id))
+    const [first = '', second = '', third = '', fourth = '', fifth = ''] = turns.map(({ run }) => run.id)
+    const talk = await runtime.conversation(id)
+    await talk.compress({ fromTurnId: first, toTurnId: second, summary: 'A' })
+    const shared = await talk.compress({ fromTurnId: third, toTurnId: third, summary: 'B' })
+    await talk.compress({ fromTurnId: fifth, toTurnId: fifth, summary: 'C' })
+    await (await talk.edit(turns[4]?.user.id ?? '', '5b')).result
+    await talk.uncompress(shared)
+
+    await talk.adopt(turns[5]?.answer.id ?? '')
+
+    expect(await reasonOf(talk.compress({ fromTurnId: second, toTurnId: fourth, summary: 'TORN' }))).toBe(
+      'inside_summary',
+    )
+  })
 })
 
 test('I6: a run that was asked to stop just before it has something summed up stops', async () => {

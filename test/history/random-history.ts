@@ -32,6 +32,8 @@ const BOUNDS = { limits: LIMITS }
 export interface Trial {
   readonly seed: number
   readonly operations: number
+  /** Any changes, or those of long talks with many summaries and answers that were set aside. */
+  readonly mix?: keyof typeof MIXES
   /** All rules of the audit after every so many operations, and at the end. */
   readonly auditEvery: number
   /** After this operation the reference is wrong. */
@@ -39,8 +41,8 @@ export interface Trial {
 }
 
 /** Random changes of one conversation, each compared with the reference. Throws with what was done. */
-export function tryHistory({ seed, operations, auditEvery, damageAt }: Trial): void {
-  const world = new World(seed)
+export function tryHistory({ seed, operations, mix = 'any', auditEvery, damageAt }: Trial): void {
+  const world = new World(seed, mix)
   const { stackTraceLimit } = Error
   // Refusals are half of what happens here.
   Error.stackTraceLimit = 0
@@ -62,6 +64,12 @@ export function tryHistory({ seed, operations, auditEvery, damageAt }: Trial): v
 
 type Operation = (world: World) => string
 
+interface Range {
+  /** Null: the first. */
+  readonly from: RefTurn | null
+  readonly to: RefTurn
+}
+
 interface Edited {
   readonly turn: RefTurn
   readonly node: RefNode
@@ -70,14 +78,17 @@ interface Edited {
 }
 
 class World extends RandomHand {
-  constructor(seed: number) {
+  private readonly mix: keyof typeof MIXES
+
+  constructor(seed: number, mix: keyof typeof MIXES) {
     super(seed)
+    this.mix = mix
     this.say(this.touched)
   }
 
   operate(): void {
     this.tick()
-    const operation = this.chance.pick(OPERATIONS)
+    const operation = this.chance.pick(MIXES[this.mix])
     this.touched = this.chance.pick(this.lanes)
     this.done.push(operation(this))
   }
@@ -241,8 +252,7 @@ class World extends RandomHand {
   compress(lane: RefLane): string {
     const own = lane.turns
     if (own.length === 0) return 'no turn'
-    const from = this.chance.is(0.4) ? null : this.chance.pick(own)
-    const to = this.chance.pick(own)
+    const { from, to } = this.mix === 'summaries' ? this.shortRange(own) : this.anyRange(own)
     const text = `s${++this.count}`
     const expected = compressRefusal(lane, from, to)
     const id = this.expect('compress', expected, (draft) =>
@@ -251,6 +261,18 @@ class World extends RandomHand {
     if (id === undefined) return `compress to ${to.id}: ${expected}`
     to.fold = { id, text, from: from ?? firstOf(lane) ?? to, upTo: null, sum: null, earlier: to.fold }
     return `compress ${from?.id ?? 'all'} to ${to.id}: ${text}`
+  }
+
+  private anyRange(own: readonly RefTurn[]): Range {
+    const from = this.chance.is(0.4) ? null : this.chance.pick(own)
+    return { from, to: this.chance.pick(own) }
+  }
+
+  /** Short ones as often as any, so that there are several in a row. */
+  private shortRange(own: readonly RefTurn[]): Range {
+    const to = this.chance.pick(own)
+    const near = own[own.indexOf(to) - this.chance.below(2)] ?? to
+    return { from: this.chance.is(0.3) ? null : this.chance.is(0.5) ? near : this.chance.pick(own), to }
   }
 
   uncompress(lane: RefLane): string {
@@ -279,25 +301,35 @@ class World extends RandomHand {
   }
 }
 
-const OPERATIONS: readonly Operation[] = [
-  ...times(5, (world: World) => world.say(world.touched)),
-  (world) => world.say(world.touched, true),
-  ...times(12, (world: World) => world.step()),
-  ...times(3, (world: World) => world.fork(world.touched)),
-  ...times(2, (world: World) => world.rerun(world.touched)),
-  ...times(2, (world: World) => world.edit(world.touched)),
-  ...times(3, (world: World) => world.retry(world.touched)),
-  ...times(2, (world: World) => world.adopt(world.touched)),
-  ...times(2, (world: World) => world.merge(world.touched)),
-  (world) => world.archive(world.touched),
-  ...times(2, (world: World) => world.byHand(world.touched)),
-  ...times(2, (world: World) => world.compress(world.touched)),
-  (world) => world.uncompress(world.touched),
-  ...times(2, (world: World) => world.show(world.touched)),
-  (world) => world.stop(world.anyConversation()),
-  (world) => world.skip(world.anyConversation()),
-  (world) => world.cancel(world.anyConversation()),
-]
+const MIXES: Readonly<Record<'any' | 'summaries', readonly Operation[]>> = {
+  any: [
+    ...times(5, (world: World) => world.say(world.touched)),
+    (world) => world.say(world.touched, true),
+    ...times(12, (world: World) => world.step()),
+    ...times(3, (world: World) => world.fork(world.touched)),
+    ...times(2, (world: World) => world.rerun(world.touched)),
+    ...times(2, (world: World) => world.edit(world.touched)),
+    ...times(3, (world: World) => world.retry(world.touched)),
+    ...times(2, (world: World) => world.adopt(world.touched)),
+    ...times(2, (world: World) => world.merge(world.touched)),
+    (world) => world.archive(world.touched),
+    ...times(2, (world: World) => world.byHand(world.touched)),
+    ...times(2, (world: World) => world.compress(world.touched)),
+    (world) => world.uncompress(world.touched),
+    ...times(2, (world: World) => world.show(world.touched)),
+    (world) => world.stop(world.anyConversation()),
+    (world) => world.skip(world.anyConversation()),
+    (world) => world.cancel(world.anyConversation()),
+  ],
+  summaries: [
+    ...times(8, (world: World) => world.say(world.touched)),
+    ...times(60, (world: World) => world.step()),
+    ...times(3, (world: World) => world.edit(world.touched)),
+    ...times(6, (world: World) => world.adopt(world.touched)),
+    ...times(9, (world: World) => world.compress(world.touched)),
+    ...times(3, (world: World) => world.uncompress(world.touched)),
+  ],
+}
 
 function times(count: number, operation: Operation): Operation[] {
   return Array.from({ length: count }, () => operation)

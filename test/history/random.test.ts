@@ -17,6 +17,17 @@ test('cybros A48 to A52, A58, A63, A86: any 50 changes of history in a row, with
   figure('random histories', `${(to - from + 1).toLocaleString('en-US')} of 50 changes each, all as the reference says`)
 }, 14_400_000)
 
+test('cybros A49, A50, A86: any 800 changes of a long talk, its summaries and its answers do what a simple reference says', async () => {
+  const from = only === undefined ? 100_150 : Number(only)
+  const count = only === undefined ? (isFull ? 5_000 : 30) : 1
+  for (let seed = from; seed < from + count; seed++) {
+    repeatable(seed, () => tryHistory({ seed, operations: 800, mix: 'summaries', auditEvery: 200 }))
+    // The loop of the runner goes on.
+    if (seed % 20 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  figure('random summaries', `${count.toLocaleString('en-US')} talks of 800 changes each, all as the reference says`)
+}, 14_400_000)
+
 test('cybros A86: a summary made by itself is left out where one by hand was made of its turn and more meanwhile', () => {
   repeatable(870_003_559, () => tryHistory({ seed: 870_003_559, operations: 200, auditEvery: 100 }))
 })

@@ -1,8 +1,8 @@
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireWord } from '../refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../rows.ts'
+import { uncover } from './fold-chain.ts'
 import { changeLane, isSkipped, laneOf, withSkip } from './lane.ts'
-import { foldUpTo } from './replace-turn.ts'
 
 /**
  * Goes back to an answer that another one took the place of, with all turns that led to it. What is set aside for it can
@@ -18,7 +18,9 @@ export function planAdopt(draft: Draft, nodeId: Id, { conversationId }: { conver
   requireIdle(draft, lane)
   requireNoFollower(draft, turn)
   const line = lineOf(draft, lane, turn)
-  changeLane(draft, lane, { skips: skipsFor(lane, line), fold: foldFor(draft, lane, line) })
+  const common = { before: line.at(-1) ?? -1, previous: laneOf(lane).fold }
+  const fold = uncover(draft, lane, { last: turn.ordinal, fold: common })
+  changeLane(draft, lane, { skips: skipsFor(lane, line), fold })
   draft.event(turn, nodeId, { type: 'graph-change', change: 'adopt', detail: { node: nodeId, turn: turn.id } })
 }
 
@@ -72,9 +74,4 @@ function skipsFor(lane: Conversation, line: readonly number[]): LaneFacts['skips
     next = at
   }
   return skips
-}
-
-function foldFor(draft: Draft, lane: Conversation, line: readonly number[]): number | null {
-  const own = line.slice(0, -1).find((at) => draft.turnAt(lane.id, at)?.history?.fold != null)
-  return own ?? foldUpTo(draft, lane, line.at(-1) ?? -1)
 }

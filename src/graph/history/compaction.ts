@@ -6,7 +6,8 @@ import type { Id, Node, Turn } from '../rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { settle } from '../turn/settle.ts'
-import { chainUpTo, foldedBy, putFold, relink, type SummaryFacts } from './compress.ts'
+import { foldedBy, type SummaryFacts } from './compress.ts'
+import { chainUpTo, putFold, relink } from './fold-chain.ts'
 import { isSkipped } from './lane.ts'
 
 /** What of a node's context is to be summed up: turns up to one, and of the node's own turn the nodes up to one. */
@@ -83,11 +84,7 @@ export function applyCompaction(draft: Draft, summary: Node): void {
   const lane = draft.conversation(turn.laneId)
   // Meanwhile another turn took its place, or a summary by hand stands for it and more.
   if (isSkipped(lane, turn.ordinal) || foldedBy(draft, lane, turn) !== null) return
-  const facts: SummaryFacts = {
-    folds,
-    previousFold: turn.history?.fold ?? null,
-    shadow: chainUpTo(draft, lane, turn.ordinal),
-  }
+  const facts: SummaryFacts = { folds, previousFold: turn.history?.fold ?? null }
   const previous = chainUpTo(draft, lane, turn.ordinal - 1)
   draft.changeNode(summary, { metadata: { ...summary.metadata, ...(facts as unknown as { [key: string]: Json }) } })
   putFold(draft, turn, { summaryId: summary.id, upTo: folds.upTo, before: null, previous })

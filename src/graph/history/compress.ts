@@ -3,8 +3,9 @@ import type { Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
 import { previewOf } from '../kinds.ts'
 import { nodeOf, refused, turnOf } from '../refused.ts'
-import type { Conversation, Fold, Id, Node, Turn, TurnHistory } from '../rows.ts'
-import { changeLane, headOf, isSkipped, laneOf, rangeOf } from './lane.ts'
+import type { Conversation, Fold, Id, Node, Turn } from '../rows.ts'
+import { type ChainLink, chain, chainUpTo, putFold, relink, uncover } from './fold-chain.ts'
+import { headOf, isSkipped, rangeOf } from './lane.ts'
 
 export interface CompressRequest {
   readonly conversationId: Id
@@ -26,8 +27,7 @@ export function planCompress(draft: Draft, { conversationId, fromTurnId, toTurnI
   if (summary.trim() === '') throw refused('no_text', 'A summary needs a text: without one, exclude the nodes instead.')
   if (to.history?.fold?.upTo === null && sameFold(draft, to, { from, summary })) return to.history.fold.summaryId
   requireRange(draft, lane, { from, to })
-  const shadow = chainUpTo(draft, lane, to.ordinal)
-  const node = addSummary(draft, to, { summary, from, shadow })
+  const node = addSummary(draft, to, { summary, from })
   const before = from.history?.after ?? from.ordinal - 1
   const previous = chainUpTo(draft, lane, before)
   putFold(draft, to, { summaryId: node.id, upTo: null, before, previous })
@@ -62,7 +62,7 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     throw refused('inside_summary', message, { nodeId: summaryId, by })
   }
   putFold(draft, turn, facts.previousFold)
-  relink(draft, lane, { above: turn.ordinal, target: uncovered(draft, lane, { fold, shadow: facts.shadow }) })
+  relink(draft, lane, { above: turn.ordinal, target: uncover(draft, lane, { last: turn.ordinal, fold }) })
   draft.event(draft.turn(turn.id), summaryId, {
     type: 'compaction',
     change: 'undone',
@@ -71,22 +71,6 @@ export function planUncompress(draft: Draft, summaryId: Id, conversationId: Id):
     toTurnId: turn.id,
     turns: facts.folds.turns,
   })
-}
-
-/**
- * The turn with the newest summary once another is taken back: of those that were folded into it, else the one before it. Since
- * it was made, what is before it may have been summed up otherwise: those that were folded into it come after that now.
- */
-function uncovered(
-  draft: Draft,
-  lane: Conversation,
-  { fold: { previous }, shadow }: { fold: Fold; shadow: number | null },
-): number | null {
-  const inside = [...chain(draft, lane, shadow)].filter(({ ordinal }) => ordinal > (previous ?? -1))
-  const oldest = inside.at(-1)
-  if (oldest === undefined) return previous
-  if (oldest.fold.previous !== previous) putFold(draft, oldest.turn, { ...oldest.fold, previous })
-  return shadow
 }
 
 /** The later summary of which one has become a part; null for none. */
@@ -104,8 +88,6 @@ export interface SummaryFacts {
   readonly folds: { readonly from: Id; readonly to: Id; readonly turns: number }
   /** The summary that this turn had before. */
   readonly previousFold: Fold | null
-  /** The turn with the newest summary up to here, before this one was made. */
-  readonly shadow: number | null
 }
 
 interface Range {
@@ -156,15 +138,10 @@ function sameFold(draft: Draft, to: Turn, { from, summary }: { from: Turn; summa
   return node?.output.content === summary && facts?.folds.from === from.id
 }
 
-function addSummary(
-  draft: Draft,
-  to: Turn,
-  { summary, from, shadow }: { summary: string; from: Turn; shadow: number | null },
-): Node {
+function addSummary(draft: Draft, to: Turn, { summary, from }: { summary: string; from: Turn }): Node {
   const facts: SummaryFacts = {
     folds: { from: from.id, to: to.id, turns: to.ordinal - from.ordinal + 1 },
     previousFold: to.history?.fold ?? null,
-    shadow,
   }
   return draft.addNode(to, {
     id: freshId(draft.now),
@@ -176,49 +153,4 @@ function addSummary(
     metadata: facts as unknown as { readonly [key: string]: Json },
     endedAt: draft.now,
   })
-}
-
-/** Says which summary a turn has; null for none. */
-export function putFold(draft: Draft, { id }: Turn, fold: Fold | null): void {
-  const turn = draft.turn(id)
-  const history: TurnHistory = turn.history ?? { after: turn.ordinal - 1, source: null, merges: [], fold: null }
-  draft.changeTurn(turn, { history: { ...history, fold } })
-}
-
-interface ChainLink {
-  readonly ordinal: number
-  readonly turn: Turn
-  readonly fold: Fold
-}
-
-/** The turns of a lane with a summary that counts, the newest first. */
-function* chain(
-  draft: Draft,
-  { id }: Conversation,
-  from: number | null = laneOf(draft.conversation(id)).fold,
-): Generator<ChainLink> {
-  for (let at = from; at !== null; ) {
-    const turn: Turn | undefined = draft.turnAt(id, at)
-    const fold: Fold | null = turn?.history?.fold ?? null
-    if (turn === undefined || fold === null) return
-    yield { ordinal: at, turn, fold }
-    at = fold.previous
-  }
-}
-
-/** The newest turn with a summary, up to one. */
-export function chainUpTo(draft: Draft, lane: Conversation, last: number): number | null {
-  for (const { ordinal } of chain(draft, lane)) if (ordinal <= last) return ordinal
-  return null
-}
-
-/** Whoever named the newest summary up to a turn names another one. */
-export function relink(
-  draft: Draft,
-  lane: Conversation,
-  { above, target }: { above: number; target: number | null },
-): void {
-  const later = [...chain(draft, lane)].filter(({ ordinal }) => ordinal > above).at(-1)
-  if (later === undefined) changeLane(draft, lane, { fold: target })
-  else putFold(draft, later.turn, { ...later.fold, previous: target })
 }

@@ -1,7 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
 import type { Fold, Id, Node, Turn } from '../rows.ts'
-import { putFold, type SummaryFacts } from './compress.ts'
+import type { SummaryFacts } from './compress.ts'
+import { putFold } from './fold-chain.ts'
 import { changeLane } from './lane.ts'
 
 export interface MovedFold {
@@ -43,7 +44,6 @@ function move(draft: Draft, moving: MovedFold, fold: Fold | null): Fold | null {
   const there: SummaryFacts = {
     folds: { ...facts.folds, to: facts.folds.to === source.id ? turnId : facts.folds.to },
     previousFold: earlier,
-    shadow: earlier === null ? previous : draft.turn(turnId).ordinal,
   }
   draft.changeNode(summary, { metadata: { ...summary.metadata, ...(there as unknown as { [key: string]: Json }) } })
   return { ...fold, summaryId, upTo, previous }

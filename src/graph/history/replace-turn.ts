@@ -1,7 +1,7 @@
 import type { Draft } from '../draft.ts'
 import { refused } from '../refused.ts'
-import type { Conversation, Fold, Id, Turn } from '../rows.ts'
-import type { SummaryFacts } from './compress.ts'
+import type { Id, Turn } from '../rows.ts'
+import { foldUpTo } from './fold-chain.ts'
 import { turnAt } from './history.ts'
 import { changeLane, headOf, laneOf, withSkip } from './lane.ts'
 import { type Remade, type Remake, remakeTurn } from './remake-turn.ts'
@@ -11,30 +11,10 @@ export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'>): Remade
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
-  const { skips } = laneOf(lane)
-  const fold = foldUpTo(draft, lane, after)
+  const { skips, fold: current } = laneOf(lane)
+  const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
   return remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
-}
-
-/** The newest summary of a lane that lies at or before a turn; one that a later summary has folded counts again. */
-export function foldUpTo(draft: Draft, lane: Conversation, last: number): number | null {
-  let at = laneOf(lane).fold
-  let fold = foldAt(draft, lane, at)
-  while (at !== null && at > last) {
-    const facts = draft.findNode(fold?.summaryId ?? '')?.metadata as SummaryFacts | undefined
-    const [shadow, previous] = [facts?.shadow ?? null, fold?.previous ?? null]
-    const folded = shadow === at ? (facts?.previousFold ?? null) : foldAt(draft, lane, shadow)
-    // What was before it may have been summed up since it was made.
-    const isFolded = folded !== null && (shadow ?? -1) > (previous ?? -1)
-    at = isFolded ? shadow : previous
-    fold = isFolded ? folded : foldAt(draft, lane, previous)
-  }
-  return at
-}
-
-function foldAt(draft: Draft, { id }: Conversation, ordinal: number | null): Fold | null {
-  return ordinal === null ? null : (draft.turnAt(id, ordinal)?.history?.fold ?? null)
 }
 
 /** Only the last turn of a lane can be taken back without what was said after it. */
