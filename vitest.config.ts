@@ -11,7 +11,13 @@ const alone = ['test/attack/paths-interleaved.test.ts', 'test/examples/contracts
 
 /** Every graph that a test makes is audited at its end. */
 const setupFiles = ['test/support/audit-all.ts']
+const common = { include: [...unit, ...suite], isolate: false, setupFiles }
+const notCommon = [...house, ...crash, ...alone]
 
+const isFull = process.env['LEGATE_FULL'] === '1'
+
+/** With every in-memory state dropped before each node. Large figures are reached once, without. */
+const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEGATE_ONE_STORE: isFull ? '' : '1' }
 /** What runs no node in this process, is of stores or of other programs: a second time only in full. */
 const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
@@ -20,13 +26,12 @@ const once = [
   'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
   'test/history/random.test.ts',
 ]
-const isFull = process.env['LEGATE_FULL'] === '1'
-const isFresh = process.env['LEGATE_FRESH'] === '1'
-const left = isFresh && process.env['LEGATE_FRESH_ALL'] !== '1' ? once : []
+const left = isFull ? [] : once
 
 const HOURS = 4 * 3_600_000
 // To read all rows again before each of 1,000 nodes takes its time.
-const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: isFresh ? 120_000 : 30_000 }
+const fresh = { env: forgetting, testTimeout: 120_000 }
+const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
 const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 export default defineConfig({
@@ -51,14 +56,10 @@ export default defineConfig({
     execArgv: ['--max-semi-space-size=32'],
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
-      project('suite', {
-        include: [...unit, ...suite],
-        exclude: [...house, ...crash, ...alone, ...left],
-        ...usual,
-        isolate: false,
-        setupFiles,
-      }),
-      project('alone', { include: alone, exclude: left, ...usual, setupFiles }),
+      project('suite', { ...common, exclude: notCommon, ...usual }),
+      project('alone', { include: alone, setupFiles, ...usual }),
+      project('fresh', { ...common, exclude: [...notCommon, ...left], ...fresh }),
+      project('fresh alone', { include: alone, exclude: left, setupFiles, ...fresh }),
       // Isolated, so they come first: the longest of all.
       project('crash', { include: crash, ...slow, globalSetup: 'test/crash/support/build-programs.ts' }),
     ],

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** Writes `{ passed, failed, skipped: [{ file, test, reason }] }` to the file named by LEGATE_REPORT. */
+/** Writes `{ passed, failed, skipped: [{ project, file, test, reason }] }` to the file named by LEGATE_REPORT. */
 export default class Reporter {
   onTestRunEnd(modules, unhandledErrors) {
     const target = process.env.LEGATE_REPORT
@@ -21,6 +21,7 @@ export default class Reporter {
 
 function describeSkip(test) {
   return {
+    project: test.project.name,
     file: path.relative(process.cwd(), test.module.moduleId),
     test: test.fullName,
     reason: test.result().note ?? (test.options.mode === 'todo' ? 'not written yet' : 'no reason given'),

@@ -13,7 +13,7 @@ import { writeFigures } from './figures.mjs'
 const root = path.resolve(import.meta.dirname, '..')
 const figuresPage = path.join(root, 'docs/reliability.md')
 
-const stages = [
+const checks = [
   [
     command('lint', 'biome', 'check', '.'),
     command('types', 'tsc', '--noEmit'),
@@ -24,25 +24,34 @@ const stages = [
     command('package', 'node', 'scripts/package.mjs'),
     command('unused', 'knip', '--no-config-hints'),
   ],
-  [{ ...suites('suites', ['crash', 'suite', 'alone']), isLastInFull: true }],
-  // Large figures are reached once, in that pass. Of the tests, those that run no node are left out: vitest.config.ts.
-  [suites('fresh', ['suite', 'alone'], { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '' })],
-  [{ ...command('mutation', 'node', 'test/mutation/check.mjs'), onlyFull: true }],
-  [{ ...command('node24', 'node', 'scripts/node24.mjs'), onlyFull: true }],
+]
+const SUITES = ['crash', 'suite', 'alone']
+const FRESH = ['fresh', 'fresh alone']
+
+/** Together, so that no processor waits for the other at the end of the first. */
+const quick = [...checks, [suites('suites', [...SUITES, ...FRESH])]]
+
+/** The suites take more than an hour then, and come last: what fails within minutes is to be known before. */
+const full = [
+  ...checks,
+  [suites('fresh', FRESH)],
+  [command('mutation', 'node', 'test/mutation/check.mjs')],
+  [command('node24', 'node', 'scripts/node24.mjs')],
+  [suites('suites', SUITES)],
 ]
 
 const FRESH_NOTE = `
 fresh leaves out tests that run no node in their process, those of stores, and those of other programs and their clients:
 src/{base,grant,output,prompt,recipe,store,cli}, test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types},
-test/examples/{demo,docs,examples,readme}, test/graph/{audit,gating,proof,reading,spawn,states}, test/history/random. npm run test:full runs them with LEGATE_FRESH=1 too.`
+test/examples/{demo,docs,examples,readme}, test/graph/{audit,gating,proof,reading,spawn,states}, test/history/random. Where a test is for every store, fresh takes SQLite. npm run test:full leaves nothing out.`
 
 await main()
 
 async function main() {
   const { values } = parseArgs({ options: { full: { type: 'boolean', default: false }, only: { type: 'string' } } })
-  const isChosen = (step) => (values.only ? step.name === values.only : values.full || !step.onlyFull)
-  const ordered = values.full ? stages.toSorted(longestLast) : stages
-  const chosen = ordered.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
+  const stages = values.full ? full : quick
+  const isChosen = (step) => values.only === undefined || step.name === values.only
+  const chosen = stages.map((stage) => stage.filter(isChosen)).filter((stage) => stage.length > 0)
   if (chosen.length === 0) throw new Error(`No step "${values.only}". Steps: ${names(stages.flat())}.`)
   const scratch = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
   try {
@@ -52,15 +61,10 @@ async function main() {
   }
 }
 
-/** With the full figures the suites take more than an hour: what fails within minutes is to be known before. */
-function longestLast([one], [other]) {
-  return Number(one.isLastInFull === true) - Number(other.isLastInFull === true)
-}
-
-async function runAll(chosen, scratch, full) {
+async function runAll(chosen, scratch, isFull) {
   const started = performance.now()
   const figures = path.join(scratch, 'figures')
-  const env = { ...process.env, LEGATE_FIGURES: figures, ...(full && { LEGATE_FULL: '1', LEGATE_FRESH_ALL: '1' }) }
+  const env = { ...process.env, LEGATE_FIGURES: figures, ...(isFull && { LEGATE_FULL: '1' }) }
   const steps = chosen.flat()
   const results = []
   for (const stage of chosen) {
@@ -71,8 +75,8 @@ async function runAll(chosen, scratch, full) {
   }
   const failed = results.filter((result) => result.failed > 0)
   const ok = failed.length === 0
-  if (full && ok) writeFigures(figuresPage, figures)
-  if (!full && steps.some(({ name }) => name === 'fresh')) console.log(FRESH_NOTE)
+  if (isFull && ok) writeFigures(figuresPage, figures)
+  if (!isFull && steps.some(({ name }) => name === 'suites')) console.log(FRESH_NOTE)
   printSkipped(results)
   if (results.length < steps.length) {
     console.log(`\nNot run, because of ${names(failed)}: ${names(steps.slice(results.length))}`)
@@ -91,7 +95,7 @@ async function runStep(step, env, report) {
   if (step.isAlone) console.log(`\n=== ${step.name}`)
   const child = spawn(step.program, [...step.args, ...(step.isSuite ? sharedModules(report) : [])], {
     cwd: root,
-    env: { ...env, ...step.env, PATH: withLocalPrograms(env.PATH), LEGATE_REPORT: report },
+    env: { ...env, PATH: withLocalPrograms(env.PATH), LEGATE_REPORT: report },
     stdio: ['ignore', output, output],
   })
   const printed = []
@@ -125,22 +129,21 @@ function readReport(file) {
 function printSkipped(results) {
   if (skips(results).length === 0) return
   console.log('\nSkipped:')
-  for (const { name, skipped } of results) {
-    for (const skip of skipped) console.log(`  ${name}: ${skip.file} > ${skip.test}: ${skip.reason}`)
+  for (const { skipped } of results) {
+    for (const skip of skipped) console.log(`  ${skip.project}: ${skip.file} > ${skip.test}: ${skip.reason}`)
   }
 }
 
 function command(name, program, ...args) {
-  return { name, program, args, env: {}, isSuite: false }
+  return { name, program, args, isSuite: false }
 }
 
-function suites(name, projects, env = {}) {
+function suites(name, projects) {
   const args = ['run', '--reporter=default', '--reporter=./scripts/reporter.mjs']
   return {
     name,
     program: 'vitest',
     args: [...args, ...projects.flatMap((project) => ['--project', project])],
-    env,
     isSuite: true,
   }
 }

@@ -164,8 +164,9 @@ describe('reliability S-5: hostile names', () => {
     const files = hasProc === undefined ? memoryFiles().open(GRANT) : world.files
     const names = TABLE(world.outside)
     expect(names.length).toBeGreaterThan(5_000)
+    const tried = isFull || hasProc === true ? names : names.filter((_, at) => at % 4 === 0)
 
-    await eachOf(names, async (name) => {
+    await eachOf(tried, async (name) => {
       expect(await tryAll(files, name), name).not.toContain('canary')
     })
 
@@ -176,7 +177,7 @@ describe('reliability S-5: hostile names', () => {
     const world = makeWorld()
     symlinkSync(world.outside, path.join(world.workspace, 'link'))
 
-    await eachOf(fc.sample(hostileName, isFull ? 100_000 : 2_500), async (name) => {
+    await eachOf(fc.sample(hostileName, isFull ? 100_000 : 1_000), async (name) => {
       expect(await tryAll(world.files, name), name).not.toContain('canary')
     })
 

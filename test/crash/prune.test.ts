@@ -12,7 +12,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { isFull } from './support/full.ts'
 import { programFile } from './support/program.ts'
 
-const TREES = 40
+const TREES = isFull ? 40 : 20
 
 test.each(['sqlite', 'json'] as const)(
   'I3: killed while it prunes a %s store, each tree is whole or a tombstone',
@@ -23,7 +23,7 @@ test.each(['sqlite', 'json'] as const)(
     const hashes = await fill(openStore(kind, path.join(folder, 'first')))
     const left: number[] = []
 
-    for (let round = 0; round < (isFull ? 200 : 4); round++) {
+    for (let round = 0; round < (isFull ? 200 : 3); round++) {
       const place = path.join(folder, `copy-${round}`)
       cpSync(path.join(folder, 'first'), place, { recursive: true })
       const pruner = spawn(process.execPath, [program, kind, place], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -414,28 +414,36 @@ describe('agently 19/9: the hook for the end', () => {
 
   test('9: a host is not ended twice, though a child that outlives it still has hooks above', async () => {
     const seen: string[] = []
+    const hostEnded = gate()
     const child = agent({
       name: 'child',
       instructions: '',
       tools: { echo },
-      model: scriptedModel([{ delayMs: 60, calls: [{ name: 'echo', input: { text: 'x' } }] }, 'ok']),
+      model: scriptedModel(async ({ messages }) => {
+        await hostEnded.opened
+        return messages.some(({ role }) => role === 'tool') ? 'ok' : { calls: [{ name: 'echo', input: { text: 'x' } }] }
+      }),
     })
     const start = tool({
       description: '',
       inputSchema: { type: 'object' },
       execute: async () => (await runtime.spawn(child, 'go', { wake: 'passive' })).id,
     })
+    const onFinally = () => {
+      seen.push('end')
+      hostEnded.open()
+    }
     const host = agent({
       name: 'host',
       instructions: '',
       tools: { start },
       model: scriptedModel([{ calls: [{ name: 'start', input: {} }] }, 'done']),
-      hooks: { onChildTool: () => seen.push('call'), onFinally: () => seen.push('end') },
+      hooks: { onChildTool: () => seen.push('call'), onFinally },
     })
     const runtime = openRuntime({ engine: { sweepMs: 20 } })
     await runtime.run(host, 'go').result
     await runtime.idle()
-    await new Promise((resolve) => setTimeout(resolve, 80))
+    await runtime.close()
 
     expect(seen).toEqual(['end', 'call'])
   })

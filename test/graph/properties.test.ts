@@ -7,7 +7,7 @@ import type { EdgeType } from '../../src/graph/rows.ts'
 import { talkOf } from '../support/agents.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
-const RUNS = process.env['LEGATE_FULL'] === '1' ? 20_000 : 300
+const RUNS = process.env['LEGATE_FULL'] === '1' ? 20_000 : 100
 const TIMEOUT_MS = 3_600_000
 
 /** What a node does: it finishes, fails, is asked for and allowed or denied, or speaks. */

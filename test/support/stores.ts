@@ -13,11 +13,12 @@ export interface Rows {
   drop(): Promise<void>
 }
 
-export const stores: readonly (readonly [name: string, create: () => Rows])[] = [
-  ['memory', memoryRows],
-  ['memory that answers later', laterRows],
-  ['sqlite', sqliteRows],
-]
+const sqlite = ['sqlite', sqliteRows] as const
+
+export const stores: readonly (readonly [name: string, create: () => Rows])[] =
+  process.env['LEGATE_ONE_STORE'] === '1'
+    ? [sqlite]
+    : [['memory', memoryRows], ['memory that answers later', laterRows], sqlite]
 
 /** Rows in memory behind handles that know nothing of each other but what is committed. */
 export function memoryRows(): Rows {
