@@ -56,12 +56,16 @@ export default defineConfig({
     execArgv: ['--max-semi-space-size=32'],
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
+      project('crash', {
+        include: crash,
+        isolate: false,
+        ...slow,
+        globalSetup: 'test/crash/support/build-programs.ts',
+      }),
       project('suite', { ...common, exclude: notCommon, ...usual }),
       project('alone', { include: alone, setupFiles, ...usual }),
       project('fresh', { ...common, exclude: [...notCommon, ...left], ...fresh }),
       project('fresh alone', { include: alone, exclude: left, setupFiles, ...fresh }),
-      // Isolated, so they come first: the longest of all.
-      project('crash', { include: crash, ...slow, globalSetup: 'test/crash/support/build-programs.ts' }),
     ],
     coverage: { provider: 'v8', include: ['src/**/*.ts'], exclude: ['src/**/*.test.ts'] },
   },

@@ -28,7 +28,7 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
 
   test('reliability L1-L9: ends the same after a kill at any point', async () => {
     const all = pointsOf(await run([]), 0)
-    const points = isFull ? all : newAndSome(all)
+    const points = isFull ? all : newAndSome(firstTimes(all), 6)
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))
 
@@ -41,15 +41,15 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
     const { kill, recovery } = richest
     const unknown = firstTimes(recovery).filter(({ point }) => !killedAgainAt.has(point))
     for (const { point } of unknown) killedAgainAt.add(point)
-    const points = isFull ? recovery : unknown.filter((_, at) => at % 2 === 0)
+    const points = isFull ? recovery : newAndSome(unknown, 2)
 
     await inParallel(points, (again) => run([kill, again]))
   })
 })
 
-/** Every point that no program was killed at yet, and every sixth of the rest. */
-function newAndSome(points: readonly KillPoint[]): KillPoint[] {
-  return firstTimes(points).filter(({ point }, at) => !killedAt.has(point) || at % 6 === 0)
+/** Every point that no program was killed at yet, and of the rest each `nth`. */
+function newAndSome(points: readonly KillPoint[], nth: number): KillPoint[] {
+  return points.filter(({ point }, at) => !killedAt.has(point) || at % nth === 0)
 }
 
 function firstTimes(points: readonly KillPoint[]): KillPoint[] {
