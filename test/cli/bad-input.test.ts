@@ -197,13 +197,17 @@ interface Refused extends Ended {
 async function refused(bad: Bad, tries = 5): Promise<Refused> {
   const place = project(bad.files ?? {})
   bad.prepare?.(place)
-  const began = performance.now()
-  execFileSync(process.execPath, EMPTY)
   const started = performance.now()
   const ended = await place.run(['run', ...bad.args])
   const ms = performance.now() - started
-  const boundMs = Math.max(BOUND_MS, 5 * (started - began))
+  const boundMs = ms < BOUND_MS ? BOUND_MS : Math.max(BOUND_MS, 5 * emptyMs())
   return ms >= boundMs && tries > 1 ? refused(bad, tries - 1) : { ...ended, ms, boundMs, place }
+}
+
+function emptyMs(): number {
+  const started = performance.now()
+  execFileSync(process.execPath, EMPTY)
+  return performance.now() - started
 }
 
 describe('I10: legate run refuses, in under a second and with exit code 2', () => {
@@ -218,23 +222,17 @@ describe('I10: legate run refuses, in under a second and with exit code 2', () =
     expect(ms).toBeLessThan(boundMs)
   })
 
-  test('what is wrong in several places is told at once, a line each', async () => {
+  test('what is wrong in several places is told at once, a line each; explain refuses the same in the same words', async () => {
     const place = project({ 'a.yaml': 'title: T\nprompt: "{{ b }}"\nsettings: {temperature: warm}\n' })
-    const { code, stderr } = await place.run(['run', 'a.yaml'])
+    const [run, explain] = await Promise.all([place.run(['run', 'a.yaml']), place.run(['explain', 'a.yaml'])])
 
-    expect(code).toBe(2)
-    expect(stderr.trimEnd().split('\n')).toEqual([
+    expect(run.code).toBe(2)
+    expect(explain).toEqual(run)
+    expect(run.stderr.trimEnd().split('\n')).toEqual([
       expect.stringMatching(/^legate: a\.yaml:1: missing field `description`/),
       expect.stringMatching(/^ {2}a\.yaml:3: settings\.temperature: invalid type/),
       expect.stringMatching(/^ {2}a\.yaml:2: Missing definitions for parameters in the recipe file: b/),
     ])
-  })
-
-  test('explain refuses the same in the same words', async () => {
-    const place = project({})
-    const [run, explain] = await Promise.all([place.run(['run', 'x.yaml']), place.run(['explain', 'x.yaml'])])
-
-    expect(explain).toEqual(run)
   })
 
   test('a file that a parameter names and that is not there is told with the parameter', async () => {

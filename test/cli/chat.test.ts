@@ -15,19 +15,21 @@ const TUTOR =
 const READY = /\n> ?$/
 
 describe('legate chat, in a pipe', () => {
-  test('each line is a message; the model is told what was said before, also when it is gone on with', async () => {
+  test('each line is a message; what goes wrong in one is told; the model knows what was said before, also when gone on with', async () => {
     const place = project({})
     const mock = await serveModel(place, (one) => {
       one.on({ userMessage: 'third' }, { content: 'Three.' })
+      one.on({ userMessage: 'bad' }, { error: { message: 'broken' }, status: 400 })
       one.on({ userMessage: 'second' }, { content: 'Two.' })
       one.on({}, { content: 'One.' })
     })
 
-    const { code, stdout, stderr } = await place.run(['chat'], { input: 'first\n\nsecond\n' })
+    const { code, stdout, stderr } = await place.run(['chat'], { input: 'first\n\nbad\nsecond\n' })
     const [, again = ''] = /Go on with it: legate (chat --continue \w{8})\n$/.exec(stderr) ?? []
     const more = await place.run(again.split(' '), { input: 'third\n' })
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'One.\nTwo.\n' })
+    expect(stderr).toMatch(/assistant \w{8} failed after/)
     expect(more).toMatchObject({ code: 0, stdout: 'Three.\n' })
     const last = JSON.stringify(mock.getLastRequest()?.body)
     for (const text of ['first', 'One.', 'second', 'Two.', 'third']) expect(last).toContain(text)
@@ -90,30 +92,18 @@ describe('legate chat, in a pipe', () => {
       one.on({ userMessage: 'question' }, { content: 'word '.repeat(400) })
       one.on({}, { content: 'SUMMARY of what was said.' })
     })
-    const input = Array.from({ length: 12 }, (_, at) => `question ${at}\n`).join('')
+    const questions = Array.from({ length: 12 }, (_, at) => `question ${at}\n`)
 
-    const { code, stderr } = await place.run(['chat'], { input })
-    const [, id = ''] = /--continue (\w{8})/.exec(stderr) ?? []
-    const { stdout } = await place.run(['transcript', id, '--turns', '100', '--json'])
+    const { code, stderr } = await place.run(['chat'], { input: questions.join('') })
+    const runtime = place.runtime()
+    const talk = await runtime.conversation(runtime.store.roots({ limit: 1 })[0]?.id ?? '')
+    const { transcript } = await talk.transcriptPage({ limitTurns: 100 })
 
     expect(code).toBe(0)
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('SUMMARY of what was said.')
     expect(JSON.stringify(mock.getLastRequest()?.body)).not.toContain('question 0')
-    expect(stdout.match(/"role":"user"/g)).toHaveLength(12)
+    expect(transcript.filter(({ role }) => role === 'user').map(({ text }) => `${text}\n`)).toEqual(questions)
     expect(stderr).toMatch(/sums up/)
-  })
-
-  test('what goes wrong in one turn is told, and the next goes on', async () => {
-    const place = project({})
-    await serveModel(place, (one) => {
-      one.on({ userMessage: 'bad' }, { error: { message: 'broken' }, status: 400 })
-      one.on({}, { content: 'Fine.' })
-    })
-
-    const { code, stdout, stderr } = await place.run(['chat'], { input: 'bad\ngood\n' })
-
-    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Fine.\n' })
-    expect(stderr).toMatch(/assistant \w{8} failed after/)
   })
 
   test.each([
@@ -127,7 +117,7 @@ describe('legate chat, in a pipe', () => {
   ])('refuses %s', async (_, args, message) => {
     const place = project({})
     await serveModel(place, (one) => one.on({}, { content: 'x' }))
-    await place.run(['chat'], { input: '' })
+    place.runtime()
     const { code, stderr } = await place.run(args, { input: 'x\n' })
 
     expect(code).toBe(args.includes('no.db') ? 1 : 2)

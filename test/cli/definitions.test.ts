@@ -10,11 +10,12 @@ const AGENT =
   '---\nname: reviewer\ndescription: Reviews.\ntools: Read, SendMessage\nmodel: sonnet\ncolor: red\nspeed: 1\n---\n\nYou review.\n'
 
 describe('legate validate', () => {
-  test('tells what is wrong with file and line, looks at every file, and answers with its exit code', async () => {
+  test('tells what is wrong with file and line, looks at every file, and answers with its exit code; nothing in a file can do anything to a terminal', async () => {
     const place = project({
       'good.yaml': RECIPE,
       'bad.yaml': 'title: T\nprompt: "{{ b }}"\nsettings: {temperature: warm}\n',
       '.claude/agents/a.md': AGENT,
+      'evil.yaml': 'title: "\\e]0;pwned\\a"\n"\\e[31mkey": 1\n',
     })
     const { code, stdout, stderr } = await place.run([
       'validate',
@@ -22,10 +23,11 @@ describe('legate validate', () => {
       'bad.yaml',
       'missing.yaml',
       '.claude/agents/a.md',
+      'evil.yaml',
     ])
 
     expect([code, stderr]).toEqual([1, ''])
-    expect(stdout.split('\n')).toEqual([
+    expect(stdout.split('\n').slice(0, 8)).toEqual([
       'good.yaml: ok (recipe, good)',
       'bad.yaml:1: error: missing field `description`. Add "description: ...".',
       'bad.yaml:3: error: settings.temperature: invalid type: string "warm", expected f32',
@@ -34,8 +36,9 @@ describe('legate validate', () => {
       '.claude/agents/a.md:4: warning: the tool SendMessage is not available here; it is left out. Give the host a tool for it, or an MCP server.',
       '.claude/agents/a.md:7: note: unknown key `speed`. It is kept and has no effect.',
       '.claude/agents/a.md: ok (claude, reviewer)',
-      '',
     ])
+    expect(stdout).toContain('\nevil.yaml:')
+    expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
   })
 
   test('--json is for programs, --lenient for recipes that can still be used', async () => {
@@ -56,13 +59,6 @@ describe('legate validate', () => {
       dialect: 'recipe',
       notices: [{ level: 'warning' }],
     })
-  })
-
-  test('names of files and words in them can do nothing to a terminal', async () => {
-    const place = project({ 'a.yaml': 'title: "\\e]0;pwned\\a"\n"\\e[31mkey": 1\n' })
-    const { stdout } = await place.run(['validate', 'a.yaml'])
-
-    expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
   })
 
   test('without a file it says how it is used', async () => {

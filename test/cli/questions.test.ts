@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, Place, skipUnlessBuilt, until } from './support/cli.ts'
+import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
+import { recorded } from './support/recorded.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -7,12 +8,8 @@ beforeEach(skipUnlessBuilt)
 /** A run that has asked a person something, in a store nobody works on. */
 async function asking(): Promise<{ readonly place: Place; readonly id: string }> {
   const place = new Place()
-  const { worker, ids } = await place.startRuns(['curious'])
-  const { store } = place.runtime()
-  await until('it asks', () => store.openNodes(ids[0] ?? '').some(({ wait }) => wait?.on === 'question'))
-  worker.kill('SIGKILL')
-  await worker.ended
-  return { place, id: (ids[0] ?? '').slice(-8) }
+  const [id = ''] = await recorded(place, 'curious')
+  return { place, id: id.slice(-8) }
 }
 
 describe('cybros A77: what an agent asks a person', () => {
@@ -62,7 +59,7 @@ describe('cybros A77: what an agent asks a person', () => {
     [['answer', 'ffffffff'], /"answer" needs more/],
   ])('%j is refused', async (args, message) => {
     const place = new Place()
-    await place.endedRuns('talker')
+    await recorded(place, 'talker')
     const { code, stderr } = await place.run(args)
 
     expect(code).toBe(2)

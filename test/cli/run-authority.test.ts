@@ -31,6 +31,12 @@ function lastResult(mock: LLMock): string {
   return JSON.stringify(mock.getLastRequest()?.body)
 }
 
+/** What the model was told of each call. */
+function results(mock: LLMock): string[] {
+  const body = mock.getLastRequest()?.body as { messages: readonly { role: string; content: unknown }[] } | undefined
+  return (body?.messages ?? []).filter(({ role }) => role === 'tool').map(({ content }) => JSON.stringify(content))
+}
+
 function written(place: Place): string | undefined {
   const file = path.join(place.folder, 'out.txt')
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
@@ -39,18 +45,21 @@ function written(place: Place): string | undefined {
 const WRITE = ['write_file', { path: '/workspace/out.txt', content: 'made' }] as const
 
 describe('what legate run may do', () => {
-  test('it reads below the current folder without asking, and nothing outside of it', async () => {
-    const place = project({ 'a.yaml': HEAD + DEVELOPER, 'notes.txt': 'blue' })
-    const mock = await serveModel(place, calls(['read_text_file', { path: '/workspace/notes.txt' }]))
+  test('it reads below the current folder without asking, and nothing outside of it; an extension that there is not is told with what to use instead', async () => {
+    const place = project({
+      'a.yaml': `${HEAD}${DEVELOPER}  - {type: builtin, name: computercontroller}\n`,
+      'notes.txt': 'blue',
+    })
+    const outside = ['read_text_file', { path: '/workspace/../../../etc/hostname' }] as const
+    const mock = await serveModel(place, calls(['read_text_file', { path: '/workspace/notes.txt' }], outside))
 
-    const inside = await place.run(['run', 'a.yaml'])
-    expect(inside).toMatchObject({ code: 0, stdout: 'Done.\n' })
-    expect(lastResult(mock)).toContain('blue')
+    const { code, stdout, stderr } = await place.run(['run', 'a.yaml'])
 
-    const other = project({ 'a.yaml': HEAD + DEVELOPER })
-    const spy = await serveModel(other, calls(['read_text_file', { path: '/workspace/../../../etc/hostname' }]))
-    expect(await other.run(['run', 'a.yaml'])).toMatchObject({ code: 0 })
-    expect(lastResult(spy)).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+    expect(results(mock)).toHaveLength(2)
+    expect(results(mock)[0]).toContain('blue')
+    expect(results(mock)[1]).not.toContain(readFileSync('/etc/hostname', 'utf8').trim())
+    expect(stderr).toMatch(/computercontroller.*not available.*(?:MCP server|playwright)/)
   })
 
   test('before it writes a person is asked; where none is, it waits with exit code 3 and says what answers and goes on', async () => {
@@ -72,27 +81,19 @@ describe('what legate run may do', () => {
     expect(written(place)).toBe('made')
   })
 
-  test('--store is in the commands it names', async () => {
-    const place = project({ 'a.yaml': HEAD + DEVELOPER })
-    await serveModel(place, calls(WRITE))
-    const { stderr } = await place.run(['run', 'a.yaml', '--store', 'my own.db'])
-
-    expect(stderr).toMatch(
-      /legate approve (\w{8}) --store 'my own\.db', or legate deny \1 --reason TEXT --store 'my own\.db'\n {2}Then: legate resume \w{8} --store 'my own\.db'\n/,
-    )
-  })
-
   test('--yes allows what it asks for, and the record says who did', async () => {
     const place = project({ 'a.yaml': HEAD + DEVELOPER })
     await serveModel(place, calls(WRITE, ['shell', { command: 'echo hello > by-shell.txt' }]))
 
     const { code, stdout } = await place.run(['run', 'a.yaml', '--yes'], { env: { USER: 'ada' } })
-    const [id = ''] = (await place.run(['ps', '-q'])).stdout.split('\n')
+    const { store } = place.runtime()
+    const events = store.events(store.roots({ limit: 1 })[0]?.id ?? '', 0, 100).map(({ body }) => body)
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
     expect(written(place)).toBe('made')
     expect(existsSync(path.join(place.folder, 'by-shell.txt'))).toBe(true)
-    expect((await place.run(['log', id])).stdout).toContain('allowed by ada (--yes)')
+    const answers = events.filter(({ type }) => type === 'approval-answer')
+    expect(answers).toMatchObject(Array(2).fill({ allowed: true, by: 'ada (--yes)' }))
   })
 
   test('what the file forbids stays forbidden, whatever is said on the command line', async () => {
@@ -139,13 +140,11 @@ describe('a run that lost its process', () => {
     isSlow = false
     rmSync(path.join(place.folder, 'a.yaml'))
 
-    const unattended = await place.run(['ps'])
     const resumed = await place.run(['resume'])
 
-    expect(unattended.stdout).toMatch(/unattended +a /)
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All done.') })
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Be brief.')
-    expect(await place.run(['resume'])).toMatchObject({ code: 0, stdout: 'Nothing is unfinished in this store.\n' })
+    expect(place.runtime().store.openTurns(10)).toEqual([])
   })
 
   test('is left alone in another folder, and named there; its id is enough from anywhere', async () => {
@@ -191,31 +190,24 @@ describe('a run that lost its process', () => {
 describe('extensions', () => {
   const everything = path.join(root, 'node_modules/@modelcontextprotocol/server-everything/dist/index.js')
   const SERVER = `extensions:\n  - {type: stdio, name: sums, cmd: ${process.execPath}, args: ['${everything}', stdio]}\n`
+  const WITH_SECRET = SERVER.replace('args:', 'env_keys: [SUMS_TOKEN], args:')
 
-  test('a recipe with an MCP server over stdio: the person is asked to start it, its tools work, and it ends with the run', async () => {
-    const place = project({ 'a.yaml': HEAD + SERVER })
+  test('a recipe with an MCP server over stdio: a secret without a value is told, the person is asked to start it, its tools work, and it ends with the run; --store is in the commands that are named', async () => {
+    const place = project({ 'a.yaml': HEAD + WITH_SECRET })
     const mock = await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
 
-    const parked = await place.run(['run', 'a.yaml'])
-    const allowed = await place.run(['run', 'a.yaml', '--yes'])
+    const parked = await place.run(['run', 'a.yaml', '--store', 'my own.db'])
+    const allowed = await place.run(['run', 'a.yaml', '--yes'], { env: { SUMS_TOKEN: 'hush-hush' } })
 
     expect(parked.code).toBe(3)
+    expect(parked.stderr).toMatch(/^warning: SUMS_TOKEN is not set, and the extension sums may need it\.\n/)
     expect(parked.stderr).toMatch(/waits for a person:[\s\S]*server-everything[\s\S]*legate approve \w{8}/)
+    expect(parked.stderr).toMatch(
+      /legate approve (\w{8}) --store 'my own\.db', or legate deny \1 --reason TEXT --store 'my own\.db'\n {2}Then: legate resume \w{8} --store 'my own\.db'\n/,
+    )
     expect(allowed).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    expect(allowed.stderr).not.toContain('SUMS_TOKEN')
     expect(lastResult(mock)).toContain('The sum of 2 and 3 is 5.')
-  })
-
-  test('whoever is asked to start it in a terminal sees the whole command line', async () => {
-    const place = project({ 'a.yaml': HEAD + SERVER })
-    await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
-    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 24 })
-    await terminal.shows((screen) => HEARD.test(screen))
-    expect(terminal.screen.text).toMatch(/^a wants exec:.*node .*server-everything\/dist\/index\.js\s+stdio/m)
-    terminal.type('n')
-    await terminal.shows('then Enter > n')
-    terminal.type('\r')
-
-    expect(await terminal.ended).toBeLessThan(2)
   })
 
   test('explain starts no server, and says what a run would start', async () => {
@@ -229,33 +221,17 @@ describe('extensions', () => {
     )
   })
 
-  test('one that there is not is told with what to use instead; a required one refuses the run', async () => {
-    const place = project({ 'a.yaml': `${HEAD}extensions:\n  - {type: builtin, name: computercontroller}\n` })
-    await serveModel(place, calls())
-    const { code, stderr } = await place.run(['run', 'a.yaml'])
-
-    expect(code).toBe(0)
-    expect(stderr).toMatch(/computercontroller.*not available.*(?:MCP server|playwright)/)
-  })
-
-  test('a secret that has no value is told before anything runs', async () => {
-    const secret = SERVER.replace('args:', 'env_keys: [SUMS_TOKEN], args:')
-    const place = project({ 'a.yaml': HEAD + secret })
-    await serveModel(place, calls(['sums__get-sum', { a: 2, b: 3 }]))
-    const missing = await place.run(['run', 'a.yaml', '--yes'])
-    const given = await place.run(['run', 'a.yaml', '--yes'], { env: { SUMS_TOKEN: 'hush-hush' } })
-
-    expect(missing.stderr).toMatch(/^warning: SUMS_TOKEN is not set, and the extension sums may need it\.\n/)
-    expect(given).toMatchObject({ code: 0, stdout: 'Done.\n' })
-    expect(given.stderr).not.toContain('SUMS_TOKEN')
-  })
-
-  test('in a terminal it is asked for, and neither shown nor stored', async () => {
-    const place = project({ 'a.yaml': HEAD + SERVER.replace('args:', 'env_keys: [SUMS_TOKEN], args:') })
+  test('in a terminal a secret is asked for, and neither shown nor stored; whoever is asked to start the server sees the whole command line', async () => {
+    const place = project({ 'a.yaml': HEAD + WITH_SECRET })
     await serveModel(place, calls(['sums__get-env', {}]))
-    const terminal = new Terminal(place, ['run', 'a.yaml', '--yes'], { cols: 100, rows: 30 })
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 30 })
     await terminal.shows('SUMS_TOKEN, for sums (not shown; Enter for none):')
     terminal.type('hush-hush\r')
+    await terminal.shows((screen) => HEARD.test(screen))
+    expect(terminal.screen.text).toMatch(/^a wants exec:.*node .*server-everything\/dist\/index\.js\s+stdio/m)
+    terminal.type('y')
+    await terminal.shows('then Enter > y')
+    terminal.type('\r')
 
     expect(await terminal.ended).toBe(0)
     expect(terminal.written).not.toContain('hush-hush')

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { validateDefinition } from 'legate/recipe'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
@@ -19,35 +20,40 @@ parameters:
 const AGENT = '---\nname: reviewer\ndescription: Reviews.\n---\n\nYou review.\n'
 
 describe('legate run, in a pipe', () => {
-  test('prints the answer alone to stdout, and what happens to stderr', async () => {
-    const place = project({ 'a.yaml': RECIPE })
+  test('prints the answer alone to stdout, and what happens to stderr; sends what explain shows, and goes on with no run of others', async () => {
+    const place = project({ 'a.yaml': `${RECIPE}settings: {temperature: 0.2, max_turns: 3}\n` })
+    const [orphan = ''] = await place.orphans('talker')
     const mock = await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
 
     const { code, stdout, stderr } = await place.run(['run', 'a.yaml', '--param', 'topic=QUIC'])
+    const sent = JSON.stringify(mock.getLastRequest()?.body)
+    const explained = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC', '--json'])
+    const { system, messages, tools, limits, costBound } = JSON.parse(explained.stdout) as {
+      system: string
+      messages: readonly { content: string }[]
+      tools: readonly { name: string }[]
+      limits: object
+      costBound: { usd: number }
+    }
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'It is fast.\n' })
     expect(stderr).toContain('is asked: Explain QUIC to a child.')
-    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('You explain.')
+    expect(sent).toContain('You explain.')
+    expect(sent).toContain(JSON.stringify(system).slice(1, -1))
+    expect(sent).toContain(JSON.stringify(messages[0]?.content).slice(1, -1))
+    for (const { name } of tools) expect(sent).toContain(`"${name}"`)
+    expect(limits).toMatchObject({ turns: 3 })
+    expect(costBound.usd).toBeCloseTo(12)
+    expect(place.runtime().store.turn(orphan)?.state).toBe('running')
   })
 
-  test('a value is text, whatever YAML or template is in it', async () => {
-    const place = project({ 'a.yaml': RECIPE })
-    const mock = await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+  test('--json is one event a line, the last of them the end with its outcome; a value is text, whatever YAML or template is in it; --model is used instead of the one of the file', async () => {
+    const place = project({ 'a.yaml': `${RECIPE}settings: {goose_provider: anthropic, goose_model: claude-x}\n` })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
     const value = 'x"\nsettings: {goose_model: evil}\n- {{ reader }} {% raw %} #'
 
-    const { code } = await place.run(['run', 'a.yaml', '--param', `topic=${value}`])
-
-    expect(code).toBe(0)
-    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(
-      JSON.stringify(`Explain ${value} to a child.`).slice(1, -1),
-    )
-  })
-
-  test('--json is one event a line, the last of them the end with its outcome', async () => {
-    const place = project({ 'a.yaml': RECIPE })
-    await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
-
-    const { code, stdout } = await place.run(['run', 'a.yaml', '-p', 'topic=QUIC', '--json'])
+    const options = ['--model', 'openai/gpt-5-mini', '--json']
+    const { code, stdout } = await place.run(['run', 'a.yaml', '-p', `topic=${value}`, ...options])
     const events = stdout
       .trim()
       .split('\n')
@@ -56,6 +62,10 @@ describe('legate run, in a pipe', () => {
     expect(code).toBe(0)
     expect(events.map(({ type }) => type)).toContain('message')
     expect(events.at(-1)).toMatchObject({ type: 'run-end', outcome: { status: 'completed' } })
+    expect(mock.getLastRequest()?.body).toMatchObject({ model: 'gpt-5-mini' })
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(
+      JSON.stringify(`Explain ${value} to a child.`).slice(1, -1),
+    )
   })
 
   test('words after the file are what it is asked; - takes them from stdin; a name is enough where it is found', async () => {
@@ -72,16 +82,6 @@ describe('legate run, in a pipe', () => {
     expect([word.stdout, piped.stdout]).toEqual(['Fine.\n', 'Fine.\n'])
     expect(asked).toContain('Look at src.')
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('one line\\nanother')
-  })
-
-  test('--model is used instead of the one of the file', async () => {
-    const place = project({ 'a.yaml': `${RECIPE}settings: {goose_provider: anthropic, goose_model: claude-x}\n` })
-    const mock = await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
-
-    const { code } = await place.run(['run', 'a.yaml', '-p', 'topic=x', '--model', 'openai/gpt-5-mini'])
-
-    expect(code).toBe(0)
-    expect(mock.getLastRequest()?.body).toMatchObject({ model: 'gpt-5-mini' })
   })
 
   test('another end than completed is exit code 1, told on stderr, with nothing on stdout', async () => {
@@ -104,38 +104,24 @@ describe('legate run, in a pipe', () => {
     expect(stderr).toMatch(/^legate: .*Set LEGATE_MODEL/)
   })
 
+  // Where the model comes from is found by the same code for both commands.
   test.each([
-    ['--model', ['--model', 'openai/gpt-5'], '', {}],
-    ['LEGATE_MODEL', [], '', { LEGATE_MODEL: 'openai/gpt-5' }],
-    ['the file', [], 'settings: {goose_provider: openai, goose_model: gpt-5}\n', {}],
+    ['--model', ['run', '--model', 'openai/gpt-5'], '', {}],
+    ['LEGATE_MODEL', ['chat'], '', { LEGATE_MODEL: 'openai/gpt-5' }],
+    ['the file', ['run'], 'settings: {goose_provider: openai, goose_model: gpt-5}\n', {}],
   ])(
     'a model that %s names and that has no key is refused before anything is recorded',
-    async (_, more, settings, env) => {
+    async (_, [command = '', ...more], settings, env) => {
       const place = project({ 'a.yaml': `${RECIPE}${settings}` })
       Object.assign(place.more, { OPENAI_API_KEY: '', ...env })
 
-      for (const command of [['run'], ['chat']]) {
-        const { code, stdout, stderr } = await place.run([...command, 'a.yaml', '-p', 'topic=x', ...more], {
-          input: 'Hi\n',
-        })
+      const { code, stdout, stderr } = await place.run([command, 'a.yaml', '-p', 'topic=x', ...more], { input: 'Hi\n' })
 
-        expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-        expect(stderr).toMatch(/^legate: openai\/gpt-5 needs a key\. Set OPENAI_API_KEY, /)
-        expect(existsSync(place.store)).toBe(false)
-      }
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+      expect(stderr).toMatch(/^legate: openai\/gpt-5 needs a key\. Set OPENAI_API_KEY, /)
+      expect(existsSync(place.store)).toBe(false)
     },
   )
-
-  test('goes on with no run of others in the same store', async () => {
-    const place = project({ 'a.yaml': RECIPE })
-    const [orphan = ''] = await place.orphans('talker')
-    await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
-
-    const { code } = await place.run(['run', 'a.yaml', '-p', 'topic=x'])
-
-    expect(code).toBe(0)
-    expect(place.runtime().store.turn(orphan)?.state).toBe('running')
-  })
 })
 
 describe('legate run, in a terminal', () => {
@@ -214,28 +200,6 @@ describe('legate explain', () => {
     expect(mock.getRequests()).toEqual([])
   })
 
-  test('what it shows is what a run sends', async () => {
-    const place = project({ 'a.yaml': `${RECIPE}settings: {temperature: 0.2, max_turns: 3}\n` })
-    const mock = await serveModel(place, (one) => one.on({}, { content: 'Yes.' }))
-
-    const explained = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC', '--json'])
-    await place.run(['run', 'a.yaml', '-p', 'topic=QUIC'])
-    const { system, messages, tools, limits, costBound } = JSON.parse(explained.stdout) as {
-      system: string
-      messages: readonly { content: string }[]
-      tools: readonly { name: string }[]
-      limits: object
-      costBound: { usd: number }
-    }
-    const sent = JSON.stringify(mock.getLastRequest()?.body)
-
-    expect(sent).toContain(JSON.stringify(system).slice(1, -1))
-    expect(sent).toContain(JSON.stringify(messages[0]?.content).slice(1, -1))
-    for (const { name } of tools) expect(sent).toContain(`"${name}"`)
-    expect(limits).toMatchObject({ turns: 3 })
-    expect(costBound.usd).toBeCloseTo(12)
-  })
-
   test('an agent file needs no question to be explained; what it narrows is shown', async () => {
     const place = project({ 'r.md': AGENT.replace('description', 'permissionMode: plan\ndescription') })
     await serveModel(place, (one) => one.on({}, { content: 'never' }))
@@ -257,7 +221,7 @@ describe('legate init', () => {
 
     const made = await place.run(['init'])
     const again = await place.run(['init'])
-    const valid = await place.run(['validate', 'recipe.yaml'])
+    const { agent, notices } = await validateDefinition(path.join(place.folder, 'recipe.yaml'))
     const ran = await place.run(['run', 'recipe.yaml', '--param', 'topic=HTTP/3'])
 
     expect(made).toMatchObject({
@@ -265,7 +229,8 @@ describe('legate init', () => {
       stdout: expect.stringContaining('legate run recipe.yaml --param topic="HTTP/3"'),
     })
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml is there already') })
-    expect(valid.stdout).toBe('recipe.yaml: ok (recipe, recipe)\n')
+    expect(agent).toMatchObject({ dialect: 'recipe', name: 'recipe' })
+    expect(notices).toEqual([])
     expect(ran).toMatchObject({ code: 0, stdout: 'It is fast.\n' })
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Explain HTTP/3 to a beginner')
   })

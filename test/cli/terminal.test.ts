@@ -59,13 +59,17 @@ describe('the live tree in a terminal', () => {
   })
 
   // Forty subagents, their worker and the terminal share what a busy machine has left.
-  test('folds what has ended, and what there is no room for, when there are more agents than rows', {
+  test('folds what has ended, and what there is no room for, when there are more agents than rows; has no colours with NO_COLOR', {
     timeout: 90_000,
   }, async () => {
     const place = new Place()
     const env = { LEGATE_TEST_CHILDREN: '40' }
     const { ids } = await place.startRuns(['lead'], env)
-    const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 80, rows: 12 })
+    const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], {
+      cols: 80,
+      rows: 12,
+      env: { NO_COLOR: '1' },
+    })
 
     await terminal.shows('more lines')
 
@@ -74,11 +78,12 @@ describe('the live tree in a terminal', () => {
     place.open()
     expect(await terminal.ended).toBe(0)
     expect(terminal.screen.all.split('✓ scout').length).toBe(41)
+    for (const code of [1, 2, 31, 32, 36, 39]) expect(terminal.written).not.toContain(`${ESC}[${code}m`)
   })
 
-  test('is written in whole frames, at most twelve a second', async () => {
+  test('is written in whole frames, at most twelve a second; Ctrl-C leaves a run of another process alone, and gives the cursor back', async () => {
     const place = new Place()
-    const { ids } = await place.startRuns(['lead'])
+    const { ids, worker } = await place.startRuns(['lead'])
     const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 100, rows: 30 })
     await terminal.shows((screen) => screen.split('● scout').length === 3)
     const [from, start] = [terminal.written.length, performance.now()]
@@ -90,8 +95,14 @@ describe('the live tree in a terminal', () => {
     // One may have been on its way before.
     expect(frames.length).toBeLessThanOrEqual(1 + ((performance.now() - start) * 12) / 1_000)
     for (const frame of frames.slice(0, -1)) expect(frame.endsWith(END)).toBe(true)
+    await terminal.shows('Ctrl-C leaves it running')
+
+    terminal.type('\u0003')
+
+    expect(await terminal.ended).toBe(130)
+    expect(terminal.screen.isCursorVisible).toBe(true)
     place.open()
-    await terminal.ended
+    await worker.says('over')
   })
 
   test('shows what tools print above it, and nothing that a model says can move the cursor', async () => {
@@ -109,32 +120,6 @@ describe('the live tree in a terminal', () => {
     expect(terminal.screen.all).toContain('日本語 e\u0301nd.')
     for (const code of ['owned', '\u009b', `${ESC}[2J`, `${ESC}]`]) expect(terminal.written).not.toContain(code)
     expect(terminal.screen.unknown).toEqual([])
-  })
-
-  test('has no colours with NO_COLOR', async () => {
-    const place = new Place()
-    const { ids } = await place.startRuns(['lead'])
-    const env = { NO_COLOR: '1' }
-    const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 80, rows: 24, env })
-    await terminal.shows('● scout')
-    place.open()
-    await terminal.ended
-
-    for (const code of [1, 2, 31, 32, 36, 39]) expect(terminal.written).not.toContain(`${ESC}[${code}m`)
-  })
-
-  test('Ctrl-C leaves a run of another process alone, and gives the cursor back', async () => {
-    const place = new Place()
-    const { ids, worker } = await place.startRuns(['lead'])
-    const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 80, rows: 24 })
-    await terminal.shows('Ctrl-C leaves it running')
-
-    terminal.type('\u0003')
-
-    expect(await terminal.ended).toBe(130)
-    expect(terminal.screen.isCursorVisible).toBe(true)
-    place.open()
-    await worker.says('over')
   })
 
   test('Ctrl-C once stops what a worker drives and keeps what there is; the run can be taken up again', async () => {
