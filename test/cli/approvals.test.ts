@@ -1,6 +1,5 @@
-import { copyFileSync } from 'node:fs'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, Place, skipUnlessBuilt, until } from './support/cli.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { agentsModule, isAsked, Place, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -9,40 +8,25 @@ beforeEach(skipUnlessBuilt)
 const LONG = `${'path/'.repeat(60)}END`
 const HEARD = /then Enter >$/m
 
-/** Runs that wait for a person, in a store nobody works on; the test has the copy of it to itself. */
-class Parked {
-  private readonly made: Place = new Place(afterAll)
-
-  async make(count: number, where = 'here'): Promise<void> {
-    const { worker, ids } = await this.made.startRuns(new Array(count).fill('careful'), { LEGATE_TEST_WHERE: where })
-    const { store } = this.made.runtime(afterAll)
-    await until('all ask', () => ids.every((id) => store.openNodes(id).some(isAsked)))
-    worker.kill('SIGKILL')
-    await worker.ended
-  }
-
-  copy(): Place {
-    const place = new Place()
-    for (const ending of ['', '-wal']) copyFileSync(this.made.store + ending, place.store + ending)
-    place.open()
-    return place
-  }
-}
-
-function isAsked({ state }: { readonly state: string }): boolean {
-  return state === 'awaiting_approval'
-}
-
-const one = new Parked()
-const two = new Parked()
-const long = new Parked()
+const one = new Place(afterAll)
+const two = new Place(afterAll)
+const long = new Place(afterAll)
 beforeAll(async () => {
-  await Promise.all([one.make(1), two.make(2), long.make(1, LONG)])
+  await Promise.all([one.parkedRuns('careful'), two.parkedRuns('careful', 'careful')])
+  vi.stubEnv('LEGATE_TEST_WHERE', LONG)
+  await long.parkedRuns('careful').finally(() => vi.unstubAllEnvs())
 })
+
+/** The runs of that place, for one test alone, and with an open gate. */
+function opened(made: Place): Place {
+  const place = made.copy()
+  place.open()
+  return place
+}
 
 describe('approvals', () => {
   test('lists who asks, for what, by which rule, and how to answer', async () => {
-    const place = one.copy()
+    const place = opened(one)
 
     const { code, stdout } = await place.run(['approvals'])
     const json = await place.run(['approvals', '--json'])
@@ -56,7 +40,7 @@ describe('approvals', () => {
   })
 
   test('shows all of the arguments, as resume and show do', async () => {
-    const place = long.copy()
+    const place = opened(long)
     const terminal = new Terminal(place, ['approvals'], { cols: 80, rows: 24 })
     const [approvals, resume] = await Promise.all([
       place.run(['approvals']),
@@ -78,16 +62,18 @@ describe('approvals', () => {
   })
 
   test('approve --edit runs it with other arguments; what is no JSON is refused', async () => {
-    const place = one.copy()
-    const { stdout } = await place.run(['approvals', '--json'])
-    const { nodeId } = JSON.parse(stdout) as { nodeId: string }
+    const place = opened(one)
+    const { store } = place.runtime()
+    const [root] = store.roots({ limit: 1 })
+    const [turn] = store.turnsOf(root?.id ?? '', { limit: 1 })
+    const nodeId = store.openNodes(turn?.id ?? '').find(isAsked)?.id ?? ''
 
     const wrong = await place.run(['approve', nodeId.slice(-8), '--edit', '{to'])
     const right = await place.run(['approve', nodeId.slice(-8), '--edit', '{"where":"the garden"}'])
 
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--edit needs JSON') })
     expect(right).toMatchObject({ code: 0, stdout: expect.stringContaining('Allowed') })
-    expect(place.runtime().store.node(nodeId)?.input.call?.input).toEqual({ where: 'the garden' })
+    expect(store.node(nodeId)?.input.call?.input).toEqual({ where: 'the garden' })
   })
 })
 
@@ -97,7 +83,7 @@ describe('a worker at a terminal', () => {
     ['a', 'Allowed tool:look for this conversation.', 0],
     ['n', 'Denied tool:look.', 0],
   ])('asks inline and takes %s and Enter for an answer, nothing else', async (key, words, code) => {
-    const place = one.copy()
+    const place = opened(one)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     await terminal.shows((screen) => HEARD.test(screen))
     expect(terminal.screen.text).toMatch(/^careful wants look \{"where":"here"\} \(/m)
@@ -119,7 +105,7 @@ describe('a worker at a terminal', () => {
 
   // Typed within 400 ms after a question has appeared: a machine that is busier than that is no proof.
   test('what is typed before a question can be read answers nothing', { retry: 2 }, async () => {
-    const place = two.copy()
+    const place = opened(two)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     // In the line editor of the terminal before anything is asked, and right after the first answer.
     terminal.type('a\ra\r')
@@ -141,7 +127,7 @@ describe('a worker at a terminal', () => {
   })
 
   test('shows a long question on as many rows as there are, says what is hidden, and always the keys', async () => {
-    const place = long.copy()
+    const place = opened(long)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     await terminal.shows('Allow? y yes, a always here, n no, then Enter')
     expect(terminal.screen.text.replaceAll('\n', '')).toContain(`${LONG.slice(-70)}"}`)
@@ -157,7 +143,7 @@ describe('a worker at a terminal', () => {
   })
 
   test('asks nothing where nothing can be drawn, and exits with 3', async () => {
-    const place = one.copy()
+    const place = opened(one)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24, env: { TERM: 'dumb' } })
 
     expect(await terminal.ended).toBe(3)

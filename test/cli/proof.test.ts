@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
@@ -56,15 +56,13 @@ describe('runs that are over', () => {
 
     const byFile = await place.run(['import', file, '--store', there])
     const byPipe = await place.run(['import', '--json', '--store', there], { input: exported.stdout })
-    const [shown, audited, again] = await Promise.all([
-      place.run(['show', id, '--store', there]),
+    const [audited, again] = await Promise.all([
       place.run(['audit', '--verify', '--store', there]),
       place.run(['export', id, '--store', there]),
     ])
 
     expect(byFile).toEqual({ code: 0, stderr: '', stdout: `Taken: ${id.slice(-8)}. legate show ${id.slice(-8)}\n` })
     expect(JSON.parse(byPipe.stdout)).toMatchObject({ runId: id })
-    expect(shown.stdout).toContain('All of them saw it: 2.')
     expect(audited.stdout).toContain('nothing is wrong')
     expect(again.stdout.split('\n').toSorted()).toEqual(exported.stdout.split('\n').toSorted())
     const torn = await place.run(['import', '--store', there], { input: exported.stdout.slice(0, -50) })
@@ -76,8 +74,7 @@ describe('runs that are over', () => {
 
   test('that were changed behind our back are found, and what can be mended is', async () => {
     const there = path.join(place.folder, 'changed.db')
-    const { stdout } = await place.run(['export', id])
-    await place.run(['import', '--store', there], { input: stdout })
+    copyFileSync(place.store, there)
     const db = connect(there)
     db.run(`UPDATE rows SET data = json_set(data, '$.nodeCount', 9) WHERE data ->> '$.turn' = ?`, [id])
     db.close()

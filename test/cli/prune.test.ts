@@ -22,9 +22,7 @@ test('what is too much goes, is named before and after, and is known to have bee
   expect(pruned.stdout).toBe(trial.stdout.replaceAll('would go', 'deleted').replace('would be deleted', 'deleted'))
   expect(again).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n', stderr: '' })
 
-  const reads = await Promise.all(
-    ['show', 'tree', 'log', 'transcript'].map((command) => place.run([command, ids[0] ?? ''])),
-  )
+  const reads = await Promise.all(['show', 'transcript'].map((command) => place.run([command, ids[0] ?? ''])))
   for (const { code, stdout, stderr } of reads) {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(
@@ -59,7 +57,7 @@ test('what is too old goes, and what was exported before comes back', async () =
   expect(JSON.parse(old.stdout)).toMatchObject({ agent: 'lead', reason: 'ttl', hash })
   expect(changed.code).not.toBe(0)
   expect([taken.code, taken.stderr]).toEqual([0, ''])
-  expect((await place.run(['show', id])).code).toBe(0)
+  expect(place.runtime().store.turn(id)?.outcome?.status).toBe('completed')
   expect((await place.run(['audit', '--verify'])).code).toBe(0)
 })
 
@@ -70,5 +68,5 @@ test('a run that is not over stays', async () => {
   const { code, stdout } = await place.run(['prune', '--keep', '0', '--older-than', '0s'])
 
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'Nothing is too much or too old.\n' })
-  expect((await place.run(['show', id])).code).toBe(0)
+  expect(place.runtime().store.turn(id)?.state).toBe('running')
 })

@@ -1,31 +1,48 @@
-import { execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { sqliteStore } from 'legate/store/sqlite'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { connect } from '../../src/store/sqlite/driver.ts'
 import { commitOf, conversationRow, placeIn, turnRow } from '../../src/testing/store-rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
-import { agentsModule, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, type Ended, Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
+/** What a killed process has left: to be read only. */
+const killed = new Place(afterAll)
+let killedId = ''
+beforeAll(async () => {
+  if (existsSync(program)) [killedId = ''] = await killed.orphans('talker')
+})
+
 describe('a run that is over', () => {
   const place = new Place(afterAll)
-  let [id, failedId] = ['', '']
+  let [id, failedId, pricedId] = ['', '', '']
+  const reads = new Map<string, Promise<Ended>>()
+  /** The runs stay what they are: each command is run once for all tests. */
+  const read = (...args: readonly string[]): Promise<Ended> => {
+    const line = args.join(' ')
+    const ended = reads.get(line) ?? place.run(args)
+    reads.set(line, ended)
+    return ended
+  }
   beforeAll(async () => {
     if (!existsSync(program)) return
     ;[id = '', failedId = ''] = await place.endedRuns('lead', 'failing')
+    vi.stubEnv('LEGATE_TEST_MODEL', 'openai/gpt-5')
+    ;[pricedId = ''] = await place.endedRuns('lead').finally(() => vi.unstubAllEnvs())
   })
 
   test('is listed, shown, drawn as a tree and told event by event', async () => {
     const short = id.slice(-8)
 
     const [ps, show, tree, log] = await Promise.all([
-      place.run(['ps']),
-      place.run(['show', short]),
-      place.run(['tree', short.toUpperCase()]),
-      place.run(['log', id.replaceAll('-', '')]),
+      read('ps'),
+      read('show', short),
+      read('tree', short.toUpperCase()),
+      read('log', id.replaceAll('-', '')),
     ])
 
     for (const { code, stderr, stdout } of [ps, show, tree, log]) {
@@ -50,7 +67,7 @@ describe('a run that is over', () => {
 
   test('is read by programs as JSON, one object a line', async () => {
     const [all = [], [shown] = [], [grown] = [], events = []] = await Promise.all(
-      [['ps'], ['show', id], ['tree', id], ['log', id]].map((args) => jsonOf(place, args)),
+      [['ps'], ['show', id], ['tree', id], ['log', id]].map(async (args) => jsonOf(await read(...args, '--json'))),
     )
 
     const listed = all.find((run) => run['id'] === id)
@@ -62,12 +79,9 @@ describe('a run that is over', () => {
   })
 
   test('tells what it has cost where the price is known, and that it is unknown where not', async () => {
-    const { ids, worker } = await place.startRuns(['lead'], { LEGATE_TEST_MODEL: 'openai/gpt-5' })
-    await worker.ended
-
-    const [known] = await jsonOf(place, ['show', ids[0] ?? ''])
-    const [{ stdout }, shown] = await Promise.all([place.run(['ps']), place.run(['show', id])])
-    const [unknown] = await jsonOf(place, ['show', id])
+    const [known] = jsonOf(await read('show', pricedId, '--json'))
+    const [unknown] = jsonOf(await read('show', id, '--json'))
+    const [{ stdout }, shown] = await Promise.all([read('ps'), read('show', id.slice(-8))])
 
     expect(Number(known?.['usd'])).toBeGreaterThan(0)
     expect(stdout).toMatch(/ 7\.4k +\$0\.\d+ /)
@@ -137,11 +151,7 @@ describe('ps', () => {
 
   test('says that a run waits for a person, and for what', async () => {
     const place = new Place()
-    const { worker, ids } = await place.startRuns(['careful'])
-    const { store } = place.runtime()
-    await worker.seen(() => store.openNodes(ids[0] ?? '').some(({ state }) => state === 'awaiting_approval'))
-    worker.kill('SIGKILL')
-    await worker.ended
+    await place.parkedRuns('careful')
 
     const { stdout } = await place.run(['ps'])
 
@@ -149,22 +159,18 @@ describe('ps', () => {
   })
 
   test('says that nobody works on a run whose process is gone', async () => {
-    const place = new Place()
-    const [id = ''] = await place.orphans('talker')
-
-    const [ps, log] = await Promise.all([place.run(['ps']), followed(place, id)])
+    const [ps, log] = await Promise.all([killed.run(['ps']), followed(killed, killedId)])
 
     expect(ps.stdout).toMatch(/ unattended +talker .*its process is gone: legate resume goes on/)
     expect(log).toContain(
-      `No process works on it. legate resume ${id.slice(-8)} --module FILE goes on (agents: talker).`,
+      `No process works on it. legate resume ${killedId.slice(-8)} --module FILE goes on (agents: talker).`,
     )
   })
 })
 
 describe('what is wrong is said on stderr', () => {
   test('an id that nobody has, one of too few letters, and for what changes something that of a node', async () => {
-    const place = new Place()
-    const [id = ''] = await place.orphans('talker')
+    const [place, id] = [killed, killedId]
     const [node] = place.runtime().store.openNodes(id)
     const ending = node?.id.slice(-8) ?? ''
 
@@ -197,7 +203,7 @@ describe('what is wrong is said on stderr', () => {
     }
     await store.close()
 
-    const answers = await Promise.all(['show', 'cancel', 'log', 'tree'].map((command) => place.run([command, 'ffff'])))
+    const answers = await Promise.all(['show', 'cancel'].map((command) => place.run([command, 'ffff'])))
 
     for (const { code, stdout, stderr } of answers) {
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -275,7 +281,7 @@ describe('what is wrong is said on stderr', () => {
     chmodSync(place.store, 0o444)
     chmodSync(place.folder, 0o555)
     const as = process.getuid?.() === 0 ? { uid: 65_534 } : {}
-    const read = [['ps'], ['show', id], ['tree', id], ['log', '-f', id], ['approvals']]
+    const read = [['ps'], ['show', id], ['log', '-f', id]]
     const [ended, cancelled] = await Promise.all([
       Promise.all(read.map((args) => place.run(args, as))),
       place.run(['cancel', id], as),
@@ -288,16 +294,13 @@ describe('what is wrong is said on stderr', () => {
   })
 
   test('a store that another process has locked', async () => {
-    const place = new Place()
-    await place.endedRuns('talker')
-    const script = `const Database = require('libsql'); const db = new Database(${JSON.stringify(place.store)});
-      db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE held (x)'); console.log('locked');
-      setInterval(() => db, 1000)`
-    const holder = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-    await once(holder.stdout, 'data')
+    const place = killed.copy()
+    const holder = connect(place.store)
+    for (const words of ['PRAGMA locking_mode = EXCLUSIVE', 'BEGIN EXCLUSIVE', 'CREATE TABLE held (x)'])
+      holder.exec(words)
 
     const { code, stdout, stderr } = await place.run(['ps'])
-    holder.kill('SIGKILL')
+    holder.close()
 
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^legate: Another process has kept \S+ locked for too long\./)
@@ -333,8 +336,7 @@ describe('a reader that goes away', () => {
   })
 })
 
-async function jsonOf(place: Place, args: readonly string[]): Promise<Record<string, unknown>[]> {
-  const { stdout } = await place.run([...args, '--json'])
+function jsonOf({ stdout }: Ended): Record<string, unknown>[] {
   return stdout
     .trim()
     .split('\n')

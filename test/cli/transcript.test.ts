@@ -1,26 +1,35 @@
 import { chmodSync } from 'node:fs'
-import { beforeEach, expect, test } from 'vitest'
-import { type Place, skipUnlessBuilt } from './support/cli.ts'
+import path from 'node:path'
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest'
+import { Place, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
-import { project } from './support/project.ts'
 
 beforeEach(skipUnlessBuilt)
 
-/** Three rounds of one conversation, and its short id. */
-async function talked(): Promise<{ readonly place: Place; readonly id: string }> {
-  const place = project({})
+const place = new Place(afterAll)
+place.more['HOME'] = path.join(place.folder, 'home')
+let talk: Promise<string> | undefined
+
+/** Gives the short id of a conversation of three rounds, which all tests here read. */
+function talked(): Promise<string> {
+  talk ??= talkOnce()
+  return talk
+}
+
+async function talkOnce(): Promise<string> {
   await serveModel(place, (mock) => {
     mock.on({ userMessage: 'one' }, { content: 'First.\n\u001b[31mred' })
     mock.on({ userMessage: 'two' }, { content: 'Second.' })
     mock.on({}, { content: 'Third.' })
   })
   const { stderr } = await place.run(['chat'], { input: 'one\ntwo\nthree\n' })
-  return { place, id: /--continue (\w{8})/.exec(stderr)?.[1] ?? '' }
+  return /--continue (\w{8})/.exec(stderr)?.[1] ?? ''
 }
 
 test('shows what was said, page by page back to the beginning, and writes nothing to the store', async () => {
-  const { place, id } = await talked()
+  const id = await talked()
   chmodSync(place.store, 0o444)
+  onTestFinished(() => chmodSync(place.store, 0o644))
   const whole = await place.run(['transcript', id])
   const page = await place.run(['transcript', id, '--turns', '2'])
   const [, before = ''] = /Those before: legate (transcript \w{8} --before \w{8})\n$/.exec(page.stdout) ?? []
@@ -36,7 +45,7 @@ test('shows what was said, page by page back to the beginning, and writes nothin
 })
 
 test('--json is one line of the transcript a line; any run of the conversation names it', async () => {
-  const { place, id } = await talked()
+  const id = await talked()
   const { store } = place.runtime()
   const [root] = store.roots({ limit: 1 })
   const [turn] = store.turnsOf(root?.id ?? '', { limit: 3 })
@@ -59,7 +68,7 @@ test.each([
   [['transcript', 'ffffffff', '--turns', 'many'], /--turns is a whole number from 1 to 1000, not "many"/],
   [['transcript', 'ffffffff', '--turns', '0'], /--turns is a whole number/],
 ])('%j is refused', async (args, message) => {
-  const { place } = await talked()
+  await talked()
   const { code, stderr } = await place.run(args)
 
   expect(code).toBe(2)

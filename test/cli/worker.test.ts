@@ -1,9 +1,17 @@
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, Place, root, skipUnlessBuilt, until } from './support/cli.ts'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { agentsModule, isAsked, Place, program, root, skipUnlessBuilt, until } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
+
+/** What a killed process has left; each test has a copy of it to itself. */
+const killed = new Place(afterAll)
+let [talkerId, leadId] = ['', '']
+beforeAll(async () => {
+  if (!existsSync(program)) return
+  ;[talkerId = '', leadId = ''] = await killed.orphans('talker', 'lead')
+})
 
 describe('cancel', () => {
   test('stops a run of another process with all it started, and says so', async () => {
@@ -23,11 +31,10 @@ describe('cancel', () => {
   })
 
   test('stops a run whose process is gone', async () => {
-    const place = new Place()
-    const [id = ''] = await place.orphans('talker')
+    const place = killed.copy()
 
-    const { code, stdout } = await place.run(['cancel', id])
-    const again = await place.run(['cancel', id])
+    const { code, stdout } = await place.run(['cancel', talkerId])
+    const again = await place.run(['cancel', talkerId])
 
     expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('has stopped: cancelled') })
     expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('is over already: cancelled.') })
@@ -36,8 +43,7 @@ describe('cancel', () => {
 
 describe('resume', () => {
   test('goes on with everything a killed process has left, and exits with how it ended', async () => {
-    const place = new Place()
-    await place.orphans('lead', 'talker')
+    const place = killed.copy()
     place.open()
 
     const { code, stdout, stderr } = await place.run(['resume', '--module', agentsModule])
@@ -50,43 +56,38 @@ describe('resume', () => {
     expect(nothing).toMatchObject({ code: 0, stdout: 'Nothing is unfinished in this store.\n' })
   })
 
+  const left = new Place(afterAll)
+  let starterId = ''
+  beforeAll(async () => {
+    if (existsSync(program)) starterId = await leftInBackground(left)
+  })
+
+  test('names the agents of what was left in the background', async () => {
+    expect((await left.run(['resume'])).stderr).toContain('1 unfinished run of "talker"')
+  })
+
   test.each([
     ['of the whole store', []],
     ['of the tree of a run that is over', ['ID']],
   ])('waits for what was left in the background, %s, and for the turn that tells of it', async (_name, args) => {
-    const place = new Place()
-    const { worker, ids } = await place.startRuns(['starter'])
-    const [id = ''] = ids
+    const place = left.copy()
     const { store } = place.runtime()
-    await until('its child works on without it', () => {
-      const [link] = store.openLinks(id)
-      return (
-        store.turn(id)?.state === 'ended' && store.openNodes(link?.id ?? '').some(({ state }) => state === 'running')
-      )
-    })
-    worker.kill('SIGKILL')
-    await worker.ended
-    const without = await place.run(['resume'])
     place.open()
 
-    const named = args.map(() => id.slice(-8))
+    const named = args.map(() => starterId.slice(-8))
     const { code, stdout, stderr } = await place.run(['resume', ...named, '--module', agentsModule])
 
-    expect(without.stderr).toContain('1 unfinished run of "talker"')
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/talker \w{8} completed after/)
     expect(stdout).toMatch(/starter \w{8} completed after .*\n\n {2}It said: what it should\.\n/)
     expect(store.openTurns(10)).toEqual([])
-    const again = await place.run(['resume', '--module', agentsModule])
-    expect(again.stdout).toBe('Nothing is unfinished in this store.\n')
   })
 
   test('goes on with one run only, when it is named', async () => {
-    const place = new Place()
-    const [first = '', second = ''] = await place.orphans('talker', 'lead')
+    const place = killed.copy()
     place.open()
 
-    const { code, stdout } = await place.run(['resume', second.slice(-8), '--module', agentsModule, '--json'])
+    const { code, stdout } = await place.run(['resume', leadId.slice(-8), '--module', agentsModule, '--json'])
 
     expect(code).toBe(0)
     const events = stdout
@@ -95,7 +96,7 @@ describe('resume', () => {
       .map((line) => JSON.parse(line) as { type: string; path: string[] })
     expect(new Set(events.map((event) => event.path[0]))).toEqual(new Set(['lead']))
     expect(events.at(-1)?.type).toBe('run-end')
-    expect(place.runtime().store.turn(first)?.state).toBe('running')
+    expect(place.runtime().store.turn(talkerId)?.state).toBe('running')
   })
 
   test('exits with 1 when a run fails', async () => {
@@ -112,12 +113,8 @@ describe('resume', () => {
   test('exits with 3 when a person is needed, and names the command that answers; then it goes on', async () => {
     const place = new Place()
     place.open()
-    const { ids, worker } = await place.startRuns(['careful', 'careful'])
+    const ids = await place.parkedRuns('careful', 'careful')
     const { store } = place.runtime()
-    const isAsked = (id: string) => store.openNodes(id).some(({ state }) => state === 'awaiting_approval')
-    await until('both ask', () => ids.every(isAsked))
-    worker.kill('SIGKILL')
-    await worker.ended
 
     const [parked, json] = await Promise.all([
       place.run(['resume', '--module', agentsModule]),
@@ -135,7 +132,7 @@ describe('resume', () => {
       ) ?? []
     const answered = await place.run(approve.split(' '))
     expect(answered).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"here"}\n' })
-    const other = ids.find((id) => isAsked(id)) ?? ''
+    const other = ids.find((id) => store.openNodes(id).some(isAsked)) ?? ''
     const denied = await place.run(['deny', other, '--reason', 'not today'])
     expect(denied).toMatchObject({ code: 0, stdout: 'Denied: look {"where":"here"}\n' })
     const again = await place.run(['deny', other])
@@ -204,9 +201,8 @@ describe('resume', () => {
   })
 
   test('a plain kill hands the work back, and the next worker goes on', async () => {
-    const place = new Place()
-    const [id = ''] = await place.orphans('lead')
-    const worker = place.legate(['resume', '--module', agentsModule])
+    const place = killed.copy()
+    const worker = place.legate(['resume', leadId, '--module', agentsModule])
     await worker.seen(() => worker.stdout.split('makes its tool call again').length === 3)
     const { store } = place.runtime()
 
@@ -215,14 +211,14 @@ describe('resume', () => {
     place.open()
 
     expect(await worker.ended).toMatchObject({ code: 143, stderr: '' })
-    expect(store.turn(id)?.state).toBe('running')
-    const next = await place.run(['resume', '--module', agentsModule])
+    expect(store.turn(leadId)?.state).toBe('running')
+    const next = await place.run(['resume', leadId, '--module', agentsModule])
     expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('All of them saw it: 2.') })
   })
 
   test('SIGINT in a pipe stops the runs and exits with 130; a reader that goes away stops nothing', async () => {
-    const place = new Place()
-    const [first = '', second = ''] = await place.orphans('talker', 'lead')
+    const place = killed.copy()
+    const [first, second] = [talkerId, leadId]
     const { store } = place.runtime()
     const isRunning = (id: string) =>
       store.openNodes(id).some(({ epoch }) => epoch > 1) || store.openLinks(id).length > 0
@@ -247,7 +243,10 @@ describe('resume', () => {
   test('a run that was cancelled is named when nothing else is left, and goes on by its id, also with a schema', async () => {
     const place = new Place()
     const [id = '', other = ''] = await place.orphans('typed', 'typed')
-    await Promise.all([id, other].map((each) => place.run(['cancel', each])))
+    const runtime = place.runtime()
+    await Promise.all([id, other].map((each) => runtime.cancel(each)))
+    await runtime.resume()
+    await Promise.all([id, other].map((each) => runtime.attach(each).result))
     const [without, none] = await Promise.all([place.run(['resume']), place.run(['resume', '-m', agentsModule])])
     place.open()
 
@@ -289,3 +288,17 @@ describe('resume', () => {
     expect(child).toMatchObject({ code: 1, stdout: '' })
   })
 })
+
+/** A run that is over and the child it has left behind, whose process was killed; gives the id of the run. */
+async function leftInBackground(place: Place): Promise<string> {
+  const { worker, ids } = await place.startRuns(['starter'])
+  const [id = ''] = ids
+  const { store } = place.runtime(afterAll)
+  await until('its child works on without it', () => {
+    const [link] = store.openLinks(id)
+    return store.turn(id)?.state === 'ended' && store.openNodes(link?.id ?? '').some(({ state }) => state === 'running')
+  })
+  worker.kill('SIGKILL')
+  await worker.ended
+  return id
+}

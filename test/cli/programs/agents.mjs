@@ -1,5 +1,5 @@
 // The agents of the command line's tests, as a user's module: models are scripted, and how long things take is in the
-// environment. The built package is used, as the command line itself does.
+// environment. The built package is used, as the command line itself does; in a test's own process it is the sources.
 
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -17,7 +17,9 @@ async function opened(signal) {
 /** A model that says what `script` gives for the results it has seen; `wait` in it holds the stream at the gate. */
 function model(script) {
   return {
-    id: process.env.LEGATE_TEST_MODEL ?? 'test/model',
+    get id() {
+      return process.env.LEGATE_TEST_MODEL ?? 'test/model'
+    },
     async *stream({ messages }, { signal }) {
       const results = messages.filter(({ role }) => role === 'tool').map(({ content }) => String(content))
       const asked = messages.filter(({ role }) => role === 'user').map(({ content }) => String(content))

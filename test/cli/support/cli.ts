@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { createRuntime, type Runtime } from 'legate'
+import { type Agent, createRuntime, type Run, type Runtime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
 
@@ -69,22 +69,37 @@ export class Place {
     return { worker, ids: worker.stdout.trim().split('\n').slice(0, agents.length) }
   }
 
-  /** Runs that have ended, and their ids. */
-  async endedRuns(...agents: readonly string[]): Promise<string[]> {
+  /** Runs that have ended, and their ids. They are made in this process: nothing that reads them can tell. */
+  endedRuns(...agents: readonly string[]): Promise<string[]> {
     this.open()
-    const { worker, ids } = await this.startRuns(agents)
-    await worker.ended
-    return ids
+    return this.runHere(agents, (_runtime, runs) => Promise.all(runs.map(({ result }) => result)))
+  }
+
+  /** Runs that wait for a person and were handed back: nobody works on them. */
+  parkedRuns(...agents: readonly string[]): Promise<string[]> {
+    return this.runHere(agents, ({ store }, runs) =>
+      until('all ask', () => runs.every(({ id }) => store.openNodes(id).some(isAsked))),
+    )
   }
 
   /** Runs whose process was killed in the middle: it stands at the gate. */
   async orphans(...agents: readonly string[]): Promise<string[]> {
     const { worker, ids } = await this.startRuns(agents)
-    const runtime = this.runtime()
+    const runtime = createRuntime({ store: sqliteStore(this.store) })
     await until('every run is at work', () => ids.every((id) => isAtWork(runtime, id)))
     worker.kill('SIGKILL')
     await worker.ended
+    await runtime.close()
     return ids
+  }
+
+  /** Another place with the same runs, for one test alone; its gate is closed. */
+  copy(): Place {
+    const place = new Place()
+    for (const ending of ['', '-wal']) {
+      if (existsSync(this.store + ending)) copyFileSync(this.store + ending, place.store + ending)
+    }
+    return place
   }
 
   legate(args: readonly string[], options: StartOptions = {}): Process {
@@ -99,6 +114,18 @@ export class Place {
     const runtime = createRuntime({ store: sqliteStore(this.store) })
     atEnd(() => runtime.close())
     return runtime
+  }
+
+  private async runHere(
+    names: readonly string[],
+    isMade: (runtime: Runtime, runs: readonly Run[]) => Promise<unknown>,
+  ): Promise<string[]> {
+    const agents = new Map(Object.entries((await import(agentsModule)) as Record<string, Agent>))
+    const runtime = createRuntime({ store: sqliteStore(this.store), agents: [...agents.values()] })
+    const runs = names.map((name) => runtime.run(agents.get(name) as Agent, 'What colour is it?'))
+    await isMade(runtime, runs)
+    await runtime.close()
+    return runs.map(({ id }) => id)
   }
 
   private start(args: readonly string[], { env = {}, uid, cwd = this.folder, input }: StartOptions): Process {
@@ -173,6 +200,10 @@ export async function until<T>(what: string, check: () => T | undefined | false)
     if (performance.now() > giveUpAt) throw new Error(`waited ${PATIENCE_MS} ms for: ${what}`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
+}
+
+export function isAsked({ state }: { readonly state: string }): boolean {
+  return state === 'awaiting_approval'
 }
 
 /** Does the run, or each of the subagents it is going to have, do what the gate holds up? */
