@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import { agentsModule, isAsked, Place, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -66,7 +66,7 @@ describe('approvals', () => {
     const { store } = place.runtime()
     const [root] = store.roots({ limit: 1 })
     const [turn] = store.turnsOf(root?.id ?? '', { limit: 1 })
-    const nodeId = store.openNodes(turn?.id ?? '').find(isAsked)?.id ?? ''
+    const nodeId = store.openNodes(turn?.id ?? '').find(({ state }) => state === 'awaiting_approval')?.id ?? ''
 
     const wrong = await place.run(['approve', nodeId.slice(-8), '--edit', '{to'])
     const right = await place.run(['approve', nodeId.slice(-8), '--edit', '{"where":"the garden"}'])

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { agentsModule, Place, program, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
-import { recorded } from './support/recorded.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -14,7 +13,7 @@ describe('history is changed from the command line', () => {
   beforeAll(async () => {
     if (!existsSync(program)) return
     place.open()
-    ;[leadId = '', failedId = ''] = await recorded(place, 'lead', 'failing')
+    ;[leadId = '', failedId = ''] = await place.endedRuns('lead', 'failing')
   })
 
   const short = (id: string) => id.slice(-8)

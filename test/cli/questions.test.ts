@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
-import { recorded } from './support/recorded.ts'
 import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -8,7 +7,7 @@ beforeEach(skipUnlessBuilt)
 /** A run that has asked a person something, in a store nobody works on. */
 async function asking(): Promise<{ readonly place: Place; readonly id: string }> {
   const place = new Place()
-  const [id = ''] = await recorded(place, 'curious')
+  const [id = ''] = await place.parkedRuns('curious')
   return { place, id: id.slice(-8) }
 }
 
@@ -59,7 +58,7 @@ describe('cybros A77: what an agent asks a person', () => {
     [['answer', 'ffffffff'], /"answer" needs more/],
   ])('%j is refused', async (args, message) => {
     const place = new Place()
-    await recorded(place, 'talker')
+    await place.endedRuns('talker')
     const { code, stderr } = await place.run(args)
 
     expect(code).toBe(2)

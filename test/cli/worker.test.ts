@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, isAsked, Place, program, root, skipUnlessBuilt, until } from './support/cli.ts'
+import { agentsModule, Place, program, root, skipUnlessBuilt, until } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -113,8 +113,12 @@ describe('resume', () => {
   test('exits with 3 when a person is needed, and names the command that answers; then it goes on', async () => {
     const place = new Place()
     place.open()
-    const ids = await place.parkedRuns('careful', 'careful')
+    const { ids, worker } = await place.startRuns(['careful', 'careful'])
     const { store } = place.runtime()
+    const isAsked = (id: string) => store.openNodes(id).some(({ state }) => state === 'awaiting_approval')
+    await until('both ask', () => ids.every(isAsked))
+    worker.kill('SIGKILL')
+    await worker.ended
 
     const [parked, json] = await Promise.all([
       place.run(['resume', '--module', agentsModule]),
@@ -132,7 +136,7 @@ describe('resume', () => {
       ) ?? []
     const answered = await place.run(approve.split(' '))
     expect(answered).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"here"}\n' })
-    const other = ids.find((id) => store.openNodes(id).some(isAsked)) ?? ''
+    const other = ids.find(isAsked) ?? ''
     const denied = await place.run(['deny', other, '--reason', 'not today'])
     expect(denied).toMatchObject({ code: 0, stdout: 'Denied: look {"where":"here"}\n' })
     const again = await place.run(['deny', other])

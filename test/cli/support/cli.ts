@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { type Agent, createRuntime, type Run, type Runtime } from 'legate'
+import { type Agent, createRuntime, type Node, type Run, type Runtime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { onTestFinished, type TestContext } from 'vitest'
 
@@ -75,10 +75,10 @@ export class Place {
     return this.runHere(agents, (_runtime, runs) => Promise.all(runs.map(({ result }) => result)))
   }
 
-  /** Runs that wait for a person and were handed back: nobody works on them. */
+  /** Runs that wait for a person's word or answer and were handed back: nobody works on them. */
   parkedRuns(...agents: readonly string[]): Promise<string[]> {
     return this.runHere(agents, ({ store }, runs) =>
-      until('all ask', () => runs.every(({ id }) => store.openNodes(id).some(isAsked))),
+      until('all wait', () => runs.every(({ id }) => store.openNodes(id).some(isParked))),
     )
   }
 
@@ -202,8 +202,9 @@ export async function until<T>(what: string, check: () => T | undefined | false)
   }
 }
 
-export function isAsked({ state }: { readonly state: string }): boolean {
-  return state === 'awaiting_approval'
+/** Does it wait for a person's word, or for an answer? */
+function isParked({ state, wait }: Node): boolean {
+  return state === 'awaiting_approval' || wait != null
 }
 
 /** Does the run, or each of the subagents it is going to have, do what the gate holds up? */
