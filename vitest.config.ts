@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const unit = ['src/**/*.test.ts']
 const house = ['test/architecture.test.ts', 'test/surface.test.ts']
@@ -22,7 +23,7 @@ const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEG
 const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
   'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
-  'test/examples/{demo,docs,examples,readme}.test.ts',
+  'test/examples/**',
   'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
   'test/history/random.test.ts',
 ]
@@ -33,6 +34,26 @@ const HOURS = 4 * 3_600_000
 const fresh = { env: forgetting, testTimeout: 120_000 }
 const usual = isFull ? { testTimeout: HOURS, hookTimeout: HOURS } : { testTimeout: 30_000 }
 const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
+
+/** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
+const long = [
+  'engine/cancel-random',
+  'examples/demo',
+  'examples/docs',
+  'examples/examples',
+  'history/random',
+  'recipe/mutants',
+]
+
+class LongFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(specs)
+    const projects = [...new Set(sorted.map(({ project }) => project))]
+    const place = ({ project, moduleId }: TestSpecification) =>
+      projects.indexOf(project) * 2 + (long.some((name) => moduleId.endsWith(`test/${name}.test.ts`)) ? 0 : 1)
+    return sorted.toSorted((a, b) => place(a) - place(b))
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -54,6 +75,7 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     // What tests make is garbage at once: with room for it, it is collected less often.
     execArgv: ['--max-semi-space-size=32'],
+    sequence: { sequencer: LongFirst },
     projects: [
       project('house', { include: house, testTimeout: 30_000 }),
       project('crash', {

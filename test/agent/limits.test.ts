@@ -2,8 +2,9 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { eventsOf, gate, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultsIn, rolesIn, tasksOf, toolNamesIn } from '../support/reading.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
 const call = { name: 'it', input: {} }
@@ -208,7 +209,7 @@ describe('a message that no answer asked for', () => {
   })
 
   test('spends from the same account as those beside it', async () => {
-    const both = gate()
+    const both = makeGate()
     let begun = 0
     const model = scriptedModel(async ({ messages }) => {
       if (messages.at(-1)?.content === 'begin') return 'begun'

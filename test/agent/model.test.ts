@@ -1,8 +1,9 @@
 import { agent, isLegateError, type Model, ModelError, type Part, tool } from 'legate'
 import { fakeClock, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { eventsOf, gate, only, openRuntime } from '../support/reading.ts'
+import { eventsOf, only, openRuntime } from '../support/reading.ts'
 
 const passing = (message = 'busy') => Object.assign(new Error(message), { statusCode: 429, retryAfterMs: 1 })
 const FINISH: Part = {
@@ -131,7 +132,7 @@ describe('a model that fails', () => {
 
 describe('agentscope 8.8/103 and 104: a run that is cancelled while its model speaks', () => {
   test('ends at once with what was said, though the model ignores its signal', async () => {
-    const spoken = gate()
+    const spoken = makeGate()
     const deaf = model(async function* () {
       yield { type: 'text-delta', text: 'I was ' } as const
       yield { type: 'text-delta', text: 'saying' } as const
@@ -150,8 +151,8 @@ describe('agentscope 8.8/103 and 104: a run that is cancelled while its model sp
   })
 
   test('aborts its signal with a reason, and drops what comes later', async () => {
-    const spoken = gate()
-    const aborted = gate<unknown>()
+    const spoken = makeGate()
+    const aborted = makeGate<unknown>()
     const polite = model(async function* (_call, signal) {
       yield { type: 'text-delta', text: 'first' } as const
       spoken.open()

@@ -2,10 +2,11 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { gate, openRuntime, resultsIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { openRuntime, resultsIn } from '../support/reading.ts'
 
 test('cybros A40: the calls of one message run at the same time, and all end before the model is asked again', async () => {
-  const all = gate()
+  const all = makeGate()
   let inside = 0
   const meet = tool({
     description: 'Meet',

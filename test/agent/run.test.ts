@@ -2,7 +2,8 @@ import { agent, createRuntime, InputError, memoryStore, NotFoundError, RunError,
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, openRuntime, rolesIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, openRuntime, rolesIn } from '../support/reading.ts'
 
 const anything = { type: 'object' } as const
 
@@ -72,7 +73,7 @@ describe('agentscope 8.2/35: one definition, run in any way', () => {
   })
 
   test('attach gives a handle for a run by its id, while it runs and when it is over', async () => {
-    const open = gate()
+    const open = makeGate()
     const model = scriptedModel(async () => {
       await open.opened
       return 'done'
@@ -96,7 +97,7 @@ describe('agentscope 8.2/35: one definition, run in any way', () => {
   test('resume goes on with what a closed runtime left, and gives those runs', async () => {
     const store = memoryStore()
     const keptOpen = { ...store, close: async () => undefined }
-    const entered = gate()
+    const entered = makeGate()
     const held = scriptedModel(async () => {
       entered.open()
       return new Promise<never>(() => undefined)
@@ -195,7 +196,7 @@ describe('a conversation goes on', () => {
   test('by the very object each run was given', async (context) => {
     const isFresh = process.env['LEGATE_FRESH'] === '1'
     context.skip(isFresh, 'a process that forgot its objects finds agents by name and hash: it cannot tell these apart')
-    const [entered, open] = [gate(), gate()]
+    const [entered, open] = [makeGate(), makeGate()]
     const wait = tool({
       description: 'Wait',
       inputSchema: anything,
@@ -250,7 +251,7 @@ describe('a conversation goes on', () => {
   })
 
   test('agentscope 8.6/88: after a cancelled turn, and no call is left without a result', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const stuck = tool({
       description: 'Stuck',
       inputSchema: anything,

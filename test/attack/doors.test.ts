@@ -12,9 +12,10 @@ import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
+import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
 import { startProcess, until } from '../support/process.ts'
-import { gate } from '../support/reading.ts'
+
 import { memoryRows, stores } from '../support/stores.ts'
 import type { Bound, Door, Try } from './support/door.ts'
 import { doors, rootDoors } from './support/doors.ts'
@@ -308,7 +309,7 @@ describe('reliability S-2, I1: what bound a run once', () => {
 
   test('stays on a conversation while one of its runs goes on, whoever speaks next', async () => {
     const rows = memoryRows()
-    const held = gate()
+    const held = makeGate()
     const model = scriptedModel(() => held.opened.then(() => 'said'))
     const worker = agent({ name: 'worker', instructions: '', model })
     const strict = startProcess(rows, { grant: { deny: ['tool:danger'] } })

@@ -2,8 +2,9 @@ import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
 import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
-import { makeGate } from '../support/process.ts'
-import { eventsOf, gate, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+
+import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
 import { stores } from '../support/stores.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
@@ -95,7 +96,7 @@ describe('cybros A72: a budget of tokens', () => {
   })
 
   test('cannot be spent twice by calls that are made side by side', async () => {
-    const all = gate()
+    const all = makeGate()
     let begun = 0
     const child = spender(
       async ({ settings }) => {
@@ -122,7 +123,7 @@ describe('cybros A72: a budget of tokens', () => {
 })
 
 test('what was held for a call is free while a person is asked for it, and held once when it is made', async () => {
-  const held = gate()
+  const held = makeGate()
   const { agent: who, model } = spender(
     () => held.opened.then(() => 'said'),
     { tokens: 5_000 },
@@ -214,7 +215,7 @@ describe('reliability L6: what a call may cost is what is held for it', () => {
   )
 
   test('a provider that says more is counted as it is, and then no call is made any more', async () => {
-    const under = gate()
+    const under = makeGate()
     let calls = 0
     const child = agent({
       name: 'writer',
@@ -382,7 +383,7 @@ describe('reliability S-12: a run that goes in circles', () => {
 })
 
 test('usage of a run that goes on is known too', async () => {
-  const held = gate()
+  const held = makeGate()
   const child = agent({
     name: 'child',
     instructions: '',

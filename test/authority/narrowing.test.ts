@@ -2,8 +2,9 @@ import { type AnyAgent, agent, type Grant, tool } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
-import { gate } from '../support/reading.ts'
+
 import { stores } from '../support/stores.ts'
 
 /** A child between two of its calls when its process dies. What its host says then is what the next one has. */
@@ -12,7 +13,7 @@ describe.each(stores)('cybros A73: a child that goes on, on %s', (_, create) => 
 
   async function writesAfter(before: Grant, after: Grant): Promise<string[]> {
     const wrote: string[] = []
-    const thinking = gate()
+    const thinking = makeGate()
     const write = tool({
       description: 'Writes.',
       inputSchema: { type: 'object' },

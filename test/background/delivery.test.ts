@@ -5,12 +5,12 @@ import { readTrees } from '../../src/graph/audit/tree-rows.ts'
 import { unsettled } from '../../src/testing/ended-laws.ts'
 import { brokenGraph } from '../../src/testing/graph-laws.ts'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 import {
   call,
   data,
-  gate,
   hostOf,
   idIn,
   lastSaid,
@@ -53,7 +53,7 @@ describe.each(stores)(
     })
 
     test('(b) the host is in the middle of a turn: the turn after it tells', async () => {
-      const slow = gate()
+      const slow = makeGate()
       const script: Script = async (request) => {
         if (lastSaid(request).startsWith('[background]')) return `told: ${lastSaid(request)}`
         if (resultsIn(request).length === 0) return { calls: [spawnCall()] }
@@ -76,7 +76,7 @@ describe.each(stores)(
     })
 
     test('(c) and (d) the host is idle: the end starts the turn that tells of it, and its run named it as open', async () => {
-      const slow = gate()
+      const slow = makeGate()
       const { host, model } = hostOf(
         playing(() => ({ calls: [spawnCall('Reader', 'read')] })),
         {
@@ -110,7 +110,7 @@ describe.each(stores)(
     })
 
     test('(e) the host was cancelled: it is recorded as undeliverable, and never told later', async () => {
-      const slow = gate()
+      const slow = makeGate()
       const { host, model } = hostOf(
         playing(
           () => ({ calls: [spawnCall()] }),
@@ -163,7 +163,7 @@ describe.each(stores)(
     })
 
     test('five that end at once are each told once', async () => {
-      const together = gate()
+      const together = makeGate()
       const names = ['a', 'b', 'c', 'd', 'e']
       const { host, model } = hostOf(
         playing(() => ({ calls: names.map((name) => spawnCall(name, name)) })),
@@ -267,7 +267,7 @@ describe.each(stores)(
     })
 
     test('a process that is killed between the end and the telling: the next one tells, once', async () => {
-      const slow = gate()
+      const slow = makeGate()
       const { host, model } = hostOf(
         playing(() => ({ calls: [spawnCall()] })),
         {
@@ -311,7 +311,7 @@ describe('limits of what tells of ends', () => {
   })
 
   test('it has no more room in the tree than the run it tells: two that are let in too many wait for each other', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const work: Script = async (request) => {
       if (lastSaid(request) === 'slowly') await slow.opened
       return 'worked'

@@ -3,9 +3,10 @@ import { agent, backgroundSubagents, joinSpawned, type Spawned, tool } from 'leg
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import { gate, hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn, until, workerOf } from './support.ts'
+import { hostOf, lastSaid, playing, resultsIn, spawnCall, tasksIn, until, workerOf } from './support.ts'
 
 const echoing: Script = (request) => `heard ${lastSaid(request)}`
 const byText: Script = (request) =>
@@ -19,7 +20,7 @@ describe.each(stores)('runtime.spawn gives a handle, on %s', (_, create) => {
   const world = useWorld(create)
 
   test('to wait for it in time, look at it, talk to it and stop it', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const worker = workerOf(async (request) => {
       if (lastSaid(request) === 'wait') await slow.opened
       return lastSaid(request) === 'hang' ? { text: 'x', delayMs: 60_000 } : `heard ${lastSaid(request)}`
@@ -43,7 +44,7 @@ describe.each(stores)('runtime.spawn gives a handle, on %s', (_, create) => {
   test.each([true, false])(
     'inside a tool it is a child of the call; the host hears of its end once (awaited: %s)',
     async (isAwaited) => {
-      const slow = gate()
+      const slow = makeGate()
       const worker = workerOf(async (request) => {
         await slow.opened
         return echoing(request, 0)
@@ -195,8 +196,8 @@ describe.each(stores)('an end that code gave up waiting for is told to the host,
     ['as the loser of a join', (handle, other) => joinSpawned([handle, other], 'any')],
     ['in a join that took too long', (handle) => joinSpawned([handle], 'all', { timeoutMs: 5 })],
   ])('%s', async (_what, wait) => {
-    const slow = gate()
-    const ended = gate()
+    const slow = makeGate()
+    const ended = makeGate()
     const worker = workerOf(async (request) => {
       if (lastSaid(request) === 'slow') await slow.opened
       return echoing(request, 0)
@@ -252,7 +253,7 @@ describe('waits of handles that are over', () => {
   })
 
   test('I10: leave nothing behind, however many there were', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const worker = workerOf(async () => {
       await slow.opened
       return 'ok'

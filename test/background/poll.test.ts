@@ -2,11 +2,11 @@ import { agent, backgroundSubagents, createRuntime, type Json, memoryStore, type
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { childIds } from '../../src/graph/child/spawn.ts'
+import { makeGate } from '../support/gate.ts'
 import {
   call,
   type Data,
   data,
-  gate,
   gaveIn,
   hostOf,
   idIn,
@@ -25,7 +25,7 @@ describe('cybros 14.3: subagent_poll', () => {
   })
 
   test('cybros A12: a child that has not begun is pending, and its line is the prompt', async () => {
-    const first = gate()
+    const first = makeGate()
     const script: Script = (request) => {
       const results = resultsIn(request)
       if (results.length === 0) return { calls: [spawnCall('first', 'x'), spawnCall('second', 'hello')] }

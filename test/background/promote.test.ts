@@ -4,9 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { readTrees } from '../../src/graph/audit/tree-rows.ts'
 import { brokenGraph } from '../../src/testing/graph-laws.ts'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
-import { data, gate, gaveIn, lastSaid, resultsIn, tasksIn, until, workerOf } from './support.ts'
+import { data, gaveIn, lastSaid, resultsIn, tasksIn, until, workerOf } from './support.ts'
 
 describe.each(stores)(
   'agentscope 8.9/113: a call that passes its time is promoted to the background, on %s',
@@ -34,7 +35,7 @@ describe.each(stores)(
     test.each([true, false])(
       'the same run goes on, and its end is told once (with the tools: %s)',
       async (hasTools) => {
-        const slow = gate()
+        const slow = makeGate()
         const host = slowHost(slow, hasTools)
         const { runtime } = world.start({ agents: [host], engine: QUICK })
         const run = runtime.run(host, 'go')
@@ -65,7 +66,7 @@ describe.each(stores)(
     )
 
     test('a call whose child is in time is as ever', async () => {
-      const slow = gate()
+      const slow = makeGate()
       slow.open()
       const host = slowHost(slow, true)
       const { runtime } = world.start({ agents: [host], engine: QUICK })
@@ -78,7 +79,7 @@ describe.each(stores)(
     })
 
     test("it needs rows only: a process without the child's process does it", async () => {
-      const slow = gate()
+      const slow = makeGate()
       const host = slowHost(slow, true, 400)
       const first = world.start({ agents: [host], engine: QUICK })
       const run = first.runtime.run(host, 'go')

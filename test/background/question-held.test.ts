@@ -11,23 +11,11 @@ import {
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import {
-  call,
-  data,
-  gate,
-  gaveIn,
-  hostOf,
-  idIn,
-  lastSaid,
-  playing,
-  resultsIn,
-  spawnCall,
-  tasksIn,
-  until,
-} from './support.ts'
+import { call, data, gaveIn, hostOf, idIn, lastSaid, playing, resultsIn, spawnCall, tasksIn, until } from './support.ts'
 
 /** Asks its host once if it is told to decide, and answers with what it was told. */
 const deciding: Script = (request) => {
@@ -156,7 +144,7 @@ describe.each(stores)('cybros A77: a host never waits for a child that waits for
   })
 
   test('a wait for a child that waits for room ends with the question of who has it', async () => {
-    const first = gate()
+    const first = makeGate()
     const model = scriptedModel(
       playing(
         () => ({ calls: [spawnCall('a', 'decide'), spawnCall('b', 'paint')] }),
@@ -366,7 +354,7 @@ describe('cybros A77: a host that cannot answer is passed over for a person', ()
     ['that a call was promoted for, without subagent_send', { promoteAfterMs: 20 }, undefined],
     ['without subagent_send among its tools', {}, ['subagent_spawn']],
   ] as const)('one %s', async (_what, settings, names) => {
-    const slow = gate()
+    const slow = makeGate()
     const asker = askerOf(async (request, at) => {
       await slow.opened
       return deciding(request, at)

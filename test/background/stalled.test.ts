@@ -2,9 +2,10 @@ import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { memoryRows } from '../support/stores.ts'
-import { call, gate, gaveIn, hostOf, playing, resultsIn, spawnCall, until } from './support.ts'
+import { call, gaveIn, hostOf, playing, resultsIn, spawnCall, until } from './support.ts'
 
 describe('cybros A85: a child without progress is reported to its host, with its last activity', () => {
   const world = useWorld(memoryRows)
@@ -12,7 +13,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
   const engine = { sweepMs: 10, stalledMs: 250 }
 
   test('once, in the events of its host and where it looks at its children; and not any more when it goes on', async () => {
-    const silent = gate()
+    const silent = makeGate()
     const hang = tool({
       description: 'Hangs.',
       inputSchema: { type: 'object' },
@@ -84,7 +85,7 @@ describe('cybros A85: a child without progress is reported to its host, with its
   })
 
   test('one that waits for its own child is not', async () => {
-    const deep = gate()
+    const deep = makeGate()
     const inner = agent({
       name: 'inner',
       instructions: 'x',

@@ -73,15 +73,6 @@ export function gaveIn(store: Store, runId: string): Data[] {
   return tasksIn(store, runId).map(({ output }) => data(String(output.content)))
 }
 
-/** A promise and what settles it. */
-export function gate(): { readonly opened: Promise<void>; open(): void } {
-  const resolvers: (() => void)[] = []
-  const opened = new Promise<void>((resolve) => {
-    resolvers.push(resolve)
-  })
-  return { opened, open: () => resolvers[0]?.() }
-}
-
 /** Resolves with what `look` finds. */
 export async function until<T>(look: () => T | null | undefined): Promise<T> {
   for (;;) {

@@ -3,12 +3,12 @@ import { fakeClock, type Script } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { joinStatus } from '../../src/graph/child/join-status.ts'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { memoryRows, stores } from '../support/stores.ts'
 import {
   call,
   data,
-  gate,
   gaveIn,
   hostOf,
   idIn,
@@ -108,7 +108,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
   })
 
   test('cybros A71: a wait that is over goes on without the child, which goes on too', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { host, model } = hostOf(
       playing(
         () => ({ calls: [spawnCall()] }),
@@ -136,7 +136,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
   })
 
   test('cybros A65: all processes are gone while a host waits; the next one goes on when the child has ended', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { host, model } = hostOf(
       playing(
         () => ({ calls: [spawnCall()] }),
@@ -164,7 +164,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
   })
 
   test('subagent_run waits for the answer; if it takes too long the child goes on, and is told of later', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { host, model } = hostOf(
       playing(
         () => call('subagent_run', { name: 'quick', prompt: 'quick' }),
@@ -191,7 +191,7 @@ describe.each(stores)('agentscope 8.9/116: waiting for children in the backgroun
   })
 
   test('cybros A77: a message to a running child is heard after what it does; one to an idle child at once', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const heard: string[] = []
     const { host } = hostOf(
       playing(
@@ -262,7 +262,7 @@ describe('reading what a child has said', () => {
   })
 
   test('agentscope 8.9/112: subagent_list names them all, the newest first, with what they do', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { host } = hostOf(
       playing(
         () => ({ calls: [spawnCall('one', 'quick')] }),

@@ -28,7 +28,7 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
 
   test('reliability L1-L9: ends the same after a kill at any point', async () => {
     const all = pointsOf(await run([]), 0)
-    const points = isFull ? all : newAndSome(firstTimes(all), 6)
+    const points = isFull ? all : newAndSome(firstTimes(all), 10)
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))
 
@@ -41,7 +41,7 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
     const { kill, recovery } = richest
     const unknown = firstTimes(recovery).filter(({ point }) => !killedAgainAt.has(point))
     for (const { point } of unknown) killedAgainAt.add(point)
-    const points = isFull ? recovery : newAndSome(unknown, 2)
+    const points = isFull ? recovery : newAndSome(unknown, 3)
 
     await inParallel(points, (again) => run([kill, again]))
   })

@@ -39,7 +39,7 @@ test('reliability L1-L9, agently 19/74: plan, tool and answer end the same, when
     ['plan', null],
     ['answer', 'Both were used.'],
   ])
-  const kills = isFull ? undisturbed.points : undisturbed.points.filter((_, at) => at % 4 === 0)
+  const kills = isFull ? undisturbed.points : undisturbed.points.filter((_, at) => at % 6 === 0)
   const ends = await inParallel(kills, (kill) => run([kill]))
 
   for (const { said } of ends) expect(said).toEqual(undisturbed.said)

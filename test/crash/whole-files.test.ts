@@ -13,7 +13,7 @@ test('a file is the old one or the new one, whole, when its writer is killed', a
   onTestFinished(() => rmSync(workspace, { recursive: true, force: true }))
   const program = programFile('write-files')
 
-  for (let round = 0; round < (isFull ? 300 : 12); round++) {
+  for (let round = 0; round < (isFull ? 300 : 8); round++) {
     const writer = spawn(process.execPath, [program, workspace], { stdio: ['ignore', 'pipe', 'inherit'] })
     await once(writer.stdout, 'data')
     await sleep(Math.random() * 40)

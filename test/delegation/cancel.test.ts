@@ -5,8 +5,9 @@ import { type AnyAgent, agent, type Part, type Run, type Runtime, runProcess, ty
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { eventsOf, gate, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = { calls: [{ name: 'ask', input: { n: 1 } }] }
@@ -14,7 +15,7 @@ const INTERRUPTED = '<system-info>The tool call has been interrupted by the user
 
 /** Says something, tells of it, and then waits to be stopped. */
 function speaker() {
-  const [spoken, stopped] = [gate(), gate<unknown>()]
+  const [spoken, stopped] = [makeGate(), makeGate<unknown>()]
   let calls = 0
   const model = {
     id: 'own/speaker',
@@ -128,7 +129,7 @@ describe('agentscope 8.8/103 and 104: cancelling a host', () => {
 
 describe('agentscope 8.8/104: what a cancelled child had', () => {
   test('is what its last call gave, when it has said nothing', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const look = tool({
       description: 'Look',
       inputSchema: { type: 'object' },
@@ -236,7 +237,7 @@ test('cancelling one child leaves its siblings and its host alone', async () => 
 
 describe('cybros A70: a child that is given up on with its host', () => {
   test.each([1, 2])('goes on when its host says so, %i levels down, and stays listed', async (levels) => {
-    const [entered, open] = [gate(), gate()]
+    const [entered, open] = [makeGate(), makeGate()]
     const model = scriptedModel(async () => {
       entered.open()
       await open.opened

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { isFull } from '../crash/support/full.ts'
 import { useWorld } from '../support/agents.ts'
-import { makeGate, until } from '../support/process.ts'
+import { makeGate } from '../support/gate.ts'
+import { until } from '../support/process.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
 import { turnsOfTree } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
@@ -450,7 +451,7 @@ test('I5: no limits, at any depth and in any mixture, make a tree wait for itsel
     await runtime.close()
   })
 
-  await fc.assert(check, { numRuns: isFull ? 5_000 : 150 })
+  await fc.assert(check, { numRuns: isFull ? 5_000 : 60 })
 })
 
 function sizeOf({ children }: Plan): number {

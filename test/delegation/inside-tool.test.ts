@@ -11,8 +11,9 @@ import {
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { eventsOf, gate, only, openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
 
 const Topic = z.object({ topic: z.string().min(3) })
 
@@ -96,7 +97,7 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
   })
 
   test('cancelled with its host', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const model = scriptedModel(async () => {
       entered.open()
       return { text: 'late', delayMs: 5_000 }
@@ -114,7 +115,7 @@ describe.each(ways)('an agent started inside a tool by %s is a child of the runn
   })
 
   test('cancelled when its tool ends without awaiting it, before the host goes on to its end', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const model = scriptedModel(async () => {
       entered.open()
       return { text: 'late', delayMs: 5_000 }
@@ -215,7 +216,7 @@ describe('code inside a tool', () => {
     const unhandled: unknown[] = []
     const note = (error: unknown) => unhandled.push(error)
     process.on('unhandledRejection', note)
-    const entered = gate()
+    const entered = makeGate()
     const model = scriptedModel(async () => {
       entered.open()
       return { text: 'late', delayMs: 5_000 }
@@ -280,7 +281,7 @@ describe('code inside a tool', () => {
   })
 
   test('may cancel a child by an abortSignal of its own, and goes on', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const model = scriptedModel(async () => {
       entered.open()
       return { text: 'late', delayMs: 5_000 }
@@ -315,8 +316,8 @@ describe('code inside a tool', () => {
   })
 
   test('that goes on after its tool has ended can start nothing more, and is told so', async () => {
-    const ended = gate()
-    const late = gate<unknown>()
+    const ended = makeGate()
+    const late = makeGate<unknown>()
     const childModel = scriptedModel([])
     const host = hostWith(({ delegate }) => {
       ended.opened.then(() => delegate(expertWith(childModel as never), { topic: 'QUIC' })).then(late.open, late.open)

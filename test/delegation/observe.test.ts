@@ -3,7 +3,8 @@ import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { unsettled } from '../../src/testing/ended-laws.ts'
 import { brokenGraph } from '../../src/testing/graph-laws.ts'
-import { eventsOf, gate, openRuntime } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, openRuntime } from '../support/reading.ts'
 
 const listener = (model = scriptedModel(() => 'ok')) => ({
   model,
@@ -65,7 +66,7 @@ describe('agentscope 2.1: observe adds a message without starting a turn', () =>
   })
 
   test('while a turn runs it comes after it: what that turn’s model is shown stays as it is', async () => {
-    const held = gate()
+    const held = makeGate()
     const model = scriptedModel(async (_request, call) => {
       if (call === 1) await held.opened
       return `answer ${call}`

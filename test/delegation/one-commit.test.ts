@@ -11,7 +11,8 @@ import {
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, speaker, useWorld } from '../support/agents.ts'
-import { makeGate, until } from '../support/process.ts'
+import { makeGate } from '../support/gate.ts'
+import { until } from '../support/process.ts'
 import { eventsOf, tasksOf } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 

@@ -2,7 +2,8 @@ import { type AnyAgent, agent, type Grant, type Runtime, SubAgentUnavailable, to
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, only, openRuntime, resultIn, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, only, openRuntime, resultIn, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, execute: () => 'ok' })
 const again = { calls: [{ name: 'it', input: {} }] }
@@ -394,7 +395,7 @@ async function delegate(contract: 'typed' | 'message', row: Case) {
 
 /** Says one thing and then nothing more, whatever it is told. */
 function speakingThenStuck() {
-  const said = gate()
+  const said = makeGate()
   return {
     id: 'stuck/model',
     async *stream() {

@@ -1,7 +1,8 @@
 import { type AnyAgent, agent, type Model, type ModelRequest, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { gate, openRuntime, resultsIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { openRuntime, resultsIn } from '../support/reading.ts'
 
 /** The session a result names. */
 function sessionIn(content: unknown): string {
@@ -70,7 +71,7 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
   })
 
   test.each(['cancelled', 'timed_out'] as const)('after it was %s while a tool ran', async (status) => {
-    const entered = gate()
+    const entered = makeGate()
     const slow = tool({
       description: 'Slow',
       inputSchema: { type: 'object' },
@@ -116,7 +117,7 @@ describe('agentscope 8.6/88: after a call that came to nothing the session works
   })
 
   test('after its host was cancelled while the child spoke', async () => {
-    const spoke = gate()
+    const spoke = makeGate()
     let calls = 0
     const model: Model = {
       id: 'own/model',

@@ -1,7 +1,8 @@
 import { type AnyAgent, agent, type Runtime, type SubagentConfig } from 'legate'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { gate, openRuntime, resultsIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { openRuntime, resultsIn } from '../support/reading.ts'
 
 /** Says how many messages it was sent in this session. */
 function counter(name = 'expert'): AnyAgent {
@@ -66,7 +67,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
 
   test('one that works is not idle', async () => {
     const clock = fakeClock(Date.now())
-    const [entered, open] = [gate(), gate()]
+    const [entered, open] = [makeGate(), makeGate()]
     const model = scriptedModel(async (_, call) => {
       if (call === 1) {
         entered.open()
@@ -107,7 +108,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
   })
 
   test('where all of them are busy, one more is refused in words', async () => {
-    const open = gate()
+    const open = makeGate()
     const model = scriptedModel(async () => {
       await open.opened
       return 'ok'

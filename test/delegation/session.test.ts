@@ -2,7 +2,8 @@ import { type AnyAgent, agent } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, only, openRuntime, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, only, openRuntime, resultsIn, taskOf, tasksOf } from '../support/reading.ts'
 
 /** The session a result names. */
 function sessionIn(content: unknown): string {
@@ -153,8 +154,8 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
 
   test('I1, I9: a foreign id does not change who runs that conversation', async () => {
     const runtime = openRuntime()
-    const open = gate()
-    const entered = gate()
+    const open = makeGate()
+    const entered = makeGate()
     const slow = scriptedModel(async (_request, call) => {
       if (call === 0) return 'ready'
       if (call === 1) {

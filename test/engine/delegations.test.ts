@@ -2,7 +2,8 @@ import { agent, type Budget } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { simpleTool, type speaker, useWorld } from '../support/agents.ts'
-import { type Gate, makeGate, until } from '../support/process.ts'
+import { type Gate, makeGate } from '../support/gate.ts'
+import { until } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 
 describe.each(stores)('live delegations on %s', (_, create) => {

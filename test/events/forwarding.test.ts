@@ -13,7 +13,8 @@ import {
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { eventsOf, gate, isDurable, only, openRuntime, resultIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, isDurable, only, openRuntime, resultIn } from '../support/reading.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
 
@@ -212,7 +213,7 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
   })
 
   test('96: two children at once are never mixed: each delta grows its own text, and names its own run', async () => {
-    const [first, second] = [gate(), gate()]
+    const [first, second] = [makeGate(), makeGate()]
     const gates = [first, second]
     const model = {
       id: 'own/model',

@@ -2,7 +2,8 @@ import { type AnyAgent, agent, memoryStore, type Run, type RunEvent, type Runtim
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, isDurable, only, openRuntime } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, isDurable, only, openRuntime } from '../support/reading.ts'
 
 /** A host that calls a tool and a child, and answers in three pieces. */
 function host(): AnyAgent {
@@ -50,7 +51,7 @@ describe('the readers of a run', () => {
   })
 
   test('one that comes while the model speaks sees all it has said so far, and then the rest', async () => {
-    const [half, end] = [gate(), gate()]
+    const [half, end] = [makeGate(), makeGate()]
     const model = {
       id: 'own/model',
       async *stream() {
@@ -238,7 +239,7 @@ test('reading one run of a long conversation reads no more of the log than that 
   const runtime = openRuntime({ store: { ...store, events } })
   const clerk = agent({ name: 'clerk', instructions: '', model: scriptedModel(() => 'ok') })
   const { conversationId } = await runtime.run(clerk, 'first').result
-  for (let round = 0; round < 300; round++) await runtime.run(clerk, 'more', { conversationId }).result
+  for (let round = 0; round < 100; round++) await runtime.run(clerk, 'more', { conversationId }).result
   const total = store.lastSeq(conversationId)
   const run = runtime.run(clerk, 'last', { conversationId })
 
@@ -252,7 +253,7 @@ test('reading one run of a long conversation reads no more of the log than that 
 
 test('a reader of an earlier run joins those of a later one in the same conversation', async () => {
   const runtime = openRuntime()
-  const held = gate()
+  const held = makeGate()
   const model = scriptedModel(async ({ messages }) => {
     if (messages.at(-1)?.content === 'slow') await held.opened
     return 'ok'

@@ -2,7 +2,8 @@ import { type AnyAgent, agent, type Part, type RunEvent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
-import { eventsOf, gate, isDurable, only, openRuntime } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, isDurable, only, openRuntime } from '../support/reading.ts'
 import { type Rows, stores } from '../support/stores.ts'
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
@@ -73,8 +74,8 @@ describe.each(stores)('on %s rows', (_name, create) => {
   })
 
   test('another runtime follows the run while it runs, and its result', async () => {
-    const open = gate()
-    const entered = gate()
+    const open = makeGate()
+    const entered = makeGate()
     const wait = tool({
       description: 'Wait',
       inputSchema: { type: 'object' },
@@ -100,7 +101,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
   })
 
   test('another runtime sees what a model says while it says it, also after a long silence', async () => {
-    const [spoken, more, end] = [gate(), gate(), gate()]
+    const [spoken, more, end] = [makeGate(), makeGate(), makeGate()]
     const model = {
       id: 'own/model',
       async *stream(): AsyncGenerator<Part> {
@@ -135,7 +136,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
   })
 
   test('what a lost process had begun to say is taken back before another says it again', async () => {
-    const spoken = gate()
+    const spoken = makeGate()
     const lost = {
       id: 'own/model',
       async *stream(): AsyncGenerator<Part> {
@@ -150,7 +151,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
     await spoken.opened
     const reader = openRuntime({ store: shared.open() }).attach(run.id)
     const told: string[] = []
-    const heard = gate()
+    const heard = makeGate()
     const reading = (async () => {
       for await (const event of reader) {
         if (event.type === 'reset') told.length = 0
@@ -182,7 +183,7 @@ describe.each(stores)('on %s rows', (_name, create) => {
   })
 
   test('a run can be cancelled from another runtime', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const hold = tool({
       description: 'Hold',
       inputSchema: { type: 'object' },

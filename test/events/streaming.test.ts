@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto'
 import { agent, type Part, type RunEvent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
-import { eventsOf, gate, isDurable, only, openRuntime } from '../support/reading.ts'
+import { eventsOf, isDurable, only, openRuntime } from '../support/reading.ts'
 
 const FINISH: Part = {
   type: 'finish',
@@ -73,7 +74,7 @@ describe('cybros A44: what is streamed', () => {
   })
 
   test('can be read while it is said', async () => {
-    const open = gate()
+    const open = makeGate()
     const model = {
       id: 'own/model',
       async *stream(): AsyncGenerator<Part> {
@@ -182,7 +183,7 @@ describe('a call that is tried again', () => {
 })
 
 test('cybros A45: a stop while it streams keeps the partial text, and nothing changes it later', async () => {
-  const spoken = gate()
+  const spoken = makeGate()
   const model = {
     id: 'own/model',
     async *stream(): AsyncGenerator<Part> {

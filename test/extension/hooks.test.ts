@@ -15,7 +15,8 @@ import {
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { eventsOf, gate, only, openRuntime, resultIn } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, only, openRuntime, resultIn } from '../support/reading.ts'
 
 const echo = tool({
   description: 'Echo',
@@ -357,7 +358,7 @@ describe('agently 19/9: the hook for the end', () => {
 
   test('9: runs once on cancel, of a run that is at work and of one that has not begun', async () => {
     const outcomes: string[] = []
-    const { opened, open } = gate()
+    const { opened, open } = makeGate()
     const { who } = speaker({}, async () => {
       open()
       await new Promise((resolve) => setTimeout(resolve, 300))
@@ -392,7 +393,7 @@ describe('agently 19/9: the hook for the end', () => {
   test('9: runs once where two processes share a store, whichever ends the run', async () => {
     const file = path.join(mkdtempSync(path.join(tmpdir(), 'ends-')), 'a.db')
     const outcomes: string[] = []
-    const { opened, open } = gate()
+    const { opened, open } = makeGate()
     const { who } = speaker({}, async () => {
       open()
       await new Promise((resolve) => setTimeout(resolve, 100))
@@ -414,7 +415,7 @@ describe('agently 19/9: the hook for the end', () => {
 
   test('9: a host is not ended twice, though a child that outlives it still has hooks above', async () => {
     const seen: string[] = []
-    const hostEnded = gate()
+    const hostEnded = makeGate()
     const child = agent({
       name: 'child',
       instructions: '',

@@ -5,8 +5,9 @@ import { agent, type ModelRequest, type PlannerOptions, planner, type RunEvent, 
 import { sqliteStore } from 'legate/store/sqlite'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { eventsOf, gate, only, openRuntime } from '../support/reading.ts'
+import { eventsOf, only, openRuntime } from '../support/reading.ts'
 
 const calls: unknown[] = []
 const weather = tool({
@@ -295,7 +296,7 @@ describe('agently 19/: the tool planner', () => {
   })
 
   test('80: without a limit all run at once; more commands than allowed are told and left out', async () => {
-    const meeting = gate()
+    const meeting = makeGate()
     let there = 0
     const wait = tool({
       description: '',
@@ -473,7 +474,7 @@ describe('agently 19/: the tool planner', () => {
 
   test('I4: after a crash behind the tool, neither the plan nor the tool is made again', async () => {
     const file = path.join(mkdtempSync(path.join(tmpdir(), 'planner-')), 'a.db')
-    const { opened, open } = gate()
+    const { opened, open } = makeGate()
     const build = (script: Parameters<typeof scriptedModel>[0]) => {
       const model = scriptedModel(script)
       return {

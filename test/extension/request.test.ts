@@ -8,7 +8,8 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import { gate, openRuntime } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
+import { openRuntime } from '../support/reading.ts'
 
 const isFresh = process.env['LEGATE_FRESH'] === '1'
 const FORGOTTEN = 'what only this process knows of a request is forgotten there'
@@ -173,7 +174,7 @@ describe('a request', () => {
 
   test('another process goes on with it as it was asked: output, settings and all', async () => {
     const file = path.join(mkdtempSync(path.join(tmpdir(), 'request-')), 'a.db')
-    const { opened, open } = gate()
+    const { opened, open } = makeGate()
     const hangs = agent({
       name: 'clerk',
       instructions: 'You sell shoes.',

@@ -1,6 +1,6 @@
 import type { Model, ModelRequest, Part, Run, RunField } from 'legate'
 import { z } from 'zod'
-import { gate } from '../support/reading.ts'
+import { makeGate } from '../support/gate.ts'
 
 export const Plan = z.object({
   thinking: z.string(),
@@ -15,11 +15,11 @@ export const PLAN =
 export function heldModel() {
   const requests: ModelRequest[] = []
   const queue: (Part | Error)[] = []
-  let next = gate()
+  let next = makeGate()
   const put = (part: Part | Error) => {
     queue.push(part)
     next.open()
-    next = gate()
+    next = makeGate()
   }
   const take = async (signal: AbortSignal): Promise<Part | Error> => {
     signal.throwIfAborted()

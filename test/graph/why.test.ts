@@ -2,7 +2,8 @@ import { agent, askTools, createRuntime, type Runtime, type RuntimeOptions, tool
 import { memoryStore } from 'legate/store/memory'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Gate, makeGate, markDead, until } from '../support/process.ts'
+import { type Gate, makeGate } from '../support/gate.ts'
+import { markDead, until } from '../support/process.ts'
 import { memoryRows } from '../support/stores.ts'
 
 const open: Runtime[] = []

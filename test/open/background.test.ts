@@ -1,8 +1,9 @@
 import { agent, createRuntime, openSubagents, type Store, tool } from 'legate'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
-import { gate, until, untilTime } from '../background/support.ts'
+import { until, untilTime } from '../background/support.ts'
 import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { QUICK } from '../support/process.ts'
 import { stores } from '../support/stores.ts'
 import { calling, hostOf, lastResult, resultsIn, userOf } from './support.ts'
@@ -35,7 +36,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
   }
 
   test('aster-goose 14/67: the id comes at once, the host is reminded, and woken once with the end', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { runtime, model, run } = start(
       moving([() => ({ calls: [later('count the files')] }), () => 'working on'], async () => {
         await slow.opened
@@ -101,7 +102,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
       expect(block).toMatch(/## Output\n\nError: .*no such host/)
     }
 
-    const ended = gate()
+    const ended = makeGate()
     const slowly: Script = async (request, at) => {
       setTimeout(() => ended.open(), 60)
       return broken(request, at)
@@ -125,7 +126,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
   })
 
   test('aster-goose 14/69: a look says what it is doing and takes nothing', async () => {
-    const slow = gate()
+    const slow = makeGate()
     const { run } = start(
       moving(
         [
@@ -170,7 +171,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
 
   test('aster-goose 14/71: when the host is cancelled, so are its children, waited for or not, and no tool starts', async () => {
     let begun = 0
-    const held = gate()
+    const held = makeGate()
     const act = tool({
       description: 'Acts.',
       inputSchema: { type: 'object' },
@@ -201,7 +202,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
   test('aster-goose 14/72: beyond the limit tasks wait their turn, and all of them run', async () => {
     let now = 0
     let most = 0
-    const slow = gate()
+    const slow = makeGate()
     const names = ['a', 'b', 'c', 'd', 'e', 'f']
     const { runtime, run } = start(
       moving([() => ({ calls: names.map(later) })], async (request) => {
@@ -232,7 +233,7 @@ describe.each(stores)('tasks in the background, on %s', (_, create) => {
     await gone.kill()
     const slow = world.store.linksOf(run.id).find(({ outcome }) => outcome === null)
 
-    const held = gate()
+    const held = makeGate()
     const listing: Script = (request, at) => {
       if (request.path.length > 1) return held.opened.then(() => 'slow but sure')
       return moving([() => '', () => calling('load', {}), (results) => results.at(-1) ?? ''], () => '')(request, at)
@@ -300,7 +301,7 @@ describe('what needs no store of its own', () => {
 
   test('aster-goose 14/69: a wait of five minutes leaves the task alone', async () => {
     const clock = fakeClock()
-    const slow = gate()
+    const slow = makeGate()
     const model = scriptedModel(
       moving(
         [

@@ -3,6 +3,7 @@ import type { EngineRow } from '../../src/graph/rows.ts'
 import type { RuntimeOptions } from '../../src/options.ts'
 import { createRuntime, type Runtime } from '../../src/runtime.ts'
 import type { Store } from '../../src/store/store.ts'
+import { type Gate, makeGate } from './gate.ts'
 import type { Rows } from './stores.ts'
 
 /** A runtime with a store handle of its own, as a process has it, that can be killed or frozen. */
@@ -87,20 +88,6 @@ export async function markDead(store: Store, row: EngineRow | undefined): Promis
   if (row === undefined) return
   const engines = [{ ...row, version: row.version + 1, processStart: 'before' }]
   await store.commit({ ...emptyCommit('lease', 0, null), engines })
-}
-
-/** Something to wait for that a test decides. */
-export interface Gate {
-  readonly opened: Promise<void>
-  open(): void
-}
-
-export function makeGate(): Gate {
-  let open: () => void = () => undefined
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open }
 }
 
 /** Waits until `check` gives something, and says what was waited for when it does not. */

@@ -66,12 +66,3 @@ export function taskOf(runtime: Runtime, run: Pick<Run, 'id'>): Node {
   if (task === undefined || others.length > 0) throw new Error(`The run has ${others.length + 1} tasks.`)
   return task
 }
-
-/** A promise with its ends outside: to hold a tool or a model at one place. */
-export function gate<T = void>(): { readonly opened: Promise<T>; readonly open: (value: T) => void } {
-  let open: (value: T) => void = () => undefined
-  const opened = new Promise<T>((resolve) => {
-    open = resolve
-  })
-  return { opened, open }
-}

@@ -1,8 +1,9 @@
 import { agent, isLegateError, tool } from 'legate'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
-import { gate, openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
+import { openRuntime, resultIn, resultsIn, taskOf } from '../support/reading.ts'
 
 const anything = { type: 'object' } as const
 const stuck = () => new Promise<never>(() => undefined)
@@ -45,7 +46,7 @@ describe('a tool that takes too long', () => {
 
   test('has its signal aborted with the reason, and what it gives afterwards changes nothing', async () => {
     const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
-    const aborted = gate<unknown>()
+    const aborted = makeGate<unknown>()
     const it = tool({
       description: 'It',
       inputSchema: anything,
@@ -104,8 +105,8 @@ describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => 
   ] as const)(
     'aborts a %s tool, which is then %s, calls no model again and keeps what was said',
     async (effect, state) => {
-      const entered = gate()
-      const heard = gate<boolean>()
+      const entered = makeGate()
+      const heard = makeGate<boolean>()
       const it = tool({
         description: 'It',
         inputSchema: anything,
@@ -140,7 +141,7 @@ describe('agentscope 8.8/103: a run that is cancelled while a tool runs', () => 
   )
 
   test('by its abortSignal ends the same way', async () => {
-    const entered = gate()
+    const entered = makeGate()
     const it = tool({
       description: 'It',
       inputSchema: anything,
@@ -196,7 +197,7 @@ test('a tool knows its call: key, node, attempt; its progress is seen by readers
 })
 
 test('the time of a tool stands still while it waits for a child', async () => {
-  const held = gate()
+  const held = makeGate()
   const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => held.opened.then(() => 'late')) })
   const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
   const it = tool({

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { build, type InlineConfig } from 'tsdown'
@@ -45,7 +45,9 @@ async function buildPackage(folder: string): Promise<void> {
   const entry = path.join(folder, 'package.ts')
   const lines = Object.entries(DOORS).map(([door, file]) => `export * as '${door}' from '${path.join(root, file)}'`)
   writeFileSync(entry, lines.join('\n'))
-  await buildFiles(folder, { entry, format: 'cjs', outputOptions: { codeSplitting: false } })
+  await buildFiles(folder, { entry, format: 'cjs', outputOptions: { codeSplitting: false }, minify: READABLE })
+  const built = path.join(folder, 'package.cjs')
+  writeFileSync(built, inAscii(readFileSync(built, 'utf8')))
   writeFileSync(path.join(folder, 'load.cjs'), LOAD)
   const { doors }: { doors: Record<string, object> } = createRequire(entry)('./load.cjs')
   for (const [door, names] of Object.entries(doors)) {
@@ -63,6 +65,14 @@ function doorFile(door: string): string {
   return `./${door.replaceAll('/', '-')}.mjs`
 }
 
+/** Less to read for hundreds of processes; what is thrown there can still be understood. */
+const READABLE = { compress: false, mangle: false, codegen: true } as const
+
+/** Every other character is in a string, a template or an expression, and means the same as its escape. */
+function inAscii(code: string): string {
+  return code.replaceAll(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
 /** Loads `package.cjs` as Node would, with the code that was kept: by its program, or else when the package was built. */
 const LOAD = `
 const { existsSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
@@ -74,7 +84,7 @@ const built = filename + '.code'
 const ofProgram = join(__dirname, basename(process.argv[1]) + '.code')
 const kept = [ofProgram, built].find(existsSync)
 const cachedData = kept && readFileSync(kept)
-const text = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'utf8') + '\\n})'
+const text = '(function (exports, require, module, __filename, __dirname) {' + readFileSync(filename, 'latin1') + '\\n})'
 const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER
 // Newer Node warns that the way to load modules is experimental; a worker must print nothing.
 const { emitWarning } = process
