@@ -315,7 +315,7 @@ describe('agentscope 8.8/105: a child that takes too long, and is tried again', 
 
   test('has all its time in each try: waiting for the next does not count', async () => {
     const { worker } = child({ text: 'never', delayMs: 60_000 }, { text: 'ok', delayMs: 30 })
-    const { host, model } = hostOf({ agent: worker, timeoutMs: 120, retries: 1, retryDelayMs: 150 })
+    const { host, model } = hostOf({ agent: worker, timeoutMs: 300, retries: 1, retryDelayMs: 350 })
 
     await openRuntime().run(host, 'go').result
 
