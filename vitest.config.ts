@@ -37,6 +37,7 @@ const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 /** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
 const long = [
+  'crash/random-kill',
   'engine/cancel-random',
   'examples/demo',
   'examples/docs',
