@@ -9,7 +9,6 @@ import { Totals } from './support/totals.ts'
 
 const counter = await useCounter()
 const killedAt = new Set<string>()
-const killedAgainAt = new Set<string>()
 const totals = new Totals()
 
 describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'background', 'eager'])('%s', async (name) => {
@@ -28,7 +27,7 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
 
   test('reliability L1-L9: ends the same after a kill at any point', async () => {
     const all = pointsOf(await run([]), 0)
-    const points = isFull ? all : newAndSome(firstTimes(all), 10)
+    const points = isFull ? all : newAndSome(firstTimes(all))
 
     const cases = await inParallel(points, async (kill) => ({ kill, recovery: pointsOf(await run([kill]), 1) }))
 
@@ -39,17 +38,21 @@ describe.each(['delegate', 'limits', 'talk', 'stop', 'cancel', 'tries', 'backgro
   test('ends the same after another kill at any point of the recovery', async () => {
     if (richest === undefined) throw new Error('no recovery is known')
     const { kill, recovery } = richest
-    const unknown = firstTimes(recovery).filter(({ point }) => !killedAgainAt.has(point))
-    for (const { point } of unknown) killedAgainAt.add(point)
-    const points = isFull ? recovery : newAndSome(unknown, 3)
+    const points = isFull ? recovery : newAndMiddle(firstTimes(recovery))
 
     await inParallel(points, (again) => run([kill, again]))
   })
 })
 
-/** Every point that no program was killed at yet, and of the rest each `nth`. */
-function newAndSome(points: readonly KillPoint[], nth: number): KillPoint[] {
-  return points.filter(({ point }, at) => !killedAt.has(point) || at % nth === 0)
+/** Every point that no program was killed at yet, and of the rest each tenth. */
+function newAndSome(points: readonly KillPoint[]): KillPoint[] {
+  return points.filter(({ point }, at) => !killedAt.has(point) || at % 10 === 0)
+}
+
+/** Every point that no program was killed at yet, and the one in the middle. */
+function newAndMiddle(points: readonly KillPoint[]): KillPoint[] {
+  const middle = Math.floor(points.length / 2)
+  return points.filter(({ point }, at) => !killedAt.has(point) || at === middle)
 }
 
 function firstTimes(points: readonly KillPoint[]): KillPoint[] {
