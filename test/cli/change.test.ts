@@ -49,6 +49,7 @@ describe('history is changed from the command line', () => {
     const resumed = await place.run(['resume', forked.runId, '--module', agentsModule])
     expect(resumed).toMatchObject({ code: 0, stdout: expect.stringContaining('All of them saw it: 2.') as string })
     expect(store.turn(forked.runId)?.laneId).toBe(forked.laneId)
+    expect((await place.run(['transcript', forked.laneId])).stdout).toContain('All of them saw it: 2.')
     expect(store.linksOf(forked.runId).map(({ agentName }) => agentName)).toEqual(['scout', 'scout'])
     expect(store.nodesOf(leadId)).toEqual(original)
   })
@@ -76,9 +77,10 @@ describe('history is changed from the command line', () => {
     const turn = store.turn(runId)
     expect(turn).toMatchObject({ state: 'running', input: 'And which shape?', limits: before?.limits })
     expect(store.node(nodeId)?.input.content).toBe('What colour is it?')
-    const busy = await place.run(['edit', leadId, 'Again.'])
+    const [busy, shown] = await Promise.all([place.run(['edit', leadId, 'Again.']), place.run(['transcript', runId])])
     expect(busy.code).toBe(1)
     expect(busy.stderr).toMatch(/^legate: .*(made anew|is not over)/)
+    expect(shown.stdout).toContain('And which shape?')
   })
 
   test('a run of a file is changed without a worker: nothing is begun here, and the commands that are named work', async () => {
