@@ -87,8 +87,7 @@ describe('history is changed from the command line', () => {
     const files = project({ 'a.yaml': 'title: T\ndescription: D\nprompt: Go.\n' })
     const mock = await serveModel(files, (one) => one.on({}, { content: 'Done.' }))
     await files.run(['run', 'a.yaml'])
-    const { store } = files.runtime()
-    const [first = ''] = store.roots({ limit: 1 }).map(({ id }) => store.turnsOf(id, { limit: 1 })[0]?.id)
+    const [first = ''] = (await files.run(['ps', '-q'])).stdout.split('\n')
     const before = mock.getRequests().length
 
     const edited = await files.run(['edit', first, 'Go on.'])
