@@ -19,7 +19,7 @@ if (
 
 /** When a file, or each file and folder below a folder, was last changed. A folder changes when a file is taken away. */
 function times(name) {
-  const { mtimeMs } = statSync(name)
-  if (!statSync(name).isDirectory()) return [mtimeMs]
-  return [mtimeMs, ...readdirSync(name).flatMap((entry) => times(path.join(name, entry)))]
+  const entry = statSync(name)
+  if (!entry.isDirectory()) return [entry.mtimeMs]
+  return [entry.mtimeMs, ...readdirSync(name).flatMap((inside) => times(path.join(name, inside)))]
 }
