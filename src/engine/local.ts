@@ -228,8 +228,9 @@ export class LocalEngine implements Engine, Lender {
     }
     this.starved = false
     try {
-      await this.lease.renew()
       const { forceAsked, sweep, tellStalled } = await upkeep()
+      // Last before claims: what was waited for may have taken longer than a lease.
+      await this.lease.renew()
       this.stopAsked(tellStalled)
       await forceAsked(
         this.ledger,

@@ -1,17 +1,7 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { tempFolder } from '../../test/support/temp-folder.ts'
 import { parseOwnJson } from '../base/json.ts'
 import type { SessionDocument } from '../graph/child/session-document.ts'
 import { snapshot } from '../testing/store-commit-laws.ts'
@@ -47,10 +37,9 @@ let folder: string
 let journal: string
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'legate-json-'))
+  folder = tempFolder()
   journal = join(folder, 'store.journal')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('the journal', () => {
   test('is for the owner only, and with the documents all that is left after closing', async () => {

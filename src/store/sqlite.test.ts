@@ -357,6 +357,18 @@ test('the driver can be chosen, and importing the store loads none', () => {
   expect(runChild(wrong, { env: { LEGATE_SQLITE_DRIVER: 'better' } })).toContain('may be "node" or "libsql"')
 })
 
+test('loading the driver looks up the name of nobody who is connected, and leaves reports as they were', () => {
+  const code = `
+    const { getReport } = process.report
+    process.report.getReport = () => {
+      console.log(process.report.excludeNetwork)
+      return getReport.call(process.report)
+    }
+    sqliteStore(${JSON.stringify(path)})
+    console.log(process.report.excludeNetwork)`
+  expect(runChild(code, { env: { LEGATE_SQLITE_DRIVER: 'libsql' } }).trim()).toBe('true\nfalse')
+})
+
 function makeFolder(parent: string): string {
   mkdirSync(parent, { recursive: true })
   return mkdtempSync(join(parent, 'legate-sqlite-'))

@@ -1,9 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { PROMPTLY_MS } from '../../test/support/pace.ts'
+import { tempFolder } from '../../test/support/temp-folder.ts'
 import { ToolError } from '../base/error.ts'
 import { type ProcessOptions, runProcess } from './run-process.ts'
 
@@ -36,13 +36,6 @@ async function until(check: () => boolean, what: string): Promise<void> {
   for (const giveUpAt = Date.now() + 5_000; !check(); await sleep(5)) {
     if (Date.now() > giveUpAt) throw new Error(`waited for: ${what}`)
   }
-}
-
-/** A folder for one test. */
-function tempFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-process-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return folder
 }
 
 /** A program, its child and its grandchild, all of which go on for a minute; the last one says that it is there. */

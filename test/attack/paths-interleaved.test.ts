@@ -13,7 +13,7 @@ import path from 'node:path'
 import { diskFiles, type Files, LegateError } from 'legate'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { HAS_PROC } from '../../src/files/held-directory.ts'
-import { makeFolder } from '../files/support/domains.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 type SystemCall = (...args: unknown[]) => Promise<unknown>
 
@@ -49,7 +49,7 @@ interface World {
 }
 
 function makeWorld(): World {
-  const folder = makeFolder()
+  const folder = tempFolder()
   const outside = path.join(folder, 'outside')
   mkdirSync(path.join(outside, 'deep'), { recursive: true })
   for (const name of ['secret', 'deep/secret']) writeFileSync(path.join(outside, name), CANARY)

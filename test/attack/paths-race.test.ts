@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { HAS_PROC } from '../../src/files/held-directory.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
-import { makeFolder } from '../files/support/domains.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const CANARY = 'canary: nobody may read or change this'
 const RACE_MS = isFull ? 60_000 : 2_500
@@ -15,7 +15,7 @@ test.runIf(HAS_PROC)(
   'reliability S-5: no operation leaves the workspace while another process swaps directories, links, pipes and hard links',
   { timeout: RACE_MS + 60_000 },
   async () => {
-    const folder = makeFolder()
+    const folder = tempFolder()
     const workspace = path.join(folder, 'workspace')
     const outside = path.join(folder, 'outside')
     mkdirSync(path.join(outside, 'deep'), { recursive: true })

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 import { program, root, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -32,9 +33,7 @@ class Session {
 
   constructor() {
     // Inside the package, so that `legate` means the package itself.
-    mkdirSync(path.join(root, 'node_modules/.cache'), { recursive: true })
-    this.folder = mkdtempSync(path.join(root, 'dist/guide-'))
-    onTestFinished(() => rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 }))
+    this.folder = tempFolder(onTestFinished, path.join(root, 'dist'))
     this.write('bin/legate', `#!/bin/sh\nexec "${process.execPath}" "${program}" "$@"\n`)
     chmodSync(path.join(this.folder, 'bin/legate'), 0o755)
   }

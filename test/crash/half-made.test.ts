@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { APPLICATION_ID } from '../../src/store/sqlite/schema.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 test('I3: a database whose maker was killed in the middle of making it can be opened again and again', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-half-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = tempFolder()
   const file = path.join(folder, 'rows.db')
   const maker = connect(file)
   maker.exec(`PRAGMA application_id = ${APPLICATION_ID}`)

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, createRuntime, type Store, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 import { isFull } from './support/full.ts'
 import { programFile } from './support/program.ts'
 
@@ -18,8 +18,7 @@ test.each(['sqlite', 'json'] as const)(
   'I3: killed while it prunes a %s store, each tree is whole or a tombstone',
   async (kind) => {
     const program = programFile('prune')
-    const folder = mkdtempSync(path.join(tmpdir(), 'legate-prune-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = tempFolder()
     const hashes = await fill(openStore(kind, path.join(folder, 'first')))
     const left: number[] = []
 

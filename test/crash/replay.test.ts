@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { agent, tool } from 'legate'
 import { replay, scriptedModel } from 'legate/testing'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
+import { tempFolder } from '../support/temp-folder.ts'
 import { recordedTree } from './programs/recorded-tree.ts'
 import { programFile } from './support/program.ts'
 
@@ -20,8 +20,7 @@ describe('a recording whose process is killed goes on in the next one', () => {
   test.each(['host 0', 'child 1 0', 'look 2', 'child 2 1', 'pay 1', 'host 2'])(
     'killed at %s: it is played back as it ended',
     async (kill) => {
-      const folder = mkdtempSync(path.join(tmpdir(), 'legate-recording-'))
-      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const folder = tempFolder()
       const [store, file, effects] = ['rows.db', 'recording.jsonl', 'effects'].map((name) =>
         path.join(folder, name),
       ) as [string, string, string]

@@ -1,16 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 import { isFull } from './support/full.ts'
 import { programFile } from './support/program.ts'
 
 test('a file is the old one or the new one, whole, when its writer is killed', async () => {
-  const workspace = mkdtempSync(path.join(tmpdir(), 'legate-whole-'))
-  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }))
+  const workspace = tempFolder()
   const program = programFile('write-files')
 
   for (let round = 0; round < (isFull ? 300 : 8); round++) {

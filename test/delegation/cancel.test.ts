@@ -1,13 +1,12 @@
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { type AnyAgent, agent, type Part, type Run, type Runtime, runProcess, type SubagentConfig, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const Input = z.object({ n: z.number() })
 const ask = { calls: [{ name: 'ask', input: { n: 1 } }] }
@@ -193,8 +192,7 @@ describe('agentscope 8.8/104: what a cancelled child had', () => {
 
 describe('cybros A70: programs', () => {
   test('that tools of a child run are ended with it, with all they have started', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'legate-cancel-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const folder = tempFolder()
     const shell = tool({
       description: 'Shell',
       inputSchema: { type: 'object' },

@@ -1,20 +1,19 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, type SessionDocument, type SessionStore, type StartOptions, tool } from 'legate'
 import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 let folder: string
 let copies: string
 
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-copies-'))
+  folder = tempFolder()
   copies = path.join(folder, 'copies')
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 /** What a process says and hears; each call of this is another process with its own memory. */
 function world({ store = jsonSession(copies) as SessionStore, hostName = 'host', name = 'expert' } = {}) {

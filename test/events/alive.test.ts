@@ -1,15 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const dist = path.resolve(import.meta.dirname, '../../dist')
 
 /** Runs a program with a store that holds one run of an agent it has no code for, as `id`. */
 function ends(program: string): { readonly code: number | null; readonly out: string } {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempFolder()
   const file = JSON.stringify(path.join(folder, 'rows.db'))
   const source = `
     import { agent, createRuntime } from ${JSON.stringify(path.join(dist, 'index.js'))}

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import {
   type AnyAgent,
@@ -12,9 +10,10 @@ import {
 } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, isDurable, only, openRuntime, resultIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 type Settings = Omit<SubagentConfig, 'agent'>
 
@@ -124,8 +123,7 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
   })
 
   test('94: a filter is in the rows: a reader in another process, without the code, sees the same', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'legate-forward-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = tempFolder()
     const file = path.join(folder, 'rows.db')
     const { agent: host } = hostOf(expert(), { forwardEvents: ['tool-call'] })
     const run = openRuntime({ store: sqliteStore(file) }).run(host, 'go')

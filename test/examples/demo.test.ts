@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const program = path.resolve(import.meta.dirname, '../../dist/cli/main.js')
 
 let folder = ''
 beforeEach(({ skip }) => {
   skip(!existsSync(program), 'dist is not built: npm run build')
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-test-'))
+  folder = tempFolder()
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 describe('legate demo', () => {
   test('is killed in the middle, comes back, and repeats nothing that had finished', async () => {

@@ -2,9 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { ERROR_CODES, STATUSES } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { COMMIT_KINDS } from '../../src/graph/commit.ts'
-import { runSnippet, snippetsIn, typeErrors } from './snippets.ts'
+import { runProgram, skipUnlessBuilt } from './program.ts'
+import { snippetsIn, typeErrors } from './snippets.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const pages = ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...docs()]
@@ -15,11 +16,11 @@ describe('the code of the pages', () => {
     expect(typeErrors(snippets)).toEqual([])
   })
 
-  test.each(snippets)('$name runs and prints what it says', async (snippet) => {
-    const printed = await runSnippet(snippet)
+  beforeEach(skipUnlessBuilt)
 
-    expect(snippet.prints.length).toBeGreaterThan(0)
-    expect(printed).toEqual(snippet.prints)
+  test.each(snippets)('$name runs and prints what it says', async ({ code, prints }) => {
+    expect(prints).not.toBe('')
+    expect(await runProgram(code)).toBe(prints)
   })
 })
 

@@ -1,47 +1,25 @@
-import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { promisify } from 'node:util'
-import ts from 'typescript'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { runProgram, skipUnlessBuilt } from './program.ts'
 
-const root = path.resolve(import.meta.dirname, '../..')
-const examples = readdirSync(path.join(root, 'examples'))
+const folder = path.resolve(import.meta.dirname, '../../examples')
+const examples = readdirSync(folder)
   .filter((file) => file.endsWith('.ts'))
   .sort()
 
 test.each(examples)('%s is short', (file) => {
-  expect(readFileSync(path.join(root, 'examples', file), 'utf8').split('\n').length).toBeLessThanOrEqual(60)
+  expect(textOf(file).split('\n').length).toBeLessThanOrEqual(60)
 })
 
 describe('with the built package, in a process of its own', () => {
-  const isBuilt = existsSync(path.join(root, 'dist/index.js'))
-  let folder = ''
+  beforeEach(skipUnlessBuilt)
 
-  // Inside the package, so that `legate` means the package itself.
-  beforeAll(() => {
-    if (isBuilt) folder = mkdtempSync(path.join(root, 'dist/examples-'))
+  test.each(examples)('%s holds what it asserts, prints something, and its process ends by itself', async (file) => {
+    expect(await runProgram(textOf(file))).not.toBe('')
   })
-  afterAll(() => {
-    if (isBuilt) rmSync(folder, { recursive: true, force: true })
-  })
-
-  test.for(examples)(
-    '%s holds what it asserts, prints something, and its process ends by itself',
-    async (file, { skip }) => {
-      skip(!isBuilt, 'dist is not built: npm run build')
-      const script = path.join(folder, file.replace(/\.ts$/, '.mjs'))
-      writeFileSync(script, toJavaScript(readFileSync(path.join(root, 'examples', file), 'utf8')))
-
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [script], { timeout: 20_000 })
-
-      expect(stdout).not.toBe('')
-      expect(stderr).toBe('')
-    },
-  )
 })
 
-function toJavaScript(source: string): string {
-  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }
-  return ts.transpileModule(source, { compilerOptions }).outputText
+function textOf(file: string): string {
+  return readFileSync(path.join(folder, file), 'utf8')
 }

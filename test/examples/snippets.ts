@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { format } from 'node:util'
 import ts from 'typescript'
 
 const root = path.resolve(import.meta.dirname, '../..')
@@ -11,7 +10,7 @@ export interface Snippet {
   readonly name: string
   readonly code: string
   /** What it prints: its comment lines that begin with `// >`. */
-  readonly prints: readonly string[]
+  readonly prints: string
 }
 
 export function snippetsIn(page: string): Snippet[] {
@@ -19,31 +18,8 @@ export function snippetsIn(page: string): Snippet[] {
   return [...text.matchAll(/^```ts\n(import .*?)^```$/gms)].map(({ 1: code = '', index }) => ({
     name: `${page}:${text.slice(0, index).split('\n').length + 1}`,
     code,
-    prints: [...code.matchAll(/^\s*\/\/ > ?(.*)$/gm)].map(([, line = '']) => line),
+    prints: [...code.matchAll(/^\s*\/\/ > ?(.*)$/gm)].map(([, line = '']) => `${line}\n`).join(''),
   }))
-}
-
-/** Runs the snippet in this process, with the sources for `legate`. Gives the lines it printed. */
-export async function runSnippet({ code, name }: Snippet): Promise<string[]> {
-  const compilerOptions = {
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.CommonJS,
-    esModuleInterop: true,
-  }
-  const { outputText } = ts.transpileModule(code, { compilerOptions })
-  const modules = new Map<string, object>()
-  for (const [, specifier = ''] of code.matchAll(/^import .* from '([^']+)'/gm)) {
-    modules.set(specifier, { ...(await import(specifier)), __esModule: true })
-  }
-  const printed: string[] = []
-  const scope = {
-    require: (specifier: string) => modules.get(specifier),
-    exports: {},
-    console: { log: (...values: unknown[]) => printed.push(format(...values)) },
-  }
-  const run = new AsyncFunction(...Object.keys(scope), `${outputText}\n//# sourceURL=${name}`)
-  await run(...Object.values(scope))
-  return printed.flatMap((line) => line.split('\n'))
 }
 
 /** What the compiler says against the snippets, with the settings of this repository. */
@@ -71,7 +47,3 @@ export function typeErrors(snippets: readonly Snippet[]): string[] {
     )
   })
 }
-
-const AsyncFunction = (async () => undefined).constructor as new (
-  ...parameters: string[]
-) => (...values: unknown[]) => Promise<unknown>

@@ -1,11 +1,10 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, chatSession, type ModelRequest, tool } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 function clerk(
   script: Parameters<typeof scriptedModel>[0] = ({ messages }) => `re: ${messages.at(-1)?.content}`,
@@ -48,7 +47,7 @@ describe('agently 19/: chats', () => {
   })
 
   test('111: the store brings it back in another process', async () => {
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'chat-')), 'a.db')
+    const file = path.join(tempFolder(), 'a.db')
     const first = openRuntime({ store: sqliteStore(file) })
     await clerk().who.activateChatSession('ann', { runtime: first }).generate('I am Ann')
     await first.close()

@@ -1,5 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import {
   type AnyAgent,
@@ -17,6 +15,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const echo = tool({
   description: 'Echo',
@@ -391,7 +390,7 @@ describe('agently 19/9: the hook for the end', () => {
   })
 
   test('9: runs once where two processes share a store, whichever ends the run', async () => {
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'ends-')), 'a.db')
+    const file = path.join(tempFolder(), 'a.db')
     const outcomes: string[] = []
     const { opened, open } = makeGate()
     const { who } = speaker({}, async () => {

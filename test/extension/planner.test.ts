@@ -1,5 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, type ModelRequest, type PlannerOptions, planner, type RunEvent, type Tools, tool } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
@@ -8,6 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { makeGate } from '../support/gate.ts'
 import { PROMPTLY_MS } from '../support/pace.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const calls: unknown[] = []
 const weather = tool({
@@ -473,7 +472,7 @@ describe('agently 19/: the tool planner', () => {
   })
 
   test('I4: after a crash behind the tool, neither the plan nor the tool is made again', async () => {
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'planner-')), 'a.db')
+    const file = path.join(tempFolder(), 'a.db')
     const { opened, open } = makeGate()
     const build = (script: Parameters<typeof scriptedModel>[0]) => {
       const model = scriptedModel(script)

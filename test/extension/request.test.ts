@@ -1,6 +1,5 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of prompts are written like this
-import { mkdtempSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, extension, type ModelRequest, tool } from 'legate'
 import { EmptyPromptError, field } from 'legate/prompt'
@@ -10,6 +9,7 @@ import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { openRuntime } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const isFresh = process.env['LEGATE_FRESH'] === '1'
 const FORGOTTEN = 'what only this process knows of a request is forgotten there'
@@ -173,7 +173,7 @@ describe('a request', () => {
   })
 
   test('another process goes on with it as it was asked: output, settings and all', async () => {
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'request-')), 'a.db')
+    const file = path.join(tempFolder(), 'a.db')
     const { opened, open } = makeGate()
     const hangs = agent({
       name: 'clerk',
@@ -229,7 +229,7 @@ describe('prompt files on an agent', () => {
 
   test('agently 19/102, 103: a file becomes a request of this agent, in both layers', async () => {
     const { who, model } = clerk(() => '{"reply":"Ja."}')
-    const file = path.join(mkdtempSync(path.join(tmpdir(), 'request-')), 'p.yaml')
+    const file = path.join(tempFolder(), 'p.yaml')
     writeFileSync(file, yaml)
     const mappings = { language: 'German', text: 'Yes?' }
     const ways = [

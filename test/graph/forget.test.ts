@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, type ConversationHandle, createRuntime, type Runtime, type Store, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
@@ -9,6 +8,7 @@ import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { sourceMark, type ToolSource } from '../../src/tool/source/source.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 /** Long enough to be told apart; an engine looks around every second of it. */
 const LONG = 3_000
@@ -18,12 +18,11 @@ let folder: string
 const open: Runtime[] = []
 
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
+  folder = tempFolder()
 })
 
 afterEach(async () => {
   for (const runtime of open.splice(0)) await runtime.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 describe.each(kinds)('in a %s store', (kind) => {

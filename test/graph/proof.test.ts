@@ -1,5 +1,4 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { agent, createRuntime, type Runtime, type Store, tool } from 'legate'
 import { jsonStore } from 'legate/store/json'
@@ -11,6 +10,7 @@ import type { WholeTree } from '../../src/store/archive.ts'
 import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
 import { type ChainRecord, chainHash, edgeMark } from '../../src/store/tree-chain.ts'
 import { follows, markOf } from '../../src/store/verify-tree.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
 const isFull = process.env['LEGATE_FULL'] === '1'
@@ -19,12 +19,11 @@ let folder: string
 const open: Runtime[] = []
 
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
+  folder = tempFolder()
 })
 
 afterEach(async () => {
   for (const runtime of open.splice(0)) await runtime.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 describe('a later change of a stored record is found', () => {

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, type ConversationHandle, memoryStore, type Store } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/store-rows.ts'
 import { openRuntime } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
 async function talkOf(rounds: number) {
@@ -200,8 +199,7 @@ async function costOf(talk: ConversationHandle | undefined): Promise<number> {
 
 /** A store with one conversation of so many turns, a message each. */
 async function filled(kind: string, turns: number): Promise<Store> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempFolder()
   const store = kind === 'memory' ? memoryStore() : sqliteStore(path.join(folder, 'rows.db'))
   leaveUnaudited(store)
   const place = { rootId: 'root-a', conversationId: 'root-a', laneId: 'root-a', turnId: '' }

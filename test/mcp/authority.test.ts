@@ -4,7 +4,8 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
 import { memoryRows, stores } from '../support/stores.ts'
-import { caller, MAY_START, mark, noneRunning, oddServer, running, tempFolder } from './support.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { caller, MAY_START, mark, noneRunning, oddServer, running } from './support.ts'
 
 async function answering(runtime: Runtime, run: Run, answer: object): Promise<string[]> {
   const asked: string[] = []

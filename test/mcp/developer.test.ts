@@ -4,7 +4,8 @@ import { agent, developerTools, diskFiles, memoryFiles } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
-import { mark, noneRunning, tempFolder } from './support.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { mark, noneRunning } from './support.ts'
 
 const ALL = { use: ['tool:*', 'file.*:/workspace/**', 'file.list:/workspace', 'exec:*'] }
 

@@ -2,7 +2,8 @@ import path from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
-import { caller, mark, noneRunning, oddServer, tempFolder } from './support.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { caller, mark, noneRunning, oddServer } from './support.ts'
 
 async function results(mode: string, calls: readonly string[], options: object = {}) {
   const names = calls.map((name) => [`odd__${name}`, {}] as [string, unknown])

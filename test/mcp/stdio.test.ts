@@ -4,7 +4,8 @@ import { agent, mcpServer, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, tasksOf, toolNamesIn } from '../support/reading.ts'
-import { caller, everything, MAY_START, mark, noneRunning, serverFile, tempFolder } from './support.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { caller, everything, MAY_START, mark, noneRunning, serverFile } from './support.ts'
 
 describe('a server over its standard input and output', () => {
   test('gives its tools under its name, and a call reaches it', async () => {

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer as createHttpServer } from 'node:http'
 import { createRequire } from 'node:module'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, mcpServer, type Sources, type StdioServerOptions } from 'legate'
 import { scriptedModel } from 'legate/testing'
@@ -71,12 +70,6 @@ export function caller(sources: Sources, calls: readonly [name: string, input: u
   const turns = calls.map(([name, input]) => ({ calls: [{ name, input: input as never }] }))
   const model = scriptedModel([...turns, 'Done.'])
   return { model, who: agent({ name: 'caller', instructions: 'You call.', model, sources, grant }) }
-}
-
-export function tempFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-mcp-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  return folder
 }
 
 export async function freePort(): Promise<number> {

@@ -5,7 +5,8 @@ import { builtinToolkit, type ExtensionConfig, extensionSources, skillsTools, so
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
-import { everything, MAY_START, oddServer, tempFolder } from './support.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { everything, MAY_START, oddServer } from './support.ts'
 
 type Calls = readonly [name: string, input: unknown][]
 

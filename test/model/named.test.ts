@@ -1,7 +1,6 @@
-import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import {
   agent,
@@ -14,6 +13,7 @@ import {
   type RuntimeOptions,
 } from 'legate'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 import { Wire } from './support/wire.ts'
 import { at } from './support/world.ts'
 
@@ -36,7 +36,7 @@ afterAll(() => wire.close())
 beforeEach(() => {
   wire.reset()
   wire.mock.on({}, { content: TEXT })
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-config-'))
+  folder = tempFolder()
   configFile = path.join(folder, 'legate', 'config.json')
   for (const name of VARIABLES) vi.stubEnv(name, undefined)
   vi.stubEnv('XDG_CONFIG_HOME', folder)
@@ -45,7 +45,6 @@ beforeEach(() => {
 })
 afterEach(() => {
   vi.unstubAllEnvs()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 function configure(config: unknown): void {

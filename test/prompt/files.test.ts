@@ -1,8 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of prompts are written like this
 
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import {
   field,
@@ -17,9 +16,9 @@ import {
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { RecipeError } from '../../src/base/error.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'legate-prompt-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+const folder = tempFolder(afterAll)
 
 describe('what a file says', () => {
   test('agently 19/102: every key lands in its layer', async () => {

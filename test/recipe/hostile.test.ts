@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { loadAgentFile, loadDefinition, loadRecipe } from 'legate/recipe'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RecipeError } from '../../src/base/error.ts'
 import { watchWork } from '../support/pace.ts'
 import { folderWith, minimal, recipeFile } from './support/folder.ts'
@@ -10,16 +10,14 @@ import { folderWith, minimal, recipeFile } from './support/folder.ts'
 /** Of work: what a busy machine adds is not ours. */
 const BOUND_MS = 1_000
 
+const parameter = '  - {key: a, input_type: string, requirement: required, description: d}\n'
+const warm = `${minimal}prompt: "{% for x in [1] %}{{ a }}{% endfor %}"\nparameters:\n${parameter}`
+const folder = folderWith({ 'recipe.yaml': warm }, afterAll)
+
 /** The engine and the parser are loaded before anything is timed. */
 beforeAll(async () => {
-  await loadRecipe(warm(), { parameters: { a: '1' } })
+  await loadRecipe(path.join(folder, 'recipe.yaml'), { parameters: { a: '1' } })
 })
-
-function warm(): string {
-  return recipeFile2(`${minimal}prompt: "{% for x in [1] %}{{ a }}{% endfor %}"\nparameters:\n${parameter}`)
-}
-
-const parameter = '  - {key: a, input_type: string, requirement: required, description: d}\n'
 
 interface Refused {
   readonly problem: string
@@ -107,7 +105,7 @@ describe('I10: a hostile recipe is a typed error in under a second', () => {
       null,
     ],
   ])('%s', async (_, text, problem, line) => {
-    const file = recipeFile2(text)
+    const file = recipeFile(text)
     const found = await refused(() => loadRecipe(file))
 
     expect(found.problem).toMatch(problem)
@@ -238,12 +236,3 @@ describe('I10: a hostile agent file', () => {
     expect(agent.tools.allow).not.toBeNull()
   })
 })
-
-/** Outside of a test nobody cleans up after it, so the folder is one for all. */
-function recipeFile2(text: string): string {
-  const folder = path.join(process.env['TMPDIR'] ?? '/tmp', `legate-hostile-${process.pid}`)
-  mkdirSync(folder, { recursive: true })
-  const file = path.join(folder, 'recipe.yaml')
-  writeFileSync(file, text)
-  return file
-}

@@ -1,14 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createRuntime, type Run, type RunEvent, type RunOutcome, type Runtime, type RuntimeOptions } from 'legate'
 import { type RecordOptions, type Replay, record, replay } from 'legate/testing'
 import { onTestFinished } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 
 /** A file that is gone after the test. */
 export function recordingFile(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-replay-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempFolder()
   return path.join(folder, 'recording.jsonl')
 }
 

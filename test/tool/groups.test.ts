@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { agent, createRuntime, type Json, tool, toolkit } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { type Script, scriptedModel } from 'legate/testing'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const none = { type: 'object' } as const
 
@@ -172,9 +171,8 @@ describe('agentscope 8.8: tool groups', () => {
 describe('agentscope 8.6/84: which groups are on belongs to the conversation', () => {
   let dir = ''
   beforeEach(() => {
-    dir = mkdtempSync(path.join(tmpdir(), 'legate-groups-'))
+    dir = tempFolder()
   })
-  afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
   test('a restart gives back what was on and what was off', async () => {
     const file = path.join(dir, 'legate.db')

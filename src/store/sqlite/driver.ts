@@ -99,8 +99,19 @@ interface LibsqlStatement extends Statement {
   raw(): LibsqlStatement
 }
 
+/**
+ * libsql has a report of the process made to learn which C library there is. A report looks up the name of whoever is
+ * connected, and everything waits for the answer: in this one they are left out.
+ */
 function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
-  return createRequire(import.meta.url)('libsql') as ReturnType<typeof loadLibsql>
+  const report: object & { excludeNetwork?: unknown } = process.report
+  const { excludeNetwork } = report
+  report.excludeNetwork = true
+  try {
+    return createRequire(import.meta.url)('libsql') as ReturnType<typeof loadLibsql>
+  } finally {
+    report.excludeNetwork = excludeNetwork
+  }
 }
 
 /**

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { freshId } from '../../base/id.ts'
 import { placeIn, treeCommit, turnRow } from '../../testing/store-rows.ts'
 import { sqliteStore } from '../sqlite.ts'
@@ -10,9 +9,8 @@ import { sqliteStore } from '../sqlite.ts'
 let file: string
 
 beforeEach(() => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-graph-'))
+  const folder = tempFolder()
   file = path.join(folder, 'rows.db')
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 function opened() {

@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Chance } from '../../../test/support/chance.ts'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../../testing/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
 import { commitTexts, writeCommit } from './commit.ts'
@@ -11,11 +10,10 @@ import { type Read, sqliteGraph } from './graph.ts'
 import { sqliteScanner } from './read.ts'
 import { migrate } from './schema.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'legate-lanes-'))
+const folder = tempFolder(afterAll)
 const open: Connection[] = []
 afterAll(() => {
   for (const db of open) db.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 test('the turns of a lane that was forgotten are read once, however long it is', () => {

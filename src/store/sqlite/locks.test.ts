@@ -1,9 +1,8 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { treeCommit } from '../../testing/store-rows.ts'
 import { sqliteStore } from '../sqlite.ts'
 
@@ -58,7 +57,6 @@ test('a read waits for who mends the log of a process that was killed', async ({
 })
 
 function newFile(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-locks-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempFolder()
   return path.join(folder, 'rows.db')
 }

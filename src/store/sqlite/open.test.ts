@@ -1,7 +1,7 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, readFileSync, truncateSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { treeCommit } from '../../testing/store-rows.ts'
 import { sqliteStore } from '../sqlite.ts'
 import { connect } from './driver.ts'
@@ -12,9 +12,8 @@ let folder: string
 let file: string
 
 beforeEach(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'legate-open-'))
+  folder = tempFolder()
   file = path.join(folder, 'rows.db')
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
 })
 
 test.each([false, true])(

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { treeCommit } from '../../testing/store-rows.ts'
 import { sqliteStore } from '../sqlite.ts'
 import { connect } from './driver.ts'
@@ -10,8 +10,7 @@ import { APPLICATION_ID } from './schema.ts'
 let file = ''
 
 beforeEach(() => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-reading-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = tempFolder()
   file = path.join(folder, 'rows.db')
 })
 

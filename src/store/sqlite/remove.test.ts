@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/store-rows.ts'
@@ -18,13 +17,12 @@ let path: string
 const opened: Store[] = []
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'legate-remove-'))
+  folder = tempFolder()
   path = join(folder, 'rows.db')
 })
 
 afterEach(async () => {
   for (const store of opened.splice(0)) await store.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 test('a file of the first schema learns which texts its trees need', async () => {

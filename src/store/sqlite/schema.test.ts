@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { freshId } from '../../base/id.ts'
 import { fullCommit } from '../../testing/store-read-laws.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../../testing/store-rows.ts'
@@ -12,12 +11,11 @@ import { type Read, sqliteGraph } from './graph.ts'
 import { sqliteScanner } from './read.ts'
 import { migrate } from './schema.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'legate-schema-'))
+const folder = tempFolder(afterAll)
 const db = connect(join(folder, 'plans.db'))
 migrate(db)
 afterAll(() => {
   db.close()
-  rmSync(folder, { recursive: true, force: true })
 })
 
 /** Through all ids, or through all of a table that has few rows. */

@@ -1,20 +1,19 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { useWorld } from '../../support/agents.ts'
 import { resultsIn } from '../../support/reading.ts'
 import { stores } from '../../support/stores.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
 
 /** Between the effect and its record the process died, and the effect came twice. */
 describe.each(stores)('openworker 443, on %s', (_name, create) => {
   const world = useWorld(create)
 
   test('what a person allowed once is done once, whoever goes on, and is shown as uncertain', async () => {
-    const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const folder = tempFolder()
     const paid = path.join(folder, 'paid')
     let began: () => void = () => undefined
     const isPaid = new Promise<void>((resolve) => {

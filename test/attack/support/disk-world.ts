@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { DiskBackend, resolveAreas } from '../../../src/files/disk.ts'
 import { FileDomain } from '../../../src/files/domain.ts'
 import { HAS_PROC } from '../../../src/files/held-directory.ts'
-import { makeFolder } from '../../files/support/domains.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
 
 export const CANARY = 'canary: nobody may read or change this'
 /** Whatever grants allow: only the domain stands between a name and the disk. */
@@ -20,7 +20,7 @@ export interface World {
 }
 
 export function makeWorld(hasProc: boolean = HAS_PROC): World {
-  const folder = makeFolder()
+  const folder = tempFolder()
   const workspace = path.join(folder, 'workspace')
   const outside = path.join(folder, 'outside')
   mkdirSync(path.join(outside, 'deep'), { recursive: true })

@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { type FileDomain, type FilePolicy, memoryFiles } from 'legate'
-import { afterAll } from 'vitest'
 import { DiskBackend, resolveAreas } from '../../../src/files/disk.ts'
 import { FileDomain as Domain } from '../../../src/files/domain.ts'
 import { HAS_PROC } from '../../../src/files/held-directory.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
 
 /** A new, empty domain with all three areas. */
 export type Make = (policy?: FilePolicy) => FileDomain
@@ -17,21 +16,8 @@ export const domains: readonly (readonly [string, Make])[] = [
   ['disk without /proc', (policy = {}) => diskDomain(false, policy)],
 ]
 
-/** A folder that is gone when the file's tests are over. */
-export function makeFolder(): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-files-'))
-  folders.push(folder)
-  return folder
-}
-
-const folders: string[] = []
-
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
-})
-
 function diskDomain(hasProc: boolean, policy: FilePolicy): FileDomain {
-  const folder = makeFolder()
+  const folder = tempFolder()
   mkdirSync(path.join(folder, 'userinput'))
   const areas = resolveAreas({
     workspace: path.join(folder, 'workspace'),

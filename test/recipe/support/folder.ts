@@ -1,14 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { RecipeError } from '../../../src/base/error.ts'
 import type { Notice } from '../../../src/recipe/index.ts'
+import { tempFolder } from '../../support/temp-folder.ts'
 
 /** A folder with these files in it; gone after the test. */
-export function folderWith(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'legate-recipe-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+export function folderWith(
+  files: Readonly<Record<string, string | Uint8Array>> = {},
+  ...atEnd: Parameters<typeof tempFolder>
+): string {
+  const folder = tempFolder(...atEnd)
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(path.dirname(path.join(folder, name)), { recursive: true })
     writeFileSync(path.join(folder, name), text)

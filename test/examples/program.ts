@@ -1,0 +1,30 @@
+import { execFile } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import ts from 'typescript'
+import { onTestFinished, type TestContext } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const dist = path.resolve(import.meta.dirname, '../../dist')
+
+export function skipUnlessBuilt({ skip }: Pick<TestContext, 'skip'>): void {
+  skip(!existsSync(path.join(dist, 'index.js')), 'dist is not built: npm run build')
+}
+
+/** Runs it as a user would: with the built package, in a process of its own, which must end by itself. What it printed. */
+export async function runProgram(source: string): Promise<string> {
+  // Inside the package, so that `legate` means the package itself.
+  const folder = tempFolder(onTestFinished, dist)
+  const file = path.join(folder, 'program.mjs')
+  writeFileSync(file, toJavaScript(source))
+  const env = { ...process.env, TMPDIR: folder }
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 20_000, env })
+  if (stderr !== '') throw new Error(`It printed to stderr:\n${stderr}`)
+  return stdout
+}
+
+function toJavaScript(source: string): string {
+  const compilerOptions = { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true }
+  return ts.transpileModule(source, { compilerOptions }).outputText
+}
