@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
+import { runProgram, skipUnlessBuilt } from '../../test/support/program.ts'
 import { fakeClock } from './fake-clock.ts'
 
 test('stands still until it is told to move, and rings in order', async () => {
@@ -53,4 +54,25 @@ test('a cancelled alarm never rings, due or not', async () => {
   await clock.advance(1_000)
 
   expect(run).not.toHaveBeenCalled()
+})
+
+test('what follows has happened when `advance` is done, also in a process that has loaded little', async (context) => {
+  skipUnlessBuilt(context)
+  const printed = await runProgram(`
+    import { agent, createRuntime } from 'legate'
+    import { fakeClock, scriptedModel } from 'legate/testing'
+
+    const busy = Object.assign(new Error('busy'), { statusCode: 429 })
+    const model = scriptedModel([{ error: busy }, 'Now it works.'])
+    const clock = fakeClock()
+    const runtime = createRuntime({ clock })
+    const run = runtime.run(agent({ name: 'clerk', instructions: '', model }), 'Are you there?')
+    for await (const event of run) {
+      if (event.type !== 'retry') continue
+      await clock.advance(30_000)
+      console.log(model.requests.length)
+    }
+    await runtime.close()`)
+
+  expect(printed).toBe('2\n')
 })

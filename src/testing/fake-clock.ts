@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 
 export interface FakeClock extends Clock {
-  /** Moves time on and rings what became due, in order. */
+  /** Moves time on and rings what became due, in order. What follows without waiting for anything else has happened then. */
   advance(ms: number): Promise<void>
 }
 
@@ -29,6 +29,8 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
       }
     },
     advance: async (ms) => {
+      // An engine would load it when the clock rings, and be done only after `advance` is.
+      await import('../engine/sweep.ts')
       const until = now + ms
       for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {
         now = Math.max(now, alarm.time)

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { ERROR_CODES, STATUSES } from 'legate'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { COMMIT_KINDS } from '../../src/graph/commit.ts'
-import { runProgram, skipUnlessBuilt } from './program.ts'
+import { runProgram, skipUnlessBuilt } from '../support/program.ts'
 import { snippetsIn, typeErrors } from './snippets.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')

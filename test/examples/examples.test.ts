@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { runProgram, skipUnlessBuilt } from './program.ts'
+import { runProgram, skipUnlessBuilt } from '../support/program.ts'
 
 const folder = path.resolve(import.meta.dirname, '../../examples')
 const examples = readdirSync(folder)

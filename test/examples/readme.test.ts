@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { runProgram, skipUnlessBuilt } from './program.ts'
+import { runProgram, skipUnlessBuilt } from '../support/program.ts'
 import { snippetsIn } from './snippets.ts'
 
 const readme = readFileSync(path.resolve(import.meta.dirname, '../../README.md'), 'utf8')

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import ts from 'typescript'
 import { onTestFinished, type TestContext } from 'vitest'
-import { tempFolder } from '../support/temp-folder.ts'
+import { tempFolder } from './temp-folder.ts'
 
 const dist = path.resolve(import.meta.dirname, '../../dist')
 
