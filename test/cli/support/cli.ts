@@ -106,8 +106,14 @@ export class Place {
     return this.start([program, ...args], options)
   }
 
-  run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
-    return this.legate(args, options).ended
+  /** Fails, and says what was printed so far, when it does not end. */
+  async run(args: readonly string[], options: StartOptions = {}): Promise<Ended> {
+    const started = this.legate(args, options)
+    const timer = setTimeout(() => started.kill('SIGKILL'), PATIENCE_MS)
+    const ended = await started.ended
+    clearTimeout(timer)
+    if (ended.code !== null) return ended
+    throw new Error(`legate ${args.join(' ')} did not end. It printed:\n${ended.stdout}${ended.stderr}`)
   }
 
   runtime(atEnd: (clear: () => Promise<void>) => void = onTestFinished): Runtime {
