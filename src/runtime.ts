@@ -202,7 +202,7 @@ export class Runtime extends RowActs {
   /** Goes on with what this store holds and this process has code for. Gives the runs that are not over. */
   async resume(): Promise<Run[]> {
     await this.start()
-    this.engine.look()
+    await this.engine.takeUp()
     return this.store.openRoots(Number.MAX_SAFE_INTEGER).map((turn) => this.attach(turn.id))
   }
 

@@ -72,15 +72,41 @@ describe('systemClock', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('an alarm that rings early by the wall clock waits for the rest', () => {
+  test('where the clock is set back meanwhile, an alarm waits for no longer', () => {
     const run = vi.fn()
     systemClock.at(1_000_100, run)
 
-    vi.setSystemTime(999_950)
-    vi.advanceTimersByTime(100)
+    vi.setSystemTime(10_000)
+    vi.advanceTimersByTime(99)
     expect(run).not.toHaveBeenCalled()
-    vi.advanceTimersByTime(50)
+    vi.advanceTimersByTime(1)
     expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test('where it is set forward, an alarm rings when its timer does', () => {
+    const run = vi.fn()
+    systemClock.at(1_000_100, run)
+
+    vi.setSystemTime(5_000_000)
+    vi.advanceTimersByTime(100)
+    expect(run).toHaveBeenCalledTimes(1)
+  })
+
+  test('a timer that is early is waited for again', () => {
+    const run = vi.fn()
+    const ring: (() => void)[] = []
+    const set = vi
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementation(((early: () => void) => ring.push(early)) as never)
+    systemClock.at(1_000_100, run)
+
+    vi.advanceTimersByTime(99)
+    ring[0]?.()
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    ring[1]?.()
+    expect(run).toHaveBeenCalledTimes(1)
+    set.mockRestore()
   })
 
   test('Infinity means never and holds no timer', () => {

@@ -2,7 +2,8 @@
 export interface Clock {
   now(): number
   /**
-   * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never.
+   * Runs `run` once, later, never before `time`; a past time means as soon as possible, Infinity never. Where the computer's
+   * clock is set back meanwhile, it is run after as long as it would have been.
    * Returns a cancel function, which may be called any number of times. `run` must not throw.
    * With `ref: false` the alarm does not keep the process alive.
    */
@@ -24,9 +25,10 @@ const maxDelayMs = 2 ** 31 - 1
 
 function setAlarm(time: number, run: () => void, options: AlarmOptions = {}): () => void {
   if (time === Number.POSITIVE_INFINITY) return () => {}
+  const latest = performance.now() + time - Date.now()
   let timer = arm(time, ring, options)
   function ring(): void {
-    if (Date.now() < time) timer = arm(time, ring, options)
+    if (Date.now() < time && performance.now() < latest) timer = arm(time, ring, options)
     else run()
   }
   return () => clearTimeout(timer)

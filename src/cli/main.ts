@@ -4,9 +4,10 @@ import { CliError, EXIT } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { helpText } from './help-text.ts'
 import { readArgs } from './read-args.ts'
-import { endWithReader } from './terminal/output.ts'
+import { endWithReader, exitNow } from './terminal/output.ts'
 
-process.exitCode = await main(process.argv.slice(2))
+// A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
+await exitNow(await main(process.argv.slice(2)))
 
 /** Gives the exit code. What a command needs is loaded by the command, so that `--help` answers at once. */
 async function main(args: string[]): Promise<number> {

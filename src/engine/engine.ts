@@ -38,8 +38,8 @@ export interface Engine {
   claims(now: number): Claims | null
   /** A commit of this process: it has claimed nodes, asked some to stop, or put something off. */
   committed(draft: Draft): void
-  /** Something may have become runnable. A hint: the sweep finds it too. */
-  look(): void
+  /** Takes up what others have left, from now on. Rejects when what that needs cannot be loaded. */
+  takeUp(): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
 }

@@ -109,6 +109,11 @@ export class LocalEngine implements Engine, Lender {
     if (draft.dueAt < this.armedAt) this.arm(draft.dueAt)
   }
 
+  async takeUp(): Promise<void> {
+    await upkeep()
+    this.look()
+  }
+
   stop(): Promise<void> {
     this.stopping ??= this.end()
     return this.stopping
@@ -204,7 +209,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   /** Sweeps now, or once more after the sweep that is going on. */
-  look(): void {
+  private look(): void {
     if (this.state !== 'started') return
     if (this.sweeping !== undefined) {
       this.sweepAgain = true
@@ -326,17 +331,18 @@ export class LocalEngine implements Engine, Lender {
     await this.sweeping
     await this.drain()
     for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
-    await this.giveBackAll()
-    this.state = 'stopped'
+    try {
+      await this.giveBackAll()
+    } finally {
+      this.state = 'stopped'
+    }
     await this.lease.end()
   }
 
   /** Others go on with what we leave. Also with what no code of ours runs any more: aborted nodes do not write their end. */
   private async giveBackAll(): Promise<void> {
-    const { store } = this.ledger
-    for (let claimed = store.claimedBy(this.id, 1); claimed.length > 0; claimed = store.claimedBy(this.id, 1)) {
-      for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.')
-    }
+    const claimed = this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
+    for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.')
   }
 
   /** Waits until nothing runs, at most for the grace. */

@@ -294,6 +294,22 @@ test('three processes write one tree: every commit arrives once', { timeout: 60_
   verifyFile()
 })
 
+test('what was there when a watch began is read from then on, also where it was read before', async () => {
+  const store = sqliteStore(path)
+  await store.commit(treeCommit('root-a', { nodes: [nodeRow(place, 'counter')] }))
+  expect(store.node('counter')?.version).toBe(1)
+  const code = `
+    const store = sqliteStore(${JSON.stringify(path)})
+    await store.commit(commitOf('root-a', { nodes: [next(store.node('counter'))] }))
+    await store.close()`
+  runChild(code)
+
+  const unwatch = store.watch(() => undefined)
+  expect(store.node('counter')?.version).toBe(2)
+  unwatch()
+  await store.close()
+})
+
 test('the file itself refuses an edge between conversations', async () => {
   const store = sqliteStore(path)
   await store.commit(treeCommit('root-a'))

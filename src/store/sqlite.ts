@@ -57,7 +57,8 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
       compact: () => compact(session(), file),
     }),
     watch: (changed) => {
-      session()
+      // Whoever asks from here on sees all that was there when the watch began.
+      session().isChecked = false
       return watchers.add(changed)
     },
     reopen: () => {

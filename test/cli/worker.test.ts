@@ -164,7 +164,10 @@ describe('resume', () => {
     const none = await resume()
     const missing = await resume('-m', 'nowhere.mjs')
     const broken = await resume('-m', module('broken.mjs', 'throw new Error("no luck")'))
-    const empty = await resume('-m', module('empty.mjs', 'export const answer = 42'))
+    const empty = await resume(
+      '-m',
+      module('empty.mjs', 'export const answer = 42\nsetInterval(() => undefined, 1_000)'),
+    )
     const wrong = await resume('-m', module('other.mjs', other))
 
     expect(none).toMatchObject({ code: 2, stdout: '' })

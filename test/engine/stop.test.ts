@@ -1,4 +1,5 @@
-import { agent, type Effect, type RunEvent, StoreError } from 'legate'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { agent, createRuntime, type Effect, memoryStore, type RunEvent, StoreError } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
@@ -6,6 +7,34 @@ import { type Gate, makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { nodesOfTree, tasksOf } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
+
+test('a store that takes nothing any more: close rejects, and nothing of the runtime goes on', async () => {
+  const store = memoryStore()
+  const entered = makeGate()
+  const reports: string[] = []
+  let isFull = false
+  const commit: typeof store.commit = (one) => {
+    if (isFull) throw new StoreError('store_full', 'The disk is full.')
+    return store.commit(one)
+  }
+  const ignore = () => undefined
+  const logger = { debug: ignore, info: ignore, warn: ignore, error: (text: string) => void reports.push(text) }
+  const runtime = createRuntime({ store: { ...store, commit }, logger, engine: { graceMs: 30, sweepMs: 10 } })
+  const model = scriptedModel(() => {
+    entered.open()
+    return { text: 'never written', delayMs: 20 }
+  })
+  const run = runtime.run(agent({ name: 'clerk', instructions: '', model }), 'go')
+  run.result.catch(() => undefined)
+  await entered.opened
+  isFull = true
+  await until('its end is tried again', () => reports.length > 1)
+
+  await expect(runtime.close()).rejects.toThrow('The disk is full.')
+  const { length } = reports
+  await sleep(100)
+  expect(reports).toHaveLength(length)
+})
 
 describe.each(stores)('closing a runtime on %s', (_, create) => {
   const world = useWorld(create)

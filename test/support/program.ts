@@ -6,7 +6,7 @@ import ts from 'typescript'
 import { onTestFinished, type TestContext } from 'vitest'
 import { tempFolder } from './temp-folder.ts'
 
-const dist = path.resolve(import.meta.dirname, '../../dist')
+export const dist: string = path.resolve(import.meta.dirname, '../../dist')
 
 export function skipUnlessBuilt({ skip }: Pick<TestContext, 'skip'>): void {
   skip(!existsSync(path.join(dist, 'index.js')), 'dist is not built: npm run build')

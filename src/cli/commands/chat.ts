@@ -14,7 +14,7 @@ import { tellNotices } from '../definition/tell-notices.ts'
 import { findConversation, shortId } from '../find-run.ts'
 import { openOrMakeStore, openStore } from '../open-store.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { exitNow, note, write } from '../terminal/output.ts'
+import { note, write } from '../terminal/output.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
@@ -31,14 +31,14 @@ const PROMPT = '> '
 /** Talks with an agent, turn by turn; what is said is kept in the store. */
 export async function chat(call: Call): Promise<number> {
   const kept = await keptFor(call)
-  if (kept !== undefined) return exitNow(await new Talk(call, kept).hold())
+  if (kept !== undefined) return new Talk(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model)
   await provideSecrets(agent, call.env)
   const { name } = agent
-  return exitNow(await new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold())
+  return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
 }
 
 /** Without a file `--continue` goes on with the agent that is kept in the conversation's row. */

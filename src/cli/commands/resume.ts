@@ -6,7 +6,7 @@ import { findRun, shortId } from '../find-run.ts'
 import { openStore } from '../open-store.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { exitNow, goOnWithoutReader, write } from '../terminal/output.ts'
+import { goOnWithoutReader, write } from '../terminal/output.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
@@ -20,9 +20,7 @@ import { Worker } from '../worker/worker.ts'
 
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
-  // A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
-  if (file !== undefined) return exitNow(await withModule(call, file))
-  return exitNow(await withoutModule(call))
+  return file === undefined ? withoutModule(call) : withModule(call, file)
 }
 
 /** What a worker goes on with, and how. */

@@ -9,7 +9,7 @@ import { tellNotices } from '../definition/tell-notices.ts'
 import { shortId } from '../find-run.ts'
 import { openOrMakeStore } from '../open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
-import { exitNow, goOnWithoutReader, write } from '../terminal/output.ts'
+import { goOnWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
 import { storeWords } from '../worker/cancelled-runs.ts'
@@ -28,7 +28,7 @@ export async function run(call: Call): Promise<number> {
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model })
   await provideSecrets(agent, call.env)
-  return exitNow(await work(call, agent, said === undefined ? await inputFor(definition, call) : said))
+  return work(call, agent, said === undefined ? await inputFor(definition, call) : said)
 }
 
 async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
