@@ -157,7 +157,7 @@ export class DocumentReader {
     const { isStrict } = this.options
     if (code === closeBrace && (this.state === firstKey || !isStrict)) return this.closeFrame()
     if (code === quote || (code === apostrophe && !isStrict)) {
-      this.string.open(code)
+      this.string.open(code, isStrict || !this.isCommitted)
       return this.go(inKey)
     }
     if (isStrict || !isKeyPart(code)) return this.fail('expected a key')
@@ -186,7 +186,7 @@ export class DocumentReader {
 
   private openString(end: number): void {
     this.consider(STRING)
-    this.string.open(end)
+    this.string.open(end, this.options.isStrict || (end === apostrophe && this.isDoubtful))
     this.go(inString)
   }
 
@@ -299,6 +299,11 @@ export class DocumentReader {
     this.state = afterValue
     if (this.frame === null) this.isClosed = true
     else this.frame.size++
+  }
+
+  /** An apostrophe behind a stray brace must not take the document for its string: that one ends with its line. */
+  private get isDoubtful(): boolean {
+    return !this.isCommitted && this.frame !== null
   }
 
   private consider(kind: number): void {

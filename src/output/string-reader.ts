@@ -21,17 +21,17 @@ export class StringReader {
   private readonly isStrict: boolean
   private readonly escaped: EscapeReader
   /** Characters below this one may not stand in a string. */
-  private readonly floor: number
+  private floor = 0
   private end = quote
   private high = ''
 
   constructor(isStrict: boolean) {
     this.isStrict = isStrict
-    this.floor = isStrict ? 32 : 0
     this.escaped = new EscapeReader(isStrict)
   }
 
-  open(end: number): void {
+  /** With `isOneLine` no line end and no other control character may stand in it. */
+  open(end: number, isOneLine: boolean): void {
     this.value = ''
     this.delta = ''
     this.isClosed = false
@@ -39,6 +39,7 @@ export class StringReader {
     this.hasWrongEscape = false
     this.escaped.isOpen = false
     this.end = end
+    this.floor = isOneLine ? 32 : 0
     this.high = ''
   }
 

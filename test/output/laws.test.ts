@@ -165,11 +165,16 @@ describe('agently 18.2: laws of the parser', () => {
   test('9: whatever stands before and behind a recognised document makes no event', () => {
     const prose = fc.string({ unit: fc.constantFrom(...'xyz .,:;!?\n\'"`()<>-'.split('')) })
     const noise = fc.array(
-      fc.oneof(prose, fc.constantFrom('[1]', '{x}', '{"b":[{"c":1}]}', '```json\n', '<think>{"a":0}</think>', '{')),
+      fc.oneof(
+        prose,
+        fc.constantFrom('[1]', '{x}', '{"b":[{"c":1}]}', '```json\n', '<think>{"a":0}</think>', '{', "{'", "{x:'"),
+      ),
       { maxLength: 6 },
     )
+    /** What would close an object that an apostrophe before it has opened. */
+    const closing = fc.constantFrom("'", "':[]}", "'}", "',b:1}", '"\'}')
     check(
-      fc.property(noise, anyValue, noise, anyCut, (before, value, after, cut) => {
+      fc.property(noise, fc.oneof(anyValue, closing), noise, anyCut, (before, value, after, cut) => {
         const document = JSON.stringify({ a: value, tasks: [] })
         const text = `${before.join('')}\n${document}\n${after.join('')}`
 
