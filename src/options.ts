@@ -132,12 +132,14 @@ const OPTION_KEYS = [
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {
+  if (typeof options !== 'object' || options === null) refuse('createRuntime({ ... }) takes an object of options.')
   const unknown = Object.keys(options).find((key) => !OPTION_KEYS.includes(key))
   if (unknown !== undefined) refuse(`createRuntime has no "${unknown}". It has ${OPTION_KEYS.join(', ')}.`)
   for (const [key, value] of Object.entries(options.engine ?? {})) checkEngineOption(key, value)
   for (const [kind, { execute }] of Object.entries(options.kinds ?? {})) {
     if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
   }
+  checkParts(options)
   for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')
   checkModels(options)
   checkExtensions(options.extensions)
@@ -145,6 +147,16 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
   if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
+}
+
+function checkParts({ store, clock, agents = [] }: RuntimeOptions): void {
+  if (store !== undefined && typeof store?.commit !== 'function') {
+    refuse('createRuntime({ store }): make one with sqliteStore(path), jsonStore(folder) or memoryStore().')
+  }
+  if (clock !== undefined && (typeof clock?.now !== 'function' || typeof clock.at !== 'function')) {
+    refuse('createRuntime({ clock }): it needs now() and at(time, run).')
+  }
+  if (!Array.isArray(agents)) refuse('createRuntime({ agents }) is a list.')
 }
 
 function checkModels({ model, models = {} }: RuntimeOptions): void {

@@ -8,6 +8,7 @@ import type { RunDiff } from './conversation/diff.ts'
 import type { PruneOptions } from './conversation/forget.ts'
 import type { PictureOptions } from './conversation/picture.ts'
 import type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
+import type { Recordings } from './conversation/recordings.ts'
 import type { ConversationTree } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import type { Why } from './conversation/why.ts'
@@ -27,6 +28,7 @@ export abstract class RowActs {
   abstract readonly store: Store
   protected abstract readonly ledger: Ledger
   protected abstract readonly clock: Clock
+  protected abstract readonly recordings: Recordings
   protected abstract knowsAgent(name: string): boolean
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   protected abstract readonly rules: () => NodeWork | Promise<NodeWork>
@@ -34,14 +36,7 @@ export abstract class RowActs {
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
-    const turn = this.store.turn(runId)
-    if (turn === undefined) throw notFound(this.store, 'run', runId)
-    const { rootId } = turn
-    const request = { cause: 'cancelled', reason: reason ?? null } as const
-    const done = after(this.rules(), ({ planCancel }) =>
-      this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
-    )
-    await this.acting(done)
+    await this.acting(after(this.recordings.ofRun(runId)?.started, () => this.cancelNow(runId, reason)))
   }
 
   /** What a run has used so far, with the share of each run it started. */
@@ -59,6 +54,7 @@ export abstract class RowActs {
     conversationId: Id,
     { limitTurns = 50 }: { readonly limitTurns?: number } = {},
   ): Promise<ConversationTree> {
+    await this.recordings.settled(conversationId)
     const row = this.store.conversation(conversationId)
     if (row === undefined) throw notFound(this.store, 'conversation', conversationId)
     const { treeOf } = await import('./conversation/tree.ts')
@@ -97,6 +93,24 @@ export abstract class RowActs {
   /** Resolves when every word that was given is in the rows, or refused: one that nobody awaits counts too. */
   protected async acted(): Promise<void> {
     await Promise.allSettled(this.acts)
+  }
+
+  private cancelNow(runId: Id, reason: string | undefined): void | Promise<void> {
+    const turn = this.store.turn(runId)
+    if (turn === undefined) throw notFound(this.store, 'run', runId)
+    const { rootId } = turn
+    const request = { cause: 'cancelled', reason: reason ?? null } as const
+    const asked = after(this.rules(), ({ planCancel }) =>
+      this.ledger.commit({ kind: 'cancel', rootId, plan: (draft) => planCancel(draft, runId, request) }),
+    )
+    return after(asked, () => this.recoverLost(rootId))
+  }
+
+  /** Processes that are gone end nothing of it any more, and there may be no other. */
+  private async recoverLost(rootId: Id): Promise<void> {
+    const { recoverTree } = await import('./engine/sweep.ts')
+    // It is asked to stop whatever becomes of this: whoever sweeps next does it too.
+    await recoverTree(this.ledger, rootId).catch(() => undefined)
   }
 
   private async acting(done: void | Promise<void>): Promise<void> {
@@ -154,6 +168,7 @@ export abstract class RowActs {
 
   /** Why a run does not go on, or what it is doing, in words: of a run, a node of it, or a conversation's latest run. */
   async why(id: Id): Promise<Why> {
+    await this.recordings.settled(id)
     const { whyOf } = await import('./conversation/why.ts')
     return whyOf({ store: this.store, now: this.clock.now(), knows: (agent) => this.knowsAgent(agent) }, id)
   }

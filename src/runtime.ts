@@ -7,12 +7,14 @@ import { DefinitionError, messageOf } from './base/error.ts'
 import { frozenCopy } from './base/frozen-copy.ts'
 import { freshIds } from './base/id.ts'
 import type { Json } from './base/json.ts'
+import { within } from './base/within.ts'
 import { BlockWriter } from './conversation/blocks.ts'
 import type { ConversationHandle } from './conversation/conversation.ts'
 import { Feeds } from './conversation/feeds.ts'
 import { follow } from './conversation/follow.ts'
 import { untilIdle } from './conversation/idle.ts'
 import { KeepAlive } from './conversation/keep-alive.ts'
+import { type Begun, Recordings } from './conversation/recordings.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { type FieldParts, RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
@@ -41,16 +43,7 @@ import {
 } from './options.ts'
 import { RowActs } from './row-acts.ts'
 import { attempt, cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
-import {
-  callerLayer,
-  checkInside,
-  checkOwner,
-  equipped,
-  isToBeMade,
-  readAttributes,
-  readWhileRunning,
-  wrongInput,
-} from './start-checks.ts'
+import { callerLayer, checkInside, checkOwner, equipped, isToBeMade, readStart, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import { isOver, notFound } from './store/not-found.ts'
@@ -82,8 +75,7 @@ export class Runtime extends RowActs {
   /** What a run is bound by in whichever process goes on with it. */
   private readonly ceiling: readonly Json[]
   private readonly report: (error: unknown) => void
-  /** Runs that are not in the rows yet. */
-  private readonly recording: Set<Promise<unknown>> = new Set()
+  protected readonly recordings: Recordings = new Recordings()
   private isStarted = false
   /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
   protected last: unknown
@@ -171,28 +163,26 @@ export class Runtime extends RowActs {
     const runner = equipped(agent, input, options)
     this.executors.register(runner)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
-    const { conversationId = fresh, abortSignal, owner = null, title = null, grant } = options
+    const { conversationId = fresh, abortSignal } = options
     const isKnown = options.conversationId !== undefined && !isToBeMade(this.store, options)
     const started =
-      attempt(() => {
-        const attributes = readAttributes(options.attributes)
-        const whileRunning = readWhileRunning(options.whileRunning)
-        const whose = { runId, conversationId, isKnown, nodeIds, attributes, owner, title, grant, whileRunning }
-        return this.say(runner, input, whose)
-      }) ?? undefined
+      attempt(() => this.say(runner, input, { ...readStart(options), runId, conversationId, isKnown, nodeIds })) ??
+      undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
 
   /** A handle for a run of this store, whoever runs it. Holding it keeps nothing alive; awaiting its result does. */
   attach<Out = unknown, Written = Out>(runId: Id): Run<Out, Written> {
-    const turn = this.store.turn(runId)
-    if (turn === undefined) throw notFound(this.store, 'run', runId)
+    const found: Begun | undefined = this.store.turn(runId) ?? this.recordings.ofRun(runId)
+    if (found === undefined) throw notFound(this.store, 'run', runId)
     this.watch()
-    return this.handle<Out, Written>({ runId, conversationId: turn.conversationId, started: undefined, isOwn: false })
+    const { conversationId, started } = found
+    return this.handle<Out, Written>({ runId, conversationId, started, isOwn: false })
   }
 
   /** A conversation of this store. */
   async conversation(id: Id): Promise<ConversationHandle> {
+    await this.recordings.settled(id)
     if (this.store.conversation(id) === undefined) throw notFound(this.store, 'conversation', id)
     if (this.store.isReadOnly !== true) await this.start()
     const { ConversationHandle } = await import('./conversation/conversation.ts')
@@ -228,7 +218,8 @@ export class Runtime extends RowActs {
 
   /** Resolves when nothing is open any more, also in the background: in the whole store, or in the tree of one run. */
   async idle(runId?: Id): Promise<void> {
-    await Promise.allSettled(this.recording)
+    this.watch()
+    await this.recordings.settled()
     const turn = runId === undefined ? undefined : this.store.turn(runId)
     if (runId !== undefined && turn === undefined) throw notFound(this.store, 'run', runId)
     await untilIdle(this.store, this.ends, turn?.rootId)
@@ -285,7 +276,7 @@ export class Runtime extends RowActs {
 
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
-    const { conversationId, runId, nodeIds, attributes, owner, title } = options
+    const { conversationId, runId, nodeIds, attributes, owner, title, mayStart } = options
     const known = this.store.conversation(conversationId)
     if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
     const conversation = {
@@ -297,7 +288,14 @@ export class Runtime extends RowActs {
       title,
     }
     const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
-    const request = turnRequest(agent, input, { runId, nodeIds, attributes, budget: this.options.budget, lane })
+    const request = turnRequest(agent, input, {
+      runId,
+      nodeIds,
+      attributes,
+      mayStart,
+      budget: this.options.budget,
+      lane,
+    })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const plan = this.executors.loaded().SAYING[options.whileRunning]
@@ -330,30 +328,27 @@ export class Runtime extends RowActs {
       conversationId,
       isOwn,
       started,
-      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
+      result: () =>
+        (outcome ?? attempt(() => (started instanceof Promise ? started.then(wait) : wait()))) as Promise<
+          RunOutcome<Out>
+        >,
       follow: (after, sees) =>
         follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after, sees }),
       cancel: (reason) => this.cancel(runId, reason),
       output: agent?.output,
       fields: this.fieldParts,
     })
-    if (abortSignal !== undefined) cancelOnAbort(run, abortSignal)
     this.last = run
-    if (started !== undefined) this.keepRecording(started)
+    if (started !== undefined && isOwn) this.recordings.add({ runId, conversationId, started })
+    if (abortSignal != null) cancelOnAbort(run, abortSignal)
     return run
   }
 
   /** Resolves when the run is in the rows; rejects when it could not be put there. */
   private async recorded(run: Run): Promise<Run> {
-    await Promise.allSettled(this.recording)
+    await this.recordings.settled(run.id)
     if (this.store.turn(run.id) === undefined) await run.result
     return run
-  }
-
-  private keepRecording(started: Promise<unknown>): void {
-    this.recording.add(started)
-    const done = () => this.recording.delete(started)
-    started.then(done, done)
   }
 
   /** What only this process knows is thrown away: the rows must be enough. */
@@ -364,12 +359,13 @@ export class Runtime extends RowActs {
   }
 
   private async end(): Promise<void> {
+    const { graceMs } = { ...ENGINE_DEFAULTS, ...this.options.engine }
+    if (!this.recordings.isEmpty) await within(this.recordings.settled(), graceMs)
     this.unwatch?.()
     this.blocks.stop()
     try {
       await Promise.all([this.acted(), this.engine.stop()])
-      await this.copies.settled()
-      await this.executors.extensionRuns.settled()
+      await within(Promise.all([this.copies.settled(), this.executors.extensionRuns.settled()]), graceMs)
     } finally {
       this.ends.close()
       this.feeds.close()

@@ -43,7 +43,7 @@ export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Writt
   const request = () => new AgentRequest<Out>(requestAgent(run))
   const agent = Object.defineProperties(
     {
-      generate: (input: In | DirectInput, options?: RunOptions) => completedHere(start(input, options)),
+      generate: (input: In | DirectInput, options?: RunOptions) => completedHere(() => start(input, options)),
       stream: start,
       use: (extension: Extension) => changed(withExtension(core, extension)),
       registerTool: (...given: Rest<typeof withTool>) => changed(withTool(core, ...given)),
@@ -83,7 +83,7 @@ export function auto<const In extends Schema, const Out extends Schema>(
 function madeFunction(core: AgentCore): AnyAgent {
   const agent = asAgent<unknown, unknown, unknown>(core)
   const call = async (input: unknown, options?: RunOptions) =>
-    (await completedHere(runtimeHere().run(agent, input, options))).output
+    (await completedHere(() => runtimeHere().run(agent, input, options))).output
   return callable(agent as AnyAgent, call)
 }
 
@@ -93,7 +93,7 @@ function requestAgent(run: Start): RequestAgent {
   const start = (asked: Asked, { runtime, ...options }: RequestStartOptions) => run(asked, runtimeOf(runtime), options)
   return {
     start,
-    generate: (asked, options) => completedHere(start(asked, options)),
+    generate: (asked, options) => completedHere(() => start(asked, options)),
     reader: (runtime) => runtimeOf(runtime).store,
     load: async (onto, { kind, given, options }) =>
       (await loaders())[kind](given, { ...options, onto }) as Promise<AgentRequest>,
@@ -112,14 +112,15 @@ function runtimeOf(given: object | undefined): Runtime {
   throw new DefinitionError('definition', 'start({ runtime }): make the runtime with createRuntime().')
 }
 
-function completedHere<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {
-  const outcome = completed(run)
+function completedHere<Out, Written>(start: () => Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+  const outcome = completed(start)
   // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
   if (currentCall() !== undefined) outcome.catch(() => undefined)
   return outcome
 }
 
-async function completed<Out, Written>(run: Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+async function completed<Out, Written>(start: () => Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+  const run = start()
   const outcome = await run.result
   if (outcome.status === 'completed') return outcome as CompletedOutcome<Out>
   throw new RunError('run', `The run ${run.id} ended ${outcome.status}: ${outcome.error?.message ?? ''}`, {

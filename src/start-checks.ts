@@ -13,6 +13,7 @@ import type { Id } from './graph/rows.ts'
 import type { ApprovalAnswer } from './graph/turn/approve.ts'
 import type { Reply } from './graph/turn/question.ts'
 import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
+import type { SayOptions } from './run-parts.ts'
 import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 
@@ -44,7 +45,7 @@ export function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartO
 }
 
 /** How an input comes to a conversation in which a run is going on. */
-export function readWhileRunning(given: StartOptions['whileRunning'] = 'queue'): 'queue' | 'restart' {
+function readWhileRunning(given: StartOptions['whileRunning'] = 'queue'): 'queue' | 'restart' {
   if (given === 'queue' || given === 'restart') return given
   throw new DefinitionError('definition', 'run(agent, input, { whileRunning }): "queue" or "restart".')
 }
@@ -58,8 +59,10 @@ export function checkInside({ abortSignal, grant, tools, repair, ...options }: S
 }
 
 /** The agent with what this run is given instead of its own, and as the request wants it that it is asked with. */
-export function equipped(agent: AgentCore, input: unknown, { tools, grant, repair }: StartOptions): AgentCore {
+export function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
+  const { tools, grant, repair } = options
   if (grant !== undefined) checkCallerGrant(grant)
+  checkSignal(options.abortSignal)
   const isAsked = input instanceof Asked
   const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
@@ -78,8 +81,24 @@ function checkCallerGrant(grant: Grant): void {
   throw new DefinitionError('definition', message)
 }
 
+function checkSignal(signal: unknown): void {
+  if (signal == null || (typeof signal === 'object' && 'aborted' in signal && 'addEventListener' in signal)) return
+  const message = 'run(agent, input, { abortSignal }): give the signal of an AbortController, controller.signal.'
+  throw new DefinitionError('definition', message)
+}
+
+/** What a run is started with besides its input, read before anything is awaited. */
+export function readStart(options: StartOptions): ReadStart {
+  const { owner = null, title = null, grant, abortSignal } = options
+  const attributes = readAttributes(options.attributes)
+  const whileRunning = readWhileRunning(options.whileRunning)
+  return { owner, title, grant, attributes, whileRunning, mayStart: abortSignal?.aborted !== true }
+}
+
+type ReadStart = Pick<SayOptions, 'owner' | 'title' | 'grant' | 'attributes' | 'whileRunning' | 'mayStart'>
+
 /** A copy, so that nobody changes what was said. */
-export function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
+function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
   if (attributes === undefined) return null
   const json = toJson(attributes)
   const where = 'run(agent, input, { attributes })'

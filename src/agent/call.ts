@@ -8,6 +8,7 @@ import type { Ask } from '../graph/turn/approve.ts'
 import type { Answer } from '../graph/turn/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
+import { partsOf } from '../model/parts-of.ts'
 import { permit } from '../tool/permit.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { usageOf } from './estimate.ts'
@@ -164,7 +165,7 @@ class Heard {
     const stoppable = this.stoppable()
     const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
     const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
-    this.parts = stream[Symbol.asyncIterator]()
+    this.parts = partsOf(stream, this.model.id)
     this.next(this.parts)
   }
 

@@ -74,12 +74,12 @@ describe('onAbort', () => {
     remove()
   })
 
-  test('the remover leaves no listener behind', () => {
+  test('one listener for all who wait, and none when the last of them has left', () => {
     const controller = new AbortController()
     const run = vi.fn()
     const removers = [onAbort(controller.signal, run), onAbort(controller.signal, run)]
 
-    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(2)
+    expect(getEventListeners(controller.signal, 'abort')).toHaveLength(1)
     for (const remove of removers) remove()
 
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)

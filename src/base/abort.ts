@@ -26,6 +26,38 @@ export function onAbort(signal: AbortSignal | undefined, run: () => void): () =>
     return () => {}
   }
   const listener = () => run()
-  signal.addEventListener('abort', listener, { once: true })
-  return () => signal.removeEventListener('abort', listener)
+  const listeners = listenersOf.get(signal) ?? listen(signal)
+  listeners.add(listener)
+  return () => listeners.remove(listener)
+}
+
+const listenersOf = new WeakMap<AbortSignal, Listeners>()
+
+function listen(signal: AbortSignal): Listeners {
+  const listeners = new Listeners(signal)
+  listenersOf.set(signal, listeners)
+  return listeners
+}
+
+/** One listener of ours for each signal, whoever waits for it: Node warns of a leak where there are more than ten. */
+class Listeners {
+  private readonly signal: AbortSignal
+  private readonly waiting: Set<() => void> = new Set()
+  private readonly ring = (): void => {
+    for (const listener of this.waiting) listener()
+    this.waiting.clear()
+  }
+
+  constructor(signal: AbortSignal) {
+    this.signal = signal
+  }
+
+  add(listener: () => void): void {
+    if (this.waiting.size === 0) this.signal.addEventListener('abort', this.ring, { once: true })
+    this.waiting.add(listener)
+  }
+
+  remove(listener: () => void): void {
+    if (this.waiting.delete(listener) && this.waiting.size === 0) this.signal.removeEventListener('abort', this.ring)
+  }
 }

@@ -69,7 +69,6 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
   }
 
   async cancel(reason?: string): Promise<void> {
-    await this.options.started
     await this.options.cancel(reason)
   }
 
@@ -123,8 +122,17 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     }
   }
 
+  /** A failure at once, as of a store that is closed, is the same as one later. */
+  private asked(): Promise<RunOutcome<Out>> {
+    try {
+      return this.options.result()
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
   private wait(): Promise<RunOutcome<Out>> {
-    const result = this.options.result()
+    const result = this.asked()
     result.catch(() => undefined)
     return result
   }

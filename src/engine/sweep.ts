@@ -38,6 +38,16 @@ export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
 }
 
+/** What processes that are gone held of one tree is taken from them: rows are enough for that, no engine is needed. */
+export async function recoverTree(ledger: Ledger, rootId: Id): Promise<void> {
+  for (const lost of lostEngines(ledger)) {
+    const claimed = ledger.store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER)
+    for (const { id } of claimed.filter((node) => node.rootId === rootId)) {
+      await ledger.commit({ kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lostClaim(lost)) })
+    }
+  }
+}
+
 /** Nodes of this process that were asked to stop by themselves and did not within the grace. */
 export async function forceAsked(
   ledger: Ledger,
@@ -74,10 +84,8 @@ async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<voi
 
 async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void> {
   const { store, clock } = ledger
-  for (const engineId of store.claimants()) {
-    if (engineId === options.engineId) continue
-    const engine = store.engine(engineId)
-    if (engine === undefined || isDead(engine, clock.now())) await recoverClaims(ledger, options, { engineId, engine })
+  for (const lost of lostEngines(ledger)) {
+    if (lost.engineId !== options.engineId) await recoverClaims(ledger, options, lost)
   }
   for (const engine of store.engines()) {
     const isOurs = engine.id === options.engineId
@@ -87,18 +95,27 @@ async function recoverLost(ledger: Ledger, options: SweepOptions): Promise<void>
   }
 }
 
+/** Who holds claims and is gone. */
+function lostEngines({ store, clock }: Ledger): LostEngine[] {
+  const holders = store.claimants().map((engineId) => ({ engineId, engine: store.engine(engineId) }))
+  return holders.filter(({ engine }) => engine === undefined || isDead(engine, clock.now()))
+}
+
 interface LostEngine {
   readonly engineId: Id
   /** Undefined when its row is gone: it was taken for dead, claimed once more when it woke, and died. */
   readonly engine: EngineRow | undefined
 }
 
-async function recoverClaims(ledger: Ledger, options: SweepOptions, { engineId, engine }: LostEngine): Promise<void> {
-  const reason = `The process that ran it ${engine === undefined ? '' : `(pid ${engine.pid}) `}is gone.`
-  const lost = { engineId, reason }
-  for (const { id, rootId } of ledger.store.claimedBy(engineId, BATCH)) {
+async function recoverClaims(ledger: Ledger, options: SweepOptions, engine: LostEngine): Promise<void> {
+  const lost = lostClaim(engine)
+  for (const { id, rootId } of ledger.store.claimedBy(engine.engineId, BATCH)) {
     await tryStep(ledger, options, { kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lost) })
   }
+}
+
+function lostClaim({ engineId, engine }: LostEngine): LostClaim {
+  return { engineId, reason: `The process that ran it ${engine === undefined ? '' : `(pid ${engine.pid}) `}is gone.` }
 }
 
 async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void> {

@@ -1,6 +1,8 @@
 import path from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { mcpServer } from 'legate'
 import { describe, expect, test } from 'vitest'
-import { watchWork } from '../support/pace.ts'
+import { PROMPTLY_MS, watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { caller, mark, noneRunning, oddServer } from './support.ts'
@@ -65,6 +67,19 @@ describe('I10: a server that starts and misbehaves', () => {
     const { shown } = await results('flood', ['pid'])
 
     expect(shown[0]?.content).toMatch(/^\d+$/)
+  })
+
+  test('one that writes nothing but other things is given up, and holds up nobody', async () => {
+    const yes = mcpServer({ command: 'yes', startTimeoutMs: 20_000 })
+    const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:yes'] })
+    const late = monitorEventLoopDelay({ resolution: 10 })
+    late.enable()
+    const { status, error } = await openRuntime().run(who, 'go').result
+    late.disable()
+
+    expect(status).toBe('unavailable')
+    expect(error?.message).toMatch(/it wrote 10000 lines in a row that are no messages/)
+    expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
   })
 
   test('names that are invalid, too long, double or missing', async () => {

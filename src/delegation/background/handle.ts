@@ -53,7 +53,7 @@ export interface SpawnedParts {
 export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
   const { store, clock, conversationId } = parts
   const newest = () => store.turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
-  const take = (signal: AbortSignal | undefined) => parts.take(newest(), signal) as Promise<RunOutcome<Out> | null>
+  const take = async (signal: AbortSignal | undefined) => (await parts.take(newest(), signal)) as RunOutcome<Out> | null
   return {
     id: parts.id,
     conversationId,

@@ -27,6 +27,8 @@ export class StdioTransport implements Transport {
   private child: GroupedChild | undefined
   private gone: Promise<void> = Promise.resolve()
   private isOver = false
+  /** Lines since the last message that were none. */
+  private strays = 0
   private said = ''
   private end = ''
 
@@ -103,14 +105,17 @@ export class StdioTransport implements Transport {
   private heard(chunk: Buffer): void {
     const lines = this.isOver ? [] : this.reader.take(chunk)
     if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
-    for (const line of lines) this.read(line)
+    for (const line of lines) if (!this.isOver) this.read(line)
   }
 
   /** What is no message is passed over: some servers write other things to their output. */
   private read(line: string): void {
     if (line.trim() === '') return
     const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
-    if (parsed.ok) this.onmessage?.(parsed.value as JSONRPCMessage)
+    if (parsed.ok) {
+      this.strays = 0
+      this.onmessage?.(parsed.value as JSONRPCMessage)
+    } else if (++this.strays > MOST_STRAYS) this.refuse(`it wrote ${MOST_STRAYS} lines in a row that are no messages`)
     else this.onerror?.(new Error(parsed.error))
   }
 
@@ -131,6 +136,8 @@ export class StdioTransport implements Transport {
 }
 
 const NOT_FOUND = 127
+/** Some servers write a log to their output; one that writes nothing else would keep this process busy. */
+const MOST_STRAYS = 10_000
 
 function ended(code: number | null): string {
   return code === null ? 'it was killed' : `it ended with exit code ${code}`

@@ -1,0 +1,16 @@
+import { beforeEach, expect, test } from 'vitest'
+import { Place, skipUnlessBuilt } from '../cli/support/cli.ts'
+
+beforeEach(skipUnlessBuilt)
+
+test('a run whose process was killed ends when it is cancelled, without anybody who works on it', async () => {
+  const place = new Place()
+  const [id = ''] = await place.orphans('lead')
+  const runtime = place.runtime()
+  const run = runtime.attach(id)
+
+  await run.cancel('enough')
+
+  expect(await run.result).toMatchObject({ status: 'cancelled' })
+  expect(runtime.store.openTurns(99)).toEqual([])
+})
