@@ -166,22 +166,8 @@ export class Runtime extends RowActs {
     const { conversationId = fresh, abortSignal } = options
     const isKnown = options.conversationId !== undefined && !isToBeMade(this.store, options)
     const started =
-      attempt(() => {
-        const { attributes, whileRunning, owner, title, grant, mayStart } = readStart(options)
-        const whose = {
-          runId,
-          conversationId,
-          isKnown,
-          nodeIds,
-          attributes,
-          owner,
-          title,
-          grant,
-          whileRunning,
-          mayStart,
-        }
-        return this.say(runner, input, whose)
-      }) ?? undefined
+      attempt(() => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))) ??
+      undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
 

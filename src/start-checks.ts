@@ -88,14 +88,16 @@ function checkSignal(signal: unknown): void {
 }
 
 /** What a run is started with besides its input, read before anything is awaited. */
-export function readStart(options: StartOptions): ReadStart {
+export function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
   const { owner = null, title = null, grant, abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const whileRunning = readWhileRunning(options.whileRunning)
-  return { owner, title, grant, attributes, whileRunning, mayStart: abortSignal?.aborted !== true }
+  const mayStart = abortSignal?.aborted !== true
+  // One literal: spread into one another, objects are slower to make and to read.
+  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, attributes, whileRunning, mayStart }
 }
 
-type ReadStart = Pick<SayOptions, 'owner' | 'title' | 'grant' | 'attributes' | 'whileRunning' | 'mayStart'>
+type StartIds = Pick<SayOptions, 'runId' | 'conversationId' | 'nodeIds' | 'isKnown'>
 
 /** A copy, so that nobody changes what was said. */
 function readAttributes(attributes: unknown): { readonly [name: string]: Json } | null {
