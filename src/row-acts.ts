@@ -12,6 +12,7 @@ import type { Recordings } from './conversation/recordings.ts'
 import type { ConversationTree } from './conversation/tree.ts'
 import { type UsageShare, usageOf } from './conversation/usage.ts'
 import type { Why } from './conversation/why.ts'
+import type { Engine } from './engine/engine.ts'
 import { isDead } from './engine/lease.ts'
 import type { Id } from './graph/rows.ts'
 import type { AnswerWord, ApprovalWord } from './options.ts'
@@ -29,6 +30,7 @@ export abstract class RowActs {
   protected abstract readonly ledger: Ledger
   protected abstract readonly clock: Clock
   protected abstract readonly recordings: Recordings
+  protected abstract readonly engine: Pick<Engine, 'id'>
   protected abstract knowsAgent(name: string): boolean
   /** The rules of a run, loaded when they are needed first: at once from then on, so that nothing comes between. */
   protected abstract readonly rules: () => NodeWork | Promise<NodeWork>
@@ -36,7 +38,9 @@ export abstract class RowActs {
 
   /** Asks a run and all it started to stop. Needs rows only: the run may be another process's. */
   async cancel(runId: Id, reason?: string): Promise<void> {
-    await this.acting(after(this.recordings.ofRun(runId)?.started, () => this.cancelNow(runId, reason)))
+    const started = this.recordings.ofRun(runId)?.started
+    if (started !== undefined) await started
+    await this.acting(this.cancelNow(runId, reason))
   }
 
   /** What a run has used so far, with the share of each run it started. */
@@ -108,9 +112,12 @@ export abstract class RowActs {
 
   /** Processes that are gone end nothing of it any more, and there may be no other. */
   private async recoverLost(rootId: Id): Promise<void> {
-    const { recoverTree } = await import('./engine/sweep.ts')
-    // It is asked to stop whatever becomes of this: whoever sweeps next does it too.
-    await recoverTree(this.ledger, rootId).catch(() => undefined)
+    try {
+      const { recoverStopped } = await import('./engine/sweep.ts')
+      await recoverStopped(this.ledger, rootId, this.engine.id)
+    } catch {
+      // It is asked to stop whatever becomes of this: whoever sweeps next does it too.
+    }
   }
 
   private async acting(done: void | Promise<void>): Promise<void> {

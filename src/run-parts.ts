@@ -41,8 +41,8 @@ export interface SayOptions {
   readonly nodeIds: readonly Id[]
   /** The caller named the conversation: it must be there. */
   readonly isKnown: boolean
-  /** False where it is to be cancelled at once: nothing of it begins. */
-  readonly mayStart: boolean
+  /** Why it is cancelled as it is recorded, so that nothing of it begins; null where it is not. */
+  readonly aborted: string | null
 }
 
 export interface HandleOptions {
@@ -57,7 +57,7 @@ export interface HandleOptions {
   readonly agent?: AgentCore
 }
 
-interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'mayStart'> {
+interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'aborted'> {
   readonly budget: Budget | undefined
   /** What binds its lane: one that was forked from a subagent's is bound as that was (I1). */
   readonly lane: TurnBounds | undefined
@@ -67,7 +67,7 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 export function turnRequest(
   agent: AgentCore,
   input: Given,
-  { runId, nodeIds, attributes, budget, lane, mayStart }: TurnOptions,
+  { runId, nodeIds, attributes, budget, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
   const briefing = saidBefore(input)
@@ -83,7 +83,7 @@ export function turnRequest(
     money: moneyOf(budgets),
     tree: newTree(treeLimitOf(budgets)),
     deadline: null,
-    mayStart,
+    mayStart: aborted === null,
     attributes,
   }
 }

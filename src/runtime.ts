@@ -65,7 +65,7 @@ export class Runtime extends RowActs {
   private readonly executors: Executors
   protected readonly rules: RowActs['rules'] = () => this.executors.loadedCode()
   protected readonly ledger: Ledger
-  private readonly engine: Engine
+  protected readonly engine: Engine
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
   private readonly keepAlive: KeepAlive = new KeepAlive()
@@ -276,7 +276,7 @@ export class Runtime extends RowActs {
 
   private record(agent: AgentCore, input: ReadInput, options: SayOptions): void | Promise<void> {
     if (!input.ok) throw wrongInput(agent, input)
-    const { conversationId, runId, nodeIds, attributes, owner, title, mayStart } = options
+    const { conversationId, runId, nodeIds, attributes, owner, title, aborted } = options
     const known = this.store.conversation(conversationId)
     if (options.isKnown) checkOwner(this.store, conversationId, { agent, owner })
     const conversation = {
@@ -288,21 +288,18 @@ export class Runtime extends RowActs {
       title,
     }
     const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
-    const request = turnRequest(agent, input, {
-      runId,
-      nodeIds,
-      attributes,
-      mayStart,
-      budget: this.options.budget,
-      lane,
-    })
+    const { budget } = this.options
+    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budget, lane })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
-    const plan = this.executors.loaded().SAYING[options.whileRunning]
+    const { SAYING, planCancel } = this.executors.loaded()
     const said = this.ledger.commit({
       kind: 'say',
       rootId,
-      plan: (draft) => plan(draft, conversation, request),
+      plan: (draft) => {
+        SAYING[options.whileRunning](draft, conversation, request)
+        if (aborted !== null) planCancel(draft, runId, { cause: 'cancelled', reason: aborted })
+      },
     })
     if (!(said instanceof Promise)) return undefined
     return said.then(
@@ -365,7 +362,8 @@ export class Runtime extends RowActs {
     this.blocks.stop()
     try {
       await Promise.all([this.acted(), this.engine.stop()])
-      await within(Promise.all([this.copies.settled(), this.executors.extensionRuns.settled()]), graceMs)
+      // Code of others: it has time enough to end, but not for ever.
+      await within(Promise.all([this.copies.settled(), this.executors.extensionRuns.settled()]), graceMs + 1_000)
     } finally {
       this.ends.close()
       this.feeds.close()

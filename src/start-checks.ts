@@ -3,7 +3,7 @@ import type { ReadInput } from './agent/input.ts'
 import { Asked } from './agent/request/asked.ts'
 import { askedAgent } from './agent/request/asked-agent.ts'
 import { variant } from './agent/variant.ts'
-import { ConflictError, DefinitionError, InputError, NotFoundError } from './base/error.ts'
+import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
 import { freezeLayer } from './grant/ceiling.ts'
@@ -92,9 +92,9 @@ export function readStart(options: StartOptions, { runId, conversationId, nodeId
   const { owner = null, title = null, grant, abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const whileRunning = readWhileRunning(options.whileRunning)
-  const mayStart = abortSignal?.aborted !== true
+  const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
-  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, attributes, whileRunning, mayStart }
+  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, attributes, whileRunning, aborted }
 }
 
 type StartIds = Pick<SayOptions, 'runId' | 'conversationId' | 'nodeIds' | 'isKnown'>

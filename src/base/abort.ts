@@ -44,8 +44,9 @@ class Listeners {
   private readonly signal: AbortSignal
   private readonly waiting: Set<() => void> = new Set()
   private readonly ring = (): void => {
-    for (const listener of this.waiting) listener()
+    const waiting = [...this.waiting]
     this.waiting.clear()
+    for (const listener of waiting) listener()
   }
 
   constructor(signal: AbortSignal) {

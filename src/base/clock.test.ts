@@ -83,6 +83,23 @@ describe('systemClock', () => {
     expect(run).toHaveBeenCalledTimes(1)
   })
 
+  test('also where its timer was early', () => {
+    const run = vi.fn()
+    const rings: [() => void, number][] = []
+    const set = vi
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementation(((...given: [() => void, number]) => rings.push(given)) as never)
+    systemClock.at(1_000_100, run)
+    vi.setSystemTime(10_000)
+    vi.advanceTimersByTime(99)
+
+    rings[0]?.[0]()
+    set.mockRestore()
+
+    expect(run).not.toHaveBeenCalled()
+    expect(rings.map(([, ms]) => ms)).toEqual([100, 1])
+  })
+
   test('where it is set forward, an alarm rings when its timer does', () => {
     const run = vi.fn()
     systemClock.at(1_000_100, run)

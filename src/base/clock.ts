@@ -26,17 +26,18 @@ const maxDelayMs = 2 ** 31 - 1
 function setAlarm(time: number, run: () => void, options: AlarmOptions = {}): () => void {
   if (time === Number.POSITIVE_INFINITY) return () => {}
   const latest = performance.now() + time - Date.now()
-  let timer = arm(time, ring, options)
+  const left = () => Math.min(time - Date.now(), latest - performance.now())
+  let timer = arm(left(), ring, options)
   function ring(): void {
-    if (Date.now() < time && performance.now() < latest) timer = arm(time, ring, options)
+    const ms = left()
+    if (ms > 0) timer = arm(ms, ring, options)
     else run()
   }
   return () => clearTimeout(timer)
 }
 
-function arm(time: number, ring: () => void, options: AlarmOptions): ReturnType<typeof setTimeout> {
-  const delay = Math.min(Math.max(time - Date.now(), 0), maxDelayMs)
-  const timer = setTimeout(ring, delay)
+function arm(ms: number, ring: () => void, options: AlarmOptions): ReturnType<typeof setTimeout> {
+  const timer = setTimeout(ring, Math.min(Math.max(Math.ceil(ms), 0), maxDelayMs))
   if (options.ref === false) timer.unref()
   return timer
 }

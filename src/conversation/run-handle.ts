@@ -69,6 +69,7 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
   }
 
   async cancel(reason?: string): Promise<void> {
+    await this.options.started
     await this.options.cancel(reason)
   }
 

@@ -38,11 +38,14 @@ export async function giveBack(ledger: Ledger, node: Pick<Node, 'id' | 'rootId'>
   await ledger.commit({ kind: 'recover', rootId: node.rootId, plan: (draft) => planRecover(draft, node.id, lost) })
 }
 
-/** What processes that are gone held of one tree is taken from them: rows are enough for that, no engine is needed. */
-export async function recoverTree(ledger: Ledger, rootId: Id): Promise<void> {
+/** What was asked to stop and is held by a process that is gone is taken from it: that needs rows, no engine. */
+export async function recoverStopped(ledger: Ledger, rootId: Id, own: Id): Promise<void> {
+  const { store } = ledger
+  const isAsked = (node: Node) =>
+    node.rootId === rootId && (node.marks?.stop ?? store.turn(node.turnId)?.cancel) != null
   for (const lost of lostEngines(ledger)) {
-    const claimed = ledger.store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER)
-    for (const { id } of claimed.filter((node) => node.rootId === rootId)) {
+    if (lost.engineId === own) continue
+    for (const { id } of store.claimedBy(lost.engineId, Number.MAX_SAFE_INTEGER).filter(isAsked)) {
       await ledger.commit({ kind: 'recover', rootId, plan: (draft) => planRecover(draft, id, lostClaim(lost)) })
     }
   }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, agent, createRuntime, extension, type Model, type RuntimeOptions } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
-import { scriptedModel } from 'legate/testing'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { fakeClock, scriptedModel } from 'legate/testing'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { until } from '../support/process.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
@@ -13,6 +13,13 @@ function open(options: RuntimeOptions = {}) {
 }
 
 const clerk = (model: Model = scriptedModel(() => 'Yes.')) => agent({ name: 'clerk', instructions: '', model })
+
+/** What it is given is checked for ever. */
+function neverBegins(): Agent<string> {
+  const standard = { version: 1, vendor: 'test', validate: () => new Promise<never>(() => undefined) }
+  const input = { '~standard': { ...standard, jsonSchema: { input: () => ({}), output: () => ({}) } } }
+  return agent({ name: 'slow', instructions: '', model: scriptedModel(['x']), input: input as never })
+}
 
 describe('what other processes do is heard of', () => {
   test('idle of a runtime that has started nothing ends with what another works on', async () => {
@@ -31,10 +38,7 @@ describe('what other processes do is heard of', () => {
 describe('what is given wrongly is refused, or told as what it is', () => {
   test('a start that takes its time holds up no other', async () => {
     const runtime = open({ engine: { graceMs: 20 } })
-    const standard = { version: 1, vendor: 'test', validate: () => new Promise<never>(() => undefined) }
-    const never = { '~standard': { ...standard, jsonSchema: { input: () => ({}), output: () => ({}) } } }
-    const slow = agent({ name: 'slow', instructions: '', model: scriptedModel(['x']), input: never as never })
-    runtime.run(slow as Agent<string>, 'go').result.catch(() => undefined)
+    runtime.run(neverBegins(), 'go').result.catch(() => undefined)
 
     const spawned = await runtime.spawn(clerk(), 'go')
 
@@ -86,6 +90,56 @@ describe('what is given wrongly is refused, or told as what it is', () => {
     ['null', null, /an object of options/],
   ])('%s is refused', (_, options, message) => {
     expect(() => createRuntime(options as RuntimeOptions)).toThrow(message)
+  })
+})
+
+describe('cancel', () => {
+  test('a signal that was aborted before: the run is recorded as cancelled, whatever else is going on', async () => {
+    const runtime = open()
+    const model = scriptedModel(() => ({ text: 'Yes.', delayMs: 30 }))
+    const first = runtime.run(clerk(model), 'go')
+    const { conversationId } = first
+    const options = { conversationId, abortSignal: AbortSignal.abort(new Error('never mind')) }
+    const [behind, fresh] = [runtime.run(clerk(model), 'again', options), runtime.run(clerk(model), 'go', options)]
+
+    const outcomes = await Promise.all([first, behind, fresh].map(({ result }) => result))
+
+    expect(outcomes.map(({ status }) => status)).toEqual(['completed', 'cancelled', 'cancelled'])
+    expect(JSON.stringify(outcomes[1])).toContain('never mind')
+    expect(model.requests).toHaveLength(1)
+    expect(runtime.store.openTurns(9)).toEqual([])
+  })
+
+  test('takes nothing from this process, though its lease is over', async () => {
+    const clock = fakeClock()
+    const runtime = open({ clock })
+    const model = scriptedModel(() => ({ text: 'Yes.', delayMs: 50 }))
+    const first = runtime.run(clerk(model), 'go')
+    await until('it is asked', () => model.requests.length === 1)
+    const second = runtime.run(clerk(model), 'again', { conversationId: first.conversationId })
+    vi.spyOn(clock, 'now').mockReturnValue(clock.now() + 60_000)
+
+    await second.cancel()
+
+    expect((await first.result).status).toBe('completed')
+    expect((await second.result).status).toBe('cancelled')
+    expect(model.requests).toHaveLength(1)
+  })
+
+  test('of a run that was never recorded rejects with what was wrong with it', async () => {
+    const picky = agent({ name: 'picky', instructions: '', model: scriptedModel(['x']), input: { type: 'number' } })
+    const run = open().run(picky as Agent<unknown>, 'no number')
+    await expect(run.result).rejects.toMatchObject({ code: 'invalid_input' })
+
+    await expect(run.cancel()).rejects.toMatchObject({ code: 'invalid_input' })
+  })
+
+  test('of a run that takes for ever to begin holds up no close', async () => {
+    const runtime = createRuntime({ engine: { graceMs: 20 } })
+    const run = runtime.run(neverBegins(), 'go')
+    run.cancel().catch(() => undefined)
+
+    expect(await Promise.race([runtime.close().then(() => 'closed'), sleep(3_000)])).toBe('closed')
   })
 })
 

@@ -36,7 +36,8 @@ export async function write(text: string): Promise<void> {
 
 /** Ends the process although code of others still holds it, when all that was written is out. */
 export async function exitNow(code: number): Promise<never> {
-  if (!isReaderGone()) await new Promise((resolve) => process.stdout.write('', resolve))
+  const open = [process.stdout, process.stderr].filter(({ destroyed, errored }) => !destroyed && errored === null)
+  await Promise.all(open.map((stream) => new Promise((resolve) => stream.write('', resolve))))
   process.exit(code)
 }
 
