@@ -1,7 +1,7 @@
 // Tools of an MCP server: started under the grant, shared with a subagent, asked for when they change, ended with the run.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -56,4 +56,3 @@ await runtime.close()
 
 assert.equal((await run.result).text, 'It says hello.')
 assert.equal(readFileSync(path.join(folder, 'note.txt'), 'utf8'), 'Hello.')
-rmSync(folder, { recursive: true })

@@ -4,6 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { type AnyAgent, type agent as define, isAgent } from 'legate'
 import { checkSubagentContract } from 'legate/testing'
 import { afterAll, describe, expect, test, vi } from 'vitest'
+import { tempFolder } from '../support/temp-folder.ts'
 
 /** Every agent that an example defines while it runs. */
 const defined = vi.hoisted((): unknown[] => [])
@@ -30,9 +31,11 @@ describe('every subagent of the examples keeps the contract of one', () => {
 
   test.each(examples)('%s', async (file) => {
     const log = vi.spyOn(console, 'log').mockImplementation(() => undefined)
+    vi.stubEnv('TMPDIR', tempFolder())
     defined.length = 0
     await import(pathToFileURL(path.join(folder, file)).href)
     log.mockRestore()
+    vi.unstubAllEnvs()
 
     for (const subagent of subagentsOf(defined as AnyAgent[])) {
       await checkSubagentContract(subagent)
