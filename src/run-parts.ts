@@ -12,15 +12,6 @@ import type { TurnBounds } from './graph/turn/begin-turn.ts'
 import type { TurnRequest } from './graph/turn/open-turn.ts'
 import { budgetOf } from './turn-bounds.ts'
 
-/** A failure at once is the same as one later. */
-export function attempt<T>(run: () => T | Promise<T>): T | Promise<T> {
-  try {
-    return run()
-  } catch (error) {
-    return Promise.reject(error)
-  }
-}
-
 /** Whoever started it has had enough when this aborts. */
 export function cancelOnAbort(run: Pick<Run, 'cancel' | 'result'>, signal: AbortSignal): void {
   const remove = onAbort(signal, () => {

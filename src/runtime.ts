@@ -2,6 +2,7 @@ import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { SPEAKERS } from './agent/speakers.ts'
+import { attempt } from './base/attempt.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf } from './base/error.ts'
 import { frozenCopy } from './base/frozen-copy.ts'
@@ -42,7 +43,7 @@ import {
   warningLogger,
 } from './options.ts'
 import { RowActs } from './row-acts.ts'
-import { attempt, cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
+import { cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
 import { callerLayer, checkInside, checkOwner, equipped, isToBeMade, readStart, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
@@ -325,10 +326,7 @@ export class Runtime extends RowActs {
       conversationId,
       isOwn,
       started,
-      result: () =>
-        (outcome ?? attempt(() => (started instanceof Promise ? started.then(wait) : wait()))) as Promise<
-          RunOutcome<Out>
-        >,
+      result: () => (outcome ?? (started instanceof Promise ? started.then(wait) : wait())) as Promise<RunOutcome<Out>>,
       follow: (after, sees) =>
         follow({ store: this.store, feeds: this.feeds, keepAlive: this.keepAlive, runId, after, sees }),
       cancel: (reason) => this.cancel(runId, reason),

@@ -1,11 +1,11 @@
-/** Waits for the work, at most so long. What it fails with in that time is thrown. */
-export async function within(work: Promise<unknown>, ms: number): Promise<void> {
+/** What the work gives, or undefined when it takes longer. What it fails with in that time is thrown. */
+export async function within<T>(work: T | Promise<T>, ms: number): Promise<T | undefined> {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms)
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined)
   })
   try {
-    await Promise.race([work, late])
+    return await Promise.race([work, late])
   } finally {
     clearTimeout(timer)
   }

@@ -1,3 +1,4 @@
+import { attempt } from '../base/attempt.ts'
 import type { Clock } from '../base/clock.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
@@ -123,17 +124,8 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     }
   }
 
-  /** A failure at once, as of a store that is closed, is the same as one later. */
-  private asked(): Promise<RunOutcome<Out>> {
-    try {
-      return this.options.result()
-    } catch (error) {
-      return Promise.reject(error)
-    }
-  }
-
   private wait(): Promise<RunOutcome<Out>> {
-    const result = this.asked()
+    const result = Promise.resolve(attempt(() => this.options.result()))
     result.catch(() => undefined)
     return result
   }

@@ -1,3 +1,4 @@
+import { within } from '../../base/within.ts'
 import { lastGoodConfig } from '../named/config.ts'
 import { field } from './field.ts'
 
@@ -27,16 +28,10 @@ async function ofHeaders(model: unknown): Promise<string[]> {
 
 /** Undefined for what fails or takes long: a failure is waiting to be told. */
 async function soon(get: () => unknown): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined
   try {
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, HEADERS_MS)
-    })
-    return await Promise.race([get(), late])
+    return await within(get(), HEADERS_MS)
   } catch {
     return undefined
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -1,31 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
-import { build } from 'tsdown'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
+import { StorePrograms, smallDisk } from '../../../test/support/store-programs.ts'
+import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { SessionDocument } from '../../graph/child/session-document.ts'
 import { treeCommit } from '../../testing/store-rows.ts'
 import { jsonStore } from '../json.ts'
 import { proveSelf } from '../process-proof.ts'
 
-const root = join(import.meta.dirname, '../../..')
-/** Inside the package, so that the built files find its dependencies. */
-const built = makeFolder(join(root, 'node_modules/.cache'))
+const programs = new StorePrograms('json')
 let folder: string
 
-beforeAll(async () => {
-  const entry = { json: 'src/store/json.ts', rows: 'src/testing/store-rows.ts' }
-  const options = { cwd: root, entry, outDir: built, config: false, dts: false } as const
-  await build({ ...options, format: 'esm', platform: 'node', logLevel: 'silent' })
-})
-afterAll(() => rmSync(built, { recursive: true, force: true }))
 beforeEach(() => {
-  folder = makeFolder(tmpdir())
+  folder = tempFolder()
 })
-afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 test('agentscope 8.6/87, I3: kill -9 in the middle of writes loses nothing that was acknowledged, and leaves whole documents', {
   timeout: 60_000,
@@ -49,7 +39,8 @@ test('agentscope 8.6/87, I3: kill -9 in the middle of writes loses nothing that 
 })
 
 test('a second process is refused while the first lives, by a message that names it, and opens when it was killed', async () => {
-  const { child, hears } = startChild(`const store = jsonStore(${JSON.stringify(folder)})
+  const { child, hears } = programs.start(`import { writeSync } from 'node:fs'
+    const store = jsonStore(${JSON.stringify(folder)})
     await store.commit(treeCommit('root-a'))
     writeSync(1, 'open\\n')
     setInterval(() => undefined, 1000)`)
@@ -70,7 +61,9 @@ test('a second process is refused while the first lives, by a message that names
 })
 
 test('of many processes that open at once one at most has the store', { timeout: 60_000 }, async () => {
-  const code = `for (let n = 0; n < 20; ) {
+  const code = `
+    import { closeSync, openSync, unlinkSync } from 'node:fs'
+    for (let n = 0; n < 20; ) {
       try {
         const store = jsonStore(${JSON.stringify(folder)})
         const held = openSync(${JSON.stringify(join(folder, 'held'))}, 'wx')
@@ -84,7 +77,7 @@ test('of many processes that open at once one at most has the store', { timeout:
       }
     }`
 
-  const codes = await Promise.all([1, 2, 3].map(() => startChild(code).ended))
+  const codes = await Promise.all([1, 2, 3].map(() => programs.start(code).ended))
 
   expect(codes).toEqual([0, 0, 0])
   expect(readdirSync(folder)).toEqual(['store.journal'])
@@ -114,24 +107,20 @@ test('a folder that may only be read is told as such', async ({ skip }) => {
   const inner = join(folder, 'inner')
   mkdirSync(inner)
   chmodSync(folder, 0o755)
-  chmodSync(built, 0o755)
   chmodSync(inner, 0o555)
 
-  const { ended, said } = startChild(
-    `try { jsonStore(${JSON.stringify(inner)}) } catch (error) { console.log(error.code, error.message) }`,
-    { uid: 65534 },
-  )
-  await ended
+  const code = `try { jsonStore(${JSON.stringify(inner)}) } catch (error) { console.log(error.code, error.message) }`
+  const said = programs.run(code, { uid: 65534 })
 
-  expect(said.join()).toMatch(/^store_readonly Cannot write .*change the permissions/)
+  expect(said).toMatch(/^store_readonly Cannot write .*change the permissions/)
 })
 
 test('a full disk refuses the commit whole, and the store goes on when there is room', async ({ skip }) => {
-  const disk = join(folder, 'disk')
-  mkdirSync(disk)
-  const mount = ['unshare', '-Urm', 'sh', '-c', 'mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@"', disk]
-  if ((await startChild('', {}, mount).ended) !== 0) skip('no file system of its own can be made here')
+  const small = smallDisk(folder, 2)
+  if (small === null) return skip('no file system of its own can be made here')
+  const { disk, wrapper } = small
   const code = `
+    import { unlinkSync, writeFileSync } from 'node:fs'
     writeFileSync('${disk}/filler', Buffer.alloc(1_000_000))
     const store = jsonStore({ folder: '${disk}/store', report: () => undefined })
     await store.commit(treeCommit('root-a'))
@@ -146,16 +135,10 @@ test('a full disk refuses the commit whole, and the store goes on when there is 
     const again = jsonStore('${disk}/store')
     console.log(JSON.stringify({ codes: [...codes], whole, some: accepted > 0 && accepted < 100, after: again.lastSeq('root-a') - accepted }))`
 
-  const { ended, said } = startChild(code, {}, mount)
-  await ended
+  const said = programs.run(code, { wrapper })
 
-  expect(JSON.parse(said.join(''))).toEqual({ codes: ['store_full'], whole: true, some: true, after: 1 })
+  expect(JSON.parse(said)).toEqual({ codes: ['store_full'], whole: true, some: true, after: 1 })
 })
-
-function makeFolder(parent: string): string {
-  mkdirSync(parent, { recursive: true })
-  return mkdtempSync(join(parent, 'legate-json-'))
-}
 
 function readDocument(name: string): SessionDocument {
   return parseOwnJson(readFileSync(join(folder, name), 'utf8')) as SessionDocument
@@ -163,6 +146,7 @@ function readDocument(name: string): SessionDocument {
 
 async function writeUntilKilled(round: number): Promise<string[]> {
   const code = `
+    import { writeSync } from 'node:fs'
     const store = jsonStore({ folder: ${JSON.stringify(folder)}, compactBytes: 60_000 })
     for (let n = 0; ; n++) {
       const id = 'r${round}-' + n
@@ -172,39 +156,10 @@ async function writeUntilKilled(round: number): Promise<string[]> {
       await store.commit(commitOf(id, { nodes, turns: [next(commit.turns[0], { state: 'ended' })], events: [warningEvent(placeIn(id), 'two')] }))
       writeSync(1, id + '\\n')
     }`
-  const { child, ended, said, hears } = startChild(code)
+  const { child, ended, said, hears } = programs.start(code)
   await hears(`r${round}-0`)
   await new Promise((resolve) => setTimeout(resolve, 5 + Math.random() * 60))
   child.kill('SIGKILL')
   await ended
   return said
-}
-
-const prelude = `import { jsonStore } from '${built}/json.mjs'
-import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '${built}/rows.mjs'
-import { closeSync, openSync, unlinkSync, writeFileSync, writeSync } from 'node:fs'
-`
-
-interface Started {
-  readonly child: ChildProcess
-  readonly ended: Promise<number | null>
-  /** Whole lines. */
-  readonly said: string[]
-  readonly hears: (line: string) => Promise<void>
-}
-
-function startChild(code: string, options: { readonly uid?: number } = {}, wrapper: string[] = []): Started {
-  const [command = '', ...rest] = [...wrapper, process.execPath, '--input-type=module', '--eval', prelude + code]
-  const child = spawn(command, rest, { ...options, cwd: built, stdio: ['ignore', 'pipe', 'inherit'] })
-  const said: string[] = []
-  const lines = createInterface({ input: child.stdout })
-  const ended = new Promise<number | null>((resolve) => child.once('close', (status) => resolve(status)))
-  const hears = (wanted: string) =>
-    new Promise<void>((resolve) => {
-      lines.on('line', (line) => {
-        if (line === wanted) resolve()
-      })
-    })
-  lines.on('line', (line) => said.push(line))
-  return { child, ended, said, hears }
 }

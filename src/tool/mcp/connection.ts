@@ -2,6 +2,7 @@ import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { messageOf, ToolError } from '../../base/error.ts'
+import { within } from '../../base/within.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../source/source.ts'
 import { isDisallowedVariable, knownTo, serverEnvironment, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
@@ -250,12 +251,7 @@ const GOODBYE_MS = 500
 /** The server may forget the session now. It need not answer. */
 async function endSession(transport: object): Promise<void> {
   const { terminateSession } = transport as { terminateSession(): Promise<void> }
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise((resolve) => {
-    timer = setTimeout(resolve, GOODBYE_MS)
-  })
-  await Promise.race([terminateSession.call(transport).catch(() => undefined), late])
-  clearTimeout(timer)
+  await within(terminateSession.call(transport), GOODBYE_MS).catch(() => undefined)
 }
 
 function lastWords(transport: Transport): string {

@@ -2,6 +2,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
+import { within } from '../../base/within.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../process-group.ts'
 import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
 import { LineReader } from './line-reader.ts'
@@ -80,12 +81,7 @@ export class StdioTransport implements Transport {
 
   /** A pipe breaks a moment before its process is seen to have ended, and only the end says why. */
   private async whyUnwritable(failure: Error): Promise<Error> {
-    let patience: NodeJS.Timeout | undefined
-    const waited = new Promise<void>((resolve) => {
-      patience = setTimeout(resolve, END_MS)
-    })
-    await Promise.race([this.gone, waited])
-    clearTimeout(patience)
+    await within(this.gone, END_MS)
     return this.lastWords === '' ? failure : new ToolError('tool', this.lastWords, { cause: failure })
   }
 
