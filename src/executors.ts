@@ -8,7 +8,8 @@ import { noteChange } from './agent/note-change.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { SPEAKERS } from './agent/speakers.ts'
 import { AgentFinder } from './agent-finder.ts'
-import { DeniedError, messageOf, StoreError } from './base/error.ts'
+import { after } from './base/after.ts'
+import { DefinitionError, DeniedError, messageOf, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
@@ -294,7 +295,7 @@ export class Executors implements Home {
       const model = this.modelOf(run.agent, run)
       if (model === null)
         throw new Error(`${run.agent.name} has no model: name one in agent(), or createRuntime({ model })`)
-      return this.loaded().runStep(run, model)
+      return after(run.agent.output?.prepare(), () => this.loaded().runStep(run, model))
     }
     const own = this.parts.kinds.get(kind)
     return own === undefined ? this.loaded().runTask(run) : this.loaded().runKind(run, own)
@@ -359,13 +360,18 @@ export class Executors implements Home {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
     if (StoreError.isInstance(error)) throw error
     this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
-    const failure = { code: DeniedError.isInstance(error) ? 'denied' : 'internal', message: this.causeOf(error) }
+    const failure = { code: codeOf(error), message: this.causeOf(error) }
     await this.parts.ledger.commit({
       kind: 'result',
       rootId: node.rootId,
       plan: (draft) => this.loaded().planResult(draft, work.claim, { state: 'errored', failure }),
     })
   }
+}
+
+/** What a node could not even begin for. */
+function codeOf(error: unknown): string {
+  return DefinitionError.isInstance(error) || DeniedError.isInstance(error) ? error.code : 'internal'
 }
 
 const NONE: readonly ReadyChild[] = []

@@ -55,8 +55,8 @@ export interface CheckedSchema<T = unknown> {
   readonly jsonSchema: JsonSchema
   /** Never throws and never rejects: whatever goes wrong is an issue. */
   validate(value: unknown): Checked<T> | Promise<Checked<T>>
-  /** Rejects with a DefinitionError when the schema cannot be used. After it, a raw JSON Schema validates at once. */
-  prepare(): Promise<void>
+  /** Makes it ready; undefined where it is. Rejects with a DefinitionError when the schema cannot be used. */
+  prepare(): Promise<unknown> | undefined
 }
 
 /**
@@ -91,10 +91,13 @@ const lineLength = 300
 
 function readStandard<T>(standard: Standard, where: string, side: SchemaSide): CheckedSchema<T> {
   let jsonSchema: JsonSchema | undefined
+  const shown = () => {
+    jsonSchema ??= convert(standard, where, side)
+    return jsonSchema
+  }
   return {
     get jsonSchema() {
-      jsonSchema ??= convert(standard, where, side)
-      return jsonSchema
+      return shown()
     },
     validate(value) {
       try {
@@ -107,9 +110,7 @@ function readStandard<T>(standard: Standard, where: string, side: SchemaSide): C
         return failed(error)
       }
     },
-    async prepare() {
-      jsonSchema ??= convert(standard, where, side)
-    },
+    prepare: () => (jsonSchema === undefined ? Promise.resolve().then(shown) : undefined),
   }
 }
 
@@ -130,9 +131,7 @@ function readRaw(schema: unknown, where: string): CheckedSchema {
         .then((compiled) => runCheck(compiled, value))
         .catch(failed)
     },
-    async prepare() {
-      await compile()
-    },
+    prepare: () => (check === undefined ? compile() : undefined),
   }
 }
 

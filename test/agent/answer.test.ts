@@ -1,4 +1,4 @@
-import { agent, type Block, type Model, tool } from 'legate'
+import { agent, type Block, type JsonSchema, type Model, tool } from 'legate'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -108,6 +108,22 @@ describe('an output schema', () => {
       text: '{"n":"two"}',
       error: { code: 'invalid_output', message: expect.stringContaining('n: ') },
       modelCalls: 2,
+    })
+  })
+
+  test.each<[string, JsonSchema]>([
+    ['a reference to nowhere', { $ref: '#/$defs/missing' }],
+    ['a pattern that is none', { type: 'object', properties: { n: { type: 'string', pattern: '(' } } }],
+  ])('with %s ends the run before a model is asked', async (_name, output) => {
+    const model = scriptedModel([])
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model, output }), 'go').result
+
+    expect(model.requests).toEqual([])
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: { code: 'definition', message: expect.stringMatching(/^agent "a", output: not a usable JSON Schema: /) },
+      modelCalls: 0,
     })
   })
 
