@@ -369,7 +369,7 @@ export class Executors implements Home {
   }
 }
 
-/** What a node could not even begin for. */
+/** The name of what kept a node from its work. */
 function codeOf(error: unknown): string {
   return DefinitionError.isInstance(error) || DeniedError.isInstance(error) ? error.code : 'internal'
 }
