@@ -22,7 +22,7 @@ const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEG
 /** What runs no node in this process, is of stores or of other programs: a second time only in full. */
 const once = [
   'src/{base,grant,output,prompt,recipe,store,cli}/**',
-  'test/{attack,cli,files,laws,mcp,model,output,prompt,recipe,types}/**',
+  'test/{attack,cli,corpus,files,growth,laws,mcp,model,output,prompt,recipe,store,types}/**',
   'test/examples/**',
   'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
   'test/history/random.test.ts',
@@ -37,6 +37,8 @@ const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 /** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
 const long = [
+  'corpus/agents',
+  'corpus/recipes',
   'crash/random-kill',
   'engine/cancel-random',
   'examples/demo',

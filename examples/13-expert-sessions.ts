@@ -1,5 +1,6 @@
 // An agent without an input schema is talked with: `ask(message, session_id?)`. The host's model passes the session_id of
-// an earlier answer to go on. Copies in a folder bring a session back where the host itself remembers nothing.
+// an earlier answer to go on. Copies in a folder bring a session back where the host's store is new, in the conversation
+// that began it: the application names that one.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
@@ -38,14 +39,15 @@ const talk = await runtime.conversation(first.conversationId)
 console.log((await talk.sessions()).map(({ tool, about, turns }) => `${tool}: "${about}", ${turns} turn`))
 await runtime.close()
 
-// Another process: its rows are new, the folder is the same.
+// Another process: its rows are new, the folder and the conversation are the same.
 const later = createRuntime()
-const second = await later.run(host, `And my neighbour? @${session}`).result
-const unknown = await later.run(host, 'And he? @somebody-else').result
+const same = { conversationId: first.conversationId, createConversation: true }
+const second = await later.run(host, `And my neighbour? @${session}`, same).result
+const unknown = await later.run(host, `And he? @${session}`).result
 await later.close()
 console.log(second.text.split('\n').at(-1), '|', unknown.text)
 
 assert.deepEqual(readdirSync(folder), [`${session}.json`])
 assert.match(second.text, /\n\nAnswer 2\.$/)
-assert.match(unknown.text, /^Error: Session setup failed: there is no session somebody-else\./)
+assert.match(unknown.text, /^Error: Session setup failed: there is no session /)
 rmSync(folder, { recursive: true })

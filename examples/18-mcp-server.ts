@@ -20,7 +20,7 @@ const writer = agent({
   name: 'writer',
   instructions: 'You write notes.',
   sources: { files },
-  grant: { use: ['tool:*', 'exec:node'] },
+  grant: { use: ['tool:*', 'exec:node *'] },
   model: scriptedModel([
     { calls: [{ name: 'files__write_file', input: { path: path.join(folder, 'note.txt'), content: 'Hello.' } }] },
     'Written.',
@@ -33,8 +33,8 @@ const host = agent({
   sources: { files },
   subagents: { write: writer },
   grant: {
-    use: ['tool:files__read_*', 'agent:*', 'exec:node'],
-    delegate: ['tool:*', 'exec:node'],
+    use: ['tool:files__read_*', 'agent:*', 'exec:node *'],
+    delegate: ['tool:*', 'exec:node *'],
     ask: ['tool:files__write_*'],
   },
   model: scriptedModel([

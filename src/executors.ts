@@ -1,4 +1,5 @@
 import type { AgentCore } from './agent/agent.ts'
+import { fileUseLayers } from './agent/file-layers.ts'
 import { ExtensionRuns } from './agent/hooks/extension-runs.ts'
 import { HookSet } from './agent/hooks/hook-set.ts'
 import { inOrder } from './agent/hooks/order.ts'
@@ -190,7 +191,9 @@ export class Executors implements Home {
 
   /** Every layer that decides for a run, or for an agent at the root. */
   layersFor(of: Id | AgentCore): readonly Layer[] {
-    if (typeof of !== 'string') return [...this.parts.runtimeLayer, useLayer(of.name, of.grant)]
+    if (typeof of !== 'string') {
+      return [...this.parts.runtimeLayer, ...fileUseLayers(of), useLayer(of.name, of.grant)]
+    }
     const { store } = this.ledger
     const turn = store.turn(of)
     const conversation = turn === undefined ? undefined : store.conversation(turn.conversationId)

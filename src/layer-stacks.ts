@@ -1,9 +1,12 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
+import { fileUseLayers } from './agent/file-layers.ts'
 import type { AgentFinder } from './agent-finder.ts'
+import { offerLayers } from './delegation/frame.ts'
 import type { ExecutorParts } from './executor-parts.ts'
-import { readCeiling } from './grant/ceiling.ts'
+import { boundBy } from './grant/ceiling.ts'
 import { delegateLayer, type Layer, saysSame, useLayer } from './grant/grant.ts'
+import type { Profiles } from './grant/profile.ts'
 import { hostOf, type Place } from './graph/child/host-of.ts'
 
 interface Stack {
@@ -28,8 +31,8 @@ export class LayerStacks {
   }
 
   /**
-   * The runtime's layers, what was frozen, what its hosts say now, its own. Under one ceiling it is the same for every
-   * node, until an agent of this process changes.
+   * What was frozen, and what the runtime, its hosts and the agent itself say now: nothing said later widens what was
+   * frozen. Under one ceiling it is the same for every node, until an agent of this process changes.
    */
   of(agent: AgentCore, place: Place): readonly Layer[] {
     const { ceiling } = place.conversation
@@ -40,12 +43,11 @@ export class LayerStacks {
     const profile = profileOf(place.conversation, profiles)
     const isSame = last !== undefined && last.agent === agent && last.version === version && last.profile === profile
     if (isSame) return last.layers
-    const frozen = readCeiling(ceiling)
-    const own = useLayer(agent.name, agent.grant)
+    const frozen = boundBy(ceiling)
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
-    const narrowed = agent.inline?.layers ?? []
-    const live = this.live(frozen, place)
-    const layers = [...runtimeLayer, ...frozen, ...live, ...stored, ...narrowed, own]
+    const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), useLayer(agent.name, agent.grant)]
+    const live = said.filter((layer) => !frozen.some((one) => saysSame(one, layer)))
+    const layers = [...runtimeLayer, ...frozen, ...live]
     this.stacks.set(key, { agent, version, layers, profile })
     return layers
   }
@@ -54,16 +56,24 @@ export class LayerStacks {
     this.stacks = new WeakMap()
   }
 
-  /** What hosts pass on today, where it is not what was frozen: a change narrows at the next node, and never widens. */
-  private live(ceiling: readonly Layer[], place: Place): Layer[] {
-    const { store } = this.parts.ledger
-    const live: Layer[] = []
-    for (let host = hostOf(store, place); host !== undefined; host = hostOf(store, host)) {
+  /** What its hosts pass on and how they offer it, as they say it today: a change narrows at the next node. */
+  private saidAbove(place: Place): Layer[] {
+    const { ledger, profiles } = this.parts
+    const said: Layer[] = []
+    for (let below = place, host = hostOf(ledger.store, place); host !== undefined; ) {
       const agent = this.maker.of(host.turn.id, host.conversation)
-      if (agent === undefined) continue
-      const layer = delegateLayer(agent.name, agent.grant)
-      if (!ceiling.some((frozen) => saysSame(frozen, layer))) live.push(layer)
+      const name = ledger.store.link(below.turn.id)?.toolName ?? ''
+      if (agent !== undefined) said.push(delegateLayer(agent.name, agent.grant), ...offerNow(agent, name, profiles))
+      below = host
+      host = hostOf(ledger.store, below)
     }
-    return live
+    return said
   }
+}
+
+/** Of a tool that offers nothing, or no longer, nothing is said. */
+function offerNow({ name: hostName, subagents, eager }: AgentCore, name: string, profiles: Profiles): readonly Layer[] {
+  const config = subagents.get(name)?.config ?? eager?.get(name)?.config
+  if (config === undefined) return []
+  return offerLayers(hostName, { name, grant: config.grant, profile: config.profile }, profiles)
 }

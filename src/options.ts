@@ -5,6 +5,7 @@ import type { Home } from './agent/node-run.ts'
 import type { Clock } from './base/clock.ts'
 import { DefinitionError, messageOf } from './base/error.ts'
 import type { Json } from './base/json.ts'
+import { anything, list, number, orJust, readOptions, record } from './base/options.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import type { FileDomain } from './files/domain.ts'
 import { type Budget, checkBudget } from './grant/budget.ts'
@@ -73,6 +74,8 @@ export interface ApprovalWord {
   readonly always?: boolean
   /** Allow it with these arguments instead. */
   readonly edit?: Json
+  /** Answers only the approval with this digest. Without it: whatever the node asks for now. */
+  readonly digest?: string
 }
 
 /** An answer to a question that an agent has asked. */
@@ -80,11 +83,6 @@ export interface AnswerWord {
   readonly text: string
   /** Who says so: recorded. Default `user`. */
   readonly by?: string
-}
-
-export interface SpawnAgentOptions {
-  /** Inside a tool: how the host hears of an end that the code did not wait for. Default `auto`. */
-  readonly wake?: 'auto' | 'passive'
 }
 
 export interface StartOptions extends RunOptions {
@@ -109,33 +107,33 @@ export const ENGINE_DEFAULTS = {
   stalledMs: 300_000,
 } as const
 
-const OPTION_KEYS = [
-  'store',
-  'agents',
-  'model',
-  'models',
-  'kinds',
-  'grant',
-  'profiles',
-  'budget',
-  'delegation',
-  'compaction',
-  'files',
-  'logger',
-  'extensions',
-  'tracer',
-  'longTermMemory',
-  'redact',
-  'engine',
-  'clock',
-]
+const OPTIONS = {
+  store: anything,
+  agents: list,
+  model: anything,
+  models: record,
+  kinds: record,
+  grant: record,
+  profiles: record,
+  budget: record,
+  delegation: record,
+  compaction: orJust(false, record),
+  files: anything,
+  logger: record,
+  extensions: list,
+  tracer: anything,
+  longTermMemory: anything,
+  redact: anything,
+  engine: record,
+  clock: anything,
+}
+
+const ENGINE = { workers: number(0), graceMs: number(0), sweepMs: number(1), leaseMs: number(1), stalledMs: number(1) }
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {
-  if (typeof options !== 'object' || options === null) refuse('createRuntime({ ... }) takes an object of options.')
-  const unknown = Object.keys(options).find((key) => !OPTION_KEYS.includes(key))
-  if (unknown !== undefined) refuse(`createRuntime has no "${unknown}". It has ${OPTION_KEYS.join(', ')}.`)
-  for (const [key, value] of Object.entries(options.engine ?? {})) checkEngineOption(key, value)
+  readOptions('createRuntime()', options, OPTIONS)
+  if (options.engine !== undefined) readOptions('createRuntime({ engine })', options.engine, ENGINE)
   for (const [kind, { execute }] of Object.entries(options.kinds ?? {})) {
     if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
   }
@@ -149,14 +147,13 @@ export function checkOptions(options: RuntimeOptions): void {
   if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
 }
 
-function checkParts({ store, clock, agents = [] }: RuntimeOptions): void {
+function checkParts({ store, clock }: RuntimeOptions): void {
   if (store !== undefined && typeof store?.commit !== 'function') {
     refuse('createRuntime({ store }): make one with sqliteStore(path), jsonStore(folder) or memoryStore().')
   }
   if (clock !== undefined && (typeof clock?.now !== 'function' || typeof clock.at !== 'function')) {
     refuse('createRuntime({ clock }): it needs now() and at(time, run).')
   }
-  if (!Array.isArray(agents)) refuse('createRuntime({ agents }) is a list.')
 }
 
 function checkModels({ model, models = {} }: RuntimeOptions): void {
@@ -180,19 +177,12 @@ function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions)
 }
 
 function checkExtensions(extensions: RuntimeOptions['extensions'] = []): void {
-  if (!Array.isArray(extensions)) refuse('createRuntime({ extensions }) is a list.')
   for (const extension of extensions) checkExtension(extension, 'createRuntime({ extensions })')
 }
 
 function checkHandle(handle: unknown, key: string): void {
   if (handle === undefined || (typeof handle === 'object' && handle !== null)) return
   refuse(`createRuntime({ ${key} }) must be an object: tools get it as context.${key}.`)
-}
-
-function checkEngineOption(key: string, value: number): void {
-  if (!Object.hasOwn(ENGINE_DEFAULTS, key)) refuse(`createRuntime({ engine }) has no "${key}".`)
-  const least = key === 'graceMs' || key === 'workers' ? 0 : 1
-  if (!Number.isFinite(value) || value < least) refuse(`engine.${key} must be a number of at least ${least}.`)
 }
 
 export function checkIsAgent(agent: unknown, where: string): void {

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { Agent } from './agent/agent.ts'
-import { DefinitionError } from './base/error.ts'
+import { anything, code, oneOf, orJust, readOptions, record, text } from './base/options.ts'
 import type { Budget } from './grant/budget.ts'
 import { checkBudget } from './grant/budget.ts'
 import { checkGrant, type Grant } from './grant/grant.ts'
@@ -18,7 +18,10 @@ export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | '
   readonly reading?: 'strict' | 'lenient'
   /** `provider/model`, instead of what the file says. */
   readonly model?: string
-  /** What it may do. The file can narrow it and never loosen it. Default: as of any agent; programs and files need a rule. */
+  /**
+   * What it may do; its file can narrow it and never loosen it. Without one it reaches no files, programs or hosts, as any
+   * agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
+   */
   readonly grant?: Grant
   readonly budget?: Budget
   /** How much it does without asking. Default auto. */
@@ -37,8 +40,8 @@ export async function recipeAgent(
   source: string | AgentFile,
   options: RecipeAgentOptions = {},
 ): Promise<Agent<Content | undefined, unknown>> {
+  readOptions('recipeAgent()', options, OPTIONS)
   const { grant, budget, mode = 'auto', model, subagents = {}, reading = 'strict' } = options
-  if (!MODE_NAMES.includes(mode)) refuse(`mode is one of ${MODE_NAMES.join(', ')}.`)
   if (grant !== undefined) checkGrant(grant, 'recipeAgent()')
   if (budget !== undefined) checkBudget(budget, 'recipeAgent()')
   const { parameters, ask, readFile } = options
@@ -65,6 +68,15 @@ function surfacesOf({ instructions, prompt, extensions }: AgentFile): readonly S
   return isSummoned || speaksOfIt ? ['subagent', 'delegate'] : ['subagent']
 }
 
-function refuse(message: string): never {
-  throw new DefinitionError('definition', `recipeAgent(): ${message}`)
+const OPTIONS = {
+  parameters: anything,
+  ask: orJust(false, code),
+  readFile: code,
+  reading: oneOf('strict', 'lenient'),
+  model: text,
+  grant: record,
+  budget: record,
+  mode: oneOf(...MODE_NAMES),
+  cwd: text,
+  subagents: orJust(false, record),
 }

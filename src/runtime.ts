@@ -16,11 +16,12 @@ import { follow } from './conversation/follow.ts'
 import { untilIdle } from './conversation/idle.ts'
 import { KeepAlive } from './conversation/keep-alive.ts'
 import { type Begun, Recordings } from './conversation/recordings.ts'
+import { Reports } from './conversation/reports.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
 import { type FieldParts, RunHandle } from './conversation/run-handle.ts'
 import { TurnEnds } from './conversation/turn-ends.ts'
 import type { Spawned } from './delegation/background/handle.ts'
-import { spawnAgent } from './delegation/background/spawn-agent.ts'
+import { type SpawnAgentOptions, spawnAgent } from './delegation/background/spawn-agent.ts'
 import { SessionCopies } from './delegation/session-copies.ts'
 import type { Engine } from './engine/engine.ts'
 import { LocalEngine } from './engine/local.ts'
@@ -38,7 +39,6 @@ import {
   ENGINE_DEFAULTS,
   handlesOf,
   type RuntimeOptions,
-  type SpawnAgentOptions,
   type StartOptions,
   warningLogger,
 } from './options.ts'
@@ -89,7 +89,12 @@ export class Runtime extends RowActs {
     this.store = options.store ?? memoryStore()
     this.clock = options.clock ?? systemClock
     const logger = options.logger ?? warningLogger
-    const report = (error: unknown) => logger.error(messageOf(error), { error })
+    const report = new Reports(logger, () => ({
+      engine: this.engine,
+      ends: this.ends,
+      feeds: this.feeds,
+      blocks: this.blocks,
+    })).tell
     this.report = report
     this.registry.askedOf = (runId) => this.store.node(this.store.turn(runId)?.entryNodeId ?? '')?.metadata['asked']
     const kinds = new Map(Object.entries(options.kinds ?? {}))
@@ -214,7 +219,7 @@ export class Runtime extends RowActs {
         this.recorded(this.run(agent, said as In, conversationId === undefined ? {} : { conversationId })),
       waitUnless: (runId: Id, signal: AbortSignal | undefined) => this.ends.waitUnless(runId, signal),
     }
-    return spawnAgent<Out>(starter, agent as AnyAgent, { input, wake: options.wake ?? 'auto' })
+    return spawnAgent<Out>(starter, agent as AnyAgent, { input, options })
   }
 
   /** Resolves when nothing is open any more, also in the background: in the whole store, or in the tree of one run. */
@@ -385,6 +390,7 @@ export class Runtime extends RowActs {
       this.feeds.changed()
       this.ends.changed()
       this.executors.extensionRuns.changed()
+      for (const error of this.store.tampered?.() ?? []) this.report(error)
     } catch (error) {
       this.report(error)
     }

@@ -6,8 +6,9 @@ import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
+import { checkNames } from './base/options.ts'
 import { freezeLayer } from './grant/ceiling.ts'
-import { checkGrant, type Grant, useLayer } from './grant/grant.ts'
+import { checkGrant, type Grant, narrowingLayer } from './grant/grant.ts'
 import type { Reader } from './graph/reader.ts'
 import type { Id } from './graph/rows.ts'
 import type { ApprovalAnswer } from './graph/turn/approve.ts'
@@ -16,6 +17,19 @@ import type { AnswerWord, ApprovalWord, StartOptions } from './options.ts'
 import type { SayOptions } from './run-parts.ts'
 import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
+
+const START_NAMES: ReadonlySet<string> = new Set([
+  'abortSignal',
+  'grant',
+  'tools',
+  'attributes',
+  'repair',
+  'conversationId',
+  'createConversation',
+  'whileRunning',
+  'owner',
+  'title',
+] satisfies (keyof StartOptions)[])
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
 export function checkOwner(
@@ -60,6 +74,8 @@ export function checkInside({ abortSignal, grant, tools, repair, ...options }: S
 
 /** The agent with what this run is given instead of its own, and as the request wants it that it is asked with. */
 export function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
+  // A name that nobody reads would be a restriction, or a conversation, that is not there.
+  checkNames('run(agent, input, options)', options, START_NAMES)
   const { tools, grant, repair } = options
   if (grant !== undefined) checkCallerGrant(grant)
   checkSignal(options.abortSignal)
@@ -70,7 +86,7 @@ export function equipped(agent: AgentCore, input: unknown, options: StartOptions
 
 /** What the caller of one run binds it by. */
 export function callerLayer(grant: Grant): Json {
-  return freezeLayer(useLayer('the caller', grant))
+  return freezeLayer(narrowingLayer('the caller', grant))
 }
 
 /** It binds all below the run in the same way: there is nothing of its own to pass on. */
@@ -123,9 +139,10 @@ export function readReply({ text, by = 'user' }: AnswerWord): Reply {
 }
 
 /** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
-export function readAnswer({ allow, by = 'user', reason, always, edit }: ApprovalWord): ApprovalAnswer {
+export function readAnswer({ allow, by = 'user', reason, always, edit, digest }: ApprovalWord): ApprovalAnswer {
   if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
-  const given = { allowed: allow, by, reason: reason ?? null, always: always === true }
+  const only = digest === undefined ? {} : { digest }
+  const given = { allowed: allow, by, reason: reason ?? null, always: always === true, ...only }
   if (edit === undefined) return given
   const json = toJson(edit)
   if (!json.ok) throw new InputError('invalid_input', `answer(nodeId, { edit }): it is not JSON. ${json.error}`)

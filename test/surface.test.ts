@@ -100,9 +100,12 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'decide',
     'delegateLayer',
     'explain',
+    'hostRequest',
     'lint',
     'narrow',
     'profileLayer',
+    'programRequest',
+    'readRequest',
     'useLayer',
   ],
   'output/index': ['dotPath', 'fieldParser', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
@@ -134,6 +137,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'loadRecipe',
     'mentionedIn',
     'modelOf',
+    'modelUse',
     'noticeText',
     'noticesOf',
     'readDefinition',
@@ -181,7 +185,7 @@ describe('words that others depend on', () => {
   test('error codes', () => {
     expect(ERROR_CODES.join(' ')).toBe(
       'definition subagent_unavailable invalid_input not_found denied conflict store store_busy store_foreign_file ' +
-        'store_newer_schema store_readonly store_full store_closed model tool run field recipe unserialisable aborted internal',
+        'store_newer_schema store_readonly store_full store_closed store_gone tampered model tool run field recipe unserialisable aborted internal',
     )
   })
 

@@ -18,6 +18,7 @@ import type { McpServerOptions } from '../tool/mcp/options.ts'
 import type { ToolSource } from '../tool/source/source.ts'
 import type { Tool, ToolContext, ToolDefinition } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
+import type { FileLayers } from './file-layers.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
 import type { Hooks } from './hooks/hooks.ts'
 import type { InlineDefinition } from './inline.ts'
@@ -219,6 +220,8 @@ export interface AgentCore {
   readonly manner: Manner | null
   /** Of an agent that was made of a file or by a call: what its conversation keeps of it. */
   readonly inline: InlineDefinition | null
+  /** Of an agent that was made of a file: what the file takes from it. */
+  readonly fileLayers: FileLayers | null
   readonly identity: AgentIdentity
 }
 

@@ -1,11 +1,12 @@
 import { DefinitionError } from '../base/error.ts'
+import { checkNames } from '../base/options.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { toModel } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from './agent.ts'
 import { identified } from './identified.ts'
 
-const KEYS = ['name', 'description', 'input', 'output', 'model']
+const KEYS: ReadonlySet<string> = new Set(['name', 'description', 'input', 'output', 'model'])
 const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
 
 /** An agent that is a function: what it must be given and give back is its definition. Refused here if it cannot work. */
@@ -52,8 +53,7 @@ function checkAuto(definition: unknown): void {
   }
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: auto({ description, ... }).')
   const given = definition as Record<string, unknown>
-  const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`it has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkNames('auto()', given, KEYS)
   if (given['name'] !== undefined) checkAgentName(given['name'], 'auto()')
   if (typeof given['description'] !== 'string' || given['description'].trim() === '') {
     refuse('it needs a description: what the function does, in words.')

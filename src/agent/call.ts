@@ -1,7 +1,8 @@
 import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { type Json, parseJson, sizeOf, toJson } from '../base/json.ts'
+import { type Json, sizeOf } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
+import { modelRequest } from '../grant/request.ts'
 import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
 import type { LiveBody } from '../graph/event.ts'
 import type { Ask } from '../graph/turn/approve.ts'
@@ -9,12 +10,15 @@ import type { Answer } from '../graph/turn/expand.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 import { costOf } from '../model/named/prices.ts'
 import { partsOf } from '../model/parts-of.ts'
+import { readUsage } from '../model/usage.ts'
 import { permit } from '../tool/permit.ts'
+import { ANSWER_LIMIT, AnswerSize } from './answer-size.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { usageOf } from './estimate.ts'
 import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
 import { wrappedModel } from './hooks/wrap-model.ts'
 import type { NodeRun } from './node-run.ts'
+import { readCall } from './read-call.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
@@ -73,6 +77,7 @@ export const NOT_ASKED: Answer = {
   calls: [],
   droppedCalls: 0,
   usage: NO_USAGE,
+  usageFault: null,
   model: '',
   usd: null,
   cutBy: null,
@@ -83,11 +88,11 @@ function deniedModel(model: Model, reason: string): DeniedError {
   return new DeniedError('denied', `The model ${model.id} is not allowed here: ${reason}.`)
 }
 
-/** Characters of one answer: what goes on beyond is not an answer. */
-const ANSWER_LIMIT = 16_000_000
+/** Of one answer. Each may be an event; one that says nothing is none. */
+const MOST_PARTS = 1_000_000
 
-function tooLong(model: Model): ModelError {
-  return new ModelError('model', `The answer of ${model.id} is longer than ${ANSWER_LIMIT / 1e6} MB: it was left off.`)
+function tooMuch({ id }: Model, what: string): ModelError {
+  return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
 }
 
 function silent(model: Model): ModelError {
@@ -122,9 +127,12 @@ class Heard {
   /** How much of the text is in blocks already. */
   private closed = 0
   private chunks = 0
-  private size = 0
+  private readonly size = new AnswerSize()
+  /** How many parts have come, whatever they hold. */
+  private partCount = 0
   private reasoning = ''
   private usage: Usage = NO_USAGE
+  private usageFault: string | null = null
   private cutBy: Answer['cutBy'] = null
   private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
@@ -142,7 +150,7 @@ class Heard {
   listen(request: ModelRequest): void {
     const { node, work } = this.run
     try {
-      const permission = permit(this.run, { domain: 'model', name: this.model.id }, null)
+      const permission = permit(this.run, modelRequest(this.model.id), null)
       if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
       if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
@@ -199,7 +207,8 @@ class Heard {
       if (result.done) return this.end()
       this.take(result.value)
       if (this.isOver) return
-      if (this.size > ANSWER_LIMIT) return this.fail(tooLong(this.model))
+      if (this.size.isTooLarge) return this.fail(tooMuch(this.model, `is longer than ${ANSWER_LIMIT / 1e6} MB`))
+      if (++this.partCount > MOST_PARTS) return this.fail(tooMuch(this.model, `has more than ${MOST_PARTS} parts`))
       if (this.parts !== undefined) this.next(this.parts)
     } catch (error) {
       this.fail(error)
@@ -247,15 +256,16 @@ class Heard {
   }
 
   private take(part: Part): void {
+    if ('text' in part && part.text === '') return
     switch (part.type) {
       case 'text-delta':
-        if (part.text === '') return
         this.text += part.text
         this.chunks++
         this.emit(part)
         this.isEnough?.(part.text)
         return this.settle.watch?.hear(part.text)
       case 'text-end':
+        this.size.add(part)
         return this.closeText(part.providerMetadata)
       case 'reasoning-delta':
         this.reasoning += part.text
@@ -263,17 +273,24 @@ class Heard {
       case 'tool-input-delta':
         return this.emit({ type: 'tool-input-delta', callId: part.id, tool: part.name, text: part.text })
       case 'tool-call':
+        this.size.add(part)
         this.calls ??= []
         this.calls.push(readCall(part))
         return
       case 'block':
+        this.size.add(part.block)
         return this.addBlock(part.block)
       case 'finish':
         this.isFinished = part.reason !== 'error'
         if (part.reason === 'length' || part.reason === 'content-filter') this.cutBy = part.reason
-        this.usage = part.usage
-        return
+        return this.readUsage(part.usage)
     }
+  }
+
+  private readUsage(told: unknown): void {
+    const { usage, fault } = readUsage(told)
+    this.usage = usage
+    if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
   }
 
   private answer(): Answer {
@@ -283,6 +300,7 @@ class Heard {
       calls: this.calls ?? NO_CALLS,
       droppedCalls: 0,
       usage: this.usage,
+      usageFault: this.usageFault,
       model: nameOf(this.model),
       usd: this.cost(),
       cutBy: this.cutBy,
@@ -328,7 +346,7 @@ class Heard {
   /** A node has a place to stream to from its first delta until its end. */
   private emit(body: LiveBody): void {
     this.run.work.heard()
-    if ('text' in body) this.size += body.text.length
+    if ('text' in body) this.size.hear(body)
     if (this.isEnough !== undefined) return
     this.show(body)
     if (this.run.hooks?.has('onEvent') !== true) return
@@ -361,24 +379,3 @@ async function leaveOff(parts: AsyncIterator<Part> | undefined): Promise<void> {
 }
 
 const NO_CALLS: readonly ToolCall[] = []
-
-/** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
-function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
-  const { id, name, input, providerMetadata } = part
-  const call = readInput(String(id), String(name), input)
-  return providerMetadata === undefined ? call : { ...call, providerMetadata }
-}
-
-function readInput(id: string, name: string, input: Json): ToolCall {
-  if (typeof input !== 'string') return readValue(id, name, input)
-  if (input.trim() === '') return { id, name, input: {} }
-  const parsed = parseJson(input)
-  if (parsed.ok) return { id, name, input: parsed.value }
-  return { id, name, input, invalid: parsed.error }
-}
-
-/** A model of one's own may give anything: what JSON cannot keep could not be recorded. */
-function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
-  const json = toJson(input)
-  return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
-}

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { int, number, readOptions } from '../base/options.ts'
 
 /** When contexts are summed up by themselves. */
 export interface CompactionSettings {
@@ -22,23 +23,11 @@ export interface CompactionOptions {
 
 export function readCompaction(given: CompactionOptions | false | undefined): CompactionSettings | null {
   if (given === false) return null
-  const { at = 0.8, keep = Math.min(0.3, at / 2), windowTokens = null } = given ?? {}
-  const isRight = isShare(at, 0.1, 1) && isShare(keep, 0.05, at) && keep < at
-  if (!isRight) {
-    throw new DefinitionError(
-      'definition',
-      'createRuntime({ compaction }): at is from 0.1 to 1, keep from 0.05 and less than at.',
-    )
-  }
-  if (windowTokens !== null && !(Number.isInteger(windowTokens) && windowTokens > 0)) {
-    throw new DefinitionError(
-      'definition',
-      'createRuntime({ compaction }): windowTokens is a whole number of at least 1.',
-    )
-  }
-  return { at, keep, windowTokens }
+  const { at = 0.8, keep = Math.min(0.3, at / 2), windowTokens } = readOptions(WHERE, given ?? {}, OPTIONS)
+  readOptions(WHERE, { keep }, { keep: number(0.05, at) })
+  if (keep === at) throw new DefinitionError('definition', `${WHERE}: keep must be less than at.`)
+  return { at, keep, windowTokens: windowTokens ?? null }
 }
 
-function isShare(value: unknown, least: number, most: number): boolean {
-  return typeof value === 'number' && value >= least && value <= most
-}
+const WHERE = 'createRuntime({ compaction })'
+const OPTIONS = { at: number(0.1, 1), keep: number(0.05, 1), windowTokens: int(1) }

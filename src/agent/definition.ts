@@ -1,10 +1,12 @@
 import { DefinitionError } from '../base/error.ts'
 import { frozenCopy } from '../base/frozen-copy.ts'
+import { checkNames } from '../base/options.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import { CONTEXT_TURNS } from '../graph/context-turns.ts'
 import type { Model } from '../model/model.ts'
+import { readSettings } from '../model/settings.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { checkAttempts } from '../tool/attempts.ts'
 import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts'
@@ -17,7 +19,7 @@ import { readRepair } from './repair.ts'
 
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
 
-const KEYS = [
+const KEYS: ReadonlySet<string> = new Set([
   'name',
   'description',
   'instructions',
@@ -39,7 +41,7 @@ const KEYS = [
   'briefing',
   'toolTrace',
   'contextTurns',
-]
+])
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
 export function defineAgent(definition: Definition): AgentCore {
@@ -59,7 +61,7 @@ export function defineAgent(definition: Definition): AgentCore {
     name,
     ...wordsOf(definition),
     model: readModel(definition.model, name),
-    settings: frozenCopy(definition.settings ?? {}),
+    settings: frozenCopy(readSettings(definition.settings ?? {}, `${where}.settings`)),
     ...readKit(definition, where),
     meta: definition.toolkit?.meta ?? 'none',
     input: definition.input ? readSchema(definition.input, `${where}, input`) : null,
@@ -76,6 +78,7 @@ export function defineAgent(definition: Definition): AgentCore {
     asked: null,
     manner: null,
     inline: null,
+    fileLayers: null,
   })
 }
 
@@ -86,9 +89,8 @@ function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructio
 
 function checkKeys(definition: Definition): void {
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
-  const unknown = Object.keys(definition).find((key) => !KEYS.includes(key))
   const { name, instructions, prompt = '-' } = definition
-  if (unknown !== undefined) refuse(`an agent has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkNames('agent()', definition, KEYS)
   checkAgentName(name, 'agent()')
   if (typeof instructions !== 'string') refuse(`"${name}" needs instructions: what the model is told it is and does.`)
   if (typeof prompt !== 'string' || prompt.trim() === '')

@@ -1,12 +1,12 @@
 import { messageOf } from '../base/error.ts'
-import { splitRule } from '../grant/rule.ts'
+import type { Request } from '../grant/request.ts'
 import { type AbsentSource, absenceText } from '../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../graph/rows.ts'
 import { type Ask, isApproved, planAsk } from '../graph/turn/approve.ts'
 import { planResult } from '../graph/turn/result.ts'
 import { permit } from '../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../tool/source/source.ts'
-import type { SourcePool } from '../tool/source/source-pool.ts'
+import type { SourcePool, Start } from '../tool/source/source-pool.ts'
 import { type ToolEntry, type Toolkit, toolEntry } from '../tool/toolkit.ts'
 import { isLive } from './live-sources.ts'
 import type { NodeRun } from './node-run.ts'
@@ -28,13 +28,13 @@ interface Absent {
 export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
   const wanted = wantedBy(run)
   if (wanted.length === 0) return run
-  const permitted: Named[] = []
+  const permitted: NamedStart[] = []
   const absent: Absent[] = []
   for (const [name, source] of wanted) {
-    const refused = permitStart(run, pool, source)
-    if (refused === undefined) permitted.push([name, source])
-    else if (typeof refused === 'string') absent.push({ name, source, code: 'denied', reason: refused })
-    else return waitFor(run, refused)
+    const start = permitStart(run, pool, source)
+    if ('decided' in start) permitted.push({ name, ...start })
+    else if ('reason' in start) absent.push({ name, source, code: 'denied', reason: start.reason })
+    else return waitFor(run, start.ask)
   }
   const opened = await untilStopped(run, Promise.all(permitted.map((one) => open(run, pool, one))))
   if (opened === undefined) return stopped(run)
@@ -57,16 +57,21 @@ function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
   return live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
 }
 
-/** Undefined when it may be started; else why not, or what a person is asked first. */
-function permitStart(run: NodeRun, pool: SourcePool, source: ToolSource): string | Ask | undefined {
+/** What may be started; else why not, or what a person is asked first. */
+function permitStart(
+  run: NodeRun,
+  pool: SourcePool,
+  source: ToolSource,
+): Start | { readonly reason: string } | { readonly ask: Ask } {
+  const decided: Request[] = []
   for (const request of source.needs) {
-    const { domain, pattern } = splitRule(request)
-    const permission = permit(run, { domain, name: pattern }, source.about)
-    if (permission.verdict === 'deny') return permission.reason
-    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) return permission.ask
+    const permission = permit(run, request, source.about)
+    if (permission.verdict === 'deny') return { reason: permission.reason }
+    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) return permission
+    decided.push(request)
   }
-  if (source.needs.length > 0) pool.allow(run.turn.rootId, source)
-  return undefined
+  if (decided.length > 0) pool.allow(run.turn.rootId, source)
+  return { source, decided }
 }
 
 /** What a person allowed for one step of a run holds for the whole run, and for its tree while the server goes on. */
@@ -85,13 +90,18 @@ interface Opened {
   readonly opened: OpenSource
 }
 
-async function open(run: NodeRun, pool: SourcePool, [name, source]: Named): Promise<Opened | Absent> {
+interface NamedStart extends Start {
+  readonly name: string
+}
+
+async function open(run: NodeRun, pool: SourcePool, { name, ...start }: NamedStart): Promise<Opened | Absent> {
   const { turn, conversation } = run
+  const { source } = start
   const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
   try {
-    const start = () => pool.use(name, source, user)
+    const use = () => pool.use(name, start, user)
     const { tape } = run.home
-    return { name, source, opened: tape === null ? await start() : await tape.source(name, start) }
+    return { name, source, opened: tape === null ? await use() : await tape.source(name, use) }
   } catch (error) {
     return { name, source, code: 'unavailable', reason: messageOf(error) }
   }

@@ -55,12 +55,18 @@ function hashOf(core: Unidentified): string {
     ...(core.repair === null ? {} : { repair: core.repair }),
     ...(core.eager === null ? {} : { eager: [...core.eager.keys()] }),
     grant: core.grant ?? null,
+    ...filedOf(core),
     budget: core.budget ?? null,
     contextTurns: core.contextTurns,
     ...(core.extensions.length === 0 ? {} : { extensions: core.extensions.map(({ name }) => name) }),
   })
   const value: Json = shown.ok ? shown.value : core.name
   return sha256(canonicalJson(value)).slice(0, 16)
+}
+
+/** A definition that is kept whole has them in itself. */
+function filedOf({ inline, fileLayers }: Unidentified): Partial<Pick<AgentCore, 'fileLayers'>> {
+  return inline === null && fileLayers !== null ? { fileLayers } : {}
 }
 
 function groupsOf({ groups, meta, subagents }: Unidentified): unknown {

@@ -1,5 +1,4 @@
 import type { Json } from '../base/json.ts'
-import type { Layer } from '../grant/grant.ts'
 
 /** An agent whose whole definition is data: any process can make it again from the row of its conversation. */
 export interface InlineDefinition {
@@ -8,6 +7,4 @@ export interface InlineDefinition {
   readonly model: string | null
   /** The agent whose tools or model it takes over: its code is needed too. Empty for none. */
   readonly code: string
-  /** What its file and its mode say it may do: layers over what it was given, which narrow and never loosen. */
-  readonly layers: readonly Layer[]
 }

@@ -30,7 +30,7 @@ export interface NodeRun {
   readonly conversation: Conversation
   readonly agent: AgentCore
   readonly toolkit: Toolkit
-  /** Every layer that decides for this agent; its own is the last. */
+  /** Every layer that decides for this agent. */
   readonly layers: readonly Layer[]
   /** Of its extensions and the runtime's; null where there are none, as mostly. */
   readonly hooks: HookSet | null

@@ -1,6 +1,7 @@
 import { DefinitionError, SubAgentUnavailable } from '../base/error.ts'
 import { frozenCopy } from '../base/frozen-copy.ts'
 import { toJson } from '../base/json.ts'
+import { checkNames } from '../base/options.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import { toModel } from '../model/to-model.ts'
@@ -45,7 +46,7 @@ export interface NamedSubagent {
   readonly value: unknown
 }
 
-const KEYS = [
+const KEYS: ReadonlySet<string> = new Set([
   'agent',
   'name',
   'description',
@@ -69,7 +70,7 @@ const KEYS = [
   'session',
   'forwardEvents',
   'streamOptions',
-]
+])
 
 /** One value under `subagents`, checked. */
 export function readConfig(value: unknown, where: string): SubagentConfig {
@@ -77,8 +78,7 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   const config = typeof given === 'object' && given !== null ? (given as Partial<SubagentConfig>) : {}
   const { agent } = config
   if (!isSource(agent)) refuse(`${where} is not an agent, a function that gives one, or { agent, ... }.`)
-  const unknown = Object.keys(config).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkNames(`agent(): ${where}`, config, KEYS)
   checkSettings(config, where)
   if (isAgent(agent)) {
     checkAgent(agent, where)

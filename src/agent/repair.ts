@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { checkNames } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import { hasField } from '../output/has-field.ts'
 import { readPath } from '../output/path-pattern.ts'
@@ -19,14 +20,13 @@ export interface Repair {
   readonly onFailure?: 'fail' | 'return'
 }
 
-const KEYS = ['retries', 'ensure', 'allowNull', 'feedback', 'failFast', 'onFailure']
+const KEYS: ReadonlySet<string> = new Set(['retries', 'ensure', 'allowNull', 'feedback', 'failFast', 'onFailure'])
 
 /** Checks what cannot work; null where nothing is said. */
 export function readRepair(repair: Repair | undefined, output: CheckedSchema | null, where: string): Repair | null {
   if (repair === undefined) return null
-  if (typeof repair !== 'object' || repair === null) refuse(where, `it is an object of ${KEYS.join(', ')}.`)
-  const unknown = Object.keys(repair).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(where, `it has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  if (typeof repair !== 'object' || repair === null) refuse(where, `it is an object of ${[...KEYS].join(', ')}.`)
+  checkNames(`agent(): ${where}, repair`, repair, KEYS)
   checkChoices(repair, where)
   const { ensure = [], failFast = false, onFailure = 'fail' } = repair
   if (output === null && (ensure.length > 0 || failFast || onFailure === 'return')) {

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { checkNames } from '../base/options.ts'
 import { RESET_TOOLS } from '../tool/reset-tools.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from './agent.ts'
 import { NAME_CLASHES } from './name-clash.ts'
@@ -46,7 +47,7 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const GROUP_KEYS = ['description', 'active', 'notes', 'tools', 'subagents', 'onNameClash']
+const GROUP_KEYS: ReadonlySet<string> = new Set(['description', 'active', 'notes', 'tools', 'subagents', 'onNameClash'])
 
 function checkGroup(name: string, group: ToolGroup): void {
   if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(name)) {
@@ -56,8 +57,7 @@ function checkGroup(name: string, group: ToolGroup): void {
     refuse('tools outside of any group are "basic", which is always on: give the group another name.')
   if (typeof group !== 'object' || group === null)
     refuse(`groups.${name} is { description, active, tools, subagents }.`)
-  const unknown = Object.keys(group).find((key) => !GROUP_KEYS.includes(key))
-  if (unknown !== undefined) refuse(`groups.${name} has no "${unknown}". It has ${GROUP_KEYS.join(', ')}.`)
+  checkNames(`toolkit(): groups.${name}`, group, GROUP_KEYS)
   if (typeof group.description !== 'string' || group.description.trim() === '') {
     refuse(`groups.${name} needs a description: the model reads it to decide.`)
   }

@@ -1,6 +1,7 @@
 import { SubAgentUnavailable } from '../base/error.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { type AgentCore, type AnyAgent, markAgent, type Tools } from './agent.ts'
+import { withToolsOfCode } from './file-layers.ts'
 import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
 import { type Repair, readRepair } from './repair.ts'
@@ -22,14 +23,17 @@ export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes
     model: toModel(model) ?? agent.model,
     ...(tools === undefined ? {} : kitOf(agent, tools)),
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
-    // It is not what its file says any more.
+    // Its rows cannot keep it as its file any more. What the file takes away still binds it.
     inline: null,
   }
   return markAgent(identified(changed)) as AnyAgent
 }
 
 /** Its subagents stay; tools that are made of subagents join them. */
-function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups'> {
+function kitOf(
+  agent: AnyAgent,
+  tools: Tools,
+): Pick<AgentCore, 'tools' | 'sources' | 'subagents' | 'groups' | 'fileLayers'> {
   const kit = readKit({ name: agent.name, tools }, `agent "${agent.name}"`)
   const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => agent.subagents.has(name))
   if (taken !== undefined) {
@@ -41,5 +45,6 @@ function kitOf(agent: AnyAgent, tools: Tools): Pick<AgentCore, 'tools' | 'source
     sources: kit.sources,
     subagents: new Map([...agent.subagents, ...kit.subagents]),
     groups: new Map([...kit.groups, ...agent.groups]),
+    fileLayers: withToolsOfCode(agent.fileLayers, kit),
   }
 }

@@ -4,6 +4,7 @@ import { mcpServer } from '../tool/mcp/mcp-server.ts'
 import { isToolSource } from '../tool/source/source.ts'
 import { isTool, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
 import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from './agent.ts'
+import { withToolsOfCode } from './file-layers.ts'
 import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
 
@@ -21,6 +22,7 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
     sources: new Map([...agent.sources, ...kit.sources]),
     subagents: new Map([...agent.subagents, ...kit.subagents]),
     groups: new Map([...agent.groups, ...kit.groups]),
+    fileLayers: withToolsOfCode(agent.fileLayers, kit),
   })
 }
 

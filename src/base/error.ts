@@ -15,6 +15,8 @@ export const ERROR_CODES = Object.freeze([
   'store_readonly',
   'store_full',
   'store_closed',
+  'store_gone',
+  'tampered',
   'model',
   'tool',
   'run',

@@ -1,4 +1,4 @@
-import { DefinitionError, messageOf } from './error.ts'
+import { DefinitionError } from './error.ts'
 import { type Json, toJson } from './json.ts'
 
 /** A JSON Schema, draft 2020-12. */
@@ -24,48 +24,6 @@ export function looksLikeJsonSchema(value: object): boolean {
   if (typeof type === 'string' || Array.isArray(type)) return true
   return keys.some((key) => key !== 'type' && (key.startsWith('$') || keywords.has(key)))
 }
-
-export type JsonCheck = (value: unknown) => readonly JsonCheckError[]
-
-export interface JsonCheckError {
-  /** A JSON pointer into the value. */
-  readonly pointer: string
-  readonly message: string
-}
-
-/**
- * Compiles with a validator of its own, so that schemas with the same `$id` never meet, and so that nothing is kept
- * when the check is dropped. Nothing is fetched. Unknown keywords and formats are ignored.
- * Rejects with a DefinitionError when the schema cannot be used. The check may throw on a schema that never ends.
- */
-export async function compileJsonSchema(schema: JsonSchema, where: string): Promise<JsonCheck> {
-  const { Ajv2020 } = await import('ajv/dist/2020.js')
-  const compile = (unicodeRegExp: boolean): JsonCheck => {
-    const check = new Ajv2020({ ...ajvOptions, unicodeRegExp }).compile(schema)
-    return (value) => (check(value) ? [] : (check.errors ?? []).map(readError))
-  }
-  try {
-    return compile(true)
-  } catch (error) {
-    try {
-      // Patterns of other languages often hold escapes that only the older form of expression takes.
-      return compile(false)
-    } catch {
-      const message = `${where}: not a usable JSON Schema: ${messageOf(error)}`
-      throw new DefinitionError('definition', message, { cause: error })
-    }
-  }
-}
-
-const ajvOptions = {
-  strict: false,
-  allErrors: true,
-  ownProperties: true,
-  validateFormats: false,
-  validateSchema: false,
-  meta: false,
-  logger: false,
-} as const
 
 const schemaKeywords = new Set([
   ...['additionalProperties', 'unevaluatedProperties', 'propertyNames', 'items', 'additionalItems', 'unevaluatedItems'],
@@ -115,26 +73,4 @@ function isObjectSchema(schema: Json): boolean {
 
 function isRecord(value: Json | undefined): value is { [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function readError(error: {
-  instancePath: string
-  keyword: string
-  params: Readonly<Record<string, unknown>>
-  message?: string
-}): JsonCheckError {
-  const message = error.message ?? `breaks "${error.keyword}"`
-  return { pointer: error.instancePath, message: message + detailOf(error.params) }
-}
-
-/** The part that a person or a model needs to correct the value and the standard message leaves out. */
-function detailOf(params: Readonly<Record<string, unknown>>): string {
-  const extra = params['additionalProperty'] ?? params['unevaluatedProperty']
-  if (typeof extra === 'string') return `: "${extra}"`
-  const allowed = params['allowedValues'] ?? ('allowedValue' in params ? [params['allowedValue']] : undefined)
-  if (!Array.isArray(allowed)) return ''
-  return `: ${allowed
-    .slice(0, 20)
-    .map((value) => JSON.stringify(value))
-    .join(', ')}`
 }

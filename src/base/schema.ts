@@ -1,11 +1,6 @@
 import { DefinitionError, isLegateError, messageOf } from './error.ts'
-import {
-  compileJsonSchema,
-  type JsonCheck,
-  type JsonSchema,
-  looksLikeJsonSchema,
-  tidyJsonSchema,
-} from './json-schema.ts'
+import type { JsonCheck } from './json-check.ts'
+import { type JsonSchema, looksLikeJsonSchema, tidyJsonSchema } from './json-schema.ts'
 import { type Path, pathText } from './path.ts'
 
 export type { JsonSchema } from './json-schema.ts'
@@ -119,7 +114,7 @@ function readRaw(schema: unknown, where: string): CheckedSchema {
   let check: JsonCheck | undefined
   let compiling: Promise<JsonCheck> | undefined
   const compile = async () => {
-    compiling ??= compileJsonSchema(jsonSchema, where)
+    compiling ??= import('./json-check.ts').then(({ compileJsonSchema }) => compileJsonSchema(jsonSchema, where))
     check = await compiling
     return check
   }

@@ -124,6 +124,8 @@ class YamlReader {
     let words = 0
     for (const word of new this.yaml.Lexer().lex(this.source)) {
       for (const token of parser.next(word)) tokens.push(token)
+      // What is wrong first is told; the rest is not read for more of it.
+      if (tokens.at(-1)?.type === 'error') break
       if (parser.stack.length > deepest) {
         throw new YamlTrouble(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
       }
@@ -138,8 +140,7 @@ class YamlReader {
 
   private syntaxError(message: string, at: Placed): YamlTrouble {
     const written = this.source.split('\n', at.line)[at.line - 1] ?? ''
-    const hint = /:\s*[^'"|>[{\s].*: /.test(written) ? COLON : SIGN
-    return new YamlTrouble(message, at, { hint, isSyntax: true })
+    return new YamlTrouble(message, at, { hint: hasTextWithColon(written) ? COLON : SIGN, isSyntax: true })
   }
 
   private readAny(node: unknown, near: Placed): Sized {
@@ -245,6 +246,12 @@ class YamlReader {
 
 const COLON = 'Quote a text that has a colon and a space in it, or write it as a block after "|".'
 const SIGN = 'Quote a text that has a colon, or that begins with a sign such as @, *, & or {.'
+
+/** `key: one: two`, without quotes. */
+function hasTextWithColon(line: string): boolean {
+  const begun = /:\s*[^'"|>[{\s]/.exec(line)
+  return begun !== null && line.includes(': ', begun.index + begun[0].length)
+}
 
 function place({ line, column }: Placed): Placed {
   return { line, column }

@@ -14,6 +14,9 @@ const PARAM: Option = {
 }
 const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, instead of what the file names' }
 
+const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }
+const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of a module, where it exports several' }
+
 const YES: Option = { name: 'yes', short: 'y', text: 'allow whatever it asks for' }
 
 /** Every command, in the order of the help. Nothing is loaded before it is used. */
@@ -33,36 +36,46 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'run',
-    usage: 'FILE [TEXT] [--param KEY=VALUE] [--model MODEL] [--yes] [--json]',
-    summary: 'do what a recipe or agent file says, and print the answer',
+    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--yes] [--json]',
+    summary: 'do what a recipe, an agent file or an agent in code says, and print the answer',
     about: [
       'FILE is a path, or the name of a definition that legate doctor finds. TEXT is what it is asked, instead of its own ' +
         'prompt; - reads it from stdin.',
-      'It may read below the current folder; before it writes, deletes, runs a program or uses the network it asks. In a ' +
+      'FILE may also be a module (.js, .mjs; .ts from Node 22.18 on) that exports agents: it does what its code allows. ' +
+        '--module FILE is the same.',
+      'A recipe or agent file may read below the current folder; before it writes, deletes, runs a program or uses the network it asks. In a ' +
         'terminal you are asked here, also for parameters that have no value; elsewhere nothing is asked: what needs a ' +
         'person is left waiting, with exit code 3 and the command that answers.',
       'Where the output is no terminal it is the answer alone; what happens is told on stderr.',
     ],
-    options: [PARAM, MODEL, YES, JSON_LINES],
+    options: [PARAM, MODEL, MODULE, AGENT, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
+      ['legate run agents.mjs --agent poet "Write about roses."', 'an agent written in code'],
       ['legate run reviewer - < notes.txt > review.md', 'by name, its input and its answer in files'],
     ],
-    takes: [1, 2],
+    takes: [0, 2],
     completes: 'file',
     load: async () => (await import('./commands/run.ts')).run,
   },
   {
     name: 'chat',
-    usage: '[FILE] [--param KEY=VALUE] [--model MODEL] [--continue ID]',
+    usage: '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--continue ID]',
     summary: 'talk with an agent; what is said is kept',
     about: [
-      'FILE is a recipe or agent file, or a name that legate doctor finds; without one it is an assistant. A message that ' +
+      'FILE is a recipe, an agent file, a name that legate doctor finds, or a module; without one it is an assistant. A message that ' +
         'begins with @name is handed to the definition of that name, as a subagent.',
       'Ctrl-C stops the answer, once more leaves; Ctrl-D leaves. Where the input is no terminal each line is a message.',
     ],
-    options: [PARAM, MODEL, { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' }, YES],
+    options: [
+      PARAM,
+      MODEL,
+      MODULE,
+      AGENT,
+      { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' },
+      YES,
+    ],
     examples: [
       ['legate chat', 'then, for example: @reviewer look at src/'],
       ['legate chat tutor.yaml -p topic=QUIC', 'talk about a recipe'],
@@ -239,7 +252,7 @@ export const COMMANDS: readonly Command[] = [
         'conversation, as one more run.',
       'Exits with 0 if all completed, 1 if one ended otherwise, 3 if one waits for a person, 130 after Ctrl-C.',
     ],
-    options: [{ name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }, YES, JSON_LINES],
+    options: [MODULE, YES, JSON_LINES],
     examples: [
       ['legate resume', 'what legate run has left unfinished in this folder'],
       ['legate resume --module ./agents.js', 'everything unfinished that these agents can do'],
@@ -286,7 +299,8 @@ export const COMMANDS: readonly Command[] = [
     usage: '[--all] [--json]',
     summary: 'every recipe and agent file found here, and what is made of it',
     about: [
-      'Looks in this folder and in your home folder, the nearer first. Nothing is run. Exit code 1 if a file is broken.',
+      'Looks in this folder, in those above it up to the root of the repository, and in your home folder, the nearer ' +
+        'first. Nothing is run. Exit code 1 if a file is broken.',
     ],
     options: [{ name: 'all', short: 'a', text: 'also what was only ignored or kept' }, JSON_LINES],
     examples: [['legate doctor', 'what is found, from where, what shadows what, what is wrong']],
@@ -295,13 +309,16 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'convert',
-    usage: 'FILE --to DIALECT',
+    usage: 'FILE --to DIALECT [--lossy]',
     summary: 'a recipe or agent file in the words of another program',
     about: [
-      'DIALECT is recipe, legate, claude, opencode, gemini, codex, copilot, cursor or goose. What cannot be said there is ' +
-        'told on stderr.',
+      'DIALECT is the name of a program, such as claude or codex; without --to you see all names. A file that the other ' +
+        'program cannot say in full is not written: the error lists what would be lost. --lossy writes the rest.',
     ],
-    options: [{ name: 'to', value: 'DIALECT', text: 'whose words' }],
+    options: [
+      { name: 'to', value: 'DIALECT', text: 'whose words' },
+      { name: 'lossy', text: 'write what can be said, with a warning for each loss' },
+    ],
     examples: [['legate convert .claude/agents/reviewer.md --to codex > reviewer.toml', 'the same agent for Codex']],
     takes: [1, 1],
     completes: 'file',

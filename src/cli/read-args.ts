@@ -69,8 +69,17 @@ function parseOptions(options: readonly Option[]): Record<string, ParseOption> {
 function checkWords({ name, usage, takes: [least, most] }: Command, words: readonly string[]): void {
   if (words.length >= least && words.length <= most) return
   if (most === 0) throw new CliError(`"${name}" takes no arguments.`, EXIT.usage)
-  const problem = words.length < least ? `"${name}" needs more` : `"${name}" takes less`
+  const problem =
+    words.length < least ? `missing ${namesIn(usage).slice(words.length, least).join(' and ')}` : 'too many arguments'
   throw new CliError(`${problem}: legate ${name} ${usage}.`, EXIT.usage)
+}
+
+/** Of the arguments that a usage does not put in brackets. */
+function namesIn(usage: string): string[] {
+  return usage
+    .replaceAll(/\[[^\]]*\]/g, '')
+    .split(/[\s.]+/)
+    .filter((word) => word !== '')
 }
 
 /** A word that begins alike is probably what was meant. */

@@ -18,6 +18,8 @@ export interface PendingApproval {
   /** The tool it would call; null for a model, and for a server that would be started: `input` says which. */
   readonly tool: string | null
   readonly input: Json
+  /** Of request and input. A node may ask for several things, one after the other: this says which one it is. */
+  readonly digest: string
   /** Who wants a person to be asked, by which rule. */
   readonly reason: string
   readonly required: boolean
@@ -52,7 +54,7 @@ export function approvalsOf(store: Store, { runId, limit = 100, after }: Approva
 const PAGE = 256
 
 function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
-  const { request, reason, required, input, since } = approvalOf(node)
+  const { request, reason, required, input, digest, since } = approvalOf(node)
   return {
     nodeId: node.id,
     runId: node.turnId,
@@ -62,6 +64,7 @@ function toApproval(store: Store, node: Node, line: readonly Id[]): PendingAppro
     request,
     tool: node.input.call?.name ?? null,
     input,
+    digest,
     reason,
     required,
     since,

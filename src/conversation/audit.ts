@@ -1,4 +1,4 @@
-import { InputError, messageOf, StoreError } from '../base/error.ts'
+import { InputError, isLegateError, messageOf, StoreError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
 import { auditTree } from '../graph/audit/audit-tree.ts'
 import type { Surroundings } from '../graph/audit/check.ts'
@@ -8,6 +8,7 @@ import { eachTree, readTree, type TreeRows } from '../graph/audit/tree-rows.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
 
 export interface AuditOptions {
   /** Only the tree of this root conversation. Left out: the whole store. */
@@ -45,11 +46,12 @@ export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise
   const looking = new Looking(ledger, options)
   if (options.verify === true) await looking.verify()
   try {
-    if (options.rootId !== undefined) await looking.at(readTree(ledger.store, options.rootId))
+    if (options.rootId !== undefined) await looking.atTree(options.rootId)
     else for (const tree of eachTree(ledger.store)) await looking.at(tree)
   } catch (error) {
     looking.unreadable(error)
   }
+  looking.tampered()
   return looking.report()
 }
 
@@ -80,7 +82,7 @@ class Looking {
   constructor(ledger: Ledger, options: AuditOptions) {
     const { store, kinds } = ledger
     this.ledger = ledger
-    this.around = { kinds, isAlive: (id) => this.isAlive(id), hasBody: (hash) => store.body(hash) !== undefined }
+    this.around = { kinds, isAlive: (id) => this.isAlive(id), hasBody: (hash) => hasBody(store, hash) }
     this.options = options
   }
 
@@ -100,6 +102,29 @@ class Looking {
     const { rootId = null } = this.options
     const place = { subject: 'store', id: this.ledger.store.name, rootId, conversationId: null } as const
     this.findings.push(finding('unreadable', place, `Rows cannot be read: ${messageOf(error)}`))
+  }
+
+  /** A tree that was changed from outside is told of, and does not hide the others. */
+  async atTree(rootId: Id): Promise<void> {
+    try {
+      await this.at(readTree(this.ledger.store, rootId))
+    } catch (error) {
+      if (!isLegateError(error, 'tampered')) throw error
+    }
+  }
+
+  /** What verifying has found says more. */
+  tampered(): void {
+    const { rootId: asked, types } = this.options
+    if (types !== undefined && !types.includes('altered_row')) return
+    for (const { details, message } of this.ledger.store.tampered?.() ?? []) {
+      const rootId = String(details['rootId'])
+      const isTold = this.findings.some((one) => one.rootId === rootId && BYTES.has(one.type))
+      if (isTold || (asked ?? rootId) !== rootId) continue
+      this.findings.push(
+        finding('altered_row', { subject: 'store', id: rootId, rootId, conversationId: null }, message),
+      )
+    }
   }
 
   async at(tree: TreeRows): Promise<void> {
@@ -160,16 +185,38 @@ class Looking {
   }
 }
 
+const BYTES: ReadonlySet<FindingType> = new Set(['altered_row', 'missing_row', 'unknown_row', 'altered_index'])
+
 function keyOf({ type, subject, id }: Finding): string {
   return `${type} ${subject} ${id}`
 }
 
 function checkOptions({ store }: Ledger, { rootId, types }: AuditOptions): void {
-  if (rootId !== undefined && store.conversation(rootId)?.rootId !== rootId) {
+  if (rootId !== undefined && rootOf(store, rootId) !== rootId) {
     throw notFound(store, 'root conversation', rootId)
   }
   const unknown = types?.find((type) => !FINDING_TYPES.includes(type))
   if (unknown === undefined) return
   const message = `There is no finding of the type "${unknown}". There are: ${FINDING_TYPES.join(', ')}.`
   throw new InputError('invalid_input', message)
+}
+
+/** A root that was changed from outside is there to be looked at. */
+function rootOf(store: Store, id: Id): Id | undefined {
+  try {
+    return store.conversation(id)?.rootId
+  } catch (error) {
+    if (isLegateError(error, 'tampered')) return id
+    throw error
+  }
+}
+
+/** One that was changed is there; verifying tells that it was. */
+function hasBody(store: Store, hash: string): boolean {
+  try {
+    return store.body(hash) !== undefined
+  } catch (error) {
+    if (isLegateError(error, 'tampered')) return true
+    throw error
+  }
 }

@@ -1,4 +1,5 @@
 import { NotFoundError } from '../base/error.ts'
+import { int, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { closeSession, type OpenSession, openSessions } from '../graph/child/session.ts'
 import type { Content } from '../graph/content.ts'
@@ -14,7 +15,6 @@ import { notFound } from '../store/not-found.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
 import type { AuditOptions, AuditReport } from './audit.ts'
-import { positiveNumber } from './bounds.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -25,6 +25,8 @@ import {
 import { HistoryHandle, type HistoryHome } from './history-handle.ts'
 import { readObserved } from './observed.ts'
 import type { Run } from './run.ts'
+
+const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
 
 /** What a process knows of a conversation's agent. */
 export interface ConversationHome extends HistoryHome {
@@ -60,12 +62,12 @@ export class ConversationHandle extends HistoryHandle {
   }
 
   /** Changes what its agent may use at most, and how many rounds its model is shown, from its next node on. */
-  async configure({ policyProfile, contextTurns }: ConversationSettings): Promise<void> {
+  async configure(settings: ConversationSettings): Promise<void> {
+    const { policyProfile, contextTurns } = readOptions('configure()', settings, SETTINGS)
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     if (policyProfile !== undefined) profileLayer(policyProfile, this.home.profiles)
-    const turns = contextTurns === undefined ? undefined : positiveNumber(contextTurns, 'contextTurns')
-    const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns: turns })
+    const plan = (draft: Draft) => planSettings(draft, this.id, { policyProfile, contextTurns })
     await this.ledger.commit({ kind: 'note', rootId: row.rootId, plan })
   }
 

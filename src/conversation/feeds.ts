@@ -32,6 +32,11 @@ export class Feeds {
     for (const { feed } of this.trees.values()) feed.changed()
   }
 
+  /** Ends the readers of one tree. */
+  closeTree(rootId: Id): void {
+    this.trees.get(rootId)?.feed.close()
+  }
+
   /** Ends all readers: nothing more is written or heard of here. */
   close(): void {
     for (const { feed } of [...this.trees.values()]) feed.close()

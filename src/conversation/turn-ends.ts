@@ -1,5 +1,5 @@
 import { onAbort } from '../base/abort.ts'
-import { StoreError } from '../base/error.ts'
+import { isLegateError, StoreError } from '../base/error.ts'
 import { IdMap } from '../base/id-map.ts'
 import type { Commit } from '../graph/commit.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
@@ -25,7 +25,7 @@ export class TurnEnds {
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
     return new Promise((resolve, reject) => {
-      this.add(turnId, { resolve, reject })
+      this.add(turnId, { resolve, reject, rootId: turn?.rootId ?? null })
       if (turn === undefined) this.tellDeleted(turnId)
     })
   }
@@ -37,6 +37,7 @@ export class TurnEnds {
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
+        rootId: turn?.rootId ?? null,
         resolve: (outcome) => {
           leave()
           resolve(outcome)
@@ -82,31 +83,49 @@ export class TurnEnds {
 
   /** Another process has written. */
   changed(): void {
-    for (const [turnId] of this.waiters.entries()) {
-      const turn = this.store.turn(turnId)
-      if (turn?.state === 'ended') this.tell(turn)
-      else if (turn === undefined) this.tellDeleted(turnId)
+    for (const [turnId] of [...this.waiters.entries()]) {
+      try {
+        const turn = this.store.turn(turnId)
+        if (turn?.state === 'ended') this.tell(turn)
+        else if (turn === undefined) this.tellDeleted(turnId)
+      } catch (error) {
+        if (!isLegateError(error, 'tampered')) throw error
+        this.fail(turnId, error)
+      }
     }
   }
 
   /** It may also be that it is still to be recorded. */
   private tellDeleted(turnId: Id): void {
     const error = notFound(this.store, 'run', turnId)
-    const waiting = error.details['deleted'] === undefined ? undefined : this.waiters.get(turnId)
-    if (waiting === undefined) return
-    this.waiters.delete(turnId)
-    this.keepAlive.release()
-    for (const { reject } of waiting) reject(error)
+    if (error.details['deleted'] !== undefined && this.waiters.has(turnId)) this.fail(turnId, error)
   }
 
   /** The runtime is closed: what still waits will not hear of the end here. */
   close(): void {
-    for (const [turnId, waiting] of this.waiters.entries()) {
-      const message = `The runtime was closed before the run ${turnId} ended. Open its store again and attach to it.`
-      for (const { reject } of waiting) reject(new StoreError('store_closed', message, { details: { runId: turnId } }))
-      this.keepAlive.release()
+    this.failAll((runId) => {
+      const message = `The runtime was closed before the run ${runId} ended. Open its store again and attach to it.`
+      return new StoreError('store_closed', message, { details: { runId } })
+    })
+  }
+
+  /** No end can be recorded any more. */
+  failAll(errorOf: (runId: Id) => Error): void {
+    for (const [turnId] of [...this.waiters.entries()]) this.fail(turnId, errorOf(turnId))
+  }
+
+  /** The same of one tree. */
+  failTree(rootId: Id, error: Error): void {
+    for (const [turnId, waiting] of [...this.waiters.entries()]) {
+      if (waiting.some((waiter) => waiter.rootId === rootId)) this.fail(turnId, error)
     }
-    this.waiters.clear()
+  }
+
+  private fail(turnId: Id, error: Error): void {
+    const waiting = this.waiters.get(turnId) ?? []
+    this.waiters.delete(turnId)
+    this.keepAlive.release()
+    for (const { reject } of waiting) reject(error)
   }
 
   private tell(turn: Turn, nodes: readonly Node[] = []): void {
@@ -123,6 +142,8 @@ export class TurnEnds {
 }
 
 interface Waiter {
+  /** The tree it is of; null while that is not recorded. */
+  readonly rootId: Id | null
   resolve(outcome: Outcome): void
   reject(error: Error): void
 }

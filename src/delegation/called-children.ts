@@ -1,10 +1,11 @@
 import { type AnyAgent, isAgent } from '../agent/agent.ts'
 import type { NodeRun } from '../agent/node-run.ts'
+import { filesOf } from '../agent/run-files.ts'
+import { Allowance } from '../base/allowance.ts'
 import { DefinitionError, DeniedError, LegateError } from '../base/error.ts'
-import { type Json, toJson } from '../base/json.ts'
+import type { Json } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
-import { splitRule } from '../grant/rule.ts'
 import { nextTryOf } from '../graph/child/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/child/spawn.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
@@ -21,7 +22,6 @@ import {
   type SpawnOptions,
   type StartedChild,
 } from '../tool/current.ts'
-import { permit } from '../tool/permit.ts'
 import type { Delegate, ToolContext } from '../tool/tool.ts'
 import { type Offer, type SpawnResult, spawn } from './spawn.ts'
 
@@ -31,6 +31,7 @@ export class CalledChildren implements CurrentCall {
   private readonly run: NodeRun
   private started = 0
   private live: LiveNode | undefined
+  private allowance: Allowance | undefined
 
   constructor(run: NodeRun) {
     this.run = run
@@ -115,20 +116,19 @@ export class CalledChildren implements CurrentCall {
   }
 
   private files(): Files {
-    const { home, layers, node } = this.run
-    if (home.files === null) throw new DefinitionError('definition', NO_FILES)
-    const input = toJson(node.input.call?.input ?? null)
-    return home.files.bind(layers, (request) => {
-      const { domain, pattern } = splitRule(request)
-      return input.ok && permit(this.run, { domain, name: pattern }, input.value).verdict === 'allow'
-    })
+    return filesOf(this.run)
   }
 
-  private progress(message: string, data: Json): void {
+  /** Every progress of every tool comes through here: a call that floods is heard, and shown as often as it may. */
+  private progress(message: string, data: Json): boolean {
     const { node, conversation, home, work } = this.run
-    this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit({ type: 'progress', message, data }, home.ledger.clock)
+    const { clock } = home.ledger
     work.stirred()
+    this.allowance ??= new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
+    if (!this.allowance.take(weightOf(message, data), clock.now())) return false
+    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live.emit({ type: 'progress', message, data }, clock)
+    return true
   }
 
   private async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
@@ -190,6 +190,15 @@ export class CalledChildren implements CurrentCall {
 /** What was said longer ago is not looked for. */
 const RECALLED_TURNS = 50
 
+/** Short ones of one call: a long one counts for each 1,000 characters more. */
+const PROGRESS_AT_ONCE = 1_000
+const PROGRESS_PER_SECOND = 10
+
+function weightOf(message: string, data: Json): number {
+  const length = String(message).length + (data === null ? 0 : (JSON.stringify(data)?.length ?? 0))
+  return 1 + Math.floor(length / 1_000)
+}
+
 function isResultOf({ kind, state, input, output }: Node, toolName: string): boolean {
   return kind === 'task' && state === 'finished' && output.isError !== true && input.call?.name === toolName
 }
@@ -203,7 +212,5 @@ function tooLate(): LegateError {
 function cannotAsk({ request, reason }: Ask): string {
   return `${request} must be allowed by a person (${reason}), and code inside a tool cannot wait for one. Delegate it from the agent itself.`
 }
-
-const NO_FILES = 'This runtime has no files: give it some with createRuntime({ files }).'
 
 const NO_BRIEFING = { mode: 'none', tokens: 0 } as const

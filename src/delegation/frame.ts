@@ -1,11 +1,12 @@
 import type { AgentCore } from '../agent/agent.ts'
 import { profileOf, storedProfileLayer } from '../agent/conversation-settings.ts'
+import { fileDelegateLayers } from '../agent/file-layers.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
-import { freezeLayer, readCeiling } from '../grant/ceiling.ts'
-import { delegateLayer, type Grant, useLayer } from '../grant/grant.ts'
-import { profileLayer } from '../grant/profile.ts'
+import { boundBelow, boundBy, freezeLayer } from '../grant/ceiling.ts'
+import { delegateLayer, type Grant, type Layer, narrowingLayer, ownLayers, saysSame } from '../grant/grant.ts'
+import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
@@ -21,7 +22,7 @@ export interface FrameOffer {
   readonly attempts?: Attempts | undefined
 }
 
-/** What binds a child, whatever it is asked: the layers and budgets above it, frozen (I1). */
+/** What binds a child, whatever it is asked: the layers and budgets above it and its own grant, frozen (I1). */
 export interface Frame {
   readonly above: readonly Json[]
   readonly depth: number
@@ -56,14 +57,20 @@ export function frameOf(
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
   const passedOn = delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget))
-  const budgets = [...readCeiling(above), passedOn].map((layer) => layer.budget)
+  const frozen = boundBelow(above).filter((layer) => layer.budget !== undefined || !saysSame(layer, passedOn))
+  const budgets = [...frozen, passedOn].map((layer) => layer.budget)
   const own = [agent.budget, offer.budget, budget]
-  const narrowed = offer.grant === undefined ? [] : [useLayer(`${host.name}, ${offer.name}`, offer.grant)]
-  const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
   const stored = hostProfile === undefined ? [] : [storedProfileLayer(hostProfile, profiles)]
-  const profile = offer.profile === undefined ? [] : [layerOf(offer.profile, profiles)]
-  const filed = host.inline?.layers ?? []
-  const ceiling = [...above, ...[passedOn, ...filed, ...stored, ...narrowed, ...profile].map(freezeLayer)]
+  const offered = offerLayers(host.name, offer, profiles)
+  const layers = [
+    ...frozen,
+    passedOn,
+    ...fileDelegateLayers(host),
+    ...stored,
+    ...offered,
+    ...ownLayers(agent.name, agent.grant),
+  ]
+  const ceiling = layers.map(freezeLayer)
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])
   const frame: Frame = {
     above,
@@ -77,20 +84,29 @@ export function frameOf(
     treeLimit: treeLimitOf([agent.budget, offer.budget]),
     retry,
     safety: { ...[...own, ...budgets].reduce(smallerBudget, undefined) },
-    workspace: workspaceOf(home, ceiling, agent),
+    workspace: workspaceOf(home, ceiling),
   }
   frames.set(offer, frame)
   return frame
 }
 
+/** What an offer says of its subagent's authority: as it is made it is frozen, and as it is said later it narrows. */
+export function offerLayers(hostName: string, offer: OfferGrant, profiles: Profiles): readonly Layer[] {
+  const layerOf = offer.contract === 'background' ? storedProfileLayer : profileLayer
+  return [
+    ...(offer.grant === undefined ? [] : [narrowingLayer(`${hostName}, ${offer.name}`, offer.grant)]),
+    ...(offer.profile === undefined ? [] : [layerOf(offer.profile, profiles)]),
+  ]
+}
+
+type OfferGrant = Pick<FrameOffer, 'name' | 'grant' | 'profile' | 'contract'>
+
 function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
   return timeoutMs === null || timeoutMs >= limits.wallMs ? limits : { ...limits, wallMs: timeoutMs }
 }
 
-function workspaceOf({ files }: NodeRun['home'], ceiling: readonly Json[], agent: AgentCore): readonly string[] {
-  if (files === null) return NONE
-  const layers = [...readCeiling(ceiling), useLayer(agent.name, agent.grant)]
-  return files.bind(layers, () => false).allowedDirectories()
+function workspaceOf({ files }: NodeRun['home'], ceiling: readonly Json[]): readonly string[] {
+  return files === null ? NONE : files.bind(boundBy(ceiling), () => false).allowedDirectories()
 }
 
 const NONE: readonly string[] = []

@@ -5,6 +5,7 @@ import type { Home, NodeRun, ReadyChild } from '../agent/node-run.ts'
 import { after } from '../base/after.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
+import { agentRequest } from '../grant/request.ts'
 import { type EagerItem, planEager } from '../graph/child/eager.ts'
 import type { Forward } from '../graph/child/forward.ts'
 import type { SessionPlan } from '../graph/child/session.ts'
@@ -160,7 +161,7 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   const taken = takeAgent(offer, home)
   if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
   const asked = delegation.eager?.item ?? node.input.call?.input ?? null
-  const permission = permit(run, { domain: 'agent', name: taken.name }, asked)
+  const permission = permit(run, agentRequest(taken.name), asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
   if (taken.model === null && home.modelOf(host, run) === null) {

@@ -6,6 +6,7 @@ import { readForward } from '../agent/read-forward.ts'
 import { firstSaid, isSaid } from '../agent/said.ts'
 import { variant } from '../agent/variant.ts'
 import { readSchema } from '../base/schema.ts'
+import { agentRequest } from '../grant/request.ts'
 import type { KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
@@ -100,8 +101,7 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
     effect: 'idempotent',
     timeoutMs: null,
     delegates: true,
-    domain: 'agent',
-    asks: agent.name,
+    request: agentRequest(agent.name),
     needsGrant: true,
     memberOf,
     schema: { name, description, inputSchema: withoutPresets(input.jsonSchema, config.presets) },

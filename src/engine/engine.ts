@@ -42,4 +42,6 @@ export interface Engine {
   takeUp(): Promise<void>
   /** Lets running nodes finish within the grace, then gives their claims back. */
   stop(): Promise<void>
+  /** Nothing can be written any more: ends what runs and gives nothing back. */
+  halt(): void
 }

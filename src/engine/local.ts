@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import { isLegateError } from '../base/error.ts'
 import { freshId } from '../base/id.ts'
 import { IdMap } from '../base/id-map.ts'
 import type { Claims } from '../graph/claims.ts'
@@ -115,8 +116,15 @@ export class LocalEngine implements Engine, Lender {
   }
 
   stop(): Promise<void> {
-    this.stopping ??= this.end()
+    this.stopping ??= this.end().catch(unlessGone)
     return this.stopping
+  }
+
+  halt(): void {
+    this.state = 'stopped'
+    this.disarm()
+    this.unwatch()
+    for (const work of [...this.running.values(), ...this.forsaken]) work.stop('shutdown')
   }
 
   private async begin(execute: Execute): Promise<void> {
@@ -191,6 +199,7 @@ export class LocalEngine implements Engine, Lender {
   private failed(node: Node, work: RunningNode, error: unknown): void {
     if (this.state === 'stopped') return
     this.options.report(error)
+    if (isLegateError(error, 'tampered')) return this.done(node, work)
     this.giveBack(node, 'Its end could not be written.').then(
       () => this.done(node, work),
       () => this.clock.at(this.clock.now() + this.options.sweepMs, () => this.failed(node, work, error)),
@@ -277,10 +286,17 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private causeInRows(nodeId: Id, epoch: number): 'lost' | 'cancel' | null {
-    const node = this.ledger.store.node(nodeId)
-    if (node === undefined || node.epoch !== epoch) return 'lost'
-    if (node.marks?.stop != null) return 'cancel'
-    return this.ledger.store.turn(node.turnId)?.cancel ? 'cancel' : null
+    const { store } = this.ledger
+    try {
+      const node = store.node(nodeId)
+      if (node === undefined || node.epoch !== epoch) return 'lost'
+      if (node.marks?.stop != null) return 'cancel'
+      return store.turn(node.turnId)?.cancel ? 'cancel' : null
+    } catch (error) {
+      if (!isLegateError(error, 'tampered')) throw error
+      this.options.report(error)
+      return 'lost'
+    }
   }
 
   /** What has been silent for too long is said to be, once, and that it goes on when it does. */
@@ -323,6 +339,7 @@ export class LocalEngine implements Engine, Lender {
   }
 
   private async end(): Promise<void> {
+    if (this.state === 'stopped') return
     const started = this.starting
     this.state = this.state === 'idle' ? 'stopped' : 'stopping'
     await started?.catch(() => undefined)
@@ -342,7 +359,7 @@ export class LocalEngine implements Engine, Lender {
   /** Others go on with what we leave. Also with what no code of ours runs any more: aborted nodes do not write their end. */
   private async giveBackAll(): Promise<void> {
     const claimed = this.ledger.store.claimedBy(this.id, Number.MAX_SAFE_INTEGER)
-    for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.')
+    for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 
   /** Waits until nothing runs, at most for the grace. */
@@ -356,4 +373,14 @@ export class LocalEngine implements Engine, Lender {
       }
     })
   }
+}
+
+/** Of what is gone nothing can be given back. */
+function unlessGone(error: unknown): void {
+  if (!isLegateError(error, 'store_gone')) throw error
+}
+
+/** Nothing is written to such a tree; it was told when it was found. */
+function unlessTampered(error: unknown): void {
+  if (!isLegateError(error, 'tampered')) throw error
 }

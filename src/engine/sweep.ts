@@ -6,6 +6,7 @@ import { planExpiry } from '../graph/turn/approve.ts'
 import { type Claim, planClaim } from '../graph/turn/claim.ts'
 import { type LostClaim, planForce, planRecover } from '../graph/turn/recover.ts'
 import { planTimeUp } from '../graph/turn/time-up.ts'
+import { planWaitAgain } from '../graph/turn/wait-again.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
 import { dropEngine, isDead } from './lease.ts'
 
@@ -31,6 +32,7 @@ export async function sweep(ledger: Ledger, options: SweepOptions): Promise<void
   await endWaits(ledger, options)
   await forceStops(ledger, options)
   await claimRunnable(ledger, options)
+  await waitAgain(ledger, options)
 }
 
 /** Others go on with a node that this process will not end. */
@@ -82,6 +84,18 @@ async function claimRunnable(ledger: Ledger, options: SweepOptions): Promise<voi
       taken += (await tryStep(ledger, options, { kind: 'claim', rootId, plan: (draft) => planClaim(draft, ids) })) ?? 0
     }
     if (taken === 0) return
+  }
+}
+
+/** What waits for a clock that was set back since, by another process too, is not held up by it. */
+async function waitAgain(ledger: Ledger, options: SweepOptions): Promise<void> {
+  const { store, clock } = ledger
+  const everything = { now: Number.MAX_SAFE_INTEGER, limit: BATCH, ...options.canRun() }
+  for (const { id, rootId, wakeAt } of store.runnable(everything)) {
+    if (wakeAt === null || wakeAt <= clock.now()) continue
+    const writtenAt = store.events(rootId, store.lastSeq(rootId) - 1, 1)[0]?.at ?? 0
+    if (writtenAt <= clock.now()) continue
+    await tryStep(ledger, options, { kind: 'retry', rootId, plan: (draft) => planWaitAgain(draft, id, writtenAt) })
   }
 }
 
@@ -155,7 +169,7 @@ async function tryStep<T>(ledger: Ledger, { report }: SweepOptions, step: Step<T
   try {
     return await ledger.commit(step)
   } catch (error) {
-    if (StoreError.isInstance(error)) throw error
+    if (StoreError.isInstance(error) && error.code !== 'tampered') throw error
     report(error)
     return undefined
   }

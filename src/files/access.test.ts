@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DeniedError, NotFoundError } from '../base/error.ts'
 import { type Grant, useLayer } from '../grant/grant.ts'
+import { type Request, requestText } from '../grant/request.ts'
 import { Access, type AccessParts } from './access.ts'
 import { OPERATIONS, type Operation } from './failure.ts'
 import { AREAS, type LogicalPath, readPath } from './path.ts'
@@ -38,9 +39,9 @@ describe('what an agent may do with a path', () => {
 
   test('a person may have allowed just this', () => {
     const asked: string[] = []
-    const isApproved = (request: string) => {
-      asked.push(request)
-      return request === 'file.write:/workspace/a'
+    const isApproved = (request: Request) => {
+      asked.push(requestText(request))
+      return requestText(request) === 'file.write:/workspace/a'
     }
     const access = accessOf({ ...ALL, ask: ['file.*:/workspace/**'] }, { isApproved })
 

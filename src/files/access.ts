@@ -1,5 +1,6 @@
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
+import { fileRequest, type Request } from '../grant/request.ts'
 import { denied, notFound, type Operation } from './failure.ts'
 import type { Area, LogicalPath } from './path.ts'
 
@@ -17,7 +18,7 @@ export interface AccessParts {
   readonly policy: FilePolicy
   readonly layers: readonly Layer[]
   /** Has a person allowed this request for the call that runs? */
-  readonly isApproved: (request: string) => boolean
+  readonly isApproved: (request: Request) => boolean
 }
 
 /** Which paths one agent may reach, and for what: its layers, then the policy, then whether there is such an area. */
@@ -32,7 +33,7 @@ export class Access {
   check(operation: Operation, path: LogicalPath): Verdict {
     const { verdict, reason } = this.decide(operation, path)
     if (verdict === 'deny') throw denied(operation, path.text, reason)
-    if (verdict === 'ask' && !this.parts.isApproved(`file.${operation}:${path.text}`)) {
+    if (verdict === 'ask' && !this.parts.isApproved(fileRequest(operation, path))) {
       throw denied(operation, path.text, `${reason}, and nobody allowed it before the call began`)
     }
     if (!this.hasAreaOf(path)) throw notFound(path.text)
@@ -56,7 +57,7 @@ export class Access {
 
   private decide(operation: Operation, path: LogicalPath): Pick<Decision, 'verdict' | 'reason'> {
     const { layers, policy } = this.parts
-    const decision = decide(layers, `file.${operation}`, path.text)
+    const decision = decide(layers, fileRequest(operation, path))
     if (decision.verdict === 'deny') return decision
     const refused = refusedBy(policy, operation, path.segments[0])
     return refused === undefined ? decision : { verdict: 'deny', reason: refused }

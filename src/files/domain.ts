@@ -1,4 +1,5 @@
 import { checkGrant, type Grant, type Layer, useLayer } from '../grant/grant.ts'
+import type { Request } from '../grant/request.ts'
 import type { FilePolicy } from './access.ts'
 import type { FileBackend } from './backend.ts'
 import { BoundFiles, type FileParts, type Files } from './files.ts'
@@ -19,7 +20,7 @@ export class FileDomain {
   }
 
   /** For an agent: all layers that decide for it, and whether a person allowed what they ask for. */
-  bind(layers: readonly Layer[], isApproved: (request: string) => boolean): Files {
+  bind(layers: readonly Layer[], isApproved: (request: Request) => boolean): Files {
     return new BoundFiles(this.parts, layers, isApproved)
   }
 }

@@ -1,5 +1,6 @@
 import { InputError } from '../base/error.ts'
 import type { Layer } from '../grant/grant.ts'
+import type { Request } from '../grant/request.ts'
 import { Access, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
 import { applyEdits, type Edit } from './edit.ts'
@@ -63,7 +64,7 @@ export class BoundFiles implements Files {
   private readonly layers: readonly Layer[]
   private readonly access: Access
 
-  constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: string) => boolean) {
+  constructor(parts: FileParts, layers: readonly Layer[], isApproved: (request: Request) => boolean) {
     this.parts = parts
     this.layers = layers
     const { backend, policy } = parts

@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { decide } from '../grant/decide.ts'
 import { type Grant, useLayer } from '../grant/grant.ts'
+import { readRequest } from '../grant/request.ts'
 import { describeReach, reachOf } from './reach.ts'
 
 function reach(...grants: readonly Grant[]): string[] {
   const layers = grants.map((grant, at) => useLayer(`layer ${at}`, grant))
-  const found = reachOf(layers, (operation, path) => decide(layers, `file.${operation}`, path).verdict !== 'deny')
+  const found = reachOf(
+    layers,
+    (operation, path) => decide(layers, readRequest(`file.${operation}:${path}`)).verdict !== 'deny',
+  )
   return describeReach(found).split('\n')
 }
 

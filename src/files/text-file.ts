@@ -36,7 +36,7 @@ export async function readTextFile(file: string, { mostBytes, inside }: TextFile
   let handle: FileHandle | undefined
   try {
     const real = await realpath(path.resolve(file))
-    if (inside !== undefined) checkInside(real, await realpath(path.resolve(inside)))
+    if (inside !== undefined && !isInside(real, await realpath(path.resolve(inside)))) throw outside()
     handle = await open(real, FLAGS)
     if (inside !== undefined) await checkOpened(handle, real)
     checkStats(await handle.stat({ bigint: true }), mostBytes)
@@ -76,10 +76,10 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function checkInside(real: string, folder: string): void {
+/** Both as they really are, links followed. */
+export function isInside(real: string, folder: string): boolean {
   const relative = path.relative(folder, real)
-  const isInside = relative !== '' && !relative.startsWith(`..${path.sep}`) && relative !== '..'
-  if (!isInside || path.isAbsolute(relative)) throw outside()
+  return relative !== '' && relative !== '..' && !relative.startsWith(`..${path.sep}`) && !path.isAbsolute(relative)
 }
 
 async function checkOpened(handle: FileHandle, real: string): Promise<void> {

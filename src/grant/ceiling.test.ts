@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { DeniedError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { freezeLayer, readCeiling } from './ceiling.ts'
+import { boundBelow, boundBy, freezeLayer, readCeiling } from './ceiling.ts'
+import { ownLayers } from './grant.ts'
 
 const layer = { by: 'host', allow: ['tool:*'], ask: ['tool:a'], deny: ['tool:b'] }
 const frozen = { v: 1, ...layer }
@@ -38,6 +39,25 @@ describe('what is frozen', () => {
   })
 })
 
+describe('an agent’s own grant', () => {
+  const use = { by: 'worker', allow: ['tool:a'], ask: [], deny: ['tool:b'] }
+
+  test('is one layer for itself and all below it where it passes on what it may do', () => {
+    const ceiling = ownLayers('worker', { use: ['tool:a'], deny: ['tool:b'] }).map(freezeLayer)
+
+    expect(boundBy(ceiling)).toMatchObject([use])
+    expect(boundBelow(ceiling)).toMatchObject([use])
+  })
+
+  test('is two where it passes on something else', () => {
+    const grant = { use: ['tool:a'], delegate: ['tool:c'], deny: ['tool:b'] }
+    const ceiling = ownLayers('worker', grant).map(freezeLayer)
+
+    expect(boundBy(ceiling)).toMatchObject([use])
+    expect(boundBelow(ceiling)).toEqual([{ v: 1, ...use, allow: ['tool:c'] }])
+  })
+})
+
 describe('what cannot be read allows nothing', () => {
   const READ = 'What this agent may do was frozen and cannot be read'
   const FORM = `${READ}: it is of form`
@@ -53,6 +73,11 @@ describe('what cannot be read allows nothing', () => {
     ['no rules to allow', { ...frozen, allow: null }, WHOLE],
     ['a text to ask for', { ...frozen, ask: 'tool:a' }, WHOLE],
     ['an object of denials', { ...frozen, deny: {} }, WHOLE],
+    [
+      'a layer that binds somebody else',
+      { ...frozen, binds: 'nobody' },
+      `${READ}: a layer does not say whom it binds. Nothing is allowed.`,
+    ],
     ['a number among rules', { ...frozen, deny: ['tool:a', 7] }, WHOLE],
     ['an empty budget', { ...frozen, budget: null }, `${READ}: a layer: a budget is an object of numbers. Nothing`],
     ['a budget of words', { ...frozen, budget: { turns: 'many' } }, `${READ}: a layer: budget.turns must be a whole`],

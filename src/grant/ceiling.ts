@@ -8,9 +8,27 @@ const VERSION = 1
 
 /** A layer as it is stored with a child. */
 export function freezeLayer(layer: Layer): Json {
-  const { by, allow, ask, deny, budget } = layer
-  const frozen = { v: VERSION, by, allow, ask, deny }
-  return (budget === undefined ? frozen : { ...frozen, budget }) as unknown as Json
+  const { by, allow, ask, deny, budget, binds } = layer
+  const frozen = {
+    v: VERSION,
+    by,
+    allow,
+    ask,
+    deny,
+    ...(budget === undefined ? {} : { budget }),
+    ...(binds === undefined ? {} : { binds }),
+  }
+  return frozen as unknown as Json
+}
+
+/** Of what was frozen with a child: what binds the child itself. */
+export function boundBy(ceiling: readonly Json[]): readonly Layer[] {
+  return readCeiling(ceiling).filter(({ binds }) => binds !== 'below')
+}
+
+/** Of what was frozen with a child: what binds all that it starts. */
+export function boundBelow(ceiling: readonly Json[]): readonly Layer[] {
+  return readCeiling(ceiling).flatMap(({ binds, ...layer }) => (binds === 'self' ? [] : layer))
 }
 
 /** Known to be whole: rows are read again and again. */
@@ -26,9 +44,11 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 }
 
 function checkLayer(layer: Json): void {
-  const { v, by, allow, ask, deny, budget } = (layer ?? {}) as Record<string, Json>
+  const { v, by, allow, ask, deny, budget, binds } = (layer ?? {}) as Record<string, Json>
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
   if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
+  if (binds !== undefined && binds !== 'self' && binds !== 'below')
+    throw unreadable('a layer does not say whom it binds')
   if (budget !== undefined) checkFrozenBudget(budget)
 }
 

@@ -1,16 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { decide } from './decide.ts'
 import type { Layer } from './grant.ts'
+import { readRequest } from './request.ts'
 
 describe('a decision', () => {
   const allowing = (...allow: string[]): Layer => ({ by: 'me', allow, ask: [], deny: [] })
 
   test('without layers allows', () => {
-    expect(decide([], 'tool', 'x')).toMatchObject({ verdict: 'allow', by: null })
+    expect(decide([], readRequest('tool:x'))).toMatchObject({ verdict: 'allow', by: null })
   })
 
   test('without a rule denies, and says so', () => {
-    expect(decide([allowing('tool:search')], 'tool', 'deploy')).toEqual({
+    expect(decide([allowing('tool:search')], readRequest('tool:deploy'))).toEqual({
       verdict: 'deny',
       by: 'me',
       reason: 'no rule of me allows tool:deploy',
@@ -20,8 +21,8 @@ describe('a decision', () => {
   test('names the layer and the rule that decided', () => {
     const strict: Layer = { by: 'boss', allow: ['tool:*'], ask: ['tool:d*'], deny: ['tool:deploy'] }
 
-    expect(decide([allowing('tool:*'), strict], 'tool', 'deploy').reason).toBe('boss denies tool:deploy')
-    expect(decide([allowing('tool:*'), strict], 'tool', 'draw')).toMatchObject({
+    expect(decide([allowing('tool:*'), strict], readRequest('tool:deploy')).reason).toBe('boss denies tool:deploy')
+    expect(decide([allowing('tool:*'), strict], readRequest('tool:draw'))).toMatchObject({
       verdict: 'ask',
       by: 'boss',
       reason: 'boss asks for tool:d*',
@@ -31,35 +32,35 @@ describe('a decision', () => {
   test('deny beats ask, ask beats allow, within one layer', () => {
     const all: Layer = { by: 'me', allow: ['tool:*'], ask: ['tool:*'], deny: ['tool:x'] }
 
-    expect(decide([all], 'tool', 'x').verdict).toBe('deny')
-    expect(decide([all], 'tool', 'y').verdict).toBe('ask')
+    expect(decide([all], readRequest('tool:x')).verdict).toBe('deny')
+    expect(decide([all], readRequest('tool:y')).verdict).toBe('ask')
   })
 
   test('names the first of those that ask', () => {
     const asking = (by: string): Layer => ({ by, allow: ['tool:*'], ask: ['tool:x'], deny: [] })
 
-    expect(decide([asking('one'), asking('two')], 'tool', 'x')).toMatchObject({ verdict: 'ask', by: 'one' })
+    expect(decide([asking('one'), asking('two')], readRequest('tool:x'))).toMatchObject({ verdict: 'ask', by: 'one' })
   })
 
   test('a rule of one domain says nothing of another', () => {
-    expect(decide([allowing('agent:search')], 'tool', 'search').verdict).toBe('deny')
-    expect(decide([allowing('tool:*')], 'toolbox', 'x').verdict).toBe('deny')
-    expect(decide([allowing('file.read:**')], 'file.write', '/x').verdict).toBe('deny')
-    expect(decide([allowing('file.*:/x/**')], 'file.write', '/x/y').verdict).toBe('allow')
-    expect(decide([allowing('file.*:**')], 'tool', 'x').verdict).toBe('deny')
+    expect(decide([allowing('agent:search')], readRequest('tool:search')).verdict).toBe('deny')
+    expect(decide([allowing('tool:*')], readRequest('toolbox:x')).verdict).toBe('deny')
+    expect(decide([allowing('file.read:**')], readRequest('file.write:/x')).verdict).toBe('deny')
+    expect(decide([allowing('file.*:/x/**')], readRequest('file.write:/x/y')).verdict).toBe('allow')
+    expect(decide([allowing('file.*:**')], readRequest('tool:x')).verdict).toBe('deny')
   })
 
   test('a layer without a rule for models says nothing of them; one with a rule does', () => {
-    expect(decide([allowing('tool:*')], 'model', 'openai/gpt').verdict).toBe('allow')
-    expect(decide([allowing()], 'model', 'openai/gpt').verdict).toBe('allow')
-    expect(decide([allowing('model:openai/*')], 'model', 'openai/gpt').verdict).toBe('allow')
-    expect(decide([allowing('model:openai/*')], 'model', 'other/gpt').verdict).toBe('deny')
-    expect(decide([{ ...allowing(), deny: ['model:openai/*'] }], 'model', 'openai/gpt').verdict).toBe('deny')
+    expect(decide([allowing('tool:*')], readRequest('model:openai/gpt')).verdict).toBe('allow')
+    expect(decide([allowing()], readRequest('model:openai/gpt')).verdict).toBe('allow')
+    expect(decide([allowing('model:openai/*')], readRequest('model:openai/gpt')).verdict).toBe('allow')
+    expect(decide([allowing('model:openai/*')], readRequest('model:other/gpt')).verdict).toBe('deny')
+    expect(decide([{ ...allowing(), deny: ['model:openai/*'] }], readRequest('model:openai/gpt')).verdict).toBe('deny')
   })
 
   test('a name that holds a colon is matched as a whole', () => {
-    expect(decide([allowing('agent:team:lead')], 'agent', 'team:lead').verdict).toBe('allow')
-    expect(decide([allowing('agent:team:lead')], 'agent', 'team').verdict).toBe('deny')
+    expect(decide([allowing('agent:team:lead')], readRequest('agent:team:lead')).verdict).toBe('allow')
+    expect(decide([allowing('agent:team:lead')], readRequest('agent:team')).verdict).toBe('deny')
   })
 })
 
@@ -81,36 +82,53 @@ describe('what was decided of the same layers is known', () => {
 
   test('for each name, and for its domain only', () => {
     const { layers, read } = watched()
-    const first = [decide(layers, 'tool', 'a'), decide(layers, 'tool', 'b')]
+    const first = [decide(layers, readRequest('tool:a')), decide(layers, readRequest('tool:b'))]
     expect(read.times).toBe(2)
 
-    expect([decide(layers, 'tool', 'a'), decide(layers, 'tool', 'b')]).toEqual(first)
+    expect([decide(layers, readRequest('tool:a')), decide(layers, readRequest('tool:b'))]).toEqual(first)
     expect(read.times).toBe(2)
-    expect(decide(layers, 'agent', 'b').verdict).toBe('deny')
-    expect(decide(layers, 'agent', 'b').verdict).toBe('deny')
+    expect(decide(layers, readRequest('agent:b')).verdict).toBe('deny')
+    expect(decide(layers, readRequest('agent:b')).verdict).toBe('deny')
     expect(read.times).toBe(3)
-    expect(decide(layers, 'tool', 'b').verdict).toBe('allow')
+    expect(decide(layers, readRequest('tool:b')).verdict).toBe('allow')
     expect(read.times).toBe(4)
   })
 
   test('of other layers it says nothing, however alike', () => {
     const { layers, read } = watched()
-    decide(layers, 'tool', 'a')
+    decide(layers, readRequest('tool:a'))
 
-    decide([...layers], 'tool', 'a')
+    decide([...layers], readRequest('tool:a'))
 
     expect(read.times).toBe(2)
   })
 
   test('for 64 names at most', () => {
     const { layers, read } = watched()
-    for (let name = 0; name < 64; name++) decide(layers, 'tool', `${name}`)
-    decide(layers, 'tool', '0')
+    for (let name = 0; name < 64; name++) decide(layers, readRequest(`tool:${name}`))
+    decide(layers, readRequest('tool:0'))
     expect(read.times).toBe(64)
 
-    decide(layers, 'tool', '64')
-    decide(layers, 'tool', '0')
+    decide(layers, readRequest('tool:64'))
+    decide(layers, readRequest('tool:0'))
 
     expect(read.times).toBe(66)
   })
+})
+
+test('a rule that cannot be read restricts everything of its domain and allows nothing, in any order', () => {
+  const layer = (given: Partial<Layer>): Layer => ({
+    by: 'me',
+    allow: ['exec:*', 'tool:*'],
+    ask: [],
+    deny: [],
+    ...given,
+  })
+  const verdict = (given: Partial<Layer>, request: string) => decide([layer(given)], readRequest(request)).verdict
+
+  expect(verdict({ deny: ["exec:echo it's", 'exec:rm *'] }, 'exec:ls')).toBe('deny')
+  expect(verdict({ deny: ["exec:echo it's"] }, 'tool:x')).toBe('allow')
+  expect(verdict({ ask: ["exec:echo it's"] }, 'exec:ls')).toBe('ask')
+  expect(verdict({ allow: ["exec:echo it's"] }, 'exec:ls')).toBe('deny')
+  expect(verdict({ allow: ["exec:echo it's", 'exec:ls'] }, 'exec:ls')).toBe('allow')
 })

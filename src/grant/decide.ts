@@ -1,7 +1,8 @@
 import { messageOf } from '../base/error.ts'
-import type { Layer } from './grant.ts'
+import { DEFAULT_USE, isDefault, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
-import { type Rule, splitRule } from './rule.ts'
+import { type Request, requestText } from './request.ts'
+import { type ReadRule, readRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -18,13 +19,14 @@ const ALLOWED: Decision = Object.freeze({ verdict: 'allow', by: null, reason: 'e
  * The one place that decides (I8). Every layer is asked and the strictest answer wins; silence denies, deny beats ask,
  * ask beats allow, and order never matters (I2). Rules that cannot be read deny.
  */
-export function decide(layers: readonly Layer[], domain: string, name: string): Decision {
+export function decide(layers: readonly Layer[], request: Request): Decision {
+  const { domain, name, shown } = request
   const known = decisions.get(layers)
   const last = known?.get(name)
-  if (last !== undefined && last.domain === domain) return last.decision
-  const decision = strictest(layers, domain, name)
-  if (known === undefined) decisions.set(layers, new Map([[name, { domain, decision }]]))
-  else keep(known, [name, { domain, decision }], MOST_DECISIONS)
+  if (last !== undefined && last.domain === domain && last.shown === shown) return last.decision
+  const decision = strictest(layers, request)
+  if (known === undefined) decisions.set(layers, new Map([[name, { domain, shown, decision }]]))
+  else keep(known, [name, { domain, shown, decision }], MOST_DECISIONS)
   return decision
 }
 
@@ -32,8 +34,7 @@ export function decide(layers: readonly Layer[], domain: string, name: string): 
 const decisions: WeakMap<readonly Layer[], Map<string, Known>> = new WeakMap()
 const MOST_DECISIONS = 64
 
-interface Known {
-  readonly domain: string
+interface Known extends Pick<Request, 'domain' | 'shown'> {
   readonly decision: Decision
 }
 
@@ -43,12 +44,12 @@ function keep<T>(known: Map<string, T>, [name, value]: readonly [string, T], mos
   known.set(name, value)
 }
 
-function strictest(layers: readonly Layer[], domain: string, name: string): Decision {
+function strictest(layers: readonly Layer[], request: Request): Decision {
   let worst = ALLOWED
   try {
     for (const layer of layers) {
-      const { verdict, rule } = voiceOf(layer, domain, name)
-      if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer.by, rule, `${domain}:${name}`) }
+      const { verdict, rule } = voiceOf(layer, request)
+      if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer, rule, requestText(request)) }
       if (verdict === 'ask' && worst.verdict === 'allow') {
         worst = { verdict, by: layer.by, reason: `${layer.by} asks for ${rule}` }
       }
@@ -66,41 +67,52 @@ export interface Voice {
 }
 
 /** A layer without any `model:` rule says nothing about models. */
-export function voiceOf(layer: Layer, domain: string, name: string): Voice {
-  const denied = findRule(layer.deny, domain, name)
+export function voiceOf(layer: Layer, request: Request): Voice {
+  const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
-  const asked = findRule(layer.ask, domain, name)
+  const asked = findRule(layer.ask, request, true)
   if (asked !== undefined) return { verdict: 'ask', rule: asked }
-  const allowed = findRule(layer.allow, domain, name)
+  const allowed = findRule(layer.allow, request, false)
   if (allowed !== undefined) return { verdict: 'allow', rule: allowed }
-  if (domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return SILENT
+  if (request.domain === 'model' && !layer.allow.some((rule) => rule.startsWith('model:'))) return SILENT
   return { verdict: 'deny', rule: null }
 }
 
 const SILENT: Voice = { verdict: 'allow', rule: null }
 
-function reasonOf(by: string, rule: string | null, request: string): string {
-  return rule === null ? `no rule of ${by} allows ${request}` : `${by} denies ${rule}`
+function reasonOf(layer: Layer, rule: string | null, request: string): string {
+  if (rule !== null) return `${layer.by} denies ${rule}`
+  return `no rule of ${layer.by} allows ${request}${isDefault(layer) ? adviceFor(request) : ''}`
 }
 
-function findRule(rules: readonly string[], domain: string, name: string): string | undefined {
+/** Whoever has no grant yet is told the rule that is missing. */
+function adviceFor(request: string): string {
+  const rule = request.replace(/^(file\.\w+:\/[^/]+)\/.*$/s, '$1/**')
+  const rules = [...DEFAULT_USE, rule].map((one) => `'${one}'`)
+  return `; without a grant it has no files, programs or hosts. Give it one: grant: { use: [${rules.join(', ')}] }`
+}
+
+/** A rule that cannot be read restricts everything of its domain, and allows nothing. */
+function findRule(rules: readonly string[], request: Request, isRestricting: boolean): string | undefined {
+  const { domain, name, key = name } = request
   const isPath = domain.startsWith('file.')
   for (const rule of rules) {
-    const { domain: ruled, pattern } = parsed(rule)
+    const { domain: ruled, pattern, trouble } = parsed(rule)
     if (ruled !== domain && !(isPath && ruled === 'file.*')) continue
-    if (isPath ? matchPath(pattern, name) : matchName(pattern, name)) return rule
+    const isMatch = trouble === null ? (isPath ? matchPath(pattern, key) : matchName(pattern, key)) : isRestricting
+    if (isMatch) return rule
   }
   return undefined
 }
 
 /** Rules are few and asked for on every call. */
-const known: Map<string, Rule> = new Map()
+const known: Map<string, ReadRule> = new Map()
 const MOST_KNOWN = 10_000
 
-function parsed(rule: string): Rule {
+function parsed(rule: string): ReadRule {
   const found = known.get(rule)
   if (found !== undefined) return found
-  const made = splitRule(rule)
+  const made = readRule(rule)
   keep(known, [rule, made], MOST_KNOWN)
   return made
 }

@@ -1,6 +1,6 @@
 import { type Decision, decide, type Voice, voiceOf } from './decide.ts'
 import type { Layer } from './grant.ts'
-import { splitRule } from './rule.ts'
+import { readRequest, requestText } from './request.ts'
 
 /** A decision with every voice that was heard. */
 export interface Explanation extends Decision {
@@ -12,10 +12,11 @@ export interface Explanation extends Decision {
 }
 
 /** Why a request is allowed, asked for or denied: which layer, which rule, who set it. Decides as `decide` does. */
-export function explain(layers: readonly Layer[], request: string): Explanation {
-  const { domain, pattern: name } = splitRule(request)
-  const decision = decide(layers, domain, name)
-  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => voiceOf(layer, domain, name)) }))
+export function explain(layers: readonly Layer[], asked: string): Explanation {
+  const read = readRequest(asked)
+  const request = requestText(read)
+  const decision = decide(layers, read)
+  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => voiceOf(layer, read)) }))
   const lines = voices.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
   return {
     ...decision,

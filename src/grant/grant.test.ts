@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
 import { decide } from './decide.ts'
 import { checkGrant, delegateLayer, EVERYTHING, type Grant, runtimeLayers, saysSame, useLayer } from './grant.ts'
+import { readRequest } from './request.ts'
 
 const where = 'agent "clerk"'
 
@@ -24,6 +25,11 @@ describe('a grant that could never mean what it says is refused', () => {
     ['a text instead of a list', { deny: 'tool:deploy' }, /deny.*list/],
     ['an object instead of a list', { use: { tool: '*' } }, /use.*list/],
     ['only spaces after the colon', { deny: ['tool:  '] }, /"tool: {2}" needs a pattern right after the colon/],
+    ['a host with a port', { use: ['net:a.test:8080'] }, /"net:a.test:8080" has a port, .*: write net:a.test\./],
+    ['an address', { deny: ['net:https://a.test/x'] }, /"net:https:.*" is more than a host: write net:a.test\./],
+    ['a user of a host', { deny: ['net:me@a.test'] }, /is more than a host: write net:a.test\./],
+    ['no host', { use: ['net:a b'] }, /"net:a b" names no host/],
+    ['a quote that is open', { use: ["exec:echo it's"] }, /has a quote that is not closed/],
     ['a list instead of a grant', ['tool:*'], /use, delegate, ask and deny, not "0"/],
     ['a text instead of a grant', 'tool:*', /a grant is an object with lists of rules/],
     ['a number instead of a grant', 7, /a grant is an object with lists of rules/],
@@ -56,19 +62,19 @@ describe('a grant that could never mean what it says is refused', () => {
 describe('the layers of a grant', () => {
   test('no grant is everything in the toolkit, to use and to pass on; files, programs and hosts need a rule', () => {
     for (const layer of [useLayer('me', undefined), delegateLayer('me', undefined), useLayer('me', {})]) {
-      expect(decide([layer], 'tool', 'any').verdict).toBe('allow')
-      expect(decide([layer], 'agent', 'any').verdict).toBe('allow')
-      expect(decide([layer], 'model', 'openai/gpt-5').verdict).toBe('allow')
+      expect(decide([layer], readRequest('tool:any')).verdict).toBe('allow')
+      expect(decide([layer], readRequest('agent:any')).verdict).toBe('allow')
+      expect(decide([layer], readRequest('model:openai/gpt-5')).verdict).toBe('allow')
       for (const domain of ['file.read', 'file.write', 'exec', 'net']) {
-        expect(decide([layer], domain, '/x').verdict).toBe('deny')
+        expect(decide([layer], readRequest(`${domain}:/x`)).verdict).toBe('deny')
       }
     }
   })
 
   test('an empty use is nothing, to use and to pass on', () => {
     for (const layer of [useLayer('me', { use: [] }), delegateLayer('me', { use: [] })]) {
-      expect(decide([layer], 'tool', 'any').verdict).toBe('deny')
-      expect(decide([layer], 'agent', 'any').verdict).toBe('deny')
+      expect(decide([layer], readRequest('tool:any')).verdict).toBe('deny')
+      expect(decide([layer], readRequest('agent:any')).verdict).toBe('deny')
     }
   })
 
@@ -82,9 +88,9 @@ describe('the layers of a grant', () => {
     const grant: Grant = { ask: ['tool:a'], deny: ['tool:b'] }
 
     for (const layer of [useLayer('me', grant), delegateLayer('me', grant)]) {
-      expect(decide([layer], 'tool', 'a').verdict).toBe('ask')
-      expect(decide([layer], 'tool', 'b').verdict).toBe('deny')
-      expect(decide([layer], 'tool', 'c').verdict).toBe('allow')
+      expect(decide([layer], readRequest('tool:a')).verdict).toBe('ask')
+      expect(decide([layer], readRequest('tool:b')).verdict).toBe('deny')
+      expect(decide([layer], readRequest('tool:c')).verdict).toBe('allow')
     }
   })
 
@@ -110,7 +116,7 @@ describe('the layers of a grant', () => {
       { ...plain, allow: EVERYTHING, budget: { turns: 2 } },
     ])
     for (const domain of ['tool', 'agent', 'model', 'exec', 'net', 'file.read', 'file.delete']) {
-      expect(decide(runtimeLayers(undefined, { turns: 2 }), domain, '/x').verdict).toBe('allow')
+      expect(decide(runtimeLayers(undefined, { turns: 2 }), readRequest(`${domain}:/x`)).verdict).toBe('allow')
     }
   })
 

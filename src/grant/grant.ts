@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Budget } from './budget.ts'
-import { splitRule } from './rule.ts'
+import { readRule, splitRule } from './rule.ts'
 
 /**
  * What an agent may do itself (`use`) and may pass on (`delegate`, default: the same). Rules read `domain:pattern`, such
@@ -22,6 +22,8 @@ export interface Layer {
   readonly deny: readonly string[]
   /** The budget of whoever set it: what is below may not have more. */
   readonly budget?: Budget
+  /** Of an agent that was frozen with its own grant: who is bound, the agent alone or only what it starts. Left out: both. */
+  readonly binds?: 'self' | 'below'
 }
 
 const DOMAINS: ReadonlySet<string> = new Set([
@@ -38,7 +40,7 @@ const DOMAINS: ReadonlySet<string> = new Set([
 ])
 
 /** Without a grant the toolkit is the limit: files, programs and hosts need a rule. */
-const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
+export const DEFAULT_USE: readonly string[] = Object.freeze(['tool:*', 'agent:*', 'model:*'])
 /** No limit by itself. */
 export const EVERYTHING: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**', 'exec:*', 'net:*'])
 const NONE: readonly string[] = Object.freeze([])
@@ -48,6 +50,28 @@ export function useLayer(by: string, grant: Grant | undefined): Layer {
   return { by, allow: grant?.use ?? DEFAULT_USE, ask: grant?.ask ?? NONE, deny: grant?.deny ?? NONE }
 }
 
+/** Does it allow just what an agent without a grant may do? */
+export function isDefault({ allow }: Layer): boolean {
+  return isSameList(allow, DEFAULT_USE)
+}
+
+/**
+ * A layer over somebody else's grant, which can only take away. Without `use` it starts from everything, so one that only
+ * denies takes nothing else away. Every layer but an agent's own grant is of this kind.
+ */
+export function narrowingLayer(by: string, grant: Grant): Layer {
+  return useLayer(by, fromEverything(grant))
+}
+
+/** The same for the children of whoever it binds: `delegate`, else `use`, else everything. */
+export function narrowingDelegateLayer(by: string, grant: Grant): Layer {
+  return delegateLayer(by, fromEverything(grant))
+}
+
+function fromEverything(grant: Grant): Grant {
+  return { ...grant, use: grant.use ?? EVERYTHING }
+}
+
 /** What an agent's children are bound by, whatever their own grant says (I1). */
 export function delegateLayer(by: string, grant: Grant | undefined, budget?: Budget): Layer {
   const allow = grant?.delegate ?? grant?.use ?? DEFAULT_USE
@@ -55,10 +79,20 @@ export function delegateLayer(by: string, grant: Grant | undefined, budget?: Bud
   return budget === undefined ? layer : { ...layer, budget }
 }
 
+/** An agent's whole grant, to be frozen when it starts as a child: it can do, and pass on, no more than this later. */
+export function ownLayers(by: string, grant: Grant | undefined): readonly Layer[] {
+  const own = useLayer(by, grant)
+  if (grant?.delegate === undefined) return [own]
+  return [
+    { ...own, binds: 'self' },
+    { ...delegateLayer(by, grant), binds: 'below' },
+  ]
+}
+
 /** What the application binds every run by. A budget alone says nothing about what may be done. */
 export function runtimeLayers(grant: Grant | undefined, budget: Budget | undefined): readonly Layer[] {
   if (grant === undefined && budget === undefined) return []
-  const said = useLayer('the runtime', grant ?? { use: EVERYTHING })
+  const said = narrowingLayer('the runtime', grant ?? {})
   const layer = allowsNothing(said) ? { ...said, deny: [...said.deny, 'model:*'] } : said
   return [budget === undefined ? layer : { ...layer, budget }]
 }
@@ -71,7 +105,7 @@ function allowsNothing({ allow, ask }: Layer): boolean {
 /** The same and one layer more: nothing that was denied before is allowed after. */
 export function narrow(layers: readonly Layer[], by: string, grant: Grant): readonly Layer[] {
   checkGrant(grant, by)
-  return [...layers, useLayer(by, grant)]
+  return [...layers, narrowingLayer(by, grant)]
 }
 
 /** Do two layers of one holder have the same rules? */
@@ -104,6 +138,8 @@ function checkRule(rule: unknown, where: string): void {
   if (pattern === '' || pattern !== pattern.trim()) {
     refuse(`${where}: the rule "${rule}" needs a pattern right after the colon, without spaces around it.`)
   }
+  const { trouble } = readRule(rule)
+  if (trouble !== null) refuse(`${where}: the rule "${rule}" ${trouble}.`)
 }
 
 function refuse(message: string): never {

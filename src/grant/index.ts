@@ -3,3 +3,11 @@ export { type Explanation, explain } from './explain.ts'
 export { delegateLayer, type Grant, type Layer, narrow, useLayer } from './grant.ts'
 export { type Finding, type KnownRequests, lint } from './lint.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from './profile.ts'
+export {
+  type HostRequest,
+  hostRequest,
+  type ProgramRequest,
+  programRequest,
+  type Request,
+  readRequest,
+} from './request.ts'

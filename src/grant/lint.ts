@@ -1,6 +1,7 @@
+import { covers } from './cover.ts'
 import { decide } from './decide.ts'
 import { type Grant, useLayer } from './grant.ts'
-import { matchName, matchPath } from './match.ts'
+import { readRequest } from './request.ts'
 import { splitRule } from './rule.ts'
 
 export interface Finding {
@@ -63,26 +64,8 @@ function unmatchedRules(grant: Grant, known: KnownRequests): Finding[] {
 function neverAllowed(grant: Grant, known: KnownRequests): Finding[] {
   const layer = useLayer('this grant', grant)
   return known.flatMap((request): Finding[] => {
-    const { domain, pattern } = splitRule(request)
-    const { verdict, reason } = decide([layer], domain, pattern)
+    const { verdict, reason } = decide([layer], readRequest(request))
     if (verdict !== 'deny') return []
     return [{ problem: 'never_allowed', subject: request, message: `${request} is never allowed: ${reason}.` }]
-  })
-}
-
-/** Does `rule` match everything that `other` matches? A star of the other is covered only by a star. */
-function covers(rule: string, other: string): boolean {
-  const [a, b] = [splitRule(rule), splitRule(other)]
-  const isPath = b.domain.startsWith('file.')
-  if (a.domain !== b.domain && !(isPath && a.domain === 'file.*')) return false
-  return isPath ? coversPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
-}
-
-/** `**` stands for no segment, and for more than the pattern can have: only another `**` matches both. */
-function coversPath(pattern: string, other: string): boolean {
-  return [0, pattern.length + 1].every((count) => {
-    const stars = Array.from({ length: count }, () => '*')
-    const segments = other.split('/').flatMap((segment) => (segment === '**' ? stars : [segment]))
-    return matchPath(pattern, segments.join('/'))
   })
 }

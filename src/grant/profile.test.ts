@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { DefinitionError } from '../base/error.ts'
 import { decide } from './decide.ts'
 import { BUILT_IN_PROFILES, profileLayer, withProfiles } from './profile.ts'
+import { readRequest } from './request.ts'
 
 const REQUESTS = [
   'tool:memory_search',
@@ -25,7 +26,7 @@ describe('cybros 13: a built-in profile', () => {
     const layer = profileLayer(name, BUILT_IN_PROFILES)
     const verdicts = REQUESTS.filter((request) => {
       const [domain = '', asked = ''] = request.split(':')
-      return decide([layer], domain, asked).verdict === 'allow'
+      return decide([layer], readRequest(`${domain}:${asked}`)).verdict === 'allow'
     })
 
     expect(verdicts).toEqual(allowed)

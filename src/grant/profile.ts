@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import { checkGrant, EVERYTHING, type Grant, type Layer, useLayer } from './grant.ts'
+import { checkGrant, EVERYTHING, type Grant, type Layer, narrowingLayer } from './grant.ts'
 
 /** Named layers: what a child may use at most, whatever else it is given. */
 export type Profiles = Readonly<Record<string, Grant>>
@@ -18,7 +18,7 @@ export function profileLayer(name: string, profiles: Profiles): Layer {
     const known = Object.keys(profiles).join(', ')
     throw new DefinitionError('definition', `There is no profile "${name}". There are: ${known}.`)
   }
-  return useLayer(`the profile ${name}`, profile)
+  return narrowingLayer(`the profile ${name}`, profile)
 }
 
 /** The built-in profiles and these; none may be redefined. */

@@ -1,3 +1,6 @@
+import { hostPattern } from './host.ts'
+import { keyOfPattern } from './words.ts'
+
 export interface Rule {
   readonly domain: string
   readonly pattern: string
@@ -7,4 +10,17 @@ export interface Rule {
 export function splitRule(rule: string): Rule {
   const colon = rule.indexOf(':')
   return { domain: rule.slice(0, Math.max(0, colon)), pattern: rule.slice(colon + 1) }
+}
+
+/** A rule with its pattern as requests are compared with it. */
+export interface ReadRule extends Rule {
+  /** Why it cannot be meant as it stands; null for a good one. */
+  readonly trouble: string | null
+}
+
+export function readRule(rule: string): ReadRule {
+  const { domain, pattern } = splitRule(rule)
+  if (domain === 'net') return { domain, ...hostPattern(pattern) }
+  const key = domain === 'exec' ? keyOfPattern(pattern) : pattern
+  return { domain, pattern: key ?? '', trouble: key === undefined ? 'has a quote that is not closed' : null }
 }

@@ -37,7 +37,7 @@ export interface Conversation {
   readonly owner: string | null
   readonly title: string | null
   readonly metadata: { readonly [key: string]: Json }
-  /** The layers above this conversation's own agent, frozen when it was made (I1). Opaque to the graph. */
+  /** The layers above it, and those of a child's own agent, frozen when it was made (I1). Opaque to the graph. */
   readonly ceiling: readonly Json[]
   readonly groups: { readonly [group: string]: boolean } | null
   /** The running turn of the lane; null when the lane is idle. */

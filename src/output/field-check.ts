@@ -49,15 +49,30 @@ export class FieldCheck {
 
   /** Undefined for a part that cannot be used alone. */
   private async prepare(location: Location): Promise<CheckedSchema | undefined> {
-    try {
-      const check = readSchema({ $defs: { whole: this.whole }, allOf: [spelled(location)] }, 'a field of the output')
-      await check.prepare()
-      return check
-    } catch {
-      return undefined
-    }
+    return (await prepared(this.whole, location)) ?? (await prepared(withoutPatterns(this.whole), location))
   }
 }
+
+/** Undefined where it cannot be used. */
+async function prepared(whole: unknown, location: Location): Promise<CheckedSchema | undefined> {
+  try {
+    const check = readSchema({ $defs: { whole }, allOf: [spelled(location)] }, 'a field of the output')
+    await check.prepare()
+    return check
+  } catch {
+    return undefined
+  }
+}
+
+/** A library reads patterns that a JSON Schema may not have; it checks the whole answer itself. */
+function withoutPatterns(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withoutPatterns)
+  if (typeof part !== 'object' || part === null) return part
+  const entries = Object.entries(part).filter(([word, inner]) => word !== 'pattern' || typeof inner !== 'string')
+  return Object.fromEntries(entries.map(([word, inner]) => [word, DATA.has(word) ? inner : withoutPatterns(inner)]))
+}
+
+const DATA: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples'])
 
 const wholeAt = '#/$defs/whole'
 

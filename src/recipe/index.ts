@@ -1,14 +1,10 @@
-export {
-  type AgentFile,
-  DIALECTS,
-  type Dialect,
-  type ToolChoice,
-} from './agent-file/agent-file.ts'
+export type { AgentFile, ToolChoice } from './agent-file/agent-file.ts'
 export { EMPTY_AGENT_FILE } from './agent-file/empty-agent-file.ts'
 export { type AgentFileOptions, loadAgentFile } from './agent-file/load-agent-file.ts'
 export { modelOf } from './agent-file/model-name.ts'
-export { type Converted, convert } from './convert/convert.ts'
+export { type Converted, type ConvertOptions, convert } from './convert/convert.ts'
 export { recipeFileName, writeRecipe } from './convert/write-recipe.ts'
+export { DIALECTS } from './dialects/index.ts'
 export { type Definition, type Discovered, discover, findDefinition, mentionedIn } from './discovery/discover.ts'
 export type { DiscoveryOptions } from './discovery/places.ts'
 export {
@@ -30,9 +26,9 @@ export {
   type ExtensionOptions,
   type ExtensionSources,
   extensionSources,
-  sourceName,
 } from './extension/extension-sources.ts'
 export { skillsTools } from './extension/skills-tools.ts'
+export { sourceName } from './extension/source-name.ts'
 export { loadDefinition, readDefinition } from './load-definition.ts'
 export type { AskParameter } from './recipe/bind-values.ts'
 export {
@@ -52,5 +48,6 @@ export type {
   SubRecipe,
 } from './recipe/recipe.ts'
 export { type NeededSecret, secretsOf, subRecipeValues } from './recipe/sub-recipes.ts'
+export { type ModelUse, modelUse } from './run/model-use.ts'
 export { type Notice, type NoticeCode, noticesOf, noticeText } from './text/notice.ts'
 export { type Validated, validateDefinition } from './validate-definition.ts'

@@ -6,12 +6,18 @@ import { readTextNow } from './text/read-text.ts'
 
 /** Reads a recipe or an agent file of any dialect. Throws a RecipeError with file, line and hint. */
 export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
-  if (!isRecipeFile(file)) return loadAgentFile(file, options.mode === undefined ? {} : { mode: options.mode })
+  const { mode, folder } = options
+  if (!isRecipeFile(file)) {
+    return loadAgentFile(file, { ...(mode === undefined ? {} : { mode }), ...(folder === undefined ? {} : { folder }) })
+  }
   return recipeAgent(await loadRecipe(file, options))
 }
 
 /** The same, with the templates of a recipe still in it. */
-export async function readDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<AgentFile> {
+export async function readDefinition(
+  file: string,
+  options: Pick<RecipeOptions, 'mode' | 'folder'> = {},
+): Promise<AgentFile> {
   return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
 }
 

@@ -17,7 +17,9 @@ import { memoryScanner } from './memory/scan.ts'
 import { piecesOf, putPiece } from './memory/snapshot.ts'
 import { emptyTables, type Tables, type Tree } from './memory/tables.ts'
 import type { Store } from './store.ts'
+import { tampered } from './tampered.ts'
 import { liftedBy } from './tombstone.ts'
+import { watchFile } from './watch-file.ts'
 
 export { type JsonSession, jsonSession } from './json/session.ts'
 
@@ -43,15 +45,18 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
   checkKeep(options)
   let current: JsonRows | undefined = openRows({ ...options, folder })
   const rows = (): JsonRows => {
-    if (current !== undefined) return current
+    if (current !== undefined) return current.present()
     const message = `The JSON store in ${folder} was closed. Open a new one.`
     throw new StoreError('store_closed', message, { details: { path: folder } })
   }
+  // One process at a time has it: there is no news but that the journal is gone.
+  const watchers = watchFile(() => rows().lookForJournal())
   return {
     name: 'json',
     shared: false,
     commit: (commit) => rows().commit(commit),
     ...memoryScanner(() => rows().tables),
+    tampered: () => [...rows().tampered.values()],
     archive: {
       ...memoryArchive(() => rows().tables),
       verify: (rootId) => rows().verify(rootId),
@@ -59,12 +64,13 @@ export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
       remove: (rootId, removal) => rows().remove(rootId, removal),
       compact: () => rows().compact(),
     },
-    watch: () => {
+    watch: (changed) => {
       rows()
-      return () => undefined
+      return watchers.add(changed)
     },
     reopen: () => rows().reload(),
     close: async () => {
+      watchers.end()
       const open = current
       current = undefined
       open?.close()
@@ -105,6 +111,8 @@ function openRows(options: JsonStoreOptions): JsonRows {
 /** The tables, and the file that brings them back. */
 class JsonRows {
   tables: Tables = emptyTables()
+  /** By tree: those that were found to be changed from outside. */
+  readonly tampered = new Map<Id, StoreError>()
   private readonly options: JsonStoreOptions
   private readonly release: () => void
   private readonly journal: Journal
@@ -120,14 +128,28 @@ class JsonRows {
     this.journal = Journal.open({ path: join(folder, JOURNAL), flush: durability === 'power' }, (entry) =>
       this.take(entry),
     )
+    this.distrust()
     removeLeftovers(folder)
     this.trim(Date.now())
     this.documents.removeDeleted(this.tables.tombstones)
     this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
   }
 
+  /** Itself; throws when its journal is gone. */
+  present(): this {
+    this.journal.presence.requireUnseen()
+    return this
+  }
+
+  /** Throws when its journal is gone; else there is nothing new. */
+  lookForJournal(): number {
+    this.journal.presence.require()
+    return 0
+  }
+
   /** Written first: what is in the tables can be read back. */
   commit(commit: Commit): void {
+    this.requireAsWritten(commit.rootId)
     checkCommit(this.tables, commit)
     const link = nextLink(this.tables, commit)
     this.journal.append(link === undefined ? { commit } : { commit, link })
@@ -139,6 +161,21 @@ class JsonRows {
       this.trim(commit.at)
     }
     if (this.isGrown()) this.compact()
+  }
+
+  /** What was read from the file is held against its record before anything is added to it. */
+  private requireAsWritten(rootId: Id | null): void {
+    const tree = rootId === null ? undefined : this.tables.trees.get(rootId)
+    if (tree?.isUnchecked !== true) return
+    const known = this.tampered.get(tree.id)
+    if (known !== undefined) throw known
+    const [wrong] = memoryArchive(() => this.tables).verify(tree.id).findings
+    if (wrong !== undefined) {
+      const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: this.options.folder })
+      this.tampered.set(tree.id, error)
+      throw error
+    }
+    tree.isUnchecked = false
   }
 
   restore(whole: WholeTree): void {
@@ -169,11 +206,16 @@ class JsonRows {
   reload(): void {
     this.tables = emptyTables()
     this.journal.reread((entry) => this.take(entry))
+    this.distrust()
+  }
+
+  private distrust(): void {
+    for (const tree of this.tables.trees.values()) tree.isUnchecked = true
   }
 
   close(): void {
     try {
-      this.documents.flush()
+      if (!this.journal.presence.isGone) this.documents.flush()
       this.journal.close()
     } finally {
       this.release()

@@ -2,8 +2,10 @@ import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
+import { FilePresence } from './file-presence.ts'
 import { RowCache } from './row-cache.ts'
 import { sqliteArchive } from './sqlite/archive.ts'
+import { CheckedSpans } from './sqlite/checked-spans.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './sqlite/commit.ts'
 import { type Connection, RESULT, resultCode } from './sqlite/driver.ts'
 import { busyMessage, storeError } from './sqlite/error.ts'
@@ -11,9 +13,9 @@ import { type SqliteGraph, sqliteGraph } from './sqlite/graph.ts'
 import { openFile, type SqliteFile } from './sqlite/open.ts'
 import { sqliteScanner } from './sqlite/read.ts'
 import { rollBack } from './sqlite/schema.ts'
-import { watchFile } from './sqlite/watch.ts'
 import { isBusy, whileBusy } from './sqlite/while-busy.ts'
 import type { Store } from './store.ts'
+import { watchFile } from './watch-file.ts'
 
 export interface SqliteStoreOptions {
   readonly path: string
@@ -36,7 +38,8 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     })
   }
   const read = <T>(query: (db: Connection) => T): T => {
-    const { db, mendMs } = session()
+    const { db, mendMs, presence } = session()
+    presence.require()
     try {
       return whileBusy(mendMs, () => query(db))
     } catch (error) {
@@ -44,13 +47,14 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     }
   }
   const watchers = watchFile(() => read(dataVersion))
-  const graph = sqliteGraph({ read, cache: () => validCache(session()) })
+  const graph = sqliteGraph({ read, cache: () => validCache(session()), spans: () => session().spans })
   return {
     name: 'sqlite',
     shared: true,
     isReadOnly: file.readOnly,
     ...sqliteScanner(graph, graph.heard),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
+    tampered: () => session().spans.found,
     archive: sqliteArchive({
       read,
       write: (change) => writeAtOnce({ session, graph, file }, change),
@@ -79,6 +83,8 @@ interface Session {
   readonly db: Connection
   readonly cache: RowCache
   readonly path: string
+  readonly presence: FilePresence
+  readonly spans: CheckedSpans
   /** How long a read waits for a process that mends the log: all others only write beside it. */
   readonly mendMs: number
   /** The version of the file that the cache is of; changes with every commit of another connection. */
@@ -96,10 +102,15 @@ const MEND_MS = 2_000
 
 function openSession(file: SqliteFile): Session {
   const mendMs = Math.min(file.busyMs, MEND_MS)
+  const db = openFile(file)
+  const presence = new FilePresence()
+  for (const path of [file.path, `${file.path}-wal`]) presence.hold(path)
   return {
-    db: openFile(file),
+    db,
     cache: new RowCache(),
     path: file.path,
+    presence,
+    spans: new CheckedSpans(file.path),
     mendMs,
     version: 0,
     isChecked: false,
@@ -190,14 +201,18 @@ async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): 
 }
 
 /** False when another process holds the lock. */
-function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts): boolean {
+function tryCommit({ session, graph, file }: Place, commit: Commit, texts: CommitTexts): boolean {
   const current = session()
   const { db, path } = current
+  current.presence.requireUnseen()
+  current.spans.require(commit.rootId)
   if (!begin(db, path)) return false
+  current.spans.isWriting = true
   try {
     const cache = checkedCache(current)
     const written = writeCommit({ db, graph, cache }, commit, texts)
     db.exec('COMMIT')
+    requireThere(current, file)
     number(commit, (written.tail?.seq ?? 0) - commit.events.length)
     cache.putCommit(commit, written)
     current.commits = ++commitsHere
@@ -206,16 +221,26 @@ function tryCommit({ session, graph }: Place, commit: Commit, texts: CommitTexts
     rollBack(db)
     current.cache.clear()
     throw storeError(error, path)
+  } finally {
+    current.spans.isWriting = false
   }
 }
 
-function tryWrite({ session }: Place, change: Change): boolean {
+/** Before anybody is told that it is stored. A flush costs more than a look; without one, not every commit looks. */
+function requireThere({ presence }: Session, { durability }: SqliteFile): void {
+  if (durability === 'power') presence.requireNow()
+  else presence.require()
+}
+
+function tryWrite({ session, file }: Place, change: Change): boolean {
   const current = session()
   const { db, path } = current
+  current.presence.requireUnseen()
   if (!begin(db, path)) return false
   try {
     change(db, checkedCache(current))
     db.exec('COMMIT')
+    requireThere(current, file)
     current.commits = ++commitsHere
     return true
   } catch (error) {

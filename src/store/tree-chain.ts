@@ -1,3 +1,5 @@
+/// <reference lib="es2024.string" />
+
 import { shortSha256 } from '../base/hash.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 
@@ -36,9 +38,9 @@ export function edgeMark({ from, to, type }: Pick<Edge, 'from' | 'to' | 'type'>)
   return `e${shortSha256(`${from} ${to} ${type}`).slice(0, HASH)}`
 }
 
-/** Ids end in what makes them different. */
+/** Ids end in what makes them different. Half a character would not come back from a file as it is. */
 function shortened(id: Id): string {
-  return id.length >= ID ? id.slice(-ID) : id.padStart(ID, '.')
+  return (id.length >= ID ? id.slice(-ID) : id.padStart(ID, '.')).toWellFormed()
 }
 
 export function chainHash(before: string, { kind, at, seq, events, marks }: Omit<ChainRecord, 'hash'>): string {

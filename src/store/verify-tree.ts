@@ -69,12 +69,23 @@ class Written {
 
   *holdAgainst({ rows, edges }: WholeTree): Generator<Finding> {
     const seen = new Set<string>()
+    const told = new Set<string>()
+    const versions = new Map<string, number>()
     const shared = sharedKeys(rows)
     for (const row of rows) {
       const { key, hash } = markOf(row)
       seen.add(key)
+      versions.set(key, (versions.get(key) ?? 0) + versionOf(row))
       const wrong = this.wrong(key, hash, shared.has(key))
-      if (wrong !== undefined) yield this.found(wrong, row)
+      if (wrong === undefined) continue
+      told.add(key)
+      yield this.found(wrong, row)
+    }
+    // A commit makes one version more: of what was put back, more were written than there are.
+    for (const row of rows) {
+      const { key } = markOf(row)
+      const written = this.rows.get(key)?.length ?? 0
+      if (!told.has(key) && written > (versions.get(key) ?? written)) yield this.found(PUT_BACK, row)
     }
     for (const key of this.rows.keys()) {
       if (seen.has(key)) continue
@@ -115,6 +126,8 @@ class Written {
   }
 }
 
+const PUT_BACK = ['altered_row', 'was put back to an older version, and written again since'] as const
+
 type Wrong = readonly [type: 'altered_row' | 'unknown_row', what: string]
 
 const SUBJECTS = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
@@ -127,7 +140,13 @@ export function markOf({ letter, id, turnId, text }: WrittenRow): { readonly key
   return readRowMark(rowMark(letter, id, turnId === null ? text : memberText(turnId, text)))
 }
 
-function sharedKeys(rows: readonly WrittenRow[]): Set<string> {
+function versionOf({ text }: WrittenRow): number {
+  const read = parseJson(text, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
+  const version = read.ok && typeof read.value === 'object' ? Reflect.get(read.value ?? {}, 'version') : 0
+  return typeof version === 'number' ? version : 0
+}
+
+export function sharedKeys(rows: readonly WrittenRow[]): Set<string> {
   const [seen, shared] = [new Set<string>(), new Set<string>()]
   for (const { letter, id } of rows) {
     const { key } = readRowMark(rowMark(letter, id, ''))

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { checkNames } from '../base/options.ts'
 import type { Link } from '../graph/rows.ts'
 
 /** How a delegation is tried. */
@@ -31,8 +32,7 @@ export const ATTEMPT_KEYS = Object.keys(LEAST) as (keyof Attempts)[]
 /** Refuses an object that has anything else in it. */
 export function checkAttempts(attempts: unknown, where: string): void {
   if (typeof attempts !== 'object' || attempts === null) refuse(`${where} is { ${ATTEMPT_KEYS.join(', ')} }.`)
-  const unknown = Object.keys(attempts).find((key) => !Object.hasOwn(LEAST, key))
-  if (unknown !== undefined) refuse(`${where} has no "${unknown}". It has ${ATTEMPT_KEYS.join(', ')}.`)
+  checkNames(where, attempts, new Set(ATTEMPT_KEYS))
   checkAttemptNumbers(attempts, where)
 }
 

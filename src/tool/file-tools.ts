@@ -3,9 +3,10 @@ import type { JsonSchema } from '../base/schema.ts'
 import type { FileInfo } from '../files/backend.ts'
 import type { Edit } from '../files/edit.ts'
 import type { Operation } from '../files/failure.ts'
-import { readPath } from '../files/path.ts'
+import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
 import { listingForm, textForm } from './file-forms.ts'
+import { fileNeed } from './file-needs.ts'
 import { searchFiles, sizesBelow } from './file-search.ts'
 import { type Tool, type ToolDefinition, tool } from './tool.ts'
 
@@ -222,20 +223,9 @@ function skippingDenied(definition: ToolDefinition<JsonSchema, string>): Tool {
   return Object.freeze({ ...(tool(definition) as Tool), skipsDenied: true })
 }
 
-/** Decided, and asked for, before the call runs. What is no path is for the files to refuse, and "/" shows what may be seen. */
-function needs(...operations: readonly Operation[]): (input: unknown) => string[] {
-  return (input) => {
-    const path = pathOf((input as PathInput).path)
-    return path === undefined || path === '/' ? [] : operations.map((operation) => `file.${operation}:${path}`)
-  }
-}
-
-function pathOf(given: string): string | undefined {
-  try {
-    return readPath(given, 'directory').text
-  } catch {
-    return undefined
-  }
+/** Decided, and asked for, before the call runs. */
+function needs(...operations: readonly Operation[]): (input: unknown) => readonly Request[] {
+  return (input) => operations.flatMap((operation) => fileNeed(operation, (input as PathInput).path))
 }
 
 function formOf({ with_line_numbers: withLineNumbers = true, with_header: withHeader = true }: TextOptions) {

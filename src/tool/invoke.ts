@@ -1,11 +1,12 @@
 import { toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
+import { toolRequest } from '../grant/request.ts'
 import type { Node } from '../graph/rows.ts'
 import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
-import { type Asker, type Permission, permit, permitCall } from './permit.ts'
+import { type Asker, type Permission, permit, refuseCall } from './permit.ts'
 import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
 import { KILL_AFTER_MS } from './run-process.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
@@ -43,18 +44,15 @@ export async function invoke(
   if (call.invalid !== undefined) return errorEnd(`The arguments of ${call.name} are not JSON: ${call.invalid}`)
   const input = toJson(call.input)
   if (!input.ok) return errorEnd(`The arguments of ${call.name} are not JSON: ${input.error}`)
-  const permission = entry.needsGrant
-    ? permit(run, { domain: 'tool', name: call.name, version: entry.version }, input.value)
-    : undefined
+  const permission = entry.needsGrant ? permit(run, toolRequest(call.name, entry.version), input.value) : undefined
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
   if (permission?.verdict === 'ask') {
     return { verdict: 'ask', ask: { ...permission.ask, required: tool.approval === 'required' } }
   }
-  const needs = permitCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
-  if (needs.verdict === 'deny') return denied(call.name, needs.reason)
-  if (needs.verdict === 'ask') return needs
+  const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
+  if (refused !== undefined) return refused.verdict === 'deny' ? denied(call.name, refused.reason) : refused
   if (isStopped(run)) return notBegun(run)
   const execution = { tool, current, input: checked.value }
   const { tape } = run.home

@@ -2,7 +2,7 @@ import { messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
-import { splitRule } from '../grant/rule.ts'
+import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import { type Ask, isApproved, wasApproved } from '../graph/turn/approve.ts'
 import type { Tool } from './tool.ts'
@@ -14,68 +14,70 @@ export interface Asker {
   readonly layers: readonly Layer[]
 }
 
-export type Permission =
-  | { readonly verdict: 'allow' }
+export type Permission<R extends Request = Request> =
+  /** What was decided is what is done: its argv, its url. */
+  | { readonly verdict: 'allow'; readonly request: R }
   | { readonly verdict: 'deny'; readonly reason: string }
   | { readonly verdict: 'ask'; readonly ask: Ask }
 
-const ALLOWED: Permission = { verdict: 'allow' }
-
 /** One request decided, with what a person has already said to it. */
-export function permit(asker: Asker, { domain, name, version }: Request, input: Json): Permission {
-  const decision = decide(asker.layers, domain, name)
-  if (decision.verdict === 'allow') return ALLOWED
-  return withAnswer(asker, decision, { request: `${domain}:${name}`, input, required: false, ...versioned(version) })
+export function permit<R extends Request>(asker: Asker, request: R, input: Json): Permission<R> {
+  const decision = decide(asker.layers, request)
+  if (decision.verdict === 'allow') return { verdict: 'allow', request }
+  const answer = withAnswer(asker, decision, {
+    request: requestText(request),
+    input,
+    required: false,
+    ...(request.version === undefined ? {} : { version: request.version }),
+  })
+  return answer ?? { verdict: 'allow', request }
 }
 
-function versioned(version: string | undefined): Pick<Ask, 'version'> {
-  return version === undefined ? {} : { version }
-}
+type Refusal = Exclude<Permission, { verdict: 'allow' }>
 
-export interface Request {
-  readonly domain: string
-  readonly name: string
-  /** Of what is asked for, where it may change. */
-  readonly version?: string | undefined
-}
-
-/** All that a call of a tool does beside being called: its needs, and a person's word where the tool wants it. */
-export function permitCall(asker: Asker, tool: Tool, call: { name: string; input: unknown; asked: Json }): Permission {
+/**
+ * All that a call of a tool does beside being called: its needs, and a person's word where the tool wants it. Undefined
+ * when it may.
+ */
+export function refuseCall(
+  asker: Asker,
+  tool: Tool,
+  call: { readonly name: string; readonly input: unknown; readonly asked: Json },
+): Refusal | undefined {
   const required = tool.approval === 'required'
   if (tool.approval !== null) {
     const decision: Decision = { verdict: 'ask', by: call.name, reason: `${call.name} asks for each call` }
     const answer = withAnswer(asker, decision, { request: `tool:${call.name}`, input: call.asked, required })
-    if (answer.verdict !== 'allow') return answer
+    if (answer !== undefined) return answer
   }
-  let asked: Permission = ALLOWED
+  let asked: Refusal | undefined
   for (const request of needsOf(tool, call.input)) {
-    const { domain, pattern } = splitRule(request)
-    const answer = permit(asker, { domain, name: pattern }, call.asked)
-    if (answer.verdict === 'deny' && !(tool.skipsDenied && domain.startsWith('file.'))) return answer
-    if (answer.verdict === 'ask' && asked.verdict === 'allow') asked = answer
+    const answer = permit(asker, request, call.asked)
+    if (answer.verdict === 'deny' && !(tool.skipsDenied && request.domain.startsWith('file.'))) return answer
+    if (answer.verdict === 'ask') asked ??= answer
   }
   return asked
 }
 
-function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Permission {
-  if (verdict === 'allow') return ALLOWED
+/** Undefined when a person has allowed it. */
+function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {
   if (verdict === 'deny') return { verdict, reason }
-  if (isApproved(asker.node, asker.conversation, about)) return ALLOWED
+  if (isApproved(asker.node, asker.conversation, about)) return undefined
   const isChanged = wasApproved(asker.conversation, about)
   return {
-    verdict,
+    verdict: 'ask',
     ask: { ...about, reason: isChanged ? `${reason}, and it has changed since it was allowed` : reason },
   }
 }
 
 /** Needs that cannot be told are not met. */
-function needsOf(tool: Tool, input: unknown): readonly string[] {
+function needsOf(tool: Tool, input: unknown): readonly Request[] {
   if (tool.needs === null) return NONE
   try {
-    return tool.needs(input).map(String)
+    return tool.needs(input).map((need) => (isRequest(need) ? need : readRequest(String(need))))
   } catch (error) {
-    return [`needs:${messageOf(error)}`]
+    return [unreadable(messageOf(error))]
   }
 }
 
-const NONE: readonly string[] = []
+const NONE: readonly Request[] = []

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { PROMPTLY_MS } from '../../test/support/pace.ts'
 import { tempFolder } from '../../test/support/temp-folder.ts'
-import { ToolError } from '../base/error.ts'
+import { LegateError } from '../base/error.ts'
 import { type ProcessOptions, runProcess } from './run-process.ts'
 
 const never = new AbortController().signal
@@ -156,11 +156,12 @@ describe('cybros A70: a program that is asked to stop', () => {
 describe('what cannot be started', () => {
   test.each([
     ['a folder that is not there', 'echo', ['x'], { cwd: '/no/such/folder' }, /in \/no\/such\/folder \(is that folder/],
-    ['an argument with a NUL', 'echo', ['a\0b'], {}, /^echo could not be started: .*null bytes/],
+    ['an argument with a NUL', 'echo', ['a\0b'], {}, /^A command line cannot hold a NUL character/],
+    ['a name that looks like an option', '-c', ['id'], {}, /^"-c" is no name of a program/],
     ['an argument that is too long', 'echo', ['x'.repeat(3_000_000)], {}, /^echo could not be started: .*E2BIG/],
   ])('%s is an error that says so', async (_, command, args, options, message) => {
     const call = runProcess(command, args, { signal: never, ...options })
     await expect(call).rejects.toThrow(message)
-    await expect(call).rejects.toBeInstanceOf(ToolError)
+    await expect(call).rejects.toBeInstanceOf(LegateError)
   })
 })

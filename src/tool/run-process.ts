@@ -1,4 +1,5 @@
 import { onAbort } from '../base/abort.ts'
+import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import { KeptOutput } from './kept-output.ts'
 import { type GroupedChild, signalGroup, startGroup } from './process-group.ts'
 
@@ -44,8 +45,13 @@ export async function runProcess(
   args: readonly string[],
   options: ProcessOptions,
 ): Promise<ProcessResult> {
+  return runProgram(programRequest([command, ...args]), options)
+}
+
+/** The same for a request that was decided. */
+export async function runProgram(request: ProgramRequest, options: ProcessOptions): Promise<ProcessResult> {
   options.signal.throwIfAborted()
-  const child = await startGroup(command, args, options)
+  const child = await startGroup(request, options)
   const most = options.maxOutputBytes ?? MAX_OUTPUT_BYTES
   const [stdout, stderr] = [new KeptOutput(child.stdout, most), new KeptOutput(child.stderr, most)]
   child.stdin.on('error', () => undefined) // a program need not read what it is given

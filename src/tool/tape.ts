@@ -74,12 +74,13 @@ export function leave(tape: Tape, nodeId: Id, ended: void | Promise<void>): void
   tape.left(nodeId)
 }
 
-/** The same context, and what is told of progress is heard. */
+/** The same context, and what is shown of progress is heard. */
 export function watchedContext(context: ToolContext, watch: Watch | undefined): ToolContext {
   if (watch === undefined) return context
   const progress = (message: string, data: Json = null) => {
-    watch(message, data)
-    context.progress(message, data)
+    const isShown = context.progress(message, data)
+    if (isShown) watch(message, data)
+    return isShown
   }
   return Object.create(context, { progress: { value: progress, enumerable: true } }) as ToolContext
 }

@@ -1,7 +1,9 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { checkNames } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
 import type { Files } from '../files/files.ts'
+import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Effect, Id } from '../graph/rows.ts'
 import type { Attempts } from './attempts.ts'
@@ -13,8 +15,11 @@ export interface ToolContext {
   /** The same on every try of this call: hand it to whatever you call, so that it happens once. */
   readonly idempotencyKey: string
   readonly node: { readonly id: Id; readonly conversationId: Id; readonly turnId: Id; readonly attempt: number }
-  /** Shown to whoever watches the run; never to the model. */
-  progress(message: string, data?: Json): void
+  /**
+   * Shown to whoever watches the run; never to the model. False where it was left out: a call may tell 1,000 times at once and
+   * ten times a second from then on, and what is longer than 1,000 characters counts as often as it has them.
+   */
+  progress(message: string, data?: Json): boolean
   /** Starts an agent as a child of this call and gives its outcome. */
   readonly delegate: Delegate
   /** The runtime's files, as the calling agent's grant lets it use them. */
@@ -61,8 +66,11 @@ export interface ToolDefinition<In, Out> {
   readonly polls?: boolean
   /** A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. */
   readonly approval?: 'optional' | 'required'
-  /** What else this call does, such as `net:api.example.com` or `exec:git`: each is decided before it runs. */
-  needs?(input: InferOutput<In>): readonly string[]
+  /**
+   * What else this call does, such as `net:api.example.com`, or for a program `programRequest(['git', 'status'])`: each is
+   * decided before it runs.
+   */
+  needs?(input: InferOutput<In>): readonly (string | Request)[]
   /** A throw is a result the model reads; it never ends the run. */
   execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
 }
@@ -78,7 +86,7 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly timeoutMs: number | null
   readonly polls: boolean
   readonly approval: 'optional' | 'required' | null
-  readonly needs: ((input: In) => readonly string[]) | null
+  readonly needs: ((input: In) => readonly (string | Request)[]) | null
   /** It runs although a file among its needs is denied, and tells of it: `context.files` refuses that one. */
   readonly skipsDenied: boolean
   readonly execute: (input: In, context: ToolContext) => Out | Promise<Out>
@@ -87,7 +95,7 @@ export interface Tool<In = unknown, Out = unknown> {
 
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
-const KEYS = [
+const KEYS: ReadonlySet<string> = new Set([
   'description',
   'inputSchema',
   'outputSchema',
@@ -97,7 +105,7 @@ const KEYS = [
   'approval',
   'needs',
   'execute',
-]
+])
 
 /** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
@@ -127,8 +135,7 @@ export function isTool(value: unknown): value is Tool {
 function checkDefinition(definition: unknown): void {
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: tool({ description, ... }).')
   const given = definition as Record<string, unknown>
-  const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`a tool has no "${unknown}". It has ${KEYS.join(', ')}.`)
+  checkNames('tool()', given, KEYS)
   if (typeof given['description'] !== 'string') refuse('a tool needs a description: the model reads it to decide.')
   if (typeof given['execute'] !== 'function') refuse('a tool needs execute(input, context).')
   if (given['inputSchema'] === undefined) {

@@ -1,5 +1,6 @@
 import { decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
+import { type Request, toolRequest } from '../grant/request.ts'
 import type { Effect, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
 import { type GroupState, type Groups, isAvailable, NO_GROUPS } from './groups.ts'
@@ -13,9 +14,8 @@ export interface ToolEntry {
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly delegates: boolean
-  /** The grant it needs: `tool` and its name, or `agent` and the agent's. */
-  readonly domain: 'tool' | 'agent'
-  readonly asks: string
+  /** What a call of it asks for: `tool` and its name, or `agent` and the agent's. */
+  readonly request: Request
   /** False for a tool that shows only what its agent was already given. */
   readonly needsGrant: boolean
   /** Its code is ours and works on rows only: it runs also where runs are played back. */
@@ -130,7 +130,7 @@ export class Toolkit {
   private isAllowed(name: string, layers: readonly Layer[], state: GroupState): boolean {
     const entry = this.entries.get(name)
     if (entry === undefined || !this.isOn(entry, state)) return false
-    return !entry.needsGrant || decide(layers, entry.domain, entry.asks).verdict !== 'deny'
+    return !entry.needsGrant || decide(layers, entry.request).verdict !== 'deny'
   }
 }
 
@@ -151,8 +151,7 @@ export function toolEntry(name: string, tool: Tool, memberOf: readonly string[] 
     effect: tool.effect,
     timeoutMs: tool.timeoutMs,
     delegates: false,
-    domain: 'tool',
-    asks: name,
+    request: toolRequest(name),
     needsGrant: !OWN.includes(name),
     isOwn: OWN.includes(name),
     memberOf,

@@ -129,9 +129,9 @@ test('the answer that counted is in the transcript, also when it was a repair', 
 })
 
 test.each([
-  [{ agent: [] }, /no "agent"/],
-  [{ engine: { workers: -1 } }, /engine.workers must be a number of at least 0/],
-  [{ engine: { worker: 3 } }, /no "worker"/],
+  [{ agent: [] }, /no option "agent"\. Did you mean "agents"/],
+  [{ engine: { workers: -1 } }, /workers must be a number of at least 0/],
+  [{ engine: { worker: 3 } }, /no option "worker"\. Did you mean "workers"/],
   [{ kinds: { mine: {} } }, /"mine" needs execute/],
   [{ agents: [{ name: 'x' }] }, /not an agent/],
 ])('createRuntime refuses %j', (options, message) => {

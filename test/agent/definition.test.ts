@@ -33,7 +33,7 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a name with a slash', { ...good, name: 'a/b' }, /no name for an agent/],
     ['a name of 129 characters', { ...good, name: 'x'.repeat(129) }, /at most 128/],
     ['no instructions', { name: 'clerk' }, /needs instructions/],
-    ['a system prompt', { ...good, system: 'x' }, /no "system"\. It has .*instructions/],
+    ['a system prompt', { ...good, system: 'x' }, /agent\(\) has no option "system"\. It has .*instructions/],
     ['a model that is no model', { ...good, model: {} }, /stream\(request/],
     ['a model without a name', { ...good, model: ' ' }, /"provider\/model"/],
     [
@@ -48,7 +48,11 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a subagent that is text', { ...good, subagents: { worker: 'worker' } }, /subagents\.worker/],
     ['a subagent that is undefined', { ...good, subagents: { worker: undefined } }, /subagents\.worker/],
     ['settings without an agent', { ...good, subagents: { worker: { description: 'x' } } }, /subagents\.worker/],
-    ['a wrong setting', { ...good, subagents: { worker: { agent: worker, brief: 'none' } } }, /worker has no "brief"/],
+    [
+      'a wrong setting',
+      { ...good, subagents: { worker: { agent: worker, brief: 'none' } } },
+      /worker has no option "brief"/,
+    ],
     ['a wrong briefing', { ...good, subagents: { worker: { agent: worker, briefing: 'all' } } }, /briefing.*"all"/],
     ['a list with something else in it', { ...good, subagents: [worker, search] }, /not an agent/],
     ['a tool and a subagent of one name', { ...good, tools: { worker: search }, subagents: { worker } }, /Rename one/],

@@ -333,4 +333,41 @@ describe('a model that', () => {
     })
     expect([calls, isLeft]).toEqual([1, true])
   })
+  const metadata = { key: 'x'.repeat(10_000) }
+  test.each<[string, Part]>([
+    ['calls', { type: 'tool-call', id: 'c', name: 'it', input: JSON.stringify(metadata) }],
+    ['calls that are parsed', { type: 'tool-call', id: 'c', name: 'it', input: metadata }],
+    ['calls with metadata', { type: 'tool-call', id: 'c', name: 'it', input: {}, providerMetadata: metadata }],
+    ['small calls', { type: 'tool-call', id: 'c', name: 'it', input: {} }],
+    ['files', { type: 'block', block: { type: 'image', mediaType: 'image/png', data: 'x'.repeat(10_000) } }],
+    ['blocks', { type: 'block', block: { type: 'reasoning', text: 'x'.repeat(10_000) } }],
+    ['ends of texts', { type: 'text-end', providerMetadata: metadata }],
+  ])('never ends with %s is left off at 16 MB', async (_, part) => {
+    let parts = 0
+    const endless = model(async function* () {
+      for (; parts < 2_000_000; parts++) yield part
+    })
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: endless }), 'go').result
+
+    expect(outcome).toMatchObject({
+      status: 'failed',
+      error: { code: 'model', message: expect.stringContaining('16 MB') },
+    })
+    expect(parts).toBeLessThan(1_000_000)
+  })
+
+  test('streams 9 MB of arguments, or of thoughts, before they come whole: that is 9 MB', async () => {
+    const half = 'x'.repeat(4_500_000)
+    const long = model(async function* () {
+      for (const text of [half, half]) yield { type: 'reasoning-delta', text }
+      yield { type: 'block', block: { type: 'reasoning', text: half + half } }
+      yield { type: 'text-delta', text: 'done' }
+      yield FINISH
+    })
+
+    const outcome = await openRuntime().run(agent({ name: 'a', instructions: '', model: long }), 'go').result
+
+    expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
+  })
 })

@@ -85,7 +85,7 @@ describe('what is given wrongly is refused, or told as what it is', () => {
   test.each<[string, unknown, RegExp]>([
     ['a path as the store', { store: 'runs.db' }, /sqliteStore\(path\)/],
     ['a promise of a store', { store: Promise.resolve() }, /sqliteStore\(path\)/],
-    ['agents that are no list', { agents: {} }, /is a list/],
+    ['agents that are no list', { agents: {} }, /agents must be a list/],
     ['a clock without hands', { clock: {} }, /now\(\) and at/],
     ['null', null, /an object of options/],
   ])('%s is refused', (_, options, message) => {

@@ -189,7 +189,7 @@ describe('repair', () => {
     [{ repair: { ensure: ['items['] } }, /is no path/],
     [{ repair: { failFast: 'yes' } }, /failFast must be true or false/],
     [{ repair: { onFailure: 'ignore' } }, /"fail" or "return"/],
-    [{ repair: { tries: 1 } }, /has no "tries"/],
+    [{ repair: { tries: 1 } }, /has no option "tries"/],
     [{ repair: 3 }, /is an object/],
     [{ repair: { ensure: ['x'] }, output: undefined }, /give the agent an output/],
   ])('%j is refused', (given, why) => {

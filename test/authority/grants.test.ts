@@ -1,5 +1,5 @@
 import { type AnyAgent, agent, type Grant, memoryStore, tool } from 'legate'
-import { decide, explain, lint, narrow, useLayer } from 'legate/grant'
+import { decide, explain, lint, narrow, readRequest, useLayer } from 'legate/grant'
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
@@ -212,7 +212,7 @@ describe('explain', () => {
   test('of rules that cannot be read denies, as the decision does', () => {
     const broken = [{ by: 'broken', allow: null, ask: [], deny: [] }] as never
 
-    expect(decide(broken, 'tool', 'x')).toMatchObject({
+    expect(decide(broken, readRequest('tool:x'))).toMatchObject({
       verdict: 'deny',
       reason: expect.stringMatching(/cannot be read/),
     })
@@ -223,8 +223,8 @@ describe('explain', () => {
 test('narrow adds a layer and refuses a rule that says nothing', () => {
   const layers = narrow([useLayer('host', undefined)], 'me', { use: ['tool:read'] })
 
-  expect(decide(layers, 'tool', 'read').verdict).toBe('allow')
-  expect(decide(layers, 'tool', 'write').verdict).toBe('deny')
+  expect(decide(layers, readRequest('tool:read')).verdict).toBe('allow')
+  expect(decide(layers, readRequest('tool:write')).verdict).toBe('deny')
   expect(() => narrow(layers, 'me', { use: ['read'] })).toThrow(/must start with one of/)
 })
 

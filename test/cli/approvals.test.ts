@@ -86,8 +86,8 @@ describe('a worker at a terminal', () => {
     const place = opened(one)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     await terminal.shows((screen) => HEARD.test(screen))
-    expect(terminal.screen.text).toMatch(/^careful wants look \{"where":"here"\} \(/m)
-    expect(terminal.screen.text).toMatch(/^Allow\? y yes, a always here, n no, then Enter >$/m)
+    expect(terminal.screen.text).toMatch(/^careful wants look \{"where":"here"\}\. It needs your approval: /m)
+    expect(terminal.screen.text).toMatch(/^Allow\? \[y\]es, \[a\]lways in this conversation, \[n\]o, then Enter >$/m)
 
     terminal.type(`x${key}`)
     await terminal.shows(`then Enter > x${key}`)
@@ -99,7 +99,7 @@ describe('a worker at a terminal', () => {
 
     expect(await terminal.ended).toBe(code)
     expect(terminal.screen.all).toContain(words)
-    expect(terminal.screen.all).not.toContain('Allow? y yes')
+    expect(terminal.screen.all).not.toContain('Allow? [y]es')
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 
@@ -109,14 +109,14 @@ describe('a worker at a terminal', () => {
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
     // In the line editor of the terminal before anything is asked, and right after the first answer.
     terminal.type('a\ra\r')
-    await terminal.shows('Allow? y yes')
+    await terminal.shows('Allow? [y]es')
     terminal.type('a\r')
     await terminal.shows((screen) => HEARD.test(screen))
     expect(terminal.screen.all).not.toContain('Allowed')
     terminal.type('n\ra\r')
     await terminal.shows('Denied tool:look.')
     terminal.type('o way\ra\r')
-    await terminal.shows('Allow? y yes')
+    await terminal.shows('Allow? [y]es')
     terminal.type('a\r')
     await terminal.shows((screen) => HEARD.test(screen))
 
@@ -129,14 +129,14 @@ describe('a worker at a terminal', () => {
   test('shows a long question on as many rows as there are, says what is hidden, and always the keys', async () => {
     const place = opened(long)
     const terminal = new Terminal(place, ['resume', '-m', agentsModule], { cols: 80, rows: 24 })
-    await terminal.shows('Allow? y yes, a always here, n no, then Enter')
+    await terminal.shows('Allow? [y]es, [a]lways in this conversation, [n]o, then Enter')
     expect(terminal.screen.text.replaceAll('\n', '')).toContain(`${LONG.slice(-70)}"}`)
 
     await terminal.frame()
     terminal.resize(44, 8)
     await terminal.shows((screen) => /^… \d+ more characters: legate approvals/m.test(screen))
 
-    await terminal.shows((screen) => /^Allow\? y yes, a always here, n no, then\nEnter/m.test(screen))
+    await terminal.shows((screen) => /^Allow\? \[y\]es,[\s\S]*\[n\]o, then\s+Enter/m.test(screen))
     expect(terminal.screen.lineCount).toBeLessThan(8)
     terminal.type('\u0003')
     expect(await terminal.ended).toBe(130)

@@ -91,7 +91,8 @@ describe('history is changed from the command line', () => {
     const before = mock.getRequests().length
 
     const edited = await files.run(['edit', first, 'Go on.'])
-    const [, resume = ''] = /: legate (resume \w{8})\n$/.exec(edited.stdout) ?? []
+    const [, resume = ''] =
+      /^Message edited\. New run: \w{8}\. Continue with: legate (resume \w{8})\n$/.exec(edited.stdout) ?? []
     const why = await files.run(['why', resume.slice(-8)])
     expect(mock.getRequests()).toHaveLength(before)
     expect(why.stdout).toMatch(/No process works on a model call.*\n {2}→ legate resume \w{8}\n/)

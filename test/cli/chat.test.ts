@@ -25,7 +25,7 @@ describe('legate chat, in a pipe', () => {
     })
 
     const { code, stdout, stderr } = await place.run(['chat'], { input: 'first\n\nbad\nsecond\n' })
-    const [, again = ''] = /Go on with it: legate (chat --continue \w{8})\n$/.exec(stderr) ?? []
+    const [, again = ''] = /Continue with: legate (chat --continue \w{8})\n$/.exec(stderr) ?? []
     const more = await place.run(again.split(' '), { input: 'third\n' })
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'One.\nTwo.\n' })
@@ -69,7 +69,8 @@ describe('legate chat, in a pipe', () => {
     writeFileSync(path.join(place.folder, '.claude/agents/poet.md'), POET)
     const after = await place.run(['chat'], { input: '@poet write\n' })
 
-    expect([before.stdout, after.stdout]).toEqual(['Hello.\n', 'Done.\n'])
+    expect([before.stdout, after.stdout]).toEqual(['', 'Done.\n'])
+    expect(before.stderr).toContain('There is no "poet" here.')
   })
 
   test('with a file it is that agent; its parameters are asked for nowhere but in a terminal', async () => {
@@ -82,6 +83,28 @@ describe('legate chat, in a pipe', () => {
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('Give --param topic=VALUE.') })
     expect(given).toMatchObject({ code: 0, stdout: 'Listen.\n' })
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('You teach Latin.')
+  })
+
+  test('/help, commands that there are not, and @nobody are answered here, and no model is paid for them; /exit leaves', async () => {
+    const place = project({
+      '.claude/agents/poet.md': POET,
+      'my chat.yaml': 'title: T\ndescription: D\ninstructions: I.\n',
+    })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Hello.' }))
+    const input = '/help\n/nothing now\n@nobody write\n@poet\n/exit\nnever\n'
+
+    const local = await place.run(['chat'], { input })
+    const asked = mock.getRequests().length
+    const said = await place.run(['chat', 'my chat.yaml'], { input: ' /help me\n/etc/hosts is what?\n' })
+
+    expect(local).toMatchObject({ code: 0, stdout: '' })
+    expect(asked).toBe(0)
+    expect(local.stderr).toMatch(/^\/help +this text$/m)
+    expect(local.stderr).toContain('There is no /nothing.')
+    expect(local.stderr).toContain('There is no "nobody" here. There are: @my chat, @poet.')
+    expect(local.stderr).toContain('Say what poet shall do: @poet TEXT')
+    expect(said.stdout).toBe('Hello.\nHello.\n')
+    expect(said.stderr).toMatch(/Continue with: legate chat 'my chat\.yaml' --continue \w{8}\n$/)
   })
 
   test('a long chat is summed up when the window of its model nears its end, and the transcript stays whole', async () => {
@@ -144,7 +167,7 @@ describe('legate chat, in a terminal', () => {
 
     expect(await terminal.ended).toBe(0)
     expect(request).toContain('pasted one\\npasted two')
-    expect(terminal.screen.all).toMatch(/Go on with it: legate chat --continue \w{8}$/)
+    expect(terminal.screen.all).toMatch(/Continue with: legate chat --continue \w{8}$/)
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 

@@ -8,6 +8,7 @@ const RECIPE =
   'title: T\ndescription: D\nprompt: "{{ a }}"\nparameters:\n  - {key: a, input_type: string, requirement: required, description: d}\n'
 const AGENT =
   '---\nname: reviewer\ndescription: Reviews.\ntools: Read, SendMessage\nmodel: sonnet\ncolor: red\nspeed: 1\n---\n\nYou review.\n'
+const KEYS = { LEGATE_MODEL: 'openai/gpt-5', OPENAI_API_KEY: 'key', ANTHROPIC_API_KEY: '' }
 
 describe('legate validate', () => {
   test('tells what is wrong with file and line, looks at every file, and answers with its exit code; nothing in a file can do anything to a terminal', async () => {
@@ -17,25 +18,19 @@ describe('legate validate', () => {
       '.claude/agents/a.md': AGENT,
       'evil.yaml': 'title: "\\e]0;pwned\\a"\n"\\e[31mkey": 1\n',
     })
-    const { code, stdout, stderr } = await place.run([
-      'validate',
-      'good.yaml',
-      'bad.yaml',
-      'missing.yaml',
-      '.claude/agents/a.md',
-      'evil.yaml',
-    ])
+    const files = ['good.yaml', 'bad.yaml', 'missing.yaml', '.claude/agents/a.md', 'evil.yaml']
+    const { code, stdout, stderr } = await place.run(['validate', ...files], { env: KEYS })
 
     expect([code, stderr]).toEqual([1, ''])
     expect(stdout.split('\n').slice(0, 8)).toEqual([
-      'good.yaml: ok (recipe, good)',
+      'good.yaml: ok (recipe, good; model openai/gpt-5)',
       'bad.yaml:1: error: missing field `description`. Add "description: ...".',
       'bad.yaml:3: error: settings.temperature: invalid type: string "warm", expected f32',
       'bad.yaml:2: error: Missing definitions for parameters in the recipe file: b. Define it under "parameters"; to keep the braces as text, write {% raw %}{{ b }}{% endraw %}.',
       'missing.yaml: error: cannot be read: there is no such file. Check the path; it is taken from the current folder.',
-      '.claude/agents/a.md:4: warning: the tool SendMessage is not available here; it is left out. Give the host a tool for it, or an MCP server.',
+      '.claude/agents/a.md:4: warning: the tool SendMessage is not available here: the agent has it only where its host has a tool named SendMessage. Give the host such a tool, or an MCP server for it.',
       '.claude/agents/a.md:7: note: unknown key `speed`. It is kept and has no effect.',
-      '.claude/agents/a.md: ok (claude, reviewer)',
+      '.claude/agents/a.md: ok (claude, reviewer; anthropic/claude-sonnet-5: it needs a key: set ANTHROPIC_API_KEY.)',
     ])
     expect(stdout).toContain('\nevil.yaml:')
     expect(stdout).not.toMatch(/[^\P{Cc}\n]/u)
@@ -61,12 +56,28 @@ describe('legate validate', () => {
     })
   })
 
+  test('the name of a file can do nothing to a terminal, here and in doctor', async () => {
+    const place = project({ 'a\u001b]0;owned\u0007\u001b[2J.yaml': RECIPE, 'b\u001b[31m.yaml': 'title: [\n' })
+    const file = 'a\u001b]0;owned\u0007\u001b[2J.yaml'
+    const shown = [
+      await place.run(['validate', file, 'b\u001b[31m.yaml', 'no\u001b[31m.yaml']),
+      await place.run(['doctor']),
+      await place.run(['doctor', '--all']),
+      await place.run(['run', file]),
+      await place.run(['explain', file, '-p', 'a=1']),
+      await place.run(['convert', file, '--to', 'claude']),
+    ]
+
+    for (const { stdout, stderr } of shown) expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u)
+    expect(shown[0]?.stdout).toContain(': ok (recipe')
+  })
+
   test('without a file it says how it is used', async () => {
     const { code, stderr } = await new Place().run(['validate'])
 
     expect([code, stderr]).toEqual([
       2,
-      'legate: "validate" needs more: legate validate FILE... [--lenient] [--json]. See legate validate --help.\n',
+      'legate: missing FILE: legate validate FILE... [--lenient] [--json]. See legate validate --help.\n',
     ])
   })
 })
@@ -81,20 +92,20 @@ describe('legate doctor', () => {
   }
 
   test('shows what is found, from where, what shadows what and what is wrong', async () => {
-    const { code, stdout } = await project(files).run(['doctor'])
+    const { code, stdout } = await project(files).run(['doctor'], { env: KEYS })
     const lines = stdout.split('\n')
 
     expect(code).toBe(1)
-    expect(lines[0]).toMatch(/^NAME +DIALECT +FROM +FILE$/)
+    expect(lines[0]).toMatch(/^NAME +DIALECT +FROM +MODEL +FILE$/)
     expect(lines).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^own +recipe +project +own\.yaml$/),
-        expect.stringMatching(/^wrong +recipe +project +\.goose\/recipes\/wrong\.yaml {2}cannot be used$/),
+        expect.stringMatching(/^own +recipe +project +openai\/gpt-5 +own\.yaml$/),
+        expect.stringMatching(/^wrong +recipe +project +- +\.goose\/recipes\/wrong\.yaml {2}cannot be used$/),
         expect.stringMatching(/^ {2}wrong\.yaml:3: error: Missing definitions for parameters/),
-        expect.stringMatching(/^reviewer +claude +project +\.claude\/agents\/a\.md$/),
+        expect.stringMatching(/^reviewer +claude +project +anthropic\/claude-sonnet-5 +\.claude\/agents\/a\.md$/),
         expect.stringMatching(/^ {2}a\.md:4: warning: the tool SendMessage/),
         expect.stringMatching(
-          /^reviewer +claude +home +home\/\.claude\/agents\/a\.md {2}shadowed by \.claude\/agents\/a\.md$/,
+          /^reviewer +claude +home +anthropic\/claude-sonnet-5 +home\/\.claude\/agents\/a\.md {2}shadowed by \.claude\/agents\/a\.md$/,
         ),
         expect.stringMatching(/^\.goose\/recipes\/broken\.yaml:\d: error: not valid YAML/),
         '4 definitions, 1 shadowed, 2 broken',
@@ -130,20 +141,36 @@ describe('legate doctor', () => {
 })
 
 describe('legate convert', () => {
-  test('writes the file to stdout and what is lost to stderr', async () => {
+  test('a file that the dialect cannot say in full is not written: the error lists what would be lost', async () => {
     const place = project({ '.claude/agents/a.md': AGENT })
     const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex'])
+
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toBe(
+      'legate: .claude/agents/a.md: `tools`, the list of what it may use, cannot be said in the dialect codex\n  .claude/agents/a.md: that agent:* is forbidden cannot be said in the dialect codex. Use --lossy, or { lossy: true } in code, to write the rest.\n',
+    )
+  })
+
+  test('--lossy writes the file to stdout, and to stderr a warning for each loss', async () => {
+    const place = project({ '.claude/agents/a.md': AGENT })
+    const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex', '--lossy'])
 
     expect(code).toBe(0)
     expect(stdout).toBe(
       'name = "reviewer"\ndescription = "Reviews."\nmodel = "sonnet"\ndeveloper_instructions = """\nYou review.\n"""\n',
     )
-    expect(stderr).toBe('.claude/agents/a.md: warning: `tools` cannot be said in this dialect and is left out\n')
+    expect(stderr.split('\n')).toEqual([
+      '.claude/agents/a.md: warning: `tools`, the list of what it may use, cannot be said in the dialect codex',
+      '.claude/agents/a.md: warning: that agent:* is forbidden cannot be said in the dialect codex',
+      expect.stringMatching(/note: `color` is left out/),
+      expect.stringMatching(/note: `speed` is left out/),
+      '',
+    ])
   })
 
   test.each([
-    [['convert', 'a.yaml'], '--to is missing: name one of recipe, legate, claude'],
-    [['convert', 'a.yaml', '--to', 'klingon'], 'There is no dialect "klingon". There are recipe, legate, claude'],
+    [['convert', 'a.yaml'], '--to is missing: name one of recipe, legate, goose'],
+    [['convert', 'a.yaml', '--to', 'klingon'], 'There is no dialect "klingon". There are recipe, legate, goose'],
   ])('%j is refused', async (args, message) => {
     const { code, stderr } = await project({ 'a.yaml': RECIPE }).run(args)
 

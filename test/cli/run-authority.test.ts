@@ -62,6 +62,34 @@ describe('what legate run may do', () => {
     expect(stderr).toMatch(/computercontroller.*not available.*(?:MCP server|playwright)/)
   })
 
+  test('an agent file with a list of tools reads below the current folder, and asks before it writes', async () => {
+    const head = '---\nname: reviewer\ndescription: Reviews\n'
+    const place = project({
+      '.claude/agents/reviewer.md': `${head}tools: Read, Grep, Write\n---\n\nYou review.\n`,
+      'notes.txt': 'blue',
+    })
+    const mock = await serveModel(place, calls(['read_text_file', { path: 'notes.txt' }], WRITE))
+
+    const { code, stderr } = await place.run(['run', 'reviewer', 'Review.'])
+
+    expect({ code, written: written(place) }).toEqual({ code: 3, written: undefined })
+    expect(stderr).toMatch(/waits for a person:\n {2}write_file/)
+    expect(results(mock)[0]).toContain('blue')
+  })
+
+  test('a name is found from a subfolder of the repository', async () => {
+    const place = project({
+      '.git/HEAD': '',
+      '.claude/agents/reviewer.md': '---\nname: reviewer\ndescription: Reviews\n---\n\nYou review.\n',
+      'packages/a/notes.txt': 'blue',
+    })
+    await serveModel(place, (mock) => mock.on({}, { content: 'Done.' }))
+    const cwd = path.join(place.folder, 'packages/a')
+
+    expect(await place.run(['run', 'reviewer', 'Review.'], { cwd })).toMatchObject({ code: 0, stdout: 'Done.\n' })
+    expect((await place.run(['doctor'], { cwd })).stdout).toContain('reviewer')
+  })
+
   test('before it writes a person is asked; where none is, it waits with exit code 3 and says what answers and goes on', async () => {
     const place = project({ 'a.yaml': HEAD + DEVELOPER })
     await serveModel(place, calls(WRITE))
@@ -179,7 +207,7 @@ describe('a run that lost its process', () => {
     await until('the model is asked', () => mock.getRequests().length === 1)
     started.kill('SIGINT')
     const { code, stderr } = await started.ended
-    const [, command = ''] = /Go on with it: legate (resume \w{8})\n/.exec(stderr) ?? []
+    const [, command = ''] = /Continue with: legate (resume \w{8})\n/.exec(stderr) ?? []
     const resumed = await place.run(command.split(' '))
 
     expect(code).toBe(130)
@@ -208,6 +236,19 @@ describe('extensions', () => {
     expect(allowed).toMatchObject({ code: 0, stdout: 'Done.\n' })
     expect(allowed.stderr).not.toContain('SUMS_TOKEN')
     expect(lastResult(mock)).toContain('The sum of 2 and 3 is 5.')
+  })
+
+  test('a no says who denied what, and what a person can do about it', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER })
+    await serveModel(place, calls())
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 30, env: { USER: 'ada' } })
+    await terminal.shows((screen) => HEARD.test(screen))
+    terminal.type('n\r')
+
+    expect(await terminal.ended).toBe(1)
+    expect(terminal.screen.all).toMatch(
+      /denied after .*: ada denied exec:.*, and gave no reason\.\n {2}Run it again and allow it, or take what it asks for out of the file\./,
+    )
   })
 
   test('explain starts no server, and says what a run would start', async () => {

@@ -191,7 +191,7 @@ describe('legate explain', () => {
     const { code, stdout } = await place.run(['explain', 'a.yaml', '-p', 'topic=QUIC'])
 
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^a\n {2}file +a\.yaml \(recipe\)\n {2}model +openai\/gpt-5\n/)
+    expect(stdout).toMatch(/^a\n {2}file +a\.yaml \(recipe\)\n {2}model +openai\/gpt-5, named by LEGATE_MODEL\n/)
     expect(stdout).toMatch(/\n {2}limits +1000 model calls, /)
     expect(stdout).toMatch(/\n {2}cost +at most \$4000\.00: 1000 calls that each fill 400000 tokens/)
     expect(stdout).toMatch(/\n {2}ask +file\.write:\/workspace\/\*\* file\.delete:\/workspace\/\*\* exec:\* net:\*\n/)
@@ -215,7 +215,7 @@ describe('legate explain', () => {
 })
 
 describe('legate init', () => {
-  test('writes a recipe that is sound and runs; what is there is left as it is', async () => {
+  test('writes a recipe that is sound, runs, and gives the model no tools but to delegate; what is there is left as it is', async () => {
     const place = project({})
     const mock = await serveModel(place, (one) => one.on({}, { content: 'It is fast.' }))
 
@@ -230,9 +230,12 @@ describe('legate init', () => {
     })
     expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('recipe.yaml is there already') })
     expect(agent).toMatchObject({ dialect: 'recipe', name: 'recipe' })
-    expect(notices).toEqual([])
+    expect(notices.filter(({ level }) => level !== 'note')).toEqual([])
     expect(ran).toMatchObject({ code: 0, stdout: 'It is fast.\n' })
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Explain HTTP/3 to a beginner')
+    const { tools = [] } = (mock.getLastRequest()?.body ?? {}) as { tools?: readonly unknown[] }
+    expect(tools).toHaveLength(1)
+    expect(JSON.stringify(tools)).toContain('"subagent"')
   })
 
   test.each([

@@ -105,6 +105,19 @@ describe('the live tree in a terminal', () => {
     await worker.says('over')
   })
 
+  test('the footer of tree -f shows how long the run has taken, not how long it was watched', async () => {
+    const place = new Place()
+    const { ids } = await place.startRuns(['lead'])
+    await new Promise((resolve) => setTimeout(resolve, 4_000))
+    const terminal = new Terminal(place, ['tree', '-f', ids[0] ?? ''], { cols: 100, rows: 30 })
+    await terminal.shows('Ctrl-C leaves it running')
+    const [, seconds = ''] = / tokens · ([\d.]+) s · Ctrl-C leaves/.exec(terminal.screen.text) ?? []
+
+    expect(Number(seconds)).toBeGreaterThanOrEqual(4)
+    place.open()
+    expect(await terminal.ended).toBe(0)
+  })
+
   test('shows what tools print above it, and nothing that a model says can move the cursor', async () => {
     const place = new Place()
     await place.orphans('lead', 'talker')

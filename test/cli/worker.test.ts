@@ -66,20 +66,28 @@ describe('resume', () => {
     expect((await left.run(['resume'])).stderr).toContain('1 unfinished run of "talker"')
   })
 
-  test.each([
-    ['of the whole store', []],
-    ['of the tree of a run that is over', ['ID']],
-  ])('waits for what was left in the background, %s, and for the turn that tells of it', async (_name, args) => {
+  test('waits for what was left in the background, and for the turn that tells of it', async () => {
     const place = left.copy()
     const { store } = place.runtime()
     place.open()
 
-    const named = args.map(() => starterId.slice(-8))
-    const { code, stdout, stderr } = await place.run(['resume', ...named, '--module', agentsModule])
+    const { code, stdout, stderr } = await place.run(['resume', '--module', agentsModule])
 
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/talker \w{8} completed after/)
     expect(stdout).toMatch(/starter \w{8} completed after .*\n\n {2}It said: what it should\.\n/)
+    expect(store.openTurns(10)).toEqual([])
+  })
+
+  test('with an id does the same for the tree of a run that is over; in a pipe stdout has its answer alone, as of run', async () => {
+    const place = left.copy()
+    const { store } = place.runtime()
+    place.open()
+
+    const { code, stdout, stderr } = await place.run(['resume', starterId.slice(-8), '--module', agentsModule])
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'It said: what it should.\n' })
+    expect(stderr).toMatch(/ talker +completed \(/)
     expect(store.openTurns(10)).toEqual([])
   })
 
@@ -126,6 +134,7 @@ describe('resume', () => {
     ])
 
     expect(parked.code).toBe(3)
+    expect(parked.stdout).toMatch(/\n {2}Then: legate resume \w{8} --module .*agents\.mjs\n/)
     expect(json).toMatchObject({
       code: 3,
       stderr: expect.stringMatching(/waits for a person:\n.*\n {4}legate approve /),
@@ -210,14 +219,14 @@ describe('resume', () => {
   test('a plain kill hands the work back, and the next worker goes on', async () => {
     const place = killed.copy()
     const worker = place.legate(['resume', leadId, '--module', agentsModule])
-    await worker.seen(() => worker.stdout.split('makes its tool call again').length === 3)
+    await worker.seen(() => worker.stderr.split('makes its tool call again').length === 3)
     const { store } = place.runtime()
 
     worker.kill('SIGTERM')
     await worker.says('Handing back what is unfinished.')
     place.open()
 
-    expect(await worker.ended).toMatchObject({ code: 143, stderr: '' })
+    expect(await worker.ended).toMatchObject({ code: 143, stdout: '' })
     expect(store.turn(leadId)?.state).toBe('running')
     const next = await place.run(['resume', leadId, '--module', agentsModule])
     expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('All of them saw it: 2.') })
@@ -237,13 +246,13 @@ describe('resume', () => {
     const command = `legate resume ${first.slice(-8)} --module ${agentsModule}`
     expect(await stopped.ended).toMatchObject({
       code: 130,
-      stdout: expect.stringMatching(new RegExp(`cancelled after .*\n  Go on with it: ${command}\n`)),
+      stderr: expect.stringMatching(new RegExp(`cancelled after .*\n  Continue with: ${command}\n`)),
     })
     expect((await place.run(['show', first])).stdout).toContain('So far\n  Once upon a time')
     const unread = place.legate(['resume', second, '--module', agentsModule])
     unread.closeOutput()
     place.open()
-    expect(await unread.ended).toMatchObject({ code: 0, stderr: '' })
+    expect((await unread.ended).code).toBe(0)
     expect(store.turn(second)?.outcome?.status).toBe('completed')
   })
 

@@ -203,7 +203,7 @@ describe('agentscope 8.1/2 to 4 and 10: what cannot work is refused, with the re
 
   test('a setting that there is not is refused by its name, here and under subagents', () => {
     const wrong = { name: 'x', brief: 'none' } as never
-    expect(() => makeSubagentTool(expertOf(), wrong, { host })).toThrow(/has no "brief"\. It has .*briefing/)
+    expect(() => makeSubagentTool(expertOf(), wrong, { host })).toThrow(/has no option "brief"\. It has .*briefing/)
     expect(() => makeSubagentTool(expertOf(), { name: 'a/b' }, { host })).toThrow(DefinitionError)
     expect(() => makeSubagentTool(expertOf(), { name: 'Ein Name' }, { host })).toThrow(/no name for a tool/)
   })

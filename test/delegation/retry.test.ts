@@ -401,7 +401,7 @@ describe('agentscope 8.8/106: who says how a delegation is tried', () => {
 
   test('a misspelt one is told', () => {
     const define = () => agent({ name: 'a', instructions: '', delegation: { retrys: 2 } as never })
-    expect(define).toThrow('agent "a", delegation has no "retrys". It has timeoutMs, retries, retryDelayMs.')
+    expect(define).toThrow('agent "a", delegation has no option "retrys". Did you mean "retries"?')
   })
 })
 

@@ -1,22 +1,34 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, type SessionDocument, type SessionStore, type StartOptions, tool } from 'legate'
+import { agent, type SessionDocument, type SessionStore, type StartOptions, type Store, tool } from 'legate'
 import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { freshId } from '../../src/base/id.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 let folder: string
 let copies: string
+/** The conversation of the host, which the application names: it is the same in every process. */
+let home: string
 
 beforeEach(() => {
   folder = tempFolder()
+  home = freshId(Date.now())
   copies = path.join(folder, 'copies')
 })
 
+interface Parts {
+  readonly store?: SessionStore
+  readonly hostName?: string
+  readonly name?: string
+  readonly rows?: Store
+}
+
 /** What a process says and hears; each call of this is another process with its own memory. */
-function world({ store = jsonSession(copies) as SessionStore, hostName = 'host', name = 'expert' } = {}) {
+function world({ store = jsonSession(copies) as SessionStore, hostName = 'host', name = 'expert', rows }: Parts = {}) {
   const warnings: string[] = []
   const warn = (message: string) => warnings.push(message)
   const logger = { debug: () => undefined, info: () => undefined, warn, error: warn }
@@ -32,10 +44,11 @@ function world({ store = jsonSession(copies) as SessionStore, hostName = 'host',
     return last?.role === 'tool' ? 'done' : { calls: JSON.parse(String(last?.content)) }
   })
   const host = agent({ name: hostName, instructions: '', model, subagents: { ask: { agent: expert, session: store } } })
-  const runtime = openRuntime({ logger })
+  const runtime = openRuntime({ logger, ...(rows === undefined ? {} : { store: rows }) })
   const ask = async (message: string, session_id?: string, options: StartOptions = {}): Promise<string> => {
     const calls = [{ name: 'ask', input: session_id === undefined ? { message } : { message, session_id } }]
-    await runtime.run(host, JSON.stringify(calls), options).result
+    const where = { conversationId: home, createConversation: true }
+    await runtime.run(host, JSON.stringify(calls), { ...where, ...options }).result
     return String(resultsIn(model.requests.at(-1)).at(-1)?.content)
   }
   return { ask, warnings, childModel, runtime, model }
@@ -183,8 +196,7 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     rmSync(copies)
     mkdirSync(copies)
     const session = sessionIn(run)
-    const [root] = first.runtime.store.roots({ limit: 1 })
-    await first.ask('two', session, { conversationId: root?.id ?? '' })
+    await first.ask('two', session)
     expect(document(session).turn_count).toBe(2)
   })
 
@@ -223,9 +235,7 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     }
     const first = world({ store })
     const session = sessionIn(await first.ask('one'))
-    const [root] = first.runtime.store.roots({ limit: 1 })
-    const options = { conversationId: root?.id ?? '' }
-    await Promise.all(['two', 'three', 'four'].map((message) => first.ask(message, session, options)))
+    await Promise.all(['two', 'three', 'four'].map((message) => first.ask(message, session)))
     await first.runtime.close()
 
     expect(kept.get(session)?.turn_count).toBe(4)
@@ -268,24 +278,31 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
     for (const id of ids) expect(await store.load(id)).toMatchObject({ session_id: id })
   })
 
-  test('86, I9: of another owner, host or subagent, of a conversation that is still here, closed: told as unknown', async () => {
+  test('86, I9: of another owner, host or subagent, or closed: told as unknown', async () => {
     const session = sessionIn(await world().ask('one', undefined, { owner: 'ann' }))
-    const ann = world()
 
-    expect(await ann.ask('x', session, { owner: 'bob' })).toBe(refusal(session))
-    expect(await ann.ask('x', session)).toBe(refusal(session))
+    expect(await world().ask('x', session, { owner: 'bob' })).toBe(refusal(session))
+    expect(await world().ask('x', session)).toBe(refusal(session))
     expect(await world({ hostName: 'other host' }).ask('x', session, { owner: 'ann' })).toBe(refusal(session))
     expect(await world({ name: 'other' }).ask('x', session, { owner: 'ann' })).toBe(refusal(session))
-    expect(await ann.ask('x', session, { owner: 'ann' })).toMatch(/heard one, x$/)
-    // It belongs to that conversation now, as long as that is known.
-    expect(await ann.ask('y', session, { owner: 'ann' })).toBe(refusal(session))
+    expect(await world().ask('x', session, { owner: 'ann' })).toMatch(/heard one, x$/)
 
+    home = freshId(Date.now())
     const talk = world()
     const own = sessionIn(await talk.ask('one'))
-    const [root] = talk.runtime.store.roots({ limit: 1 })
-    await (await talk.runtime.conversation(root?.id ?? '')).closeSession(own)
+    await (await talk.runtime.conversation(home)).closeSession(own)
     expect(document(own).closed_at).not.toBeNull()
     expect(await world().ask('x', own)).toBe(refusal(own))
+  })
+
+  test('86, I9: of another conversation it is unknown, in the same process and in one that knows neither', async () => {
+    const first = world()
+    const session = sessionIn(await first.ask('one'))
+    const other = { conversationId: freshId(Date.now()) }
+
+    expect(await first.ask('x', session, other)).toBe(refusal(session))
+    expect(await world().ask('x', session, other)).toBe(refusal(session))
+    expect(await world().ask('x', session)).toMatch(/heard one, x$/)
   })
 
   test.each([
@@ -304,7 +321,7 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
       subagents: { ask: { agent: expert, session: settings } },
     })
 
-    await openRuntime().run(host, 'go').result
+    await openRuntime().run(host, 'go', { conversationId: home, createConversation: true }).result
 
     expect(resultsIn(model.requests[1])[0]?.content).toBe(
       `Error: Session setup failed: the session ${session} has expired. Leave session_id out to start another.`,
@@ -329,6 +346,7 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
         },
       }),
       JSON.stringify(calls),
+      { conversationId: home, createConversation: true },
     )
     await run.result
 
@@ -378,5 +396,22 @@ describe('agentscope 8.6: a conversation that is copied to a folder', () => {
       status: 'completed',
       text: 'heard look',
     })
+  })
+})
+
+describe.each(lasting)('I9: the session of a host that was forgotten, on %s', (_, create) => {
+  test('is unknown to every other conversation, in this process and the next', async () => {
+    const rows = create()
+    onTestFinished(() => rows.drop())
+    const first = world({ rows: rows.open() })
+    const session = sessionIn(await first.ask('one'))
+    await first.runtime.forget(home, 'the customer asked for it')
+    const copy = jsonSession(copies)
+
+    expect(copy.list()).toEqual([session])
+    home = freshId(Date.now())
+    expect(await first.ask('x', session)).toBe(refusal(session))
+    await first.runtime.close()
+    expect(await world({ rows: rows.open() }).ask('x', session)).toBe(refusal(session))
   })
 })

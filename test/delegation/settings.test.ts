@@ -243,7 +243,9 @@ test.each([
   const expert = agent({ name: 'expert', instructions: '' })
   const define = () => hostOf({ agent: expert, [key]: value } as SubagentConfig)
 
-  expect(define).toThrow(new RegExp(`subagents.ask has no "${key}"\\. It has agent, name, description, toolName`))
+  expect(define).toThrow(
+    new RegExp(`subagents.ask has no option "${key}"\\. (It has agent, name,|Did you mean "briefing")`),
+  )
 })
 
 test.each([

@@ -155,7 +155,7 @@ describe('agently 19/: functions that a model implements', () => {
     expect(() => auto({ description: 'x', input: Sum })).toThrow(/it needs an output/)
     expect(() => auto({ description: ' ', input: Sum, output: z.number() })).toThrow(/it needs a description/)
     expect(() => auto({ description: 'x', input: Sum, output: z.number(), tools: {} } as never)).toThrow(
-      /has no "tools"/,
+      /has no option "tools"/,
     )
   })
 

@@ -397,8 +397,8 @@ describe('agently 19/: the tool planner', () => {
       expect(only(await eventsOf(run), 'warning')).toHaveLength(1)
       expect((await run.result).text).toBe('Anyway.')
     }
-    expect(() => planner({ plan: 'x' as never })).toThrow('plan is a function')
-    expect(() => planner({ concurrency: 0 })).toThrow('concurrency is a whole number of at least 1')
+    expect(() => planner({ plan: 'x' as never })).toThrow('plan must be a function')
+    expect(() => planner({ concurrency: 0 })).toThrow('concurrency must be a whole number of at least 1')
   })
 
   test.each([
@@ -505,7 +505,7 @@ describe('agently 19/: the tool planner', () => {
   })
 
   test.each<[object, RegExp]>([
-    [{ strategy: 'magic' }, /strategy is "auto", "native" or "planner"/],
+    [{ strategy: 'magic' }, /strategy must be one of "auto", "native", "planner"/],
     [{ maxRounds: 0 }, /maxRounds/],
   ])('what would never work is refused: %j', (options, message) => {
     expect(() => planner(options)).toThrow(message)

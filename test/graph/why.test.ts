@@ -210,6 +210,18 @@ describe('pictures', () => {
   })
 })
 
+test('a name of a tool that nobody has stays in its line, whatever a model puts into it', async () => {
+  const runtime = runtimeOf()
+  const name = 'one\ntwo\u2028three\u001b[31m\u202efour'
+  const model = scriptedModel([{ calls: [{ name, input: {} }] }, 'Done.'])
+  const { conversationId } = await runtime.run(agent({ name: 'a', instructions: 'x', model }), 'go').result
+  const mermaid = await runtime.picture(conversationId, { of: 'graph' })
+  const dot = await runtime.picture(conversationId, { of: 'graph', format: 'dot' })
+
+  expect(mermaid).toMatch(/one two three #91;31m four/)
+  expect(dot).toMatch(/one two three \[31m four/)
+})
+
 describe('two runs', () => {
   test('of the same are the same, whatever their ids; and differ node by node where they do', async () => {
     const runtime = runtimeOf()

@@ -178,6 +178,7 @@ function answer(text: string, calls: readonly { id: string; name: string; input:
     droppedCalls: 0,
     usage: NO_USAGE,
     model: 'm',
+    usageFault: null,
     usd: null,
     cutBy: null,
     streamed: null,

@@ -14,6 +14,7 @@ import {
   useLayer,
 } from '../../src/grant/grant.ts'
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
+import { readRequest } from '../../src/grant/request.ts'
 import type { TurnLimits } from '../../src/graph/rows.ts'
 import { stacked } from '../../src/graph/turn/say.ts'
 import { figure } from '../crash/support/figure.ts'
@@ -183,7 +184,7 @@ test('the chains are worth something: every verdict is common, and so is each wa
   const reasons = new Set<string>()
   for (let seed = 1; seed <= 5_000; seed++) {
     const chance = new Chance(seed)
-    const { verdict, reason } = decide(layersOf(chance), ...requestOf(chance))
+    const { verdict, reason } = decide(layersOf(chance), readRequest(requestOf(chance).join(':')))
     seen[verdict]++
     reasons.add(reason.replace(/level \d/, 'level').replace(/ \S*:.*$/, ''))
   }
@@ -200,7 +201,7 @@ function same(a: readonly Layer[], b: readonly Layer[], request: Request): strin
 }
 
 function severityOf(layers: readonly Layer[], [domain, name]: Request): number {
-  return severity[decide(layers, domain, name).verdict]
+  return severity[decide(layers, readRequest(`${domain}:${name}`)).verdict]
 }
 
 /** What binds the agent at this depth: as the runtime stacks it. */
@@ -236,7 +237,12 @@ function chainOf(chance: Chance): Chain {
 
 const DOMAINS = ['tool', 'tool', 'agent', 'model', 'file.read', 'file.write', 'file.*', 'net', 'exec']
 const PATTERNS = ['*', '**', 'a', 'b', 'ab', 'a*', '*b', '*a*b*', 'a/**', 'a/*', '/x/**', '**/y', '/x/*/y', 'a:b', 'é']
-const RULES = DOMAINS.flatMap((domain) => PATTERNS.map((pattern) => `${domain}:${pattern}`))
+/** Hosts and command lines as they are written when there is nothing to normalise. */
+const HOST_PATTERNS = ['*', '**', 'a', 'b', 'ab', 'a*', '*b', '*a*b*', '*.a', 'b.a', 'c']
+const PROGRAM_PATTERNS = ['*', 'a', 'b', 'ab', 'a *', 'a b', 'a*', '*b', 'a * c', '/x/*/y', '/x/z/y *']
+const RULES = DOMAINS.flatMap((domain) => patternsOf(domain).map((pattern) => `${domain}:${pattern}`))
+const HOST_NAMES = ['a', 'b', 'ab', 'aab', 'c', 'b.a', 'a.b.a', 'constructor']
+const PROGRAM_NAMES = ['a', 'b', 'ab', 'a b', 'a b c', 'a c', '/x/z/y', '/x/z/y a', 'c', 'constructor']
 const NAMES = ['a', 'b', 'ab', 'aab', 'a/b', 'a/b/c', '/x/y', '/x/z/y', '/x', '', 'c', 'a:b', 'é', 'constructor']
 
 /** Mostly wide, with holes: else nearly everything would be denied, and little would be tried. */
@@ -253,7 +259,12 @@ function makeGrant(chance: Chance): Grant | undefined {
 
 function requestOf(chance: Chance): Request {
   const domain = chance.pick(DOMAINS)
-  return [domain === 'file.*' ? 'file.delete' : domain, chance.pick(NAMES)]
+  const names = domain === 'net' ? HOST_NAMES : domain === 'exec' ? PROGRAM_NAMES : NAMES
+  return [domain === 'file.*' ? 'file.delete' : domain, chance.pick(names)]
+}
+
+function patternsOf(domain: string): readonly string[] {
+  return domain === 'net' ? HOST_PATTERNS : domain === 'exec' ? PROGRAM_PATTERNS : PATTERNS
 }
 
 const NUMBERS = ['turns', 'toolCalls', 'children', 'concurrency', 'depth', 'wallMs', 'tokens', 'usd'] as const

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { decide, type Verdict } from '../../src/grant/decide.ts'
 import type { Layer } from '../../src/grant/grant.ts'
+import { type Request, readRequest, requestText } from '../../src/grant/request.ts'
 
 const TOOLS = ['read', 'write', 'deploy', 'pay']
 const PATHS = ['/docs/a', '/workspace/a', '/workspace/b/c']
@@ -11,9 +12,10 @@ test.each<[string, string, readonly string[]]>([
   ['3 paths x 3 verdicts x depth 3', 'file.write', PATHS],
 ])('reliability S-1, I1, I2: the whole of a small world, %s', (_name, domain, names) => {
   const worlds = worldsOf(domain, names)
+  const requests = names.map((name) => readRequest(`${domain}:${name}`))
   let chains = 0
   for (const root of worlds) {
-    for (const middle of worlds) chains += worlds.filter((leaf) => checkWorld([root, middle, leaf], domain)).length
+    for (const middle of worlds) chains += worlds.filter((leaf) => checkWorld([root, middle, leaf], requests)).length
   }
   expect(chains).toBe(3 ** (names.length * 3))
 })
@@ -25,12 +27,12 @@ interface World {
   readonly says: readonly number[]
 }
 
-function checkWorld(worlds: readonly [World, World, World], domain: string): boolean {
+function checkWorld(worlds: readonly [World, World, World], requests: readonly Request[]): boolean {
   const layers = [worlds[0].layer, worlds[1].layer, worlds[2].layer]
-  for (const [at, name] of worlds[0].names.entries()) {
+  for (const [at, request] of requests.entries()) {
     const strictest = Math.max(worlds[0].says[at] ?? 2, worlds[1].says[at] ?? 2, worlds[2].says[at] ?? 2)
-    if (decide(layers, domain, name).verdict === VERDICTS[strictest]) continue
-    throw new Error(`${domain}:${name} is not ${VERDICTS[strictest]} in ${JSON.stringify(layers)}`)
+    if (decide(layers, request).verdict === VERDICTS[strictest]) continue
+    throw new Error(`${requestText(request)} is not ${VERDICTS[strictest]} in ${JSON.stringify(layers)}`)
   }
   return true
 }

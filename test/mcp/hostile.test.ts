@@ -1,11 +1,16 @@
 import path from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { mcpServer } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import { plainEnvironment } from '../../src/tool/environment.ts'
 import { PROMPTLY_MS, watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { caller, mark, noneRunning, oddServer } from './support.ts'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
 
 async function results(mode: string, calls: readonly string[], options: object = {}) {
   const names = calls.map((name) => [`odd__${name}`, {}] as [string, unknown])
@@ -30,7 +35,7 @@ describe('I10: a server that does not start', () => {
     expect([outcome.status, outcome.error?.code]).toEqual(['unavailable', 'unavailable'])
     expect(outcome.error?.message).toMatch(reason)
     expect(outcome.error?.message).toMatch(/^The tools of "odd" are not available: /)
-    expect(performance.now() - started).toBeLessThan(startTimeoutMs + 5_000)
+    expect(performance.now() - started).toBeLessThan(startTimeoutMs + 15_000)
     await noneRunning(word)
   })
 
@@ -39,7 +44,7 @@ describe('I10: a server that does not start', () => {
     const failed = await results('stderr', [], { envKeys: ['DB_PASSWORD'], secrets: () => 'hunter2hunter2' })
 
     expect(absent.outcome.error?.message).toMatch(/not allowed|no rule of caller allows exec:no-such-program-here/)
-    expect(failed.outcome.error?.message).toMatch(/exit code 1; it said: could not reach the database with \[secret\]/)
+    expect(failed.outcome.error?.message).toMatch(/exit code 1; it said: could not reach the database with \*\*\*/)
     expect(JSON.stringify(failed.outcome)).not.toContain('hunter2')
   })
 
@@ -129,14 +134,28 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(workMs()).toBeLessThan(5_000)
   })
 
-  test('thousands of tools, and pages without end', async () => {
-    const many = caller({ odd: oddServer('many') }, [])
-    const endless = caller({ odd: oddServer('endless') }, [])
-    await openRuntime().run(many.who, 'go').result
-    await openRuntime().run(endless.who, 'go').result
+  test.each([
+    ['10,000 tools at once', 'many', 500],
+    ['10,000 tools in pages', 'paged', 500],
+    ['pages without end', 'endless', 50],
+    ['a page that leads to itself', 'repeating', 1],
+  ])('%s', async (_, mode, offered) => {
+    const { who, model } = caller({ odd: oddServer(mode) }, [])
+    const workMs = watchWork()
+    const { status } = await openRuntime().run(who, 'go').result
 
-    expect(toolNamesIn(many.model.requests[0])).toHaveLength(500)
-    expect(toolNamesIn(endless.model.requests[0])).toHaveLength(50)
+    expect(status).toBe('completed')
+    expect(toolNamesIn(model.requests[0])).toHaveLength(offered)
+    expect(workMs()).toBeLessThan(5_000)
+  })
+
+  test('control characters of a server are shown to nobody', async () => {
+    const { who, model } = caller({ odd: oddServer('controls') }, [])
+    await openRuntime().run(who, 'go').result
+    const [tool] = model.requests[0]?.tools ?? []
+
+    expect(tool?.name).toMatch(/^odd__red_31m_line$/)
+    expect(tool?.description).toBe('Red[31m words\nand\ta line')
   })
 
   test('a result of 50 MB ends the connection, and the next call starts it again', async () => {
@@ -224,10 +243,97 @@ test('what the environment of a server holds, and what of it is shown', async ()
   const shown = resultIn(model.requests[1])
 
   expect(shown).toContain('"PLAIN":"plain"')
-  expect(shown).toContain('"API_TOKEN":"[secret]"')
+  expect(shown).toContain('"API_TOKEN":"***"')
   expect(shown).not.toMatch(/ours-only|LD_PRELOAD|inspect/)
   expect(warned).toContain('odd: LD_PRELOAD may not be set for a server; it was dropped.')
   expect(only(events, 'warning').map(({ message }) => message)).toContain('odd: NOT_SET is not set, and it may need it')
   const everything = JSON.stringify([events, warned, model.requests, runtime.store.nodesOf(run.id)])
   expect(everything).not.toMatch(/very-secret-token|inline-secret/)
+})
+
+test.each(['very-secret-token', 'abc123abc'])('the secret %s of a server is shown nowhere', async (secret) => {
+  const source = oddServer('leaky', { envKeys: ['API_TOKEN'], secrets: () => secret })
+  const shown = ['split', 'failing', 'telling', 'blob', 'structured', 'link']
+  const calls: [string, unknown][] = [
+    ...shown.map((name) => [`odd__${name}`, {}] as [string, unknown]),
+    ['odd__list_resources', {}],
+    ['odd__read_resource', { uri: 'note://x' }],
+    ['odd__list_prompts', {}],
+    ['odd__get_prompt', { name: 'x' }],
+  ]
+  const { who, model } = caller({ odd: source }, calls)
+  const runtime = openRuntime()
+  const run = runtime.run(who, 'go')
+  const events = await eventsOf(run)
+  const everything = JSON.stringify([events, model.requests, runtime.store.nodesOf(run.id), await run.result])
+
+  expect(resultsIn(model.requests.at(-1)).map(({ content }) => content)).toEqual([
+    '***\n***',
+    '***\n***',
+    'Error: failed with ***',
+    '[file left out: it holds a secret]',
+    '{"***":["***"]}',
+    '[resource x://y] n ***: ***',
+    'note://*** - n[2J ***: d *** more\n[There are more, but their cursor holds a secret.]',
+    '[note://***]\n***\n[note://***]\n***',
+    'p ***(***?)\n[There are more, but their cursor holds a secret.]',
+    'user:\n***\nassistant:\n***',
+  ])
+  expect(only(events, 'progress').map(({ message }) => message)).toEqual(['at ***[2J'])
+  expect(everything).not.toContain(secret)
+  expect(everything).not.toContain(secret.slice(0, 7))
+  expect(everything).not.toContain(Buffer.from(secret).toString('base64').slice(0, 8))
+})
+
+/** Variables of ours that no program gets unless its definition names them. */
+const CREDENTIALS = {
+  npm_config__authToken: 'npm-auth-value',
+  PIP_INDEX_URL: 'https://me:pip-value@pypi.example.com/simple',
+  GIT_CONFIG_VALUE_0: 'https://x:git-value@github.com/',
+  DATABASE_URL: 'postgres://me:database-value@db/app',
+  SMTP_PASS: 'smtp-pass-value',
+  GITHUB_PAT: 'github-pat-value',
+  DEPLOY_TOKEN: 'deploy-token-value',
+  SENTRY: 'ghp_0123456789abcdefghijABCDEFGHIJ0123',
+  HTTPS_PROXY: 'http://me:proxy-value@proxy:3128',
+}
+
+describe('the environment of a program that is not ours', () => {
+  test('a server gets what it needs to start, and a proxy without a password', async () => {
+    for (const [name, value] of Object.entries({ ...CREDENTIALS, npm_config_registry: 'https://npm.example.com' })) {
+      vi.stubEnv(name, value)
+    }
+    vi.stubEnv('HTTP_PROXY', 'http://proxy:3128')
+    vi.stubEnv('LC_TIME', 'C')
+    const { shown } = await results('x', ['env'])
+    const env = JSON.parse(shown[0]?.content ?? '{}') as Record<string, string>
+
+    expect(env).toMatchObject({ HOME: process.env['HOME'], HTTP_PROXY: 'http://proxy:3128', LC_TIME: 'C' })
+    expect(Object.keys(env).filter((name) => name in CREDENTIALS || name.startsWith('npm_'))).toEqual([])
+    expect(JSON.stringify(env)).not.toMatch(/-value|ghp_/)
+  })
+
+  test('a definition cannot say where a program is loaded from', async () => {
+    const env = {
+      npm_config_registry: 'https://evil.example.com',
+      PIP_INDEX_URL: 'https://evil.example.com',
+      UV_DEFAULT_INDEX: 'https://evil.example.com',
+      GIT_CONFIG_COUNT: '1',
+      LD_LIBRARY_PATH: '/evil',
+      DATABASE_URL: 'postgres://db/app',
+    }
+    const { shown } = await results('x', ['env'], { env })
+
+    expect(shown[0]?.content).toContain('"DATABASE_URL":"postgres://db/app"')
+    expect(shown[0]?.content).not.toContain('evil')
+  })
+
+  test('a command of the shell gets ours without secrets', () => {
+    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value)
+    vi.stubEnv('JAVA_HOME', '/opt/java')
+    const env = plainEnvironment()
+
+    expect(env).toMatchObject({ PATH: process.env['PATH'], JAVA_HOME: '/opt/java' })
+    expect(JSON.stringify(env)).not.toMatch(/-value|ghp_/)
+  })
 })

@@ -1,7 +1,7 @@
 import { mcpServer } from 'legate'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
-import { caller, listen, MAY_START } from './support.ts'
+import { caller, freePort, listen, MAY_START } from './support.ts'
 
 /** As a definition names a variable. */
 const named = (variable: string) => `$${'{'}${variable}}`
@@ -42,8 +42,16 @@ describe('variables in headers and address', () => {
     const source = mcpServer({ url, headers, envKeys: ['TOKEN'], secrets: () => 'secret-of-mine' })
     const outcome = await openRuntime().run(caller({ far: source }, []).who, 'go').result
 
-    expect(outcome.error?.message).toMatch(/who is Bearer \[secret\]\?/)
+    expect(outcome.error?.message).toMatch(/who is Bearer \*\*\*\?/)
   })
+})
+
+test('a server that is not there: the reason says so and names it', async () => {
+  const port = await freePort()
+  const source = mcpServer({ url: `http://127.0.0.1:${port}/mcp` })
+  const { error } = await openRuntime().run(caller({ far: source }, []).who, 'go').result
+
+  expect(error?.message).toContain(`it did not start: it cannot be reached: connect ECONNREFUSED 127.0.0.1:${port}`)
 })
 
 describe('I10: a hostile server over HTTP', () => {

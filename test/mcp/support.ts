@@ -63,7 +63,7 @@ export function everything(options: Partial<StdioServerOptions> = {}) {
   return mcpServer({ command: 'node', args: [serverFile('everything'), 'stdio', ...args], ...others } as never)
 }
 
-export const MAY_START = { use: ['tool:*', 'agent:*', 'model:*', 'exec:node', 'net:*'] }
+export const MAY_START = { use: ['tool:*', 'agent:*', 'model:*', 'exec:node *', 'net:*'] }
 
 /** An agent that makes calls one after the other and then ends. */
 export function caller(sources: Sources, calls: readonly [name: string, input: unknown][], grant: object = MAY_START) {
@@ -81,8 +81,12 @@ export async function freePort(): Promise<number> {
 }
 
 /** A program that serves HTTP until the test ends; given when it is there. */
-export async function startHttp(args: readonly string[], port: number): Promise<ChildProcess> {
-  const child = spawn(process.execPath, args, { env: { ...process.env, PORT: String(port) }, stdio: 'ignore' })
+export async function startHttp(
+  args: readonly string[],
+  port: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<ChildProcess> {
+  const child = spawn(process.execPath, args, { env: { ...process.env, ...env, PORT: String(port) }, stdio: 'ignore' })
   onTestFinished(() => {
     child.kill('SIGKILL')
   })

@@ -79,6 +79,12 @@ describe('usage', () => {
       { inputTokens: {}, outputTokens: {} },
       { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
     ],
+    [
+      'what makes no sense is left as it is: it is refused where usage is read',
+      'v3',
+      { inputTokens: { total: -7 }, outputTokens: { total: 'many' } },
+      { inputTokens: -7, outputTokens: Number.NaN, cacheReadTokens: 0, cacheWriteTokens: 0 },
+    ],
     ['nonsense', 'v3', 'many', { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }],
   ])('%s', async (_name, version, usage, wanted) => {
     const { made } = model(version, finish(usage))

@@ -1,4 +1,4 @@
-import { agent, createRuntime, type Json, openSubagents, tool, toolkit } from 'legate'
+import { agent, createRuntime, diskFiles, type Json, openSubagents, tool, toolkit } from 'legate'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
 import { afterEach, describe, expect, test } from 'vitest'
 import { folderWith } from '../recipe/support/folder.ts'
@@ -398,19 +398,25 @@ describe('sub-recipes', () => {
       'input_type: string, requirement: required, description: one',
       'input_type: file, requirement: required, description: one',
     )
-    const cwd = folderWith({ 'two.yaml': text, 'secret.txt': 'the secret' })
-    const parameters = { first: `${cwd}/secret.txt`, second: 'x' }
+    const cwd = folderWith({ 'two.yaml': text, 'secret.txt': 'the machine’s own' })
+    const files = diskFiles({ workspace: folderWith({ 'secret.txt': 'the secret' }) })
     const options = { cwd, subRecipes: { two: 'two.yaml' } }
-    const tries = async (use: readonly string[]) => {
+    const tries = async (first: string, ...rules: readonly string[]) => {
+      const parameters = { first, second: 'x' }
+      const use = ['tool:*', 'agent:*', ...rules]
       const model = delegating([subagent({ subrecipe: 'two', parameters })])
-      await using runtime = createRuntime()
+      await using runtime = createRuntime({ files })
       const tools = { ...openSubagents(options) }
       const host = agent({ name: 'host', instructions: '', model, tools, grant: { use } })
       return (await runtime.run(host, 'go').result).text + childRequests(model).map(userOf)
     }
 
-    expect(await tries(['tool:*', 'agent:*'])).toContain('it may not be read here')
-    expect(await tries(['tool:*', 'agent:*', `file.read:${cwd}/**`])).toContain('Do the secret and x')
+    expect(await tries('secret.txt')).toContain('no rule of host allows file.read:/workspace/secret.txt')
+    expect(await tries('secret.txt', 'file.read:/workspace/**')).toContain('Do the secret and x')
+    expect(await tries('/workspace/secret.txt', 'file.read:**')).toContain('Do the secret and x')
+    for (const outside of [`${cwd}/secret.txt`, '/etc/passwd', '~/.profile', '../secret.txt', 'file:///etc/passwd']) {
+      expect(await tries(outside, 'file.read:**')).toMatch(/Path not found|Invalid logical path/)
+    }
   })
 
   test('aster-goose 14/46: calls of what is sequential never overlap and keep their order; others do', async () => {

@@ -31,7 +31,7 @@ async function runRecipe(
 describe('a recipe runs', () => {
   test('instructions, prompt, parameters, settings and turns reach the model', async () => {
     const file = recipe(
-      'instructions: "You greet in {{ lang }}."\nprompt: "Greet {{ who }}."\nsettings: { temperature: 0.2, max_turns: 3 }\nparameters:\n  - { key: who, input_type: string, requirement: required, description: w }\n  - { key: lang, input_type: string, requirement: optional, default: French, description: l }\n',
+      'instructions: "You greet in {{ lang }}."\nextensions: []\nprompt: "Greet {{ who }}."\nsettings: { temperature: 0.2, max_turns: 3 }\nparameters:\n  - { key: who, input_type: string, requirement: required, description: w }\n  - { key: lang, input_type: string, requirement: optional, default: French, description: l }\n',
     )
     const { outcome, model } = await runRecipe(file, ['Bonjour.'], { parameters: { who: 'Ann' } })
 
@@ -65,8 +65,18 @@ describe('a recipe runs', () => {
 
     await expect(recipeAgent(file)).rejects.toThrow('Missing required parameters: ["a"]')
     await expect(recipeAgent(path.join(path.dirname(file), 'none.yaml'))).rejects.toThrow(/none\.yaml/)
-    await expect(recipeAgent(file, { mode: 'yolo' as 'auto' })).rejects.toThrow('mode is one of')
+    await expect(recipeAgent(file, { mode: 'yolo' as 'auto' })).rejects.toThrow('mode must be one of')
     await expect(recipeAgent(file, { grant: { use: ['exe:*'] } })).rejects.toThrow('must start with one of')
+  })
+
+  test('without extensions it has the developer toolkit, as on the command line; with an empty list it has none', async () => {
+    const { model } = await runRecipe(recipe('prompt: Go\n'), ['ok'])
+    const none = await runRecipe(recipe('prompt: Go\nextensions: []\n'), ['ok'])
+
+    expect(model.requests[0]?.tools.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['read_text_file', 'shell']),
+    )
+    expect(none.model.requests[0]?.tools.map(({ name }) => name)).toEqual(['subagent'])
   })
 
   test('aster-goose 14/103: it may delegate whatever extensions it lists, unless it is told not to', async () => {
@@ -333,7 +343,9 @@ describe('aster-goose 14/63: checks decide whether an answer is one', () => {
   })
 
   test('a model that calls the check itself is refused', async () => {
-    const file = recipe('prompt: x\nretry: { max_retries: 1, checks: [{ type: shell, command: "true" }] }\n')
+    const file = recipe(
+      'prompt: x\nextensions: []\nretry: { max_retries: 1, checks: [{ type: shell, command: "true" }] }\n',
+    )
     const { outcome, model } = await runRecipe(
       file,
       (request) => (resultsIn(request).length === 0 ? calling('recipe__check') : `got: ${lastResult(request)}`),

@@ -23,6 +23,16 @@ describe('agently 19/57: a field is checked when it is complete', () => {
     expect(parser.state).toBe('reading')
   })
 
+  test('also where a library has patterns with lookahead: those it checks itself, at the end', async () => {
+    const parser = fieldParser({ schema: z.object({ mail: z.string().regex(/^(?!no)/), hours: z.number().max(8) }) })
+    const [mail, hours] = parser.push('{"mail":"nobody","hours":9}').filter(({ kind }) => kind === 'done')
+
+    expect(mail && (await parser.check(mail))).toEqual([])
+    expect(hours && (await parser.check(hours))).toEqual([{ path: ['hours'], message: 'must be <= 8' }])
+    const result = await parser.result()
+    expect(!result.ok && result.issues.map(({ path }) => path.join('.')).sort()).toEqual(['hours', 'mail'])
+  })
+
   test('each field that is asked for, in order, with its issues', async () => {
     const text =
       '{"title":"Go","tasks":[{"name":"a","hours":1},{"name":"b"},{"name":"c","hours":"many"}],"meta":{"x":"y"}}'

@@ -1,7 +1,10 @@
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { createRuntime, recipeAgent } from 'legate'
 import { loadAgentFile, modelOf } from 'legate/recipe'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { toJson } from '../../src/base/json.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 import { corpus, skipWithoutCorpus } from './support/corpus.ts'
 import { folderWith, refusalOf } from './support/folder.ts'
 
@@ -77,6 +80,67 @@ describe('aster-goose 14/92: files that people have', () => {
   })
 })
 
+describe('files in the shape that programs document', () => {
+  const fixture = (file: string) => loadAgentFile(path.join(import.meta.dirname, 'fixtures', file))
+
+  test('Cursor: a read-only agent for the background', async () => {
+    expect(await fixture('.cursor/agents/verifier.md')).toMatchObject({
+      dialect: 'cursor',
+      name: 'verifier',
+      model: null,
+      isBackground: true,
+      tools: { allow: null, deny: [] },
+      grant: { deny: ['exec:*', 'file.delete:**', 'file.write:**'] },
+      notices: [],
+    })
+  })
+
+  test('Copilot: tools and a server of its own, of which it uses one tool', async () => {
+    const agent = await fixture('.github/agents/test-writer.agent.md')
+
+    expect(agent).toMatchObject({
+      dialect: 'copilot',
+      name: 'test-writer',
+      title: 'Test writer',
+      model: 'GPT-5',
+      extensions: [
+        { type: 'stdio', name: 'docs', cmd: 'docs-server', availableTools: ['lookup'], envKeys: ['DOCS_TOKEN'] },
+      ],
+      properties: { target: 'vscode', 'argument-hint': 'Which folder?' },
+      notices: [],
+    })
+    expect(agent.tools.allow).toEqual([
+      ...['read_text_file', 'read_multiple_files', 'get_file_info', 'edit_file', 'write_file'],
+      ...['search_files', 'search_text', 'list_directory', 'docs__lookup'],
+    ])
+  })
+
+  test.each([
+    ['exec:npm test', 'allow'],
+    ['exec:npm test --coverage', 'allow'],
+    ['exec:npm install', 'deny'],
+    ['exec:npm testing', 'deny'],
+    ["exec:sh -c 'npm test; rm -r src'", 'deny'],
+    ['exec:npm pack --dry-run', 'allow'],
+    ['exec:npm pack', 'deny'],
+    ['exec:git log --oneline', 'allow'],
+    ['exec:git log --exec rm', 'deny'],
+    ['exec:git push', 'deny'],
+    ['file.read:/workspace/package.json', 'allow'],
+    ['file.read:/workspace/packages/a/.env', 'deny'],
+    ['tool:todo_write', 'allow'],
+    ['tool:write_file', 'deny'],
+    ['agent:anybody', 'deny'],
+  ])('Claude Code: programs in brackets: %s is decided with %s', async (request, verdict) => {
+    const file = await fixture('.claude/agents/release-checker.md')
+    const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+    const agent = await recipeAgent(file, { grant: { use }, model: 'x/y' })
+    await using runtime = createRuntime()
+
+    expect(runtime.explain(agent, request).verdict).toBe(verdict)
+  })
+})
+
 async function agentIn(place: string, text: string) {
   return loadAgentFile(path.join(folderWith({ [place]: text }), place))
 }
@@ -86,6 +150,11 @@ function markdown(fields: string, body = 'Do it.'): string {
 }
 
 const named = 'name: a\ndescription: d'
+
+/** What is said of a tool that there is not. */
+function missing(word: string, tool = word): string {
+  return `the tool ${word} is not available here: the agent has it only where its host has a tool named ${tool}`
+}
 
 describe('front matter', () => {
   test('aster-goose 14/97, agentscope 8.9/111: dashes in a description or in the body divide nothing', async () => {
@@ -134,22 +203,36 @@ describe('front matter', () => {
 })
 
 describe('models', () => {
+  beforeEach(() => {
+    vi.stubEnv('LEGATE_CONFIG', undefined)
+    vi.stubEnv('XDG_CONFIG_HOME', tempFolder())
+  })
+  afterEach(() => {
+    vi.unstubAllEnvs()
+  })
+
   test.each(['inherit', ' Inherit ', 'INHERIT', '""', ''])(
     'aster-goose 14/54: `model: %s` is that of the host',
     async (model) => {
       const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\nmodel: ${model}`))
 
       expect(agent.model).toBeNull()
-      expect(modelOf(agent, new Map())).toBeNull()
+      expect(modelOf(agent)).toBeNull()
     },
   )
 
-  test('aster-goose 14/54: an alias is what the config says; without it the file is named', async () => {
+  test('aster-goose 14/54: an alias is what the config says; a name that nobody knows is told with its file', async () => {
     const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\nmodel: Sonnet`))
+    const config = path.join(tempFolder(), 'config.json')
+    const byDefault = modelOf(agent)
+    writeFileSync(config, JSON.stringify({ aliases: { sonnet: 'work/large', best: 'sonnet' } }))
+    vi.stubEnv('LEGATE_CONFIG', config)
 
-    expect(modelOf(agent, new Map([['sonnet', 'anthropic/claude-sonnet-5']]))).toBe('anthropic/claude-sonnet-5')
-    expect(() => modelOf(agent, new Map())).toThrow(
-      /\.claude\/agents\/a\.md: the model `Sonnet` is no "provider\/model" and no alias\. Set what it stands for/,
+    expect(byDefault).toBe('anthropic/claude-sonnet-5')
+    expect(modelOf(agent)).toBe('work/large')
+    expect(modelOf({ ...agent, model: 'best', provider: 'anthropic' })).toBe('work/large')
+    expect(() => modelOf({ ...agent, model: 'composer-1' })).toThrow(
+      /\.claude\/agents\/a\.md: the model `composer-1` is no "provider\/model" and no alias\. Say what it stands for/,
     )
   })
 
@@ -157,10 +240,26 @@ describe('models', () => {
     [{ model: 'gpt-5.4', provider: null }, 'openai/gpt-5.4'],
     [{ model: 'claude-opus-4-1', provider: null }, 'anthropic/claude-opus-4-1'],
     [{ model: 'gemini-2.5-pro', provider: null }, 'google/gemini-2.5-pro'],
+    [{ model: 'gemini-3-pro', provider: null }, 'google/gemini-3-pro'],
+    [{ model: 'o3', provider: null }, 'openai/o3'],
+    [{ model: 'opus', provider: null }, 'anthropic/claude-opus-5'],
+    [{ model: 'haiku', provider: null }, 'anthropic/claude-haiku-4-5'],
+    [{ model: 'sonnet[1m]', provider: null }, 'anthropic/claude-sonnet-5'],
+    [{ model: 'Claude Sonnet 4.5 (copilot)', provider: null }, 'anthropic/claude-sonnet-4-5'],
+    [{ model: 'GPT-5 mini (copilot)', provider: null }, 'openai/gpt-5-mini'],
+    [{ model: 'claude-4.5-sonnet', provider: null }, 'anthropic/claude-sonnet-4-5'],
+    [{ model: 'claude-sonnet-4-20250514', provider: null }, 'anthropic/claude-sonnet-4-20250514'],
+    [{ model: 'default', provider: null }, null],
+    [{ model: 'Inherit', provider: null }, null],
+    [{ model: null, provider: 'anthropic' }, 'anthropic/claude-sonnet-5'],
+    [{ model: 'default', provider: 'openai' }, 'openai/gpt-5.4'],
+    [{ model: 'sonnet', provider: 'anthropic' }, 'anthropic/claude-sonnet-5'],
+    [{ model: 'anthropic/claude-x', provider: 'anthropic' }, 'anthropic/claude-x'],
+    [{ model: 'qwen3', provider: 'ollama' }, 'ollama/qwen3'],
     [{ model: 'x/y', provider: null }, 'x/y'],
     [{ model: 'anthropic/claude', provider: 'openrouter' }, 'openrouter/anthropic/claude'],
   ])('%j is %s', (named, expected) => {
-    expect(modelOf({ ...named, file: 'f' }, new Map())).toBe(expected)
+    expect(modelOf({ ...named, file: 'f' })).toBe(expected)
   })
 })
 
@@ -182,15 +281,51 @@ describe('aster-goose 14/93: tools in every spelling', () => {
     expect(agent.tools.allow).toEqual(expected)
   })
 
-  test('a name that nobody knows is told, with its line; those of servers and of our own are not', async () => {
-    const { notices } = await agentIn(
+  test('a notice names, with its line, each tool that is not here; those of our own are not named', async () => {
+    const { notices, tools } = await agentIn(
       '.claude/agents/a.md',
-      markdown(`${named}\ntools: Read, Nope, mcp__srv__x, tree, todo_write, memory_*, Task`),
+      markdown(`${named}\ntools: Read, Nope, WebSearch, NotebookEdit, TodoWrite, tree, todo_write, memory_*, Task`),
     )
 
-    expect(notices.filter(({ code }) => code === 'tool')).toMatchObject([
-      { level: 'warning', line: 4, message: expect.stringMatching(/^no tool is named Nope here/) },
+    expect(notices.map(({ level, line, message }) => [level, line, message])).toEqual([
+      ['warning', 4, missing('Nope')],
+      ['warning', 4, missing('WebSearch', 'web_search')],
+      ['warning', 4, missing('NotebookEdit')],
     ])
+    expect(tools.allow).toEqual([
+      ...READ,
+      ...['Nope', 'web_search', 'NotebookEdit', 'todo_write', 'todo_read', 'tree', 'memory_*'],
+    ])
+  })
+
+  test('a notice names the servers whose tools it lists and which it does not start', async () => {
+    const file = (more: string) =>
+      agentIn('.claude/agents/a.md', markdown(`${named}\ntools: mcp__srv__x, mcp__srv__y${more}`))
+
+    expect((await file('')).notices).toMatchObject([
+      {
+        code: 'tool',
+        line: 4,
+        message: 'its tools of the MCP server "srv" are not available here: the file does not say how it is started',
+      },
+    ])
+    expect((await file('\nmcpServers: { srv: { command: srv } }')).notices).toEqual([])
+  })
+
+  test('NotebookEdit is not edit_file, and a limit without a rule of ours is not a tool without a limit', async () => {
+    const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\ntools: Read, NotebookEdit, Skill(deploy)`))
+
+    expect(agent.tools.allow).toEqual([...READ, 'NotebookEdit'])
+    expect(agent.notices.map(({ message }) => message)).toContain(
+      'Skill(deploy) is left out: there is no rule here for what stands in its brackets',
+    )
+  })
+
+  test('a word in a list of what is forbidden that nobody knows is told', async () => {
+    const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\ndisallowedTools: Wirte, WebSearch, Write`))
+
+    expect(agent.tools.deny).toEqual(['Wirte', 'web_search', 'write_file'])
+    expect(agent.notices.map(({ message }) => message)).toEqual([expect.stringMatching(/^no tool is named Wirte:/)])
   })
 
   test('TOML: what is told of a key has its line', async () => {
@@ -220,8 +355,8 @@ describe('aster-goose 14/93: tools in every spelling', () => {
       grant: { deny: ['agent:*'] },
     })
     expect(off).toMatchObject({
-      tools: { allow: null, deny: ['write_file', 'shell', 'srv_*'] },
-      grant: { deny: ['tool:shell', 'tool:srv_*', 'tool:write_file'] },
+      tools: { allow: null, deny: ['write_file', 'shell', 'srv_*', 'srv__*'] },
+      grant: { deny: ['tool:shell', 'tool:srv_*', 'tool:srv__*', 'tool:write_file'] },
     })
   })
 
@@ -235,23 +370,13 @@ describe('aster-goose 14/93: tools in every spelling', () => {
       markdown('description: d\nname: Reviewer\ntools: ["read", "srv/do", "srv/*", "agent"]'),
     )
 
-    expect(gemini.tools.allow).toEqual(['read_text_file', 'get_file_info', 'srv__*', '*__*', 'srv__do'])
+    expect(gemini.tools.allow).toEqual([...READ, 'srv__*', '*__*', 'srv__do'])
     expect(copilot).toMatchObject({
       name: 'rev',
       title: 'Reviewer',
       agents: null,
       tools: { allow: [...READ, 'srv__do', 'srv__*'] },
     })
-  })
-
-  test('what there is nothing of here is left out with a warning', async () => {
-    const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\ntools: Read, SendMessage, WebSearch`))
-
-    expect(agent.tools.allow).toEqual(READ)
-    expect(agent.notices.map(({ level, line, message }) => [level, line, message])).toEqual([
-      ['warning', 4, 'the tool SendMessage is not available here; it is left out'],
-      ['warning', 4, 'the tool WebSearch is not available here; it is left out'],
-    ])
   })
 
   test('who may be delegated to', async () => {
@@ -301,8 +426,8 @@ describe('permissions only narrow', () => {
     expect(agent.grant?.deny).toEqual([
       'exec:git push',
       'exec:git push *',
-      'file.read:/workspace/.env',
-      'file.read:/workspace/.env/**',
+      'file.read:/workspace/**/.env',
+      'file.read:/workspace/**/.env/**',
       'net:evil.com',
       'tool:srv__drop',
     ])
@@ -336,11 +461,11 @@ describe('permissions only narrow', () => {
     ['edit: ask', { ask: ['file.delete:**', 'file.write:**'] }, 0],
     [
       'bash: {"*": allow, "rm *": deny, "git push*": ask}',
-      { ask: ['exec:git push*'], deny: ['exec:rm', 'exec:rm *'] },
+      { ask: ['exec:git push*', 'exec:sh -c *'], deny: ['exec:rm', 'exec:rm *'] },
       0,
     ],
     ['bash: {"*": ask, "git status": allow}', { ask: ['exec:*'] }, 1],
-    ['bash: {"git *": ask, "git log *": allow}', { ask: ['exec:git', 'exec:git *'] }, 1],
+    ['bash: {"git *": ask, "git log *": allow}', { ask: ['exec:git', 'exec:git *', 'exec:sh -c *'] }, 1],
     ['bash: {"rm *": deny, "*": allow}', null, 0],
     ['bash: sometimes', { deny: ['exec:*'] }, 1],
     [
@@ -349,12 +474,34 @@ describe('permissions only narrow', () => {
       0,
     ],
     ['task: {"*": deny, "explore-*": allow}', { use: expect.arrayContaining(['agent:explore-*']) }, 0],
-    ['my_tool: deny', { deny: ['tool:my_tool'] }, 0],
+    ['my_tool: deny', { deny: ['tool:my__tool', 'tool:my_tool'] }, 0],
+    ['todowrite: deny', { deny: ['tool:todo_read', 'tool:todo_write'] }, 0],
   ])('opencode: %s', async (permission, grant, warnings) => {
     const agent = await agentIn('.opencode/agent/a.md', markdown(`description: d\npermission:\n  ${permission}`))
 
     expect(agent.grant).toEqual(grant)
     expect(agent.notices.filter(({ code }) => code === 'permission')).toHaveLength(warnings)
+  })
+
+  test.each([
+    ['bash: {"*": allow, "rm *": deny}', "exec:sh -c 'ls; rm x'", 'ask'],
+    ['bash: {"*": allow, "rm *": deny}', 'exec:ls', 'allow'],
+    ['bash: {"*": deny, "ls *": allow, "rm *": deny}', "exec:sh -c 'ls; rm x'", 'deny'],
+    ['{"*": deny, read: allow}', 'tool:write_file', 'deny'],
+    ['{"*": deny, read: allow}', 'tool:read_text_file', 'allow'],
+    ['{"*": deny, read: allow}', 'file.read:/workspace/a', 'allow'],
+    ['{"*": deny, read: allow}', 'exec:ls', 'deny'],
+    ['{"*": ask, bash: allow}', 'exec:ls', 'allow'],
+    ['{"*": ask, bash: allow}', 'file.write:/workspace/a', 'ask'],
+    ['{bash: deny, "*": allow}', 'exec:ls', 'allow'],
+    ['deny', 'file.read:/workspace/a', 'deny'],
+  ])('opencode: with `%s`, %s is decided with %s', async (permission, request, verdict) => {
+    const value = permission.startsWith('bash') ? `{${permission}}` : permission
+    const file = await agentIn('.opencode/agent/a.md', markdown(`description: d\npermission: ${value}`))
+    const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+    await using runtime = createRuntime()
+
+    expect(runtime.explain(await recipeAgent(file, { grant: { use } }), request).verdict).toBe(verdict)
   })
 
   test('opencode: an allow-list denies what is not on it', async () => {
@@ -365,7 +512,10 @@ describe('permissions only narrow', () => {
 
     expect(agent.grant?.use).toEqual(expect.arrayContaining(['exec:git', 'exec:git *', 'exec:npm *']))
     expect(agent.grant?.use).not.toContain('exec:*')
-    expect(agent.grant).toMatchObject({ ask: ['exec:npm', 'exec:npm *'], deny: ['exec:git push', 'exec:git push *'] })
+    expect(agent.grant).toMatchObject({
+      ask: ['exec:npm', 'exec:npm *'],
+      deny: ['exec:git push', 'exec:git push *'],
+    })
   })
 })
 

@@ -185,6 +185,64 @@ describe('discovery', () => {
     ])
   })
 
+  test('from a subfolder, agents and recipes are found up to the root of the repository, the nearer first', async () => {
+    const { folder, options } = places({
+      'project/.git/HEAD': '',
+      'project/.claude/agents/top.md': agent('top'),
+      'project/.claude/agents/both.md': agent('both', ', at the top'),
+      'project/packages/a/.claude/agents/both.md': agent('both', ', near'),
+      'project/packages/.goose/recipes/middle.yaml': recipe('Middle'),
+      'project/packages/a/src/x': '',
+      'project/loose.yaml': recipe('Loose'),
+      '.claude/agents/above.md': agent('above'),
+      'home/.claude/agents/far.md': agent('far'),
+    })
+    const found = await discover({ ...options, cwd: path.join(folder, 'project/packages/a/src') })
+
+    expect(found.definitions.map(({ name, scope }) => [name, scope])).toEqual([
+      ['both', 'project'],
+      ['middle', 'project'],
+      ['both', 'project'],
+      ['top', 'project'],
+      ['far', 'home'],
+    ])
+    expect(findDefinition('both', found).description).toBe('about both, near')
+  })
+
+  test('the root of a worktree or submodule ends the way up; outside of a repository only the folder itself counts', async () => {
+    const { folder, options } = places({
+      'project/.git/HEAD': '',
+      'project/.claude/agents/top.md': agent('top'),
+      'project/sub/.git': 'gitdir: ../.git/modules/sub\n',
+      'project/sub/deep/x': '',
+      'loose/.claude/agents/top.md': agent('top'),
+      'loose/deep/x': '',
+    })
+    const names = async (cwd: string) => {
+      const { definitions } = await discover({ ...options, cwd: path.join(folder, cwd) })
+      return definitions.map(({ name }) => name)
+    }
+
+    expect(await names('project/sub/deep')).toEqual([])
+    expect(await names('loose/deep')).toEqual([])
+    expect(await names('loose')).toEqual(['top'])
+  })
+
+  test('links to themselves and what cannot be read end nothing', async () => {
+    const { options } = places({ 'project/.claude/agents/a.md': agent('a'), 'project/.claude/skills/x': '' })
+    const folder = path.join(options.cwd, '.claude/agents')
+    symlinkSync('self', path.join(folder, 'self'))
+    symlinkSync('self.md', path.join(folder, 'self.md'))
+    symlinkSync('SKILL.md', path.join(options.cwd, '.claude/skills/SKILL.md'))
+    symlinkSync('.gemini', path.join(options.cwd, '.gemini'))
+    writeFileSync(path.join(options.cwd, '.cursor'), 'a file where a folder is looked for')
+
+    const { definitions } = await discover(options)
+
+    expect(definitions.map(({ name }) => name)).toEqual(['a'])
+    expect((await discoverSkills(options)).skills).toEqual([])
+  })
+
   test('links in a circle, folders named like files and pipes are survived', async () => {
     const { options } = places({ 'project/.claude/agents/a.md': agent('a') })
     const folder = path.join(options.cwd, '.claude/agents')

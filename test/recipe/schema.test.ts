@@ -253,6 +253,7 @@ describe('writing a recipe', () => {
         {
           name: 's',
           path: path.join(path.dirname(file), 's.yaml'),
+          folder: path.dirname(file),
           values: { a: '007' },
           locked: ['a'],
           sequentialWhenRepeated: true,

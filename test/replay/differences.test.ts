@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { agent, createRuntime, memoryStore, type Tools, tool } from 'legate'
 import { record, replay, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
@@ -246,6 +246,61 @@ describe('what must not be in a file', () => {
     expect(second.outcome.text).toBe('It is *** in pieces')
     expect(second.events.filter(({ type }) => type === 'text-delta')).toHaveLength(4)
     runtime.assertComplete()
+  })
+
+  test('keys of objects are cleaned like texts, and match any others in a replay', async () => {
+    const file = recordingFile()
+    const ghp = (letter: string) => `ghp_${letter.repeat(36)}`
+    const keeper = (letter: string) => {
+      const keep = tool({
+        description: 'Keeps',
+        inputSchema: { type: 'object' },
+        execute: () => ({ [ghp(letter)]: 1, [`${ghp(letter)}x`]: 2, plain: { [ghp(letter)]: 'kept' } }),
+      })
+      const input = { [ghp(letter)]: 'a', [`${ghp(letter)}x`]: 'b' }
+      const model = scriptedModel([{ calls: [{ id: 'k', name: 'keep', input }] }, 'Done.'])
+      return agent({ name: 'keeper', instructions: 'x', tools: { keep }, model })
+    }
+    const runtime = recorded(file)
+    await runtime.run(keeper('a'), 'go').result
+    await runtime.close()
+    const played = replayed(file)
+    const { status } = await played.run(keeper('b'), 'go').result
+
+    expect(readFileSync(file, 'utf8')).not.toContain('ghp_')
+    expect(status).toBe('completed')
+    played.assertComplete()
+  })
+
+  test.each([
+    ['GitHub', `ghp_${'aB3'.repeat(12)}`],
+    ['GitLab', `glpat-${'aB3-'.repeat(6)}`],
+    ['AWS', 'AKIAIOSFODNN7EXAMPLE'],
+    ['Slack', `xoxb-123456789012-${'aB3'.repeat(8)}`],
+    ['a JSON web token', `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${'aB3'.repeat(12)}`],
+    ['Hugging Face', `hf_${'aB3'.repeat(12)}`],
+    ['npm', `npm_${'aB3'.repeat(12)}`],
+    ['a private key', `-----BEGIN PRIVATE KEY-----\n${'aB3+'.repeat(16)}\n-----END PRIVATE KEY-----`],
+  ])('a key of %s is not in a file', async (_, key) => {
+    const file = recordingFile()
+    const runtime = recorded(file)
+    const model = scriptedModel([`I saw ${key}.`])
+    await runtime.run(agent({ name: 'a', instructions: `Use ${key}.`, model }), `Take ${key}`).result
+    await runtime.close()
+
+    expect(readFileSync(file, 'utf8')).not.toMatch(/aB3|AKIA|eyJ/)
+  })
+
+  test('a file is for its owner only, also one that was there and open to all', async () => {
+    const [fresh, known] = [recordingFile(), recordingFile()]
+    const who = () => agent({ name: 'who', instructions: 'x', model: scriptedModel(['yes']) })
+    for (const file of [fresh, known, known]) {
+      const runtime = recorded(file)
+      await runtime.run(who(), 'go').result
+      await runtime.close()
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+      chmodSync(file, 0o644)
+    }
   })
 
   test('a replay needs neither the secrets nor the function that took them out', async () => {

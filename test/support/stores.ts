@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { StoreError } from '../../src/base/error.ts'
+import { jsonStore } from '../../src/store/json.ts'
 import { memoryStore } from '../../src/store/memory.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -19,6 +20,13 @@ export const stores: readonly (readonly [name: string, create: () => Rows])[] =
   process.env['LEGATE_ONE_STORE'] === '1'
     ? [sqlite]
     : [['memory', memoryRows], ['memory that answers later', laterRows], sqlite]
+
+/** Rows that one process closes and the next opens. */
+export const lasting: readonly (readonly [name: string, create: () => Rows])[] = [
+  ['memory', memoryRows],
+  sqlite,
+  ['json', jsonRows],
+]
 
 /** Rows in memory behind handles that know nothing of each other but what is committed. */
 export function memoryRows(): Rows {
@@ -72,11 +80,20 @@ function laterRows(): Rows {
 }
 
 function sqliteRows(): Rows {
+  return rowsIn((folder) => sqliteStore(path.join(folder, 'rows.db')))
+}
+
+/** For one process at a time. */
+function jsonRows(): Rows {
+  return rowsIn(jsonStore)
+}
+
+function rowsIn(open: (folder: string) => Store): Rows {
   const folder = mkdtempSync(path.join(tmpdir(), 'legate-'))
   const opened: Store[] = []
   return {
     open: () => {
-      const store = sqliteStore(path.join(folder, 'rows.db'))
+      const store = open(folder)
       opened.push(store)
       return store
     },

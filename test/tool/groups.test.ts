@@ -233,7 +233,7 @@ describe('toolkit(): what cannot work is refused', () => {
       () => toolkit({ groups: { web: { description: 'x' } as never } }),
       /active must be true or false/,
     ],
-    ['an unknown key', () => toolkit({ groups: { web: { ...web, tool: {} } as never } }), /has no "tool"/],
+    ['an unknown key', () => toolkit({ groups: { web: { ...web, tool: {} } as never } }), /has no option "tool"/],
     ['an unknown meta', () => toolkit({ groups: { web }, meta: 'both' as never }), /meta is "absolute"/],
   ])('%s', (_, make, message) => {
     expect(make).toThrow(message)

@@ -37,7 +37,10 @@ function mentionedCall(request: ModelRequest, names: ReadonlySet<string>): Menti
 /** Whom a message is for and what it says; undefined where it begins with no name. */
 export function mentionOf(text: string): { readonly name: string; readonly rest: string } | undefined {
   const [, name = '', rest = ''] = /^\s*@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)[,:]?\s+(\S[\s\S]*)$/u.exec(text) ?? []
-  return name === '' ? undefined : { name: name.replace(/[./-]+$/, ''), rest: rest.trim() }
+  if (name === '') return undefined
+  let end = name.length
+  while (/[./-]/.test(name.charAt(end - 1))) end--
+  return { name: name.slice(0, end), rest: rest.trim() }
 }
 
 /** What the person has said, if nothing was done since. What the runtime tells beside it is not theirs. */

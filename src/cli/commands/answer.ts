@@ -4,7 +4,7 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findIds, findRun, only, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { write } from '../terminal/output.ts'
-import { callOf } from '../watch/asked.ts'
+import { callOf, digestOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
 
 export function approve(call: Call): Promise<number> {
@@ -26,6 +26,8 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const word = {
       allow,
       by,
+      // The question that this command names, not one that has replaced it since.
+      digest: digestOf(node),
       always,
       ...(reason === undefined ? {} : { reason }),
       ...(edit === undefined ? {} : edit),

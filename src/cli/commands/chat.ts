@@ -1,14 +1,24 @@
 import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { type AnyAgent, createRuntime, diskFiles, type Id, type Run, type Runtime } from '../../index.ts'
+import {
+  type AnyAgent,
+  createRuntime,
+  diskFiles,
+  type Id,
+  type Run,
+  type Runtime,
+  type RuntimeOptions,
+} from '../../index.ts'
 import { type AgentFile, discover } from '../../recipe/index.ts'
 import { ASSISTANT, chatAgent } from '../chat/chat-agent.ts'
 import { ChatView } from '../chat/chat-view.ts'
+import { isExit, localReply } from '../chat/local-reply.ts'
 import { mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
+import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { findConversation, shortId } from '../find-run.ts'
@@ -18,7 +28,7 @@ import { note, write } from '../terminal/output.ts'
 import { codeOf, folderOf, modelNameOf } from '../watch/code-of.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
-import { storeWords } from '../worker/cancelled-runs.ts'
+import { shellWord, storeWords } from '../worker/cancelled-runs.ts'
 import { oneMore } from '../worker/go-on.ts'
 import { InlineAsk } from '../worker/inline-ask.ts'
 import { lastAnswer } from '../worker/last-answer.ts'
@@ -30,6 +40,8 @@ const PROMPT = '> '
 
 /** Talks with an agent, turn by turn; what is said is kept in the store. */
 export async function chat(call: Call): Promise<number> {
+  const coded = await moduleAgentFor(call)
+  if (coded !== undefined) return new Talk(call, codedParts(coded)).hold()
   const kept = await keptFor(call)
   if (kept !== undefined) return new Talk(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
@@ -39,6 +51,18 @@ export async function chat(call: Call): Promise<number> {
   await provideSecrets(agent, call.env)
   const { name } = agent
   return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
+}
+
+function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
+  const { name, input, model } = agent
+  if (input !== null) {
+    throw new CliError(
+      `"${oneLine(name)}" takes an input with a schema, no words: legate run ${oneLine(file)}.`,
+      EXIT.usage,
+    )
+  }
+  const shown = model?.id ?? (typeof options.model === 'string' ? options.model : 'the model of its runtime')
+  return { agent, name, model: shown, definition: ASSISTANT, folder: process.cwd(), options }
 }
 
 /** Without a file `--continue` goes on with the agent that is kept in the conversation's row. */
@@ -76,6 +100,8 @@ interface ChatParts {
   readonly model: string
   readonly definition: AgentFile
   readonly folder: string
+  /** Of the module of an agent in code: it hands messages to nobody else. */
+  readonly options?: RuntimeOptions
 }
 
 class Talk {
@@ -90,13 +116,14 @@ class Talk {
   constructor(call: Call, parts: ChatParts) {
     this.call = call
     this.parts = parts
-    const { store, knownAgents } = scopedStore(openOrMakeStore(call), this.trees)
+    const own = textOption(call, 'store') === undefined ? parts.options?.store : undefined
+    const { store, knownAgents } = scopedStore(own ?? openOrMakeStore(call), this.trees)
     this.knownAgents = knownAgents
-    this.runtime = createRuntime({
-      store,
+    const options = parts.options ?? {
       files: diskFiles({ workspace: parts.folder }),
       extensions: [mentions(() => namesHere(parts.definition, call.env))],
-    })
+    }
+    this.runtime = createRuntime({ ...options, store })
   }
 
   async hold(): Promise<number> {
@@ -111,14 +138,15 @@ class Talk {
   }
 
   private async withPerson(): Promise<number> {
-    note(
-      `${oneLine(this.parts.name)}, ${oneLine(this.parts.model)}. @name hands a message to a subagent. Ctrl-D leaves.`,
-    )
+    const { name, model, options } = this.parts
+    const mention = options === undefined ? '@name hands a message to a subagent. ' : ''
+    note(`${oneLine(name)}, ${oneLine(model)}. ${mention}/help lists more; Ctrl-D leaves.`)
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
-      if (message === null || /^\/(?:exit|quit)\s*$/.test(message)) return EXIT.completed
+      if (message === null || isExit(message)) return EXIT.completed
       if (message.trim() === '') continue
       this.said.push(message)
+      if (await this.hasReplied(message)) continue
       const code = await this.turn(message)
       if (code === EXIT.terminated) return code
     }
@@ -128,11 +156,21 @@ class Talk {
   private async withInput(): Promise<number> {
     let last: number = EXIT.completed
     for await (const line of createInterface({ input: process.stdin, terminal: false })) {
-      if (line.trim() === '') continue
+      if (isExit(line)) return last
+      if (line.trim() === '' || (await this.hasReplied(line))) continue
       last = await this.turn(line)
       if (last === EXIT.parked || last === EXIT.interrupted || last === EXIT.terminated) return last
     }
     return last
+  }
+
+  /** What can be said without a model is. */
+  private async hasReplied(message: string): Promise<boolean> {
+    const isCoded = this.parts.options !== undefined
+    if (isCoded && message.startsWith('@')) return false
+    const reply = await localReply(message, () => namesHere(this.parts.definition, this.call.env))
+    if (reply !== undefined) note(reply)
+    return reply !== undefined
   }
 
   private async turn(message: string): Promise<number> {
@@ -159,7 +197,7 @@ class Talk {
       knownAgents,
       lastSeqs: new Map(),
       askers: askersFor(call, runtime, view),
-      ended: (one) => wrongEnd(runtime, one, () => 'Say it again, or something else.'),
+      ended: (one) => wrongEnd(runtime, one, () => 'your next message.'),
       standstills: { where, goOn: () => `legate chat --continue ${shortId(run.conversationId)}${where}` },
     })
     await worker.follow([run])
@@ -189,9 +227,13 @@ class Talk {
   }
 
   private farewell(conversationId: Id): string {
-    const file = this.call.words[0] === undefined ? '' : ` ${this.call.words[0]}`
+    const { call } = this
+    const named = textOption(call, 'module') ?? call.words[0]
+    const agent = textOption(call, 'agent')
+    const words = [...(named === undefined ? [] : [named]), ...(agent === undefined ? [] : ['--agent', agent])]
+    const file = words.map((word) => ` ${oneLine(shellWord(word))}`).join('')
     const where = storeWords(textOption(this.call, 'store'))
-    return `Go on with it: legate chat${oneLine(file)} --continue ${shortId(conversationId)}${where}`
+    return `Continue with: legate chat${file} --continue ${shortId(conversationId)}${where}`
   }
 }
 

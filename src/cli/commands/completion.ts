@@ -18,11 +18,13 @@ export async function completion({ words: [shell = ''], commands }: Call): Promi
   return EXIT.completed
 }
 
+/**
+ * Nothing that is completed passes through an expansion: words are compared as they are, and names of files never reach the
+ * script, for readline completes and quotes them itself.
+ */
 function bash(commands: readonly Command[]): string {
   const names = namesOf(commands).join(' ')
-  const cases = commands.map(
-    (command) => `    ${command.name}) words="${flagsOf(command)} ${bashWords(command, commands)}" ;;`,
-  )
+  const cases = commands.map((command) => `    ${command.name}) ${bashWords(command, commands)} ;;`)
   return `# legate completion bash >> ~/.bashrc
 _legate_ids() {
   local at word store=()
@@ -35,18 +37,21 @@ _legate_ids() {
   ${IDS} "\${store[@]}" 2>/dev/null
 }
 _legate() {
-  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="" words="" word
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="" words=() word
+  COMPREPLY=()
   case "$previous" in
-    --store|--module|-m) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --store|--module|-m) compopt -o default; return ;;
   esac
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case " ${names} " in *" $word "*) command="$word"; break ;; esac
   done
   case "$command" in
-    "") words="${names} --help --version --store" ;;
+    "") words=(${names} --help --version --store) ;;
 ${cases.join('\n')}
   esac
-  COMPREPLY=($(compgen -W "$words" -- "$current"))
+  for word in "\${words[@]}"; do
+    if [[ "$word" == "$current"* ]]; then COMPREPLY+=("$word"); fi
+  done
 }
 complete -F _legate legate
 `
@@ -54,8 +59,10 @@ complete -F _legate legate
 
 function bashWords(command: Command, commands: readonly Command[]): string {
   const words = wordsOf(command, commands)
-  if (words === 'files') return '$(compgen -f -- "$current")'
-  return words === 'ids' ? '$(_legate_ids)' : words.join(' ')
+  const flags = flagsOf(command)
+  if (words === 'files') return `words=(${flags}); if [[ "$current" != -* ]]; then compopt -o default; return; fi`
+  if (words !== 'ids') return `words=(${[flags, ...words].join(' ')})`
+  return `words=(${flags}); while read -r word; do if [[ "$word" =~ ^[0-9a-f]+$ ]]; then words+=("$word"); fi; done < <(_legate_ids)`
 }
 
 function zsh(commands: readonly Command[]): string {
@@ -63,7 +70,7 @@ function zsh(commands: readonly Command[]): string {
   const cases = commands.map((command) => {
     const words = wordsOf(command, commands)
     if (words === 'files') return `    ${command.name}) compadd -- ${flagsOf(command)}; _files ;;`
-    const list = words === 'ids' ? `\${(f)"$(_legate_ids)"}` : words.join(' ')
+    const list = words === 'ids' ? `\${(M)\${(f)"$(_legate_ids)"}:#[0-9a-f]##}` : words.join(' ')
     return `    ${command.name}) compadd -- ${flagsOf(command)} ${list} ;;`
   })
   return `#compdef legate
@@ -79,6 +86,7 @@ _legate_ids() {
   ${IDS} $store 2>/dev/null
 }
 _legate() {
+  setopt localoptions extendedglob
   local -a commands
   commands=(
 ${described.join('\n')}
@@ -120,7 +128,7 @@ function __legate_ids
     end
     set before $word
   end
-  ${IDS} $store 2>/dev/null
+  ${IDS} $store 2>/dev/null | string match -r '^[0-9a-f]+$'
 end
 ${lines.join('\n')}
 `

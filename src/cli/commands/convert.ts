@@ -1,5 +1,6 @@
 import { convert as converted, DIALECTS, readDefinition } from '../../recipe/index.ts'
-import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
+import { refused } from '../definition/refused.ts'
 import { noticeLine } from '../notice-lines.ts'
 import { note, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
@@ -8,11 +9,11 @@ import { painter } from '../terminal/paint.ts'
 export async function convert(call: Call): Promise<number> {
   const [file = ''] = call.words
   const dialect = dialectOf(textOption(call, 'to'))
-  const { text, path, notices } = await converted(
-    await readDefinition(file, { mode: 'lenient' }),
-    dialect,
-    process.cwd(),
-  )
+  const options = { folder: process.cwd(), lossy: isSet(call, 'lossy') }
+  const agent = await readDefinition(file, { mode: 'lenient' })
+  const { text, path, notices } = await converted(agent, dialect, options).catch((error) => {
+    throw refused(error)
+  })
   await write(text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, paint))
@@ -20,9 +21,8 @@ export async function convert(call: Call): Promise<number> {
   return EXIT.completed
 }
 
-function dialectOf(name: string | undefined): (typeof DIALECTS)[number] {
-  const found = DIALECTS.find((dialect) => dialect === name)
-  if (found !== undefined) return found
+function dialectOf(name: string | undefined): string {
+  if (name !== undefined && DIALECTS.includes(name)) return name
   const known = DIALECTS.join(', ')
   if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
   throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)

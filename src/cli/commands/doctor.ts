@@ -1,5 +1,12 @@
 import path from 'node:path'
-import { type Definition, discover, type Notice, validateDefinition } from '../../recipe/index.ts'
+import {
+  type Definition,
+  discover,
+  type ModelUse,
+  modelUse,
+  type Notice,
+  validateDefinition,
+} from '../../recipe/index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
 import { noticeLine } from '../notice-lines.ts'
 import { plural } from '../terminal/amounts.ts'
@@ -11,6 +18,7 @@ import { cut, pad, widthOf } from '../terminal/width.ts'
 /** A definition and all that is to be said of it. */
 interface Looked extends Definition {
   readonly isUsable: boolean
+  readonly model: ModelUse | null
 }
 
 /** Every definition that a run here would find, what was made of it, and what is wrong. */
@@ -28,7 +36,7 @@ export async function doctor(call: Call): Promise<number> {
 /** A list needs little of a recipe; here all of it is read. */
 async function lookAt(definition: Definition): Promise<Looked> {
   const { agent, notices } = await validateDefinition(definition.file)
-  return { ...definition, isUsable: agent !== null, notices }
+  return { ...definition, isUsable: agent !== null, model: agent === null ? null : modelUse(agent), notices }
 }
 
 interface Look {
@@ -36,23 +44,31 @@ interface Look {
   readonly isWhole: boolean
 }
 
-const COLUMNS = ['NAME', 'DIALECT', 'FROM', 'FILE'] as const
+const COLUMNS = ['NAME', 'DIALECT', 'FROM', 'MODEL', 'FILE'] as const
 
 function page(looked: readonly Looked[], notices: readonly Notice[], look: Look): string {
   if (looked.length === 0 && notices.length === 0)
     return 'There are no recipes and no agent files here, nor in your home folder.\n'
   const { paint } = look
-  const rows = looked.map((one) => [oneLine(one.name), one.dialect, one.scope, shownPath(one.file)])
+  const rows = looked.map((one) => [
+    oneLine(one.name),
+    one.dialect,
+    one.scope,
+    oneLine(one.model?.name ?? '-'),
+    shownPath(one.file),
+  ])
   const widths = COLUMNS.map((title, at) =>
     Math.max(title.length, ...rows.map((row) => Math.min(40, widthOf(row[at] ?? '')))),
   )
   const line = (row: readonly string[]) =>
-    row.map((cell, at) => (at === 3 ? cell : pad(cut(cell, widths[at] ?? 0), widths[at] ?? 0))).join('  ')
+    row
+      .map((cell, at) => (at === COLUMNS.length - 1 ? cell : pad(cut(cell, widths[at] ?? 0), widths[at] ?? 0)))
+      .join('  ')
   const table = looked.map(
     (one, at) => `${cut(line(rows[at] ?? []), outputColumns() - 1)}${stateOf(one, paint)}\n${remarks(one, look)}`,
   )
   const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), paint))
-  return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${summary(looked, notices)}`
+  return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${modelTroubles(looked, paint)}${summary(looked, notices)}`
 }
 
 function stateOf({ isUsable, shadowedBy }: Looked, paint: Paint): string {
@@ -70,6 +86,24 @@ function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
     .join('')
 }
 
+/** What keeps models from being used, each once, with the definitions that would use them. */
+function modelTroubles(looked: readonly Looked[], paint: Paint): string {
+  const names = new Map<string, Set<string>>()
+  for (const { name, model } of looked) {
+    if (model?.trouble) names.set(model.trouble, new Set([...(names.get(model.trouble) ?? []), oneLine(name)]))
+  }
+  return [...names]
+    .map(([trouble, who]) => `${paint('yellow', 'model')}: ${oneLine(trouble)} (${listed([...who])})\n`)
+    .join('')
+}
+
+const NAMED = 5
+
+function listed(names: readonly string[]): string {
+  const more = names.length - NAMED
+  return names.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
 function summary(looked: readonly Looked[], notices: readonly Notice[]): string {
   const broken =
     looked.filter(({ isUsable }) => !isUsable).length + notices.filter(({ level }) => level === 'error').length
@@ -80,5 +114,5 @@ function summary(looked: readonly Looked[], notices: readonly Notice[]): string 
 
 function shownPath(file: string): string {
   const relative = path.relative(process.cwd(), file)
-  return relative.startsWith('..') || relative === '' ? file : relative
+  return oneLine(relative.startsWith('..') || relative === '' ? file : relative)
 }

@@ -20,7 +20,7 @@ export async function edit(call: Call): Promise<number> {
         : findNode(runtime.store, turn, named)
     const talk = await runtime.conversation(turn.conversationId)
     const run = await talk.edit(node.id, text)
-    const told = `${shortId(node.id)} says it otherwise now, in the run ${shortId(run.id)}: ${goesOn(call, runtime, run.id)}\n`
+    const told = `Message edited. New run: ${shortId(run.id)}. Continue with: ${goesOn(call, runtime, run.id)}\n`
     await write(isSet(call, 'json') ? jsonLine({ nodeId: node.id, runId: run.id }) : told)
     return EXIT.completed
   })

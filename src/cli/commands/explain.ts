@@ -1,10 +1,10 @@
 import type { Grant } from '../../index.ts'
-import { type AgentFile, modelOf } from '../../recipe/index.ts'
+import { type AgentFile, type ModelUse, modelUse } from '../../recipe/index.ts'
 import { type Call, EXIT, isSet, textOption } from '../command.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
-import { fromHere, refused } from '../definition/refused.ts'
+import { fromHere } from '../definition/refused.ts'
 import { rootGrant } from '../definition/root-grant.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { type CostBound, costBound } from '../explain/cost-bound.ts'
@@ -22,11 +22,12 @@ export async function explain(call: Call): Promise<number> {
   await showParameters(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
-  const model = modelName(definition, call)
+  const use = useOf(definition, textOption(call, 'model'))
+  const model = use.name
   const asked = askable(definition, call)
   const agent = await agentOf(withoutServers(asked), model === null ? {} : { model })
   const first = await firstRequest(agent, await inputFor(asked, call))
-  const sight: Sight = { definition, model, first, bound: costBound(model, first) }
+  const sight: Sight = { definition, use, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
   return first.request === null ? EXIT.other : EXIT.completed
 }
@@ -48,26 +49,29 @@ function withoutServers(definition: AgentFile): AgentFile {
 
 interface Sight {
   readonly definition: AgentFile
-  readonly model: string | null
+  readonly use: ModelUse
   readonly first: FirstRequest
   readonly bound: CostBound
 }
 
-function modelName(definition: AgentFile, call: Call): string | null {
-  try {
-    return textOption(call, 'model') ?? modelOf(definition, new Map()) ?? call.env['LEGATE_MODEL'] ?? null
-  } catch (error) {
-    throw refused(error)
-  }
+function useOf(definition: AgentFile, named: string | undefined): ModelUse {
+  if (named === undefined) return modelUse(definition)
+  return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
 
-function asJson({ definition, model, first, bound }: Sight): object {
+function modelText({ name, where, trouble }: ModelUse): string {
+  const who = name === null ? '' : `${name}, named by ${where}`
+  return [who, trouble ?? ''].filter((text) => text !== '').join('; ')
+}
+
+function asJson({ definition, use, first, bound }: Sight): object {
   const { request, limits, spend, trouble } = first
   return {
     file: definition.file,
     name: definition.name,
     dialect: definition.dialect,
-    model,
+    model: use.name,
+    modelTrouble: use.trouble,
     system: systemOf(first),
     messages: (request?.messages ?? []).filter(({ role }) => role !== 'system'),
     tools: request?.tools ?? [],
@@ -82,11 +86,11 @@ function asJson({ definition, model, first, bound }: Sight): object {
 }
 
 function asText(sight: Sight, paint: Paint): string {
-  const { definition, model, first, bound } = sight
+  const { definition, use, first, bound } = sight
   const { limits, request, trouble } = first
   const rows: readonly (readonly [string, string])[] = [
     ['file', `${fromHere(definition.file)} (${definition.dialect})`],
-    ['model', model ?? "none is named: your config file's, or a local Ollama's"],
+    ['model', modelText(use)],
     ['settings', JSON.stringify(request?.settings ?? definition.settings)],
     [
       'limits',

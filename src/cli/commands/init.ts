@@ -33,13 +33,18 @@ prompt: |
 # Model and limits. Without a model: --model, LEGATE_MODEL, or that of your config file.
 # settings:
 #   goose_provider: anthropic
-#   goose_model: claude-sonnet-4-5
+#   goose_model: claude-sonnet-5
 #   max_turns: 10
 
-# Tools: built-in toolkits, or any MCP server.
+# Tools: none but subagent, with which it may delegate. Without this line it also has files and the shell.
+extensions: []
 # extensions:
 #   - type: builtin
 #     name: developer
+#   - type: stdio
+#     name: memory
+#     cmd: npx
+#     args: [-y, "@modelcontextprotocol/server-memory"]
 `
 
 /** Writes it where no file is yet. */

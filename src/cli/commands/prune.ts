@@ -13,7 +13,10 @@ export function prune(call: Call): Promise<number> {
     ...given('olderThanMs', timeOf(textOption(call, 'older-than'))),
   }
   if (Object.keys(options).length === 0) {
-    throw new CliError('"prune" needs more: legate prune --keep N, or --older-than TIME, or both.', EXIT.usage)
+    throw new CliError(
+      'missing --keep or --older-than: legate prune --keep N, or --older-than TIME, or both.',
+      EXIT.usage,
+    )
   }
   const dryRun = isSet(call, 'dry-run')
   return withRuntime(call, dryRun ? 'read' : 'write', async (runtime) => {

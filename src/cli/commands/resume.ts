@@ -12,10 +12,11 @@ import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
 import { nothingOpen, storeWords, type TakeUp, takeUp } from '../worker/cancelled-runs.ts'
 import { goOn } from '../worker/go-on.ts'
+import { lastAnswer } from '../worker/last-answer.ts'
 import { loadModule, type WorkerOptions } from '../worker/load-module.ts'
 import { asChild, openTops, Tops } from '../worker/open-tops.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import { endOf } from '../worker/verdict.ts'
+import { endOf, wrongEnd } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
 export async function resume(call: Call): Promise<number> {
@@ -93,18 +94,27 @@ async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn |
   return ending === undefined ? undefined : closing(store, () => findRun(store, ending))
 }
 
+/** Of one run that is named the answer alone is on stdout where that is no terminal, as `run` does it. */
 async function work(call: Call, { store: inner, options, target, trees, again }: Job): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
-  const view = viewFor(runtime, { json: isSet(call, 'json'), env: call.env, hint: 'Ctrl-C stops' })
+  const isAnswerAlone = target !== undefined && !isSet(call, 'json') && !process.stdout.isTTY
+  const view = viewFor(runtime, {
+    json: isSet(call, 'json'),
+    env: call.env,
+    hint: 'Ctrl-C stops',
+    isBeside: isAnswerAlone,
+    isAllowed: isSet(call, 'yes'),
+  })
+  const endingOf = isAnswerAlone ? wrongEnd : endOf
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: lastSeqs(inner, target),
     askers: askersFor(call, runtime, view),
-    ended: async (run) => asChild(runtime, run, await endOf(runtime, run, again)),
-    standstills: { where: storeWords(textOption(call, 'store')), goOn: () => '' },
+    ended: async (run) => asChild(runtime, run, await endingOf(runtime, run, again)),
+    standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
   goOnWithoutReader()
   try {
@@ -115,7 +125,11 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
       await runtime.resume()
       await tops.follow(worker)
     }
-    if (isOpen || target !== undefined) return worker.end()
+    if (isOpen || target !== undefined) {
+      const code = worker.end()
+      if (isAnswerAlone) await write(await lastAnswer(runtime, target))
+      return code
+    }
     view.say(`${nothingOpen(store, again)}\n`)
     return EXIT.completed
   } finally {

@@ -1,26 +1,33 @@
-import { type AnyAgent, createRuntime, diskFiles, type Id, type Json } from '../../index.ts'
-import { type Call, EXIT, isSet, textOption } from '../command.ts'
+import { type AnyAgent, createRuntime, diskFiles, type Id, type Json, type RuntimeOptions } from '../../index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
+import { askedAs, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
 import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
-import { shortId } from '../find-run.ts'
 import { openOrMakeStore } from '../open-store.ts'
 import { canAsk } from '../terminal/ask-line.ts'
+import { oneLine } from '../terminal/clean.ts'
 import { goOnWithoutReader, write } from '../terminal/output.ts'
 import { viewFor } from '../watch/view.ts'
 import { askersFor } from '../worker/askers-for.ts'
-import { storeWords } from '../worker/cancelled-runs.ts'
+import { storeWords, type TakeUp, takeUp } from '../worker/cancelled-runs.ts'
 import { lastAnswer } from '../worker/last-answer.ts'
 import { Tops } from '../worker/open-tops.ts'
 import { scopedStore } from '../worker/scoped-store.ts'
-import { type Standstills, wrongEnd } from '../worker/verdict.ts'
+import { wrongEnd } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
-/** Does what a file says, shows it meanwhile, and prints the answer. */
+/** Does what a file says, or an agent of a module does, shows it meanwhile, and prints the answer. */
 export async function run(call: Call): Promise<number> {
+  const coded = await moduleAgentFor(call)
+  return coded === undefined ? runFile(call) : runCoded(call, coded)
+}
+
+async function runFile(call: Call): Promise<number> {
+  if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
   // A person types in vain where there is no model; where nobody does, what was not said is told first.
@@ -28,24 +35,47 @@ export async function run(call: Call): Promise<number> {
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model })
   await provideSecrets(agent, call.env)
-  return work(call, agent, said === undefined ? await inputFor(definition, call) : said)
+  const input = said === undefined ? await inputFor(definition, call) : said
+  const options = { files: diskFiles({ workspace: process.cwd() }) }
+  return work(call, { agent, input, options, again: takeUp(undefined, textOption(call, 'store')) })
 }
 
-async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
+async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
+  const { agent, options, file, words } = coded
+  if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
+  const input = await inputFor(askedAs(coded), { ...call, words: [file, ...words] })
+  return work(call, { agent, input, options, again: takeUp(file, textOption(call, 'store')) })
+}
+
+interface Job {
+  readonly agent: AnyAgent
+  readonly input: Json
+  readonly options: RuntimeOptions
+  readonly again: TakeUp
+}
+
+async function work(call: Call, { agent, input, options, again }: Job): Promise<number> {
   const trees = new Set<Id>()
-  const { store, knownAgents } = scopedStore(openOrMakeStore(call), trees)
-  const runtime = createRuntime({ store, files: diskFiles({ workspace: process.cwd() }) })
+  const named = textOption(call, 'store')
+  const own = named === undefined ? options.store : undefined
+  const { store, knownAgents } = scopedStore(own ?? openOrMakeStore(call), trees)
+  const runtime = createRuntime({ ...options, store })
   const isJson = isSet(call, 'json')
-  const view = viewFor(runtime, { json: isJson, env: call.env, hint: 'Ctrl-C stops', isBeside: true })
-  const again = goOnWith(call)
+  const view = viewFor(runtime, {
+    json: isJson,
+    env: call.env,
+    hint: 'Ctrl-C stops',
+    isBeside: true,
+    isAllowed: isSet(call, 'yes'),
+  })
   const worker = new Worker({
     runtime,
     view,
     knownAgents,
     lastSeqs: new Map(),
     askers: askersFor(call, runtime, view),
-    ended: (one) => wrongEnd(runtime, one, again.goOn),
-    standstills: again,
+    ended: (one) => wrongEnd(runtime, one, again),
+    standstills: { where: storeWords(named), goOn: again },
   })
   goOnWithoutReader()
   try {
@@ -60,9 +90,4 @@ async function work(call: Call, agent: AnyAgent, input: Json): Promise<number> {
   } finally {
     await runtime.close()
   }
-}
-
-function goOnWith(call: Call): Standstills {
-  const where = storeWords(textOption(call, 'store'))
-  return { where, goOn: (runId) => `legate resume ${shortId(runId)}${where}` }
 }

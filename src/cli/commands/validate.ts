@@ -1,7 +1,8 @@
 import path from 'node:path'
-import { type Notice, validateDefinition } from '../../recipe/index.ts'
+import { type AgentFile, type ModelUse, modelUse, type Notice, validateDefinition } from '../../recipe/index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
 import { noticeLine } from '../notice-lines.ts'
+import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
@@ -11,41 +12,41 @@ export async function validate(call: Call): Promise<number> {
   let isWrong = false
   for (const file of call.words) {
     const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
+    const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
     isWrong ||= agent === null
-    if (isSet(call, 'json')) {
-      await write(
-        jsonLine({
-          file: path.resolve(file),
-          ok: agent !== null,
-          name: agent?.name ?? null,
-          dialect: agent?.dialect ?? null,
-          notices,
-        }),
-      )
-    } else
-      await write(
-        linesOf(file, {
-          isRight: agent !== null,
-          what: agent === null ? '' : `${agent.dialect}, ${agent.name}`,
-          notices,
-          paint,
-        }),
-      )
+    await write(isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint))
   }
   return isWrong ? EXIT.other : EXIT.completed
 }
 
-interface Shown {
-  readonly isRight: boolean
-  readonly what: string
+interface Looked {
+  readonly file: string
+  readonly agent: AgentFile | null
   readonly notices: readonly Notice[]
-  readonly paint: Paint
+  readonly use: ModelUse | null
 }
 
-function linesOf(file: string, { isRight, what, notices, paint }: Shown): string {
+function asJson({ file, agent, notices, use }: Looked): string {
+  return jsonLine({
+    file: path.resolve(file),
+    ok: agent !== null,
+    name: agent?.name ?? null,
+    dialect: agent?.dialect ?? null,
+    model: use?.name ?? null,
+    modelTrouble: use?.trouble ?? null,
+    notices,
+  })
+}
+
+function linesOf({ file, agent, notices, use }: Looked, paint: Paint): string {
   const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), paint))
-  const verdict = isRight ? `${file}: ${paint('green', 'ok')} (${what})\n` : ''
+  const verdict = agent === null ? '' : `${oneLine(file)}: ${paint('green', 'ok')} (${whatOf(agent, use)})\n`
   return lines.join('') + verdict
+}
+
+function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
+  const model = use?.trouble ?? (use?.name == null ? '' : `model ${use.name}`)
+  return oneLine(`${dialect}, ${name}${model === '' ? '' : `; ${model}`}`)
 }
 
 /** As it was typed, where it is that file. */

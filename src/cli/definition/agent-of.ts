@@ -9,7 +9,7 @@ export async function agentOf(
   { model, subagents }: Pick<RecipeAgentOptions, 'model' | 'subagents'> = {},
 ): Promise<AnyAgent> {
   try {
-    return (await recipeAgent(withHostTools(definition), {
+    return (await recipeAgent(definition, {
       grant: rootGrant(),
       ...(model === undefined ? {} : { model }),
       ...(subagents === undefined ? {} : { subagents }),
@@ -17,19 +17,4 @@ export async function agentOf(
   } catch (error) {
     throw refused(error)
   }
-}
-
-/** A file that says nothing of extensions uses what its host has: here that is the developer toolkit. */
-function withHostTools(definition: AgentFile): AgentFile {
-  return definition.extensions === null ? { ...definition, extensions: [DEVELOPER] } : definition
-}
-
-const DEVELOPER: NonNullable<AgentFile['extensions']>[number] = {
-  type: 'builtin',
-  name: 'developer',
-  description: '',
-  availableTools: [],
-  required: false,
-  displayName: null,
-  timeoutSeconds: null,
 }

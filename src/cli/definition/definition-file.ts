@@ -1,12 +1,14 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
+import path from 'node:path'
 import { discover, findDefinition, noticesOf } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { isModule } from './module-agent.ts'
 import { refused } from './refused.ts'
 
 /** The file that a word on the command line means: a path, or the name of a definition that is found from here. */
 export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
-  if (isPath(word) || existsSync(word)) return word
+  if (isPath(word) || existsSync(word)) return readable(word)
   const found = await discover({ env })
   try {
     return findDefinition(word, found).file
@@ -19,6 +21,22 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
   }
 }
 
+/** A file whose ending says that it is something else is not read as a recipe. */
+function readable(file: string): string {
+  if (isModule(file)) {
+    throw new CliError(`${oneLine(file)} is a module: legate run and legate chat run its agents.`, EXIT.usage)
+  }
+  const ending = path.extname(file)
+  if (ending === '' || READ.test(file) || !existsSync(file) || statSync(file).isDirectory()) return file
+  throw new CliError(
+    `${oneLine(file)} is neither a recipe (.yaml, .json), an agent file (.md, .toml) nor a module (.js, .mjs, .ts).`,
+    EXIT.usage,
+    { namesHelp: false },
+  )
+}
+
+const READ = /\.(?:ya?ml|json|md|markdown|toml)$/i
+
 function isPath(word: string): boolean {
-  return /[/\\]|\.(?:ya?ml|json|md|markdown|toml)$/i.test(word)
+  return /[/\\]/.test(word) || READ.test(word)
 }

@@ -9,12 +9,15 @@ import { refused } from './refused.ts'
  */
 export async function modelFor(definition: AgentFile | undefined, named: string | undefined): Promise<string> {
   try {
-    const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition, new Map()))
+    const name = named?.trim() ?? (definition === undefined ? null : modelOf(definition))
     return (await findModel(name ?? undefined)).id
   } catch (error) {
     const known = refused(error)
-    if (known !== error) throw known
-    const message = error instanceof Error ? error.message : String(error)
-    throw new CliError(message, EXIT.usage, { namesHelp: false })
+    const message = known instanceof Error ? known.message : String(known)
+    const isOfFile = named === undefined && (definition?.model ?? definition?.provider) != null
+    throw new CliError(isOfFile ? `${message} ${INSTEAD}` : message, EXIT.usage, { namesHelp: false })
   }
 }
+
+/** A file need not be changed to be tried. */
+const INSTEAD = 'Or use another model than the file names: --model provider/model.'

@@ -1,15 +1,34 @@
 import { expect, test } from 'vitest'
 import type { Node } from '../../index.ts'
-import { callOf, wholeCallOf } from './asked.ts'
+import { callOf, wantedIn, wholeCallOf } from './asked.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
 
-test('who is asked to let a server be started sees which', () => {
-  const about = { mcp: 'npx -y some-package', command: 'npx', args: ['-y', 'some-package'] }
-  const asked = node({ metadata: { approval: { request: 'exec:npx', input: about } } })
+test('who is asked to let a server be started sees its whole command line, where it runs and what it is given', () => {
+  const mcp = 'npx -y some-package'
+  const about = {
+    mcp,
+    command: 'npx',
+    args: ['-y', 'some-package'],
+    cwd: '/work',
+    env: ['MODE'],
+    secrets: ['KEY', 'PIN'],
+  }
+  const asked = node({ metadata: { approval: { request: `exec:${mcp}`, input: about } } })
+  const words = 'exec:npx -y some-package, an MCP server in /work, with the variables MODE, with the secrets KEY, PIN'
 
-  expect(wholeCallOf(asked)).toBe(`exec:npx ${JSON.stringify(about)}`)
-  expect(callOf(asked)).toMatch(/^exec:npx .*some-package/)
+  expect(wholeCallOf(asked)).toBe(words)
+  expect(callOf(asked)).toBe(words)
+  expect(wantedIn({ request: `exec:${mcp}`, tool: null, input: about })).toBe(words)
+})
+
+test('who is asked to let a server be reached sees its address, and no control characters of it', () => {
+  const about = { mcp: 'https://docs.example.com/\u001b[2Jmcp', headers: ['Authorization'], env: [], secrets: [] }
+  const asked = node({ metadata: { approval: { request: 'net:docs.example.com', input: about } } })
+
+  const words = wholeCallOf(asked)
+  expect(words).toMatch(/^net:docs\.example\.com, the MCP server https:.*mcp, with the headers Authorization$/)
+  expect(words).not.toContain('\u001b')
 })
 
 test('a model that is asked for has no more to show than its name', () => {

@@ -1,6 +1,7 @@
 import type { Id, Json, Node, PendingApproval } from '../../index.ts'
 import { shortId } from '../find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { serverWords } from './server-words.ts'
 import { preview, whole } from './words.ts'
 
 const PREVIEW = 120
@@ -9,22 +10,22 @@ const PREVIEW = 120
 export function callOf(node: Node): string {
   const { call } = node.input
   if (call !== undefined) return `${oneLine(call.name)} ${preview(call.input, PREVIEW)}`
-  const { request, input } = askedOf(node)
-  return input === null ? request : `${request} ${preview(input, PREVIEW)}`
+  return preview(requestWords(askedOf(node)), PREVIEW)
 }
 
 /** The same with all of its arguments: whoever answers must see what they say yes to. */
 export function wholeCallOf(node: Node): string {
   const { call } = node.input
-  if (call !== undefined) return `${oneLine(call.name)} ${whole(call.input)}`
-  const { request, input } = askedOf(node)
-  return input === null ? request : `${request} ${whole(input)}`
+  return call === undefined ? whole(requestWords(askedOf(node))) : `${oneLine(call.name)} ${whole(call.input)}`
 }
 
 /** What a person is asked to allow, whole: the call, or what would be asked or started. */
 export function wantedIn({ request, tool, input }: Pick<PendingApproval, 'request' | 'tool' | 'input'>): string {
-  const asked = oneLine(tool ?? request)
-  return tool === null && input === null ? asked : `${asked} ${whole(input)}`
+  return tool === null ? whole(requestWords({ request, input })) : `${oneLine(tool)} ${whole(input)}`
+}
+
+function requestWords({ request, input }: Asked): string {
+  return serverWords(request, input) ?? (input === null ? request : `${request} ${JSON.stringify(input)}`)
 }
 
 /** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
@@ -44,9 +45,20 @@ export function replyTo(nodeId: Id, where = ''): string {
   return `legate answer ${shortId(nodeId)} TEXT${where}`
 }
 
+/** Which of the things that a node may ask for it asks for now. */
+export function digestOf({ metadata: { approval } }: Node): string {
+  const digest = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'digest') : undefined
+  return typeof digest === 'string' ? digest : ''
+}
+
+interface Asked {
+  readonly request: string
+  readonly input: Json
+}
+
 /** What a node without a call waits for: a model it would ask, or a server it would start, and which. */
-function askedOf({ kind, metadata: { approval } }: Node): { readonly request: string; readonly input: Json } {
+function askedOf({ kind, metadata: { approval } }: Node): Asked {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
-  return { request: oneLine(typeof request === 'string' && request !== '' ? request : kind), input: input ?? null }
+  return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
 }

@@ -18,6 +18,8 @@ export interface EventLinesOptions {
   readonly paint: Paint
   /** Also what is streamed, while it is streamed. */
   readonly deltas: boolean
+  /** Nothing of approvals: they are given at once, and whoever gives them says so. */
+  readonly isAllowed?: boolean
 }
 
 /** When, who, what: one line, or more where what was said has more. */
@@ -34,6 +36,7 @@ export function storyLine(paint: Paint, ms: number, [who, what]: readonly [who: 
 export class EventLines {
   private readonly paint: Paint
   private readonly deltas: boolean
+  private readonly isAllowed: boolean
   private startedAt: number | undefined
   /** What of a running node's words was shown already. */
   private readonly shown: Map<Id, string> = new Map()
@@ -42,13 +45,15 @@ export class EventLines {
   /** Why a node of a run ended as it did, as told last: the run may end for the same reason. */
   private readonly reasons: Map<Id, string> = new Map()
 
-  constructor({ paint, deltas }: EventLinesOptions) {
+  constructor({ paint, deltas, isAllowed = false }: EventLinesOptions) {
     this.paint = paint
     this.deltas = deltas
+    this.isAllowed = isAllowed
   }
 
   tell(event: RunEvent): string {
     this.startedAt ??= event.at
+    if (this.isAllowed && event.type.startsWith('approval-')) return ''
     const what = this.describe(event)
     if (what === '') return ''
     const who = '  '.repeat(Math.max(0, event.path.length - 1)) + oneLine(event.path.at(-1) ?? '')

@@ -1,11 +1,12 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { doingIn } from './doing.ts'
 import { layout } from './layout.ts'
 import { type Question, questionLines } from './question-lines.ts'
-import { RunTree } from './run-tree.ts'
+import { RunTree, type TreeRun } from './run-tree.ts'
 import { sumOf } from './spend.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
 
@@ -32,7 +33,7 @@ export class LiveTree {
   private readonly screen: Screen = new Screen(process.stdout)
   private readonly trees: Map<Id, RunTree> = new Map()
   private timer: ReturnType<typeof setInterval> | undefined
-  private readonly startedAt: number = Date.now()
+  private readonly watchedSince: number = Date.now()
   private hint: string
   private readonly leaves: 'tree' | 'footer'
   private question: Question | null = null
@@ -52,6 +53,7 @@ export class LiveTree {
     const tree = this.trees.get(runId) ?? new RunTree(runId)
     this.trees.set(runId, tree)
     tree.take(event)
+    if (event.type === 'warning') this.say(`${this.paint('yellow', warningLine(event))}\n`)
     if (this.timer === undefined) this.begin()
     if (this.soon !== undefined) return
     this.soon = setTimeout(() => this.draw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
@@ -135,9 +137,22 @@ export class LiveTree {
       ),
       `${count(tokens)} tokens`,
       ...(usd === null || usd === 0 ? [] : [money(usd)]),
-      duration(Date.now() - this.startedAt),
+      duration(timeOf(roots) ?? Date.now() - this.watchedSince),
       ...(this.hint === '' ? [] : [this.hint]),
     ]
     return textRow('', parts.join(' · '))
   }
+}
+
+/** It is said once and stays, for the tree has no row for it. */
+function warningLine({ path, message }: Extract<RunEvent, { type: 'warning' }>): string {
+  return `${path.map(oneLine).join(' > ')}: ${oneLine(message)}`
+}
+
+/** How long these runs have taken, whoever watched them; undefined where none has begun. */
+function timeOf(roots: readonly TreeRun[]): number | undefined {
+  const starts = roots.flatMap(({ startedAt }) => startedAt ?? [])
+  if (starts.length === 0) return undefined
+  const ends = roots.map(({ endedAt }) => endedAt ?? Date.now())
+  return Math.max(...ends) - Math.min(...starts)
 }

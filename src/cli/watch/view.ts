@@ -1,8 +1,8 @@
 import type { RunEvent, Runtime } from '../../index.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { jsonLine, write } from '../terminal/output.ts'
-import { type Paint, painter } from '../terminal/paint.ts'
-import { EventLines } from './event-lines.ts'
+import { painter } from '../terminal/paint.ts'
+import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
 import type { Question } from './question-lines.ts'
 
@@ -20,7 +20,7 @@ export interface View {
 }
 
 /** A live tree for people, plain lines where nobody looks at a terminal, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false }: ViewOptions): View {
+export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false, isAllowed = false }: ViewOptions): View {
   const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
     return {
@@ -34,10 +34,10 @@ export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false }:
     }
   }
   if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint })
-  return lineView(paint, isBeside)
+  return lineView({ paint, deltas: false, isAllowed }, isBeside)
 }
 
-function lineView(paint: Paint, isBeside: boolean): View {
+function lineView(options: EventLinesOptions, isBeside: boolean): View {
   const lines = new Map<string, EventLines>()
   const put = (text: string) => {
     ;(isBeside ? process.stderr : process.stdout).write(text)
@@ -45,7 +45,7 @@ function lineView(paint: Paint, isBeside: boolean): View {
   return {
     wantsHistory: false,
     take: (event, runId) => {
-      const teller = lines.get(runId) ?? new EventLines({ paint, deltas: false })
+      const teller = lines.get(runId) ?? new EventLines(options)
       lines.set(runId, teller)
       return isBeside ? put(teller.tell(event)) : write(teller.tell(event))
     },
@@ -62,4 +62,6 @@ export interface ViewOptions {
   readonly hint: string
   /** Lines go to stderr where there is no screen: the output is for something else. */
   readonly isBeside?: boolean
+  /** Everything that is asked for is allowed at once, and whoever does it says so. */
+  readonly isAllowed?: boolean
 }

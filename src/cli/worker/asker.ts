@@ -4,9 +4,22 @@ import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index
 export interface Asker {
   /** Does it wait for somebody? Else what it leaves open is left to other commands. */
   readonly isPatient: boolean
-  /** Looks for something to answer in these runs. */
+  /** Looks for something to answer in these runs. Resolves when what it can answer alone is answered. */
   look(runs: readonly Run[]): Promise<void>
+  /** Resolves when every answer it has given is in the store, or refused. */
+  settled(): Promise<unknown>
   close(): void
+}
+
+export type Asked = PendingApproval | PendingQuestion
+
+export function isQuestion(asked: Asked): asked is PendingQuestion {
+  return 'to' in asked
+}
+
+/** One node may ask for several things, one after the other: each is a question of its own. */
+export function keyOf(asked: Asked): string {
+  return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.digest}`
 }
 
 export async function approvalsIn(runtime: Runtime, runs: readonly Run[]): Promise<PendingApproval[]> {

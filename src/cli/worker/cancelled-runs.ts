@@ -35,6 +35,7 @@ export function nothingOpen(store: Store, again: TakeUp): string {
   return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
 }
 
-function shellWord(word: string): string {
+/** A word of a command, quoted where the shell would read more into it. */
+export function shellWord(word: string): string {
   return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -1,18 +1,16 @@
-import type { AnswerWord, ApprovalWord, Id, PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
+import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { TypedLine } from '../terminal/typed-line.ts'
-import { wantedIn } from '../watch/asked.ts'
+import { digestOf, wantedIn } from '../watch/asked.ts'
 import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
-import { type Asker, approvalsIn, questionsIn } from './asker.ts'
+import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn } from './asker.ts'
 
 /** What is typed so soon after a question has appeared was not typed because of it. */
 const UNREAD_MS = 400
 /** Enough to see that it is no answer; enough for one. */
 const LONGEST = { key: 12, words: 8_000 } as const
-
-type Asked = PendingApproval | PendingQuestion
 
 export interface InlineAskOptions {
   readonly runtime: Runtime
@@ -30,10 +28,11 @@ export class InlineAsk implements Asker {
   readonly isPatient = true
   private readonly options: InlineAskOptions
   private current: Asked | undefined
-  /** Its answer is on its way: it is not asked again. */
-  private readonly answered: Set<Id> = new Set()
+  /** Answers that are on their way, by the key of what they answer: that is not asked again. */
+  private readonly answers: Map<string, Promise<void>> = new Map()
   private line: TypedLine = new TypedLine(LONGEST.key)
   private isHeard = false
+  private isClosed = false
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onKeys = (keys: Buffer): void => this.hear(keys.toString('utf8'))
 
@@ -52,18 +51,24 @@ export class InlineAsk implements Asker {
     if (this.current !== undefined && this.isOpen(this.current)) return
     const approvals = this.options.questionsOnly === true ? [] : await approvalsIn(runtime, runs)
     const asked: readonly Asked[] = [...approvals, ...(await questionsIn(runtime, runs))]
-    const next = asked.find(({ nodeId }) => !this.answered.has(nodeId))
-    if (next?.nodeId !== this.current?.nodeId) this.show(next)
+    const next = asked.find((one) => !this.answers.has(keyOf(one)))
+    if (!this.isClosed && !isSame(next, this.current)) this.show(next)
+  }
+
+  async settled(): Promise<void> {
+    await Promise.all(this.answers.values())
   }
 
   /** Gives the keyboard back. */
   close(): void {
+    this.isClosed = true
     this.show(undefined)
   }
 
   private isOpen(asked: Asked): boolean {
     const node = this.options.runtime.store.node(asked.nodeId)
-    return node?.state === (isQuestion(asked) ? 'waiting' : 'awaiting_approval')
+    if (node === undefined || isQuestion(asked)) return node?.state === 'waiting'
+    return node.state === 'awaiting_approval' && digestOf(node) === asked.digest
   }
 
   private show(next: Asked | undefined): void {
@@ -123,18 +128,24 @@ export class InlineAsk implements Asker {
 
   private answer(word: Word): void {
     if (this.current === undefined) return
-    const { runtime, view, by } = this.options
-    const { nodeId } = this.current
-    const said = saidOf(this.current, word)
-    this.answered.add(nodeId)
+    const asked = this.current
+    const key = keyOf(asked)
     this.show(undefined)
-    runtime.answer(nodeId, { ...word, by }).then(
-      () => view.say(`${said}\n`),
-      (error: unknown) => {
-        this.answered.delete(nodeId)
-        view.say(`${error instanceof Error ? error.message : String(error)}\n`)
-      },
+    this.answers.set(
+      key,
+      this.record(asked, word).finally(() => this.answers.delete(key)),
     )
+  }
+
+  private async record(asked: Asked, word: Word): Promise<void> {
+    const { runtime, view, by } = this.options
+    const only = isQuestion(asked) ? {} : { digest: asked.digest }
+    try {
+      await runtime.answer(asked.nodeId, { ...word, ...only, by })
+      view.say(`${saidOf(asked, word)}\n`)
+    } catch (error) {
+      view.say(`${error instanceof Error ? error.message : String(error)}\n`)
+    }
   }
 
   private question(asked: Asked): Question {
@@ -144,14 +155,15 @@ export class InlineAsk implements Asker {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
     return {
-      text: `${who} wants ${wantedIn(asked)} (${oneLine(asked.reason)}).`,
-      prompt: `Allow? y yes, a always here, n no, then Enter${typed}`,
+      text: `${who} wants ${wantedIn(asked)}. It needs your approval: ${oneLine(asked.reason)}.`,
+      prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
     }
   }
 }
 
-function isQuestion(asked: Asked): asked is PendingQuestion {
-  return 'to' in asked
+function isSame(one: Asked | undefined, other: Asked | undefined): boolean {
+  if (one === undefined || other === undefined) return one === other
+  return keyOf(one) === keyOf(other)
 }
 
 function saidOf(asked: Asked, word: Word): string {

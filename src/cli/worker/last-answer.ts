@@ -2,7 +2,7 @@ import type { Outcome, Run, Runtime } from '../../index.ts'
 import { cleanText } from '../terminal/clean.ts'
 
 /** What the last turn of a run's conversation has answered, as it is printed; empty where it did not complete. */
-export async function lastAnswer(runtime: Runtime, { conversationId }: Run): Promise<string> {
+export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
   const [last] = runtime.store.turnsOf(conversationId, { limit: 1 })
   if (last?.outcome?.status !== 'completed') return ''
   return answerText((await runtime.attach(last.id).result) as Outcome)

@@ -32,7 +32,11 @@ async function load(path: string): Promise<Record<string, unknown>> {
   } catch (error) {
     const { code, message, stack } = error as NodeJS.ErrnoException
     if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
-      throw new CliError(`Node ${process.version} cannot load ${path}: compile it, or use Node 22.18 or newer.`)
+      throw new CliError(
+        `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`,
+        EXIT.usage,
+        { namesHelp: false },
+      )
     }
     throw new CliError(`Cannot load ${path}: ${error instanceof Error ? (stack ?? message) : String(error)}`)
   }

@@ -1,7 +1,7 @@
-import type { Id, Run, Runtime } from '../../index.ts'
+import type { PendingApproval, Run, Runtime } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import type { View } from '../watch/view.ts'
-import { type Asker, approvalsIn } from './asker.ts'
+import { type Asker, approvalsIn, keyOf } from './asker.ts'
 
 export interface SayYesOptions {
   readonly runtime: Runtime
@@ -13,28 +13,38 @@ export interface SayYesOptions {
 export class SayYes implements Asker {
   readonly isPatient = false
   private readonly options: SayYesOptions
-  private readonly answered: Set<Id> = new Set()
+  /** Answers that are on their way, by the key of what they answer. */
+  private readonly answers: Map<string, Promise<void>> = new Map()
 
   constructor(options: SayYesOptions) {
     this.options = options
   }
 
   async look(runs: readonly Run[]): Promise<void> {
-    const { runtime, view, by } = this.options
-    for (const { nodeId, request } of await approvalsIn(runtime, runs)) {
-      if (this.answered.has(nodeId)) continue
-      this.answered.add(nodeId)
-      try {
-        await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)` })
-        view.say(`Allowed ${oneLine(request)}.\n`)
-      } catch {
-        // Somebody else was faster, or the store is locked for a moment.
-        this.answered.delete(nodeId)
-      }
+    for (const asked of await approvalsIn(this.options.runtime, runs)) {
+      const key = keyOf(asked)
+      if (this.answers.has(key)) continue
+      this.answers.set(
+        key,
+        this.allow(asked).finally(() => this.answers.delete(key)),
+      )
     }
+    await this.settled()
   }
 
-  close(): void {
-    this.answered.clear()
+  async settled(): Promise<void> {
+    await Promise.all(this.answers.values())
+  }
+
+  close(): void {}
+
+  private async allow({ nodeId, request, digest }: PendingApproval): Promise<void> {
+    const { runtime, view, by } = this.options
+    try {
+      await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)`, digest })
+      view.say(`Allowed ${oneLine(request)}.\n`)
+    } catch {
+      // Somebody else was faster, or the store is locked for a moment: the next look sees which.
+    }
   }
 }

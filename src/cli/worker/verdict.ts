@@ -1,4 +1,4 @@
-import type { Id, Run, Runtime } from '../../index.ts'
+import type { Run, Runtime } from '../../index.ts'
 import { EXIT } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { duration, plural } from '../terminal/amounts.ts'
@@ -17,11 +17,17 @@ export interface Verdict {
 
 export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
-  const advice = status === 'cancelled' ? `Go on with it: ${again(run.id)}` : usual
+  const advice = ADVICE[status]?.(again(run.id)) ?? usual
   const head = `${nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
   const why = error === null ? '' : `: ${oneLine(error.message)}${advice === null ? '' : `\n  ${oneLine(advice)}`}`
   const words = text.trim() === '' ? '' : `\n\n${indented(cleanText(text))}\n`
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
+}
+
+/** What a person can do; what a run says of itself is for the agent that has started it. */
+const ADVICE: Readonly<Record<string, (command: string) => string>> = {
+  cancelled: (command) => `Continue with: ${command}`,
+  denied: () => 'Run it again and allow it, or take what it asks for out of the file.',
 }
 
 /** Of a run whose answer is shown by itself: only what there is to say of one that did not complete. */
@@ -34,8 +40,8 @@ export async function wrongEnd(runtime: Runtime, run: Run, again: TakeUp): Promi
 export interface Standstills {
   /** What names the store in a command; empty where it need not be named. */
   readonly where: string
-  /** The command that goes on when all is answered; empty where this one may simply be given again. */
-  readonly goOn: (runId: Id) => string
+  /** The command that goes on when all is answered. */
+  readonly goOn: TakeUp
 }
 
 /** Null as long as it may go on by itself. */
@@ -54,8 +60,8 @@ export function standstillOf(
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
   ]
   if (waits.length > 0) {
-    const then = goOn(run.id) === '' ? '' : `\n  Then: ${goOn(run.id)}`
-    return { exitCode: EXIT.parked, text: `${name} waits for a person:\n${waits.join('\n')}${then}` }
+    const text = `${name} waits for a person:\n${waits.join('\n')}\n  Then: ${goOn(run.id)}`
+    return { exitCode: EXIT.parked, text }
   }
   if (needs.length === 0) return null
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')

@@ -30,6 +30,7 @@ export class Worker {
   private readonly doubts: Map<Id, string> = new Map()
   private runs: readonly Run[] = []
   private exitCode: number | undefined
+  private isLooking = false
   private done: () => void = () => undefined
   private readonly release: () => void
 
@@ -50,10 +51,11 @@ export class Worker {
     const isDone = new Promise<void>((resolve) => {
       this.done = resolve
     })
-    const timer = setInterval(() => this.look(), LOOK_MS)
+    const timer = setInterval(() => this.look().catch(() => undefined), LOOK_MS)
     for (const run of runs) this.watch(run).catch((error: unknown) => this.settle(run, lost(error)))
     await isDone
     clearInterval(timer)
+    await Promise.all(this.parts.askers.map((asker) => asker.settled()))
   }
 
   /** Gives the terminal back, says what came of all, and gives the exit code. */
@@ -77,7 +79,7 @@ export class Worker {
     const after = view.wantsHistory ? 0 : (lastSeqs.get(rootOf(runtime, run)) ?? 0)
     for await (const event of run.events({ after })) {
       await view.take(event, run.id)
-      if (event.type === 'approval-request' || event.type === 'question') this.ask()
+      if (event.type === 'approval-request' || event.type === 'question') this.ask().catch(() => undefined)
     }
     this.settle(run, await ended)
   }
@@ -93,21 +95,30 @@ export class Worker {
     if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
 
-  private ask(): void {
-    for (const asker of this.parts.askers) asker.look(this.runs).catch(() => undefined)
+  private async ask(): Promise<void> {
+    await Promise.all(this.parts.askers.map((asker) => asker.look(this.runs)))
+  }
+
+  private async look(): Promise<void> {
+    const known = this.parts.knownAgents()
+    if (known === undefined || this.isLooking) return
+    this.isLooking = true
+    try {
+      // What can be answered here is answered before anything is called a standstill.
+      await this.ask()
+      this.judge(known)
+    } finally {
+      this.isLooking = false
+    }
   }
 
   /** A run at a standstill comes back to life when somebody answers it, as long as there are others to wait for. */
-  private look(): void {
-    const { runtime, knownAgents, askers, standstills } = this.parts
-    const known = knownAgents()
-    if (known === undefined) return
-    this.ask()
+  private judge(known: ReadonlySet<string>): void {
+    const { runtime, askers, standstills } = this.parts
     const isAsking = askers.some(({ isPatient }) => isPatient) && this.exitCode === undefined
     for (const run of this.runs) {
       const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
-      const isOver = this.verdicts.has(run.id) && runtime.store.turn(run.id)?.state === 'ended'
-      if (verdict === undefined || isOver) continue
+      if (verdict === undefined || this.isOver(run)) continue
       // Whoever is asked may take the time that is needed.
       if (verdict?.exitCode === EXIT.parked && isAsking) continue
       if (verdict === null) {
@@ -116,6 +127,10 @@ export class Worker {
       } else if (this.doubts.get(run.id) === verdict.text) this.settle(run, verdict)
       else this.doubts.set(run.id, verdict.text)
     }
+  }
+
+  private isOver({ id }: Run): boolean {
+    return this.verdicts.has(id) && this.parts.runtime.store.turn(id)?.state === 'ended'
   }
 
   /** Runs that another living process works on are its own affair. */

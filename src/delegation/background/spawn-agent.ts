@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../../agent/agent.ts'
+import { oneOf, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import type { Id } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
@@ -15,12 +16,18 @@ export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
 }
 
+export interface SpawnAgentOptions {
+  /** Inside a tool: how the host hears of an end that the code did not wait for. Default `auto`. */
+  readonly wake?: 'auto' | 'passive'
+}
+
 /** Inside a tool the agent is a child of the running call, else a root of its own. */
 export async function spawnAgent<Out>(
   starter: Starter,
   agent: AnyAgent,
-  { input, wake }: { readonly input: unknown; readonly wake: 'auto' | 'passive' },
+  { input, options }: { readonly input: unknown; readonly options: SpawnAgentOptions },
 ): Promise<Spawned<Out>> {
+  const { wake = 'auto' } = readOptions('spawn(agent, input, options)', options, { wake: oneOf('auto', 'passive') })
   const { store, clock, runtime } = starter
   const cancel: SpawnedParts['cancel'] = (runId, reason) => runtime.cancel(runId, reason)
   const answer: SpawnedParts['answer'] = (nodeId, text) => runtime.answer(nodeId, { text, by: 'host' })

@@ -110,7 +110,7 @@ class Work {
   private readonly results: Map<string, TaskResult> = new Map()
   private readonly running: Map<string, { cancel(reason?: string): unknown }> = new Map()
   private readonly told: ScheduleEvent[] = []
-  private readonly startedAt = Date.now()
+  private readonly startedAt = performance.now()
   private waiting: (() => void)[] = []
   private over: ((result: ScheduleResult) => void) | undefined
   private cancelReason: string | undefined
@@ -202,10 +202,16 @@ class Work {
 
   /** Tries it until it completes, or cannot any more. Never rejects. */
   private async run(task: ScheduledTask): Promise<TaskResult> {
-    const began = Date.now()
+    const began = performance.now()
     for (let retries = 0; ; retries++) {
       const { outcome, reason } = await this.tryOnce(task)
-      const result = { id: task.id, retries, durationMs: Date.now() - began, outcome, text: outcome?.text ?? '' }
+      const result = {
+        id: task.id,
+        retries,
+        durationMs: Math.round(performance.now() - began),
+        outcome,
+        text: outcome?.text ?? '',
+      }
       if (outcome?.status === 'completed') return { ...result, status: 'completed', reason: null }
       if (this.cancelReason !== undefined) return { ...result, status: 'cancelled', reason: this.cancelReason }
       const mayPass = outcome?.retryable === true && outcome.status !== 'cancelled'
@@ -289,7 +295,7 @@ class Work {
     const results = this.tasks.flatMap(({ id }) => this.results.get(id) ?? [])
     const counts = this.counts()
     const success = counts.completed === counts.total
-    const durationMs = Date.now() - this.startedAt
+    const durationMs = Math.round(performance.now() - this.startedAt)
     const usage = results.reduce((sum, { outcome }) => addUsage(sum, outcome?.usage ?? NO_USAGE), NO_USAGE)
     const summary = mergedSummary(results, { tokens: this.options.summaryMaxTokens ?? 2_000, usage, durationMs })
     if (this.cancelReason === undefined) this.tell({ type: 'completed', success, durationMs })

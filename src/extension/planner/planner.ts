@@ -3,8 +3,8 @@ import { extension } from '../../agent/hooks/define-extension.ts'
 import type { BeforeTool, HookedCall } from '../../agent/hooks/hooks.ts'
 import { type PlanFunction, type PlannerSettings, plannerMark } from '../../agent/planner/settings.ts'
 import type { ToolLog } from '../../agent/planner/tool-logs.ts'
-import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { code, flag, int, oneOf, readOptions } from '../../base/options.ts'
 
 export interface PlannerOptions {
   /**
@@ -36,18 +36,9 @@ export interface PlannerOptions {
  * `outcome.extra.tool_logs`. Plan and call are nodes of the run, so that nothing is repeated after a crash.
  */
 export function planner(options: PlannerOptions = {}): Extension<'planner'> {
+  readOptions('planner()', options, OPTIONS)
   const { strategy = 'auto', maxRounds = 1, showToolLogs = false } = options
   const { parallel = 1, concurrency = null, timeoutMs = null, plan = null, execute, planOnly = false } = options
-  if (!['auto', 'native', 'planner'].includes(strategy)) {
-    refuse(`strategy is "auto", "native" or "planner", not ${JSON.stringify(strategy)}.`)
-  }
-  for (const [name, value] of Object.entries({ maxRounds, parallel, concurrency, timeoutMs })) {
-    if (value === null || (Number.isSafeInteger(value) && value >= 1)) continue
-    refuse(`${name} is a whole number of at least 1.`)
-  }
-  for (const [name, value] of Object.entries({ plan, execute })) {
-    if (value != null && typeof value !== 'function') refuse(`${name} is a function.`)
-  }
   const made = extension({
     name: 'planner',
     state: () => ({ told: 0 }),
@@ -77,6 +68,14 @@ function carriedOut(execute: NonNullable<PlannerOptions['execute']>): (call: Hoo
   }
 }
 
-function refuse(message: string): never {
-  throw new DefinitionError('definition', `planner(): ${message}`)
+const OPTIONS = {
+  strategy: oneOf('auto', 'native', 'planner'),
+  maxRounds: int(1),
+  parallel: int(1),
+  concurrency: int(1),
+  timeoutMs: int(1),
+  plan: code,
+  execute: code,
+  planOnly: flag,
+  showToolLogs: flag,
 }

@@ -1,3 +1,4 @@
+import { isLegateError } from '../../base/error.ts'
 import type { StoredBlock } from '../commit.ts'
 import type { EventRow } from '../event.ts'
 import type { Scanner } from '../reader.ts'
@@ -31,7 +32,7 @@ export function readTrees(store: Scanner): TreeRows[] {
   return [...eachTree(store)]
 }
 
-/** The same one by one: no more than one need be held. */
+/** The same one by one: no more than one need be held. Those that were changed from outside are left out: the store tells. */
 export function* eachTree(store: Scanner): Generator<TreeRows> {
   const members = new Map<Id, Id[]>()
   for (const { id, rootId } of allConversations(store)) {
@@ -39,7 +40,19 @@ export function* eachTree(store: Scanner): Generator<TreeRows> {
     if (known === undefined) members.set(rootId, [id])
     else known.push(id)
   }
-  for (const { id } of store.roots({ limit: MANY })) yield read(store, id, members.get(id) ?? [])
+  for (const { id } of store.roots({ limit: MANY })) {
+    const tree = readUntouched(store, id, members.get(id) ?? [])
+    if (tree !== undefined) yield tree
+  }
+}
+
+function readUntouched(store: Scanner, rootId: Id, members: readonly Id[]): TreeRows | undefined {
+  try {
+    return read(store, rootId, members)
+  } catch (error) {
+    if (isLegateError(error, 'tampered')) return undefined
+    throw error
+  }
 }
 
 export function readTree(store: Scanner, rootId: Id): TreeRows {

@@ -116,7 +116,7 @@ function pastOutcome({ status, error }: SessionTurn, turn: Turn, answerNodeId: I
     conversationId: turn.conversationId,
     answerNodeId,
     error: known === 'completed' ? null : { code: known, message: error ?? `The run ended: ${known}.` },
-    durationMs: (turn.endedAt ?? 0) - (turn.startedAt ?? 0),
+    durationMs: Math.max(0, (turn.endedAt ?? 0) - (turn.startedAt ?? 0)),
     retryable: false,
     advice: null,
   }

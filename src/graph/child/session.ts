@@ -195,14 +195,11 @@ export function sessionsText(reader: Reader, host: Conversation, now: number): s
   return `Earlier turns of this conversation are not shown. These sessions with other agents are open; pass their session_id to go on with one:\n${lines.join('\n')}`
 }
 
-/** I9: may this conversation go on with what a document tells of? It must be its own, as far as can be known here. */
+/** I9: may this conversation go on with what a document tells of? Only the one that began it, under its owner. */
 export function isOwnDocument(
-  draft: Draft,
   host: Conversation,
   { document, agentName, hostName }: { document: SessionDocument; agentName: string; hostName: string },
 ): boolean {
   if (document.closed_at !== null || document.agent !== agentName || document.owner !== host.owner) return false
-  if (document.host === null || document.host.agent !== hostName) return false
-  const known = draft.findConversation(document.host.conversation_id)
-  return known === undefined || known.id === host.id
+  return document.host?.agent === hostName && document.host.conversation_id === host.id
 }

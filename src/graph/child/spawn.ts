@@ -225,7 +225,7 @@ function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Con
 function isDocumented(draft: Draft, host: Turn, { agent, hostName, session }: SpawnRequest): boolean {
   const document = session?.document ?? null
   if (document === null) return false
-  return isOwnDocument(draft, draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
+  return isOwnDocument(draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
 }
 
 function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {

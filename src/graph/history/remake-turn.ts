@@ -13,6 +13,7 @@ import { nextCall } from '../turn/next-call.ts'
 import { tellMessage } from '../turn/open-turn.ts'
 import { pauseClocks } from '../turn/pause.ts'
 import { settle } from '../turn/settle.ts'
+import { withoutApprovals } from '../turn/without-approvals.ts'
 import { isOfWholeTurn, moveFold } from './move-fold.ts'
 
 /** A turn made anew from one that was: what is kept of it is copied with its results, the rest is done again. */
@@ -333,7 +334,7 @@ function withoutAttempt(metadata: Node['metadata']): { readonly [key: string]: J
 }
 
 function copied({ id, metadata }: Node): Node['metadata'] {
-  const { slot: _, ...rest } = metadata
+  const { slot: _, ...rest } = withoutApprovals(metadata)
   return { ...rest, copyOf: id }
 }
 

@@ -25,6 +25,11 @@ const LONGEST = 60
 
 /** One line that says no more than fits a box. */
 export function shortText(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim()
+  const line = oneLine(text)
   return line.length > LONGEST ? `${line.slice(0, LONGEST - 1)}…` : line
+}
+
+/** Without line ends, and without what controls a terminal or turns the direction of writing. */
+export function oneLine(text: string): string {
+  return text.replace(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
 }

@@ -1,4 +1,4 @@
-import type { Arrow, Box, Mood, Picture } from './picture.ts'
+import { type Arrow, type Box, type Mood, oneLine, type Picture } from './picture.ts'
 import { grouped } from './to-mermaid.ts'
 
 /** The picture in the language of Graphviz. What people or models wrote cannot leave its box. */
@@ -38,5 +38,5 @@ function style({ style: kind, label }: Arrow): string {
 }
 
 function escaped(text: string): string {
-  return text.replace(/[\\"]/g, (one) => `\\${one}`)
+  return oneLine(text).replace(/[\\"]/g, (one) => `\\${one}`)
 }

@@ -1,4 +1,4 @@
-import type { Arrow, Box, Mood, Picture } from './picture.ts'
+import { type Arrow, type Box, type Mood, oneLine, type Picture } from './picture.ts'
 
 /** The picture as a Mermaid flowchart. What people or models wrote cannot leave its box. */
 export function toMermaid({ boxes, arrows }: Picture): string {
@@ -47,5 +47,5 @@ function line({ style, label }: Arrow): string {
 
 /** Mermaid reads `#code;` as a character. */
 function escaped(text: string): string {
-  return text.replace(/["#&<>`\\[\]{}()|;%]/g, (one) => `#${one.charCodeAt(0)};`)
+  return oneLine(text).replace(/["#&<>`\\[\]{}()|;%]/g, (one) => `#${one.charCodeAt(0)};`)
 }

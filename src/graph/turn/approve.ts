@@ -90,6 +90,8 @@ export interface ApprovalAnswer {
   readonly always?: boolean
   /** Do it with these arguments instead. */
   readonly edit?: Json
+  /** Which of the things that a node asks for is meant. */
+  readonly digest?: string
 }
 
 /** A person's word on a node that awaits it: it runs, or it is rejected and the model reads why. */
@@ -101,6 +103,9 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
       details: { state: node.state },
     })
   }
+  if (answer.digest !== undefined && answer.digest !== approvalOf(node).digest) {
+    throw new ConflictError('conflict', `The node ${nodeId} asks for something else now.`)
+  }
   if (allowedTooLate(draft, node, answer)) {
     throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)
   }
@@ -110,7 +115,10 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   if (allowed) return allow(draft, node, answer)
   endNode(draft, node, {
     state: 'rejected',
-    failure: { code: 'approval_denied', message: reason ?? 'No reason was given.' },
+    failure: {
+      code: 'approval_denied',
+      message: reason ?? `${by} denied ${approvalOf(node).request || 'it'}, and gave no reason.`,
+    },
     metadata: { ...node.metadata, deniedBy: by },
   })
   settle(draft)

@@ -38,7 +38,8 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
     modelCalls: turn.account.modelCalls,
     toolCalls: turn.account.toolCalls,
     children: turn.account.children,
-    durationMs: turn.startedAt === null ? 0 : now - turn.startedAt,
+    // The clock may have been set back meanwhile.
+    durationMs: turn.startedAt === null ? 0 : Math.max(0, now - turn.startedAt),
     retryable: RETRYABLE.has(status),
     advice: ADVICE[status],
     uncertain: turn.account.uncertain,

@@ -19,6 +19,8 @@ export interface Answer {
   readonly calls: readonly ToolCall[]
   readonly droppedCalls: number
   readonly usage: Usage
+  /** What the model said of it that could not be counted, in words; null for most. */
+  readonly usageFault: string | null
   readonly model: string
   /** What it cost; null when the price is not known. */
   readonly usd: number | null
@@ -198,6 +200,7 @@ const CUT = {
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
+  if (answer.usageFault !== null) draft.event(turn, node.id, { type: 'warning', message: answer.usageFault })
   if (answer.cutBy !== null) draft.event(turn, node.id, { type: 'warning', message: CUT[answer.cutBy] })
   if (turn.spend !== null) return countSpent(draft, node, answer)
   return countIn(draft, turn, { node, answer })

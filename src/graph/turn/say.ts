@@ -4,6 +4,7 @@ import type { Draft } from '../draft.ts'
 import { requireOpen } from '../refused.ts'
 import type { Conversation, Id, Turn } from '../rows.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
+import { withoutApprovals } from './without-approvals.ts'
 
 export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
   Partial<Conversation> & {
@@ -51,6 +52,7 @@ function addRoot(draft: Draft, conversation: NewConversation): Conversation {
 
 const NONE: readonly Id[] = []
 
+/** The one way a conversation begins, made of another or not: what people allowed for another does not go along. */
 export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
   return {
     id: given.id,
@@ -65,7 +67,7 @@ export function newConversation(given: NewConversation, rootId: Id, now: number)
     parentTaskId: given.parentTaskId ?? null,
     owner: given.owner ?? null,
     title: given.title ?? null,
-    metadata: given.metadata ?? {},
+    metadata: given.metadata === undefined ? {} : withoutApprovals(given.metadata),
     ceiling: given.ceiling,
     groups: given.groups ?? null,
     activeTurnId: null,

@@ -50,4 +50,6 @@ export interface Adapted {
   readonly keyName?: string | undefined
   /** Added when nothing answers, such as how to start a local server. */
   readonly hint?: string | undefined
+  /** Where its address comes from, where it is not the provider's usual one. */
+  readonly urlName?: string | undefined
 }

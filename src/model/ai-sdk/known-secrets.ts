@@ -1,16 +1,16 @@
+import { isSecretName } from '../../base/secret-names.ts'
+import { passwordsIn } from '../../base/secrets.ts'
 import { within } from '../../base/within.ts'
 import { lastGoodConfig } from '../named/config.ts'
 import { field } from './field.ts'
 
-const SECRET_VARIABLE = /(?:API_?KEY|ACCESS_?KEY|TOKEN|SECRET|PASSWORD)(?:_?\d+)?$/i
-const SECRET_HEADER = /auth|key|token|secret|cookie/i
 /** A shorter value of a variable that only looks like one for secrets may be a word. */
 const SHORTEST = 8
 const HEADERS_MS = 500
 
 /** What a provider may repeat: what was sent to it, as far as it can be reached, and the secrets of the environment. */
 export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
-  return [...(await ofHeaders(model)), ...ofUrl(field(error, 'url')), ...environmentSecrets()]
+  return [...(await ofHeaders(model)), ...passwordsIn(String(field(error, 'url') ?? '')), ...environmentSecrets()]
 }
 
 /** Models of the AI SDK keep the headers of their requests, or a function that gives them, in `config`. */
@@ -22,7 +22,7 @@ async function ofHeaders(model: unknown): Promise<string[]> {
   })
   if (typeof headers !== 'object' || headers === null) return []
   return Object.entries(headers).flatMap(([name, value]) =>
-    typeof value === 'string' && SECRET_HEADER.test(name) ? credentialsOf(value) : [],
+    typeof value === 'string' && isSecretName(name) ? credentialsOf(value) : [],
   )
 }
 
@@ -43,25 +43,11 @@ function credentialsOf(value: string): string[] {
   return [own, decoded, decoded.slice(decoded.indexOf(':') + 1)]
 }
 
-function ofUrl(url: unknown): string[] {
-  if (typeof url !== 'string' || !URL.canParse(url)) return []
-  const { password } = new URL(url)
-  return [password, decoded(password)]
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
-
 /** Values of variables that are named like secrets, or hold a provider's key. */
 export function environmentSecrets(): string[] {
   const named = new Set([...(lastGoodConfig()?.providers.values() ?? [])].map(({ keyEnv }) => keyEnv))
   return Object.entries(process.env).flatMap(([name, value = '']) => {
     const secret = value.trim()
-    return named.has(name) || (SECRET_VARIABLE.test(name) && secret.length >= SHORTEST) ? [secret] : []
+    return named.has(name) || (isSecretName(name) && secret.length >= SHORTEST) ? [secret] : []
   })
 }

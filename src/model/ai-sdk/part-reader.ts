@@ -3,7 +3,7 @@ import { toJson } from '../../base/json.ts'
 import type { Block } from '../../graph/content.ts'
 import type { FinishReason, Part } from '../model.ts'
 import type { AiSdkModel } from './ai-sdk-model.ts'
-import { readUsage } from './usage.ts'
+import { usageIn } from './usage.ts'
 
 /** A stream part of any version, by the fields that are read. */
 interface StreamPart {
@@ -120,7 +120,7 @@ export class PartReader {
   }
 
   private finish(part: StreamPart): readonly Part[] {
-    const usage = readUsage(part.usage, { model: this.model, metadata: metadataOf(part) })
+    const usage = usageIn(part.usage, { model: this.model, metadata: metadataOf(part) })
     return [{ type: 'finish', reason: readReason(part.finishReason), usage }]
   }
 

@@ -1,8 +1,8 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { isOutOfQuota, LONGEST_ASKED_MS, retryDelay } from '../retry.ts'
 import type { Adapted } from './ai-sdk-model.ts'
 import { field } from './field.ts'
-import { withoutSecrets } from './without-secrets.ts'
 
 /** Words of providers for faults that may pass by themselves. They come inside a stream that began with 200. */
 const PASSING: ReadonlySet<string> = new Set([
@@ -32,7 +32,7 @@ const GARBLED: ReadonlySet<string> = new Set([
 /** A failure of a provider as ours: what it said without keys, whether another try may help, and when. */
 export function providerError(adapted: Adapted, error: unknown, secrets: readonly string[]): LegateError {
   if (LegateError.isInstance(error)) return error
-  const { id, keyName, hint } = adapted
+  const { id, keyName, hint, urlName } = adapted
   const status = statusOf(error)
   const known = adapted.secret === undefined ? secrets : [adapted.secret, ...secrets]
   const said = withoutSchemas(withoutSecrets(wordsOf(error), known))
@@ -41,6 +41,7 @@ export function providerError(adapted: Adapted, error: unknown, secrets: readonl
   const isPassing = mayPass(error, status)
   const advice = [
     adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined }),
+    isNotThere(status) ? notThere(error, urlName) : '',
     isPassing ? longPause(retryAfterMs) : '',
   ].join('')
   const failure = new ModelError('model', `${id} failed${answered}: ${said}${advice}`, {
@@ -98,6 +99,18 @@ function adviceFor(
 ): string {
   if ((status === 401 || status === 403) && keyName !== undefined) return ` Check ${keyName}.`
   return hint === undefined ? '' : ` ${hint}`
+}
+
+/** Of an address, or a model, that the server does not have. */
+export function isNotThere(status: unknown): boolean {
+  return status === 404 || status === 405 || status === 501
+}
+
+function notThere(error: unknown, urlName: string | undefined): string {
+  const url = field(error, 'url')
+  const [asked] = typeof url === 'string' ? url.split('?') : []
+  const address = urlName === undefined ? '' : `, and the address in ${urlName}: most servers want /v1 at its end`
+  return `${asked === undefined ? '' : ` It was asked at ${asked}.`} Check the name of the model${address}.`
 }
 
 function longPause(askedMs: number | undefined): string {

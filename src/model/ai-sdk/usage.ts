@@ -3,7 +3,7 @@ import type { Usage } from '../../graph/content.ts'
 import { type AiSdkModel, isAnthropic } from './ai-sdk-model.ts'
 
 /** The usage of v2 is flat, of v3 and v4 nested. What a provider does not tell counts as none. */
-export function readUsage(usage: unknown, from: { model: AiSdkModel; metadata: Json | undefined }): Usage {
+export function usageIn(usage: unknown, from: { model: AiSdkModel; metadata: Json | undefined }): Usage {
   if (typeof usage !== 'object' || usage === null) return counted({})
   const { inputTokens, outputTokens } = usage as { inputTokens?: unknown; outputTokens?: unknown }
   if (typeof inputTokens !== 'object' || inputTokens === null) return flatUsage(usage, from)
@@ -46,6 +46,8 @@ function counted(of: { input?: unknown; output?: unknown; cacheRead?: unknown; c
   }
 }
 
+/** What makes no sense stays so, to be refused where usage is read. */
 function count(value: unknown): number {
-  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.round(value) : 0
+  if (value === undefined || value === null) return 0
+  return typeof value === 'number' ? Math.round(value) : Number.NaN
 }

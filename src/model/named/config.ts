@@ -2,6 +2,7 @@ import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { type Json, parseJson } from '../../base/json.ts'
 import { nodeFs, nodeOs } from '../../base/node-system.ts'
+import { trimEnd } from '../../base/trim-end.ts'
 import type { TableRow } from './price-table.ts'
 
 /** What a user has set for all programs of this machine. */
@@ -137,7 +138,7 @@ function providerOf(reader: Reader, value: Json, at: string): ProviderConfig {
   }
   if (api !== undefined && !APIS.includes(String(api))) reader.refuse(`${at}.api is one of ${APIS.join(', ')}.`)
   return {
-    url: url === undefined ? null : String(url).replace(/\/+$/, ''),
+    url: url === undefined ? null : trimEnd(String(url), '/'),
     keyEnv: keyEnv === undefined ? null : String(keyEnv),
     api: api === undefined ? null : (api as Api),
   }

@@ -3,9 +3,11 @@ import { adapt } from '../ai-sdk/from-ai-sdk.ts'
 import { lateIterator } from '../late-iterator.ts'
 import type { Model } from '../model.ts'
 import { holdsUser, readConfig } from './config.ts'
-import { findProvider, loadModel, type Provider, providerNames } from './providers.ts'
+import { configured, wholeName } from './model-names.ts'
+import { keyedModel } from './provider-default.ts'
+import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
-/** A model by its name: `provider/model`, or an alias of the config file. Nothing is looked up before it is used. */
+/** A model by its name: `provider/model`, an alias, or a name that tells its provider, such as `gpt-5`. Nothing is looked up before it is used. */
 export function namedModel(name: string): Model {
   let id: string | undefined
   let loading: Promise<Model> | undefined
@@ -34,8 +36,14 @@ export function callableModel(name: string): Model {
 
 async function load(name: string): Promise<Model> {
   const { id, provider, modelId } = resolveCallable(name)
-  const adapted = { id, secret: provider.key, keyName: provider.keyNames[0], hint: provider.hint }
-  return adapt(await loadModel(provider, modelId), adapted)
+  const { key: secret, hint, url } = provider
+  const urlName = url === null ? undefined : (provider.urlNames[0] ?? readConfig().path)
+  const adapted = { id, secret, keyName: provider.keyNames[0], hint, urlName }
+  const [first, ...others] = (await loadModels(provider, modelId)).map((model) => adapt(model, adapted))
+  if (first === undefined) throw noSuchModel(name, id)
+  if (others.length === 0) return first
+  const { firstServed } = await import('./first-served.ts')
+  return firstServed([first, ...others])
 }
 
 interface Resolved {
@@ -45,7 +53,7 @@ interface Resolved {
 }
 
 function resolve(name: string): Resolved {
-  const id = unaliased(name)
+  const id = wholeName(name) ?? configured(name)
   const slash = id.indexOf('/')
   const providerName = id.slice(0, Math.max(0, slash))
   const modelId = id.slice(slash + 1)
@@ -63,20 +71,6 @@ function resolveCallable(name: string): Resolved {
   return resolved
 }
 
-function unaliased(name: string): string {
-  const { aliases, path } = readConfig()
-  const seen = new Set<string>()
-  let current = name
-  for (let next = aliases.get(current); next !== undefined; next = aliases.get(current)) {
-    if (seen.has(current)) {
-      throw new DefinitionError('definition', `The alias "${name}" of ${path} leads back to itself.`)
-    }
-    seen.add(current)
-    current = next
-  }
-  return current
-}
-
 function noSuchModel(name: string, id: string): DefinitionError {
   const { aliases, path } = readConfig()
   const known = aliases.size === 0 ? `none in ${path}` : [...aliases.keys()].join(', ')
@@ -89,9 +83,14 @@ function noSuchModel(name: string, id: string): DefinitionError {
 
 function noKey(id: string, { name, keyNames }: Provider): ModelError {
   const { path } = readConfig()
+  const other = keyedModel()
+  const instead =
+    other === undefined
+      ? 'Without any key: start Ollama and use the model "ollama/NAME"'
+      : `Or use a model whose key is set, such as "${other}"`
   return new ModelError(
     'model',
-    `${id} needs a key. Set ${keyNames.join(' or ')}, or name another variable in ${path}: {"providers":{"${name}":{"keyEnv":"MY_KEY"}}}. Without any key: start Ollama and use "ollama/MODEL".`,
+    `${id} needs a key. Set ${keyNames.join(' or ')}, or name another variable in ${path}: {"providers":{"${name}":{"keyEnv":"MY_KEY"}}}. ${instead} (legate takes --model).`,
   )
 }
 

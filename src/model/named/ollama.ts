@@ -1,4 +1,5 @@
 import { parseJson } from '../../base/json.ts'
+import { trimEnd } from '../../base/trim-end.ts'
 
 const PROBE_MS = 1_000
 
@@ -16,7 +17,7 @@ export function ollamaUrl(): string {
   if (given === '' || !URL.canParse(url)) return HERE
   const parsed = new URL(url)
   if (parsed.hostname === '0.0.0.0' || parsed.hostname === '[::]') parsed.hostname = '127.0.0.1'
-  return parsed.href.replace(/\/+$/, '')
+  return trimEnd(parsed.href, '/')
 }
 
 /** `host`, `:8080`, `host:8080`, `::1`, `[::1]:8080`. With a scheme its own port is meant, without one that of Ollama. */

@@ -1,17 +1,24 @@
-import { readConfig } from './config.ts'
+import { wholeName } from './model-names.ts'
 import { findProvider, providerNames } from './providers.ts'
 
-/** What a provider is asked for where only the provider was named. `aliases` of the config file win: `"openai": "..."`. */
-const DEFAULTS: Readonly<Record<string, string>> = {
-  openai: 'gpt-5.4',
-  anthropic: 'claude-sonnet-5',
-  google: 'gemini-3.5-flash',
+/** What a provider is asked for where only the provider was named: its name is an alias too. */
+export function defaultModelOf(provider: string): string | undefined {
+  const name = wholeName(provider)
+  return name?.startsWith(`${provider}/`) === true ? name.slice(provider.length + 1) : undefined
 }
 
-export function defaultModelOf(provider: string): string | undefined {
-  const alias = readConfig().aliases.get(provider)
-  if (alias?.startsWith(`${provider}/`) === true) return alias.slice(provider.length + 1)
-  return Object.hasOwn(DEFAULTS, provider) ? DEFAULTS[provider] : undefined
+/** Those whose key is set. */
+export function keyedProviders(): string[] {
+  return providerNames().filter((name) => findProvider(name)?.key !== undefined)
+}
+
+/** A model that can be used with the keys that are set. */
+export function keyedModel(): string | undefined {
+  for (const provider of keyedProviders()) {
+    const model = defaultModelOf(provider)
+    if (model !== undefined) return `${provider}/${model}`
+  }
+  return undefined
 }
 
 /** Why a provider cannot be used, in words; undefined when it can, as far as is known before it is asked. */

@@ -70,7 +70,7 @@ export function findProvider(name: string): Provider | undefined {
   return {
     name,
     api: own?.api ?? base?.api ?? 'openai-compatible',
-    url: own?.url ?? variable(urlNames) ?? base?.url() ?? null,
+    url: own?.url ?? addressIn(urlNames) ?? base?.url() ?? null,
     key: variable(keyNames),
     keyNames,
     urlNames: name === 'ollama' ? [...urlNames, 'OLLAMA_HOST'] : urlNames,
@@ -84,8 +84,11 @@ export function providerNames(): string[] {
   return [...new Set([...known.keys(), ...readConfig().providers.keys()])]
 }
 
-/** Its package is loaded here, and nowhere before. */
-export async function loadModel(provider: Provider, modelId: string): Promise<AiSdkModel> {
+/**
+ * The ways to ask for a model, the best first: a server that stands in for OpenAI's may have chat completions only. Its
+ * package is loaded here, and nowhere before.
+ */
+export async function loadModels(provider: Provider, modelId: string): Promise<readonly AiSdkModel[]> {
   const { name, url, key } = provider
   const options = {
     fetch: streamFetch,
@@ -93,16 +96,18 @@ export async function loadModel(provider: Provider, modelId: string): Promise<Ai
     ...(key === undefined ? {} : { apiKey: key }),
   }
   switch (provider.api) {
-    case 'openai':
-      return (await import('@ai-sdk/openai')).createOpenAI(options)(modelId)
+    case 'openai': {
+      const openai = (await import('@ai-sdk/openai')).createOpenAI(options)
+      return url === null ? [openai(modelId)] : [openai(modelId), openai.chat(modelId)]
+    }
     case 'anthropic':
-      return (await import('@ai-sdk/anthropic')).createAnthropic(options)(modelId)
+      return [(await import('@ai-sdk/anthropic')).createAnthropic(options)(modelId)]
     case 'google':
-      return (await import('@ai-sdk/google')).createGoogleGenerativeAI(options)(modelId)
+      return [(await import('@ai-sdk/google')).createGoogleGenerativeAI(options)(modelId)]
     case 'openai-compatible': {
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
       const settings = { name, includeUsage: true, supportsStructuredOutputs: true }
-      return createOpenAICompatible({ ...settings, ...options, baseURL: url ?? '' })(modelId)
+      return [createOpenAICompatible({ ...settings, ...options, baseURL: url ?? '' })(modelId)]
     }
   }
 }
@@ -123,6 +128,12 @@ function local(prefix: string, hint: string): Omit<Known, 'url'> {
     needsKey: false,
     hint,
   }
+}
+
+/** Others that read ANTHROPIC_BASE_URL take it without the version, our client with it. */
+function addressIn(names: readonly string[]): string | undefined {
+  const url = variable(names)?.replace(/\/+$/, '')
+  return url === undefined || !names.includes('ANTHROPIC_BASE_URL') || /\/v\d+$/.test(url) ? url : `${url}/v1`
 }
 
 /** The first that is set. Keys are often pasted with a line break. */

@@ -1,7 +1,7 @@
 import { messageOf } from '../../base/error.ts'
+import { nearest } from '../../base/nearest.ts'
 import type { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
-import { nearest } from '../shape/nearest.ts'
 import { ShapeError } from '../shape/read-shape.ts'
 import { fillKey, type ReadMappings } from '../slots/placeholder.ts'
 import { isSlot, SLOTS } from '../slots/slot.ts'
@@ -9,7 +9,7 @@ import type { PromptAlias } from './alias.ts'
 import { aliasArguments, aliasNamed } from './call-alias.ts'
 import { Wrong } from './file-error.ts'
 import { fillTree } from './fill-tree.ts'
-import { dataOf, type Entry, type Place, placeOf, type Tree } from './tree.ts'
+import { dataOf, type Entry, type MapTree, type Place, placeOf, type Tree } from './tree.ts'
 
 export interface ApplyOptions<P extends Prompt> {
   readonly mappings: ReadMappings
@@ -23,7 +23,17 @@ export interface ApplyOptions<P extends Prompt> {
  */
 export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: ApplyOptions<P>): P {
   if (tree.kind !== 'map') throw new Wrong('a prompt file is a mapping, such as "input: Hello"', tree.at)
+  checkCount(tree)
   return tree.entries.reduce((made, entry) => applyEntry(made, entry, options), prompt)
+}
+
+/** Each is a block of the prompt with a title of its own. */
+const MOST_KEYS = 1_000
+
+function checkCount({ entries }: MapTree): void {
+  const first = entries[MOST_KEYS]
+  if (first === undefined) return
+  throw new Wrong(`there are more than ${MOST_KEYS} keys`, first.at, 'Put what belongs together under one key.')
 }
 
 const HEADINGS = ['.agent', '.request', '.alias']
@@ -51,7 +61,10 @@ interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
 
 /** What is no mapping is what the agent is, or what this request asks. */
 function applyLayer<P extends Prompt>(prompt: P, tree: Tree, options: LayerOptions<P>): P {
-  if (tree.kind === 'map') return tree.entries.reduce((made, entry) => saySlot(made, entry, options), prompt)
+  if (tree.kind === 'map') {
+    checkCount(tree)
+    return tree.entries.reduce((made, entry) => saySlot(made, entry, options), prompt)
+  }
   return saySlot(prompt, { key: options.always ? 'system' : 'input', at: tree.at, value: tree }, options)
 }
 

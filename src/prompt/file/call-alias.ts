@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { nearest } from '../shape/nearest.ts'
+import { nearest } from '../../base/nearest.ts'
 import type { PromptAlias } from './alias.ts'
 import { Wrong } from './file-error.ts'
 import { dataOf, type Entry, type Tree } from './tree.ts'

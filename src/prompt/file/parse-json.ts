@@ -27,12 +27,14 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
 class JsonReader {
   private readonly text: string
   private offset = 0
-  /** Where lines begin, as far as was asked for. */
+  /** The line that was last asked for, and where it begins and ends. */
   private line = 1
   private lineStart = 0
+  private lineEnd: number
 
   constructor(text: string) {
     this.text = text
+    this.lineEnd = this.endOfLine()
   }
 
   value(depth: number): Tree {
@@ -145,12 +147,17 @@ class JsonReader {
 
   /** Places are asked for in order, so every line is counted once. */
   private place(): Place {
-    for (let next = this.text.indexOf('\n', this.lineStart); next !== -1 && next < this.offset; ) {
+    while (this.lineEnd < this.offset) {
       this.line++
-      this.lineStart = next + 1
-      next = this.text.indexOf('\n', this.lineStart)
+      this.lineStart = this.lineEnd + 1
+      this.lineEnd = this.endOfLine()
     }
     return { line: this.line, column: this.offset - this.lineStart + 1 }
+  }
+
+  private endOfLine(): number {
+    const end = this.text.indexOf('\n', this.lineStart)
+    return end === -1 ? this.text.length : end
   }
 
   private wrong(problem: string): Wrong {

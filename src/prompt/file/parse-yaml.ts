@@ -2,7 +2,7 @@ import { readYaml, type YamlTree, YamlTrouble } from '../../base/yaml-tree.ts'
 import { Wrong } from './file-error.ts'
 import type { Tree } from './tree.ts'
 
-const LIMITS = { deepest: 60, mostValues: 100_000, mostWords: 700_000 } as const
+const LIMITS = { deepest: 60, mostValues: 20_000, mostWords: 70_000 } as const
 
 /** Reads the YAML of a prompt file, with the place of every value. Throws Wrong. */
 export async function parseYaml(text: string): Promise<Tree> {

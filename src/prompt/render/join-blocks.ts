@@ -18,10 +18,9 @@ function guardOf(titles: readonly string[], roles: readonly string[]): (text: st
 /** A line without what a reader overlooks: space around it, the colon at its end, capitals. */
 function fold(line: string): string {
   if (line.length > longestLine) return line
-  return line
-    .trim()
-    .replace(/[\s:]+$/, '')
-    .toLowerCase()
+  let end = line.length
+  while (/[\s:]/.test(line[end - 1] ?? '')) end--
+  return line.slice(0, end).trim().toLowerCase()
 }
 
 const longestLine = 1_000

@@ -92,14 +92,14 @@ function history(view: Layer, { rendering, form, isStrict }: HistoryParts): Prom
 
 /** Neighbours of one role become one message, the first is the user's and the last the assistant's. */
 function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
-  const turns: Raw[] = []
+  const turns: (Raw & { readonly parts: Part[] })[] = []
   for (const message of said) {
     const last = turns.at(-1)
-    if (last?.role !== message.role) turns.push(message)
-    else turns[turns.length - 1] = { ...last, parts: [...last.parts, ...message.parts] }
+    if (last?.role !== message.role) turns.push({ ...message, parts: [...message.parts] })
+    else for (const part of message.parts) last.parts.push(part)
   }
   const [user, assistant] = [roleOf('user'), roleOf('assistant')]
-  const filler = (role: string, text: string): Raw => ({ role, parts: [{ type: 'text', text }], others: {} })
+  const filler = (role: string, text: string) => ({ role, parts: [{ type: 'text', text }], others: {} })
   if (turns.length === 0) return turns
   if (turns[0]?.role !== user) turns.unshift(filler(user, `[${titles.chat_history}]`))
   if (turns.at(-1)?.role !== assistant) turns.push(filler(assistant, '[User continue input]'))

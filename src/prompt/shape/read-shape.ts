@@ -1,8 +1,8 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { nearest } from '../../base/nearest.ts'
 import { type Path, pathText } from '../../base/path.ts'
 import { isRecord, type JsonRecord } from '../slots/slot.ts'
-import { nearest } from './nearest.ts'
 
 /** A description of an output that cannot be read, and where in it. */
 export class ShapeError extends DefinitionError {

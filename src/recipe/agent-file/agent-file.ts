@@ -6,24 +6,10 @@ import type { ModelSettings } from '../../model/model.ts'
 import type { ExtensionConfig, RecipeParameter, RetryConfig, SubRecipe } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 
-/** Whose way of writing a file has. `recipe` is that of goose and Aster recipes, `goose` that of its agent files. */
-export const DIALECTS = [
-  'recipe',
-  'legate',
-  'claude',
-  'opencode',
-  'gemini',
-  'codex',
-  'copilot',
-  'cursor',
-  'goose',
-] as const
-
-export type Dialect = (typeof DIALECTS)[number]
-
 /** One agent as a file describes it, whatever its dialect. Plain JSON: it can be kept in a row. */
 export interface AgentFile {
-  readonly dialect: Dialect
+  /** Whose way of writing it is: the name of one of `DIALECTS`. `recipe` is that of goose and Aster recipes. */
+  readonly dialect: string
   /** Absolute. */
   readonly file: string
   readonly name: string
@@ -34,7 +20,7 @@ export interface AgentFile {
   readonly instructions: string
   /** What it is asked when nobody asks anything else. */
   readonly prompt: string | null
-  /** An alias, an id or `provider/id`; null: that of its host. */
+  /** As the file has it: an alias, an id or `provider/id`. Null: that of its host. */
   readonly model: string | null
   readonly provider: string | null
   readonly settings: ModelSettings

@@ -4,17 +4,27 @@ import type { JsonSchema } from '../../base/schema.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
 import { checkGrant, type Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
+import { sourceName } from '../extension/source-name.ts'
 import type { Fields } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'
 import { own } from '../text/own.ts'
 import { jsonOf } from '../text/tree.ts'
-import type { AgentFile, Dialect } from './agent-file.ts'
+import type { AgentFile } from './agent-file.ts'
+import { bothGrants } from './both-grants.ts'
 import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
-import { covers, Narrowing } from './narrowing.ts'
-import { denyTools, limitTools, readToolWords, toolWords } from './tool-lists.ts'
+import { readServers } from './mcp-servers.ts'
+import { nameByPath } from './name-by-path.ts'
+import { Narrowing } from './narrowing.ts'
+import { ownNeeds } from './own-needs.ts'
+import { denyTools, knownTools, type ListPlace, limitTools, readToolWords, toolWords } from './tool-lists.ts'
 
 /** What every dialect may say beside its own words. */
 const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing']
+
+/** Whose way of writing it is, and by which words it names tools: its own first. */
+export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'> {
+  readonly dialect: string
+}
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
@@ -26,15 +36,53 @@ export class Draft {
   readonly agent: Mutable<AgentFile>
   readonly settings: Mutable<ModelSettings> = {}
   readonly budget: Mutable<Budget> = {}
+  private readonly words: Omit<DraftDialect, 'dialect'>
   private readonly read = new Set<string>(EXTRAS)
   /** Kept among the properties without a word about it. */
   private readonly quiet = new Set<string>()
   private ownGrant: Grant | null = null
 
-  constructor(fields: Fields, report: Report, dialect: Dialect) {
+  constructor(fields: Fields, report: Report, { dialect, ...words }: DraftDialect) {
     this.fields = fields
     this.report = report
+    this.words = words
     this.agent = { ...EMPTY_AGENT_FILE, dialect, file: report.file }
+  }
+
+  /** Most dialects say these with the same keys. */
+  common(): void {
+    this.agent.name = this.text('name')?.trim() ?? ''
+    this.agent.description = this.text('description')?.trim() ?? ''
+    const model = this.text('model')?.trim() ?? ''
+    // The host's, however it is written.
+    if (model !== '' && model.toLowerCase() !== 'inherit') this.agent.model = model
+  }
+
+  /** The file is called by its own name; a name inside is for people to read. */
+  nameByFile(): void {
+    this.agent.title = this.agent.name === '' ? null : this.agent.name
+    this.agent.name = nameByPath(this.report.file)
+  }
+
+  sampling(): void {
+    const temperature = this.number('temperature')
+    const topP = this.number('top_p', 'topP')
+    if (temperature !== null) this.settings.temperature = temperature
+    if (topP !== null) this.settings.topP = topP
+    this.effort('reasoningEffort')
+  }
+
+  servers(...keys: readonly string[]): void {
+    const tree = this.tree(...keys)
+    if (tree !== undefined) this.agent.extensions = readServers(tree, keys[0] ?? '', this.report)
+  }
+
+  /** A list, or a text with commas in it. */
+  texts(key: string): readonly string[] {
+    const tree = this.tree(key)
+    if (tree?.kind === 'list') return this.fields.texts(key) ?? []
+    const parts = tree?.kind === 'leaf' ? tree.text.split(',') : []
+    return parts.map((one) => one.trim()).filter((one) => one !== '')
   }
 
   /** The first of these keys that is there; all of them count as read. */
@@ -83,18 +131,34 @@ export class Draft {
     const tree = this.tree(key)
     if (tree === undefined) return
     const words = toolWords(tree)
-    if (words.includes('*')) return
-    const { tools, agents } = readToolWords(words, this.lineOf(key), this.report)
-    limitTools(words, this.narrowing)
-    this.agent.tools = { ...this.agent.tools, allow: tools }
-    this.limitAgents(agents ?? [])
+    if (!words.includes('*')) this.allowWords(words, key)
   }
 
   denyTools(key: string): void {
     const tree = this.tree(key)
-    if (tree === undefined) return
-    const denied = denyTools(toolWords(tree), this.narrowing, this.report)
+    if (tree !== undefined) this.denyWords(toolWords(tree), key)
+  }
+
+  allowWords(words: readonly string[], key: string): void {
+    const place = this.listAt(key)
+    const { tools, agents } = readToolWords(words, place)
+    limitTools(words, this.narrowing, place)
+    this.agent.tools = { ...this.agent.tools, allow: tools }
+    this.limitAgents(agents ?? [])
+  }
+
+  denyWords(words: readonly string[], key: string): void {
+    const denied = denyTools(words, this.narrowing, this.listAt(key))
     this.agent.tools = { ...this.agent.tools, deny: [...this.agent.tools.deny, ...denied] }
+  }
+
+  /** The tools that a word stands for, which may also be those of a server. */
+  toolsNamed(word: string): readonly string[] {
+    return knownTools(word, this.words) ?? [word]
+  }
+
+  private listAt(key: string): ListPlace {
+    return { line: this.lineOf(key), report: this.report, ...this.words }
   }
 
   /** Only these agents; `*` is all. */
@@ -135,7 +199,8 @@ export class Draft {
 
   finish(): AgentFile {
     this.readExtras()
-    const grant = together(this.ownGrant, this.narrowing.grant())
+    this.tellMissingServers()
+    const grant = bothGrants(this.ownGrant, this.narrowing.grant(ownNeeds(this.agent.extensions)))
     const unread = this.fields.keys().filter((key) => !this.read.has(key))
     const properties = unread.map((key): [string, Json] => {
       const tree = this.fields.get(key)
@@ -153,6 +218,22 @@ export class Draft {
       budget,
       properties: Object.fromEntries(properties),
       notices: this.report.notices,
+    }
+  }
+
+  /** A tool of a server that the file does not start is there only where its host has the server. */
+  private tellMissingServers(): void {
+    const known = new Set((this.agent.extensions ?? []).map(({ name }) => sourceName(name)))
+    const missing = new Set<string>()
+    const allowed = this.agent.tools.allow ?? []
+    for (const tool of allowed.filter((one) => !allowed.includes(one.replace('__', '_')))) {
+      const [, server = '*'] = /^(.+?)__/.exec(tool) ?? []
+      if (server !== '*' && !known.has(sourceName(server))) missing.add(server)
+    }
+    for (const server of missing) {
+      const message = `its tools of the MCP server "${server}" are not available here: the file does not say how it is started`
+      const hint = 'Add it to the servers of the file, or give the host a source of this name.'
+      this.report.warning({ code: 'tool', message, line: this.lineOf('tools'), hint })
     }
   }
 
@@ -201,31 +282,4 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
   high: 'high',
   xhigh: 'xhigh',
   max: 'xhigh',
-}
-
-/** Both at once, order not mattering: of what each allows, only what the other allows too. */
-function together(own: Grant | null, narrowed: Grant | null): Grant | null {
-  if (own === null || narrowed === null) return own ?? narrowed
-  const use =
-    own.use === undefined || narrowed.use === undefined ? (own.use ?? narrowed.use) : common(own.use, narrowed.use)
-  const lists = (key: 'ask' | 'deny') => [...new Set([...(own[key] ?? []), ...(narrowed[key] ?? [])])]
-  return {
-    ...own,
-    ...(use === undefined ? {} : { use }),
-    ...(lists('ask').length === 0 ? {} : { ask: lists('ask') }),
-    ...(lists('deny').length === 0 ? {} : { deny: lists('deny') }),
-  }
-}
-
-function common(first: readonly string[], second: readonly string[]): string[] {
-  const [a, b] = [first.flatMap(oneByOne), second.flatMap(oneByOne)]
-  const within = (rules: readonly string[], others: readonly string[]) => {
-    return rules.filter((rule) => others.some((other) => covers(other, rule)))
-  }
-  return [...new Set([...within(a, b), ...within(b, a)])]
-}
-
-function oneByOne(rule: string): string[] {
-  if (!rule.startsWith('file.*:')) return [rule]
-  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
 }

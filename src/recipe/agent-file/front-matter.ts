@@ -54,7 +54,7 @@ function asTexts(head: string): string {
   return head
     .split('\n')
     .map((line) => {
-      const [, key, value] = /^([\w-]+):[ \t]+(\S.*?)\s*$/.exec(line) ?? []
+      const [, key, value] = /^([\w-]+):[ \t]+(\S.*)$/.exec(line.trimEnd()) ?? []
       if (key === undefined || value === undefined || !needsBlock(key, value)) return line
       return `${key}: |-\n  ${value}`
     })

@@ -1,26 +1,31 @@
 import path from 'node:path'
-import { messageOf } from '../../base/error.ts'
+import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
+import { detectDialect } from '../dialects/detect.ts'
+import type { AgentDialect } from '../dialects/dialect.ts'
+import { AGENT_DIALECTS, agentDialect } from '../dialects/index.ts'
 import { Fields } from '../text/fields.ts'
 import { Report, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { type MapTree, treeOf } from '../text/tree.ts'
-import type { AgentFile, Dialect } from './agent-file.ts'
-import { detectDialect, nameByPath } from './detect-dialect.ts'
-import { READERS } from './dialects.ts'
+import type { AgentFile } from './agent-file.ts'
 import { Draft } from './draft.ts'
 import { readFrontMatter } from './front-matter.ts'
+import { serverTools } from './tool-lists.ts'
 
 export interface AgentFileOptions {
   /** Whose way of writing it is; found out by path and keys when left out. */
-  readonly dialect?: Exclude<Dialect, 'recipe'>
+  readonly dialect?: string
   readonly mode?: 'strict' | 'lenient'
+  /** The folder that it must be in, links followed. */
+  readonly folder?: string
 }
 
 /** Reads an agent file of any dialect. Throws a RecipeError with file, line and hint. */
 export async function loadAgentFile(given: string, options: AgentFileOptions = {}): Promise<AgentFile> {
   const file = path.resolve(given)
-  const agent = await parseAgentFile(await readText(file), file, options)
+  const text = await readText(file, options.folder === undefined ? {} : { inside: options.folder })
+  const agent = await parseAgentFile(text, file, options)
   if (agent !== undefined) return agent
   const hint = 'Begin it with "---", "name: ...", "description: ...", "---"; the instructions come below.'
   throw refuse(
@@ -39,10 +44,15 @@ export async function parseAgentFile(
   const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
   if (parts === undefined) return undefined
   const fields = new Fields(parts.fields, report)
-  const found = dialect ?? detectDialect(file, fields)
-  const draft = new Draft(fields, report, found)
+  const found = dialect === undefined ? detectDialect(file, fields) : dialectNamed(dialect)
+  const tables = [found, ...AGENT_DIALECTS.filter((other) => other !== found)].map((one) => one.toolWords)
+  const draft = new Draft(fields, report, {
+    dialect: found.name,
+    tables,
+    serverTools: found.serverTools ?? serverTools,
+  })
   draft.agent.instructions = parts.body
-  READERS[found](draft)
+  found.read(draft)
   if (!isAgent(draft, found)) {
     report.check()
     return undefined
@@ -52,18 +62,16 @@ export async function parseAgentFile(
   return agent
 }
 
-/** Some dialects take the name of the file; the others need one, and most a description. */
-function isAgent({ agent, fields, report }: Draft, dialect: Dialect): boolean {
-  if (dialect === 'copilot' || dialect === 'cursor') {
-    agent.title = agent.name === '' ? null : agent.name
-    agent.name = nameByPath(report.file)
-  }
-  if (agent.name === '' && (dialect === 'opencode' || dialect === 'legate')) agent.name = nameByPath(report.file)
-  if (agent.name === '') return false
-  if (agent.description !== '' || (dialect === 'opencode' && fields.keys().length > 0)) return true
-  if (dialect !== 'goose') return false
-  agent.description = agent.model === null ? 'Agent' : `Agent (${agent.model})`
-  return true
+function dialectNamed(name: string): AgentDialect {
+  const found = agentDialect(name)
+  if (found !== undefined) return found
+  const known = AGENT_DIALECTS.map((one) => one.name).join(', ')
+  throw new DefinitionError('definition', `There is no dialect "${name}" of agent files. There are ${known}.`)
+}
+
+/** It needs a name, and in most dialects a description. */
+function isAgent({ agent, fields }: Draft, { isDescribed = true }: AgentDialect): boolean {
+  return agent.name !== '' && (agent.description !== '' || (!isDescribed && fields.keys().length > 0))
 }
 
 async function readToml(text: string, file: string): Promise<{ fields: MapTree; body: string }> {

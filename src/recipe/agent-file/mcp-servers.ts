@@ -1,4 +1,4 @@
-import { isDisallowedVariable } from '../../tool/mcp/environment.ts'
+import { isDisallowedVariable } from '../../tool/environment.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'

@@ -1,8 +1,13 @@
-import { EVERYTHING, type Grant } from '../../grant/grant.ts'
-import { matchName, matchPath } from '../../grant/match.ts'
+import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
 import { splitRule } from '../../grant/rule.ts'
 
 type Domain = 'tool' | 'agent' | 'exec' | 'net' | 'file.list' | 'file.read' | 'file.write' | 'file.delete'
+
+/** What a file needs for itself, however strict it is: its own MCP servers. */
+export interface OwnNeeds {
+  readonly exec: readonly string[]
+  readonly net: readonly string[]
+}
 
 /** Collects what a file forbids, asks about or limits itself to. What it says can only narrow. */
 export class Narrowing {
@@ -11,17 +16,17 @@ export class Narrowing {
   private readonly only = new Map<Domain, Set<string>>()
 
   deny(...rules: readonly string[]): void {
-    for (const rule of rules) this.denied.add(rule)
+    for (const rule of rules) this.denied.add(strict(rule))
   }
 
   ask(...rules: readonly string[]): void {
-    for (const rule of rules) this.asked.add(rule)
+    for (const rule of rules) this.asked.add(strict(rule))
   }
 
   /** Nothing else of this domain. Said twice, both lists count. */
   allowOnly(domain: Domain, patterns: readonly string[]): void {
     const known = this.only.get(domain) ?? new Set()
-    for (const pattern of patterns) known.add(`${domain}:${pattern}`)
+    for (const pattern of patterns) if (isReadable(`${domain}:${pattern}`)) known.add(`${domain}:${pattern}`)
     this.only.set(domain, known)
   }
 
@@ -31,7 +36,11 @@ export class Narrowing {
   }
 
   /** Null when nothing was said. */
-  grant(): Grant | null {
+  grant(needs: OwnNeeds): Grant | null {
+    this.keep('exec', needs.exec)
+    this.keep('net', needs.net)
+    // Where programs are listed, lines for a shell are not on the list.
+    if (!this.only.has('exec') && [...this.denied, ...this.asked].some(isOfOneProgram)) this.asked.add(SHELL_LINES)
     const isSilent = this.denied.size === 0 && this.asked.size === 0 && this.only.size === 0
     if (isSilent) return null
     return {
@@ -39,6 +48,16 @@ export class Narrowing {
       ...(this.asked.size === 0 ? {} : { ask: [...this.asked].sort() }),
       ...(this.denied.size === 0 ? {} : { deny: [...this.denied].sort() }),
     }
+  }
+
+  /** Forbids all of a domain but what the file needs for itself; what it limits itself to has that beside it. */
+  private keep(domain: 'exec' | 'net', needed: readonly string[]): void {
+    if (needed.length === 0) return
+    if (this.denied.delete(`${domain}:*`)) {
+      this.only.set(domain, new Set())
+      if (domain === 'exec') this.denied.add('tool:shell')
+    }
+    if (this.only.has(domain)) this.allowOnly(domain, needed)
   }
 
   /** Everything, but for the domains that have a list of their own. */
@@ -50,12 +69,25 @@ export class Narrowing {
   }
 }
 
-const FILES = ['file.list:**', 'file.read:**', 'file.write:**', 'file.delete:**']
+/** A command line with pipes, lists or variables. A rule about a program does not see the programs in it. */
+const SHELL_LINES = 'exec:sh -c *'
 
-/** Does `rule` match everything that `other` does? */
-export function covers(rule: string, other: string): boolean {
-  const [a, b] = [splitRule(rule), splitRule(other)]
-  const isFile = b.domain.startsWith('file.')
-  if (a.domain !== b.domain && !(isFile && a.domain === 'file.*')) return false
-  return isFile ? matchPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
+function isOfOneProgram(rule: string): boolean {
+  return rule.startsWith('exec:') && rule !== 'exec:*'
 }
+
+/** A rule that cannot be read stands for its whole domain. */
+function strict(rule: string): string {
+  return isReadable(rule) ? rule : `${splitRule(rule).domain}:**`
+}
+
+function isReadable(rule: string): boolean {
+  try {
+    checkGrant({ use: [rule] }, '')
+    return true
+  } catch {
+    return false
+  }
+}
+
+const FILES = ['file.list:**', 'file.read:**', 'file.write:**', 'file.delete:**']

@@ -5,11 +5,29 @@ const WORKSPACE = '/workspace'
  * forbid, it may match more; to allow, it may match less; never the other way round.
  */
 export function filePatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
-  const bare = pattern.replace(/^\.\//, '').replace(/^~(?=\/)/, '/home')
+  const bare = pattern.trim().replace(/^\.\//, '')
   if (bare === '' || bare === '*' || bare === '**') return ['**']
-  const place = bare.startsWith('/') ? bare : `${WORKSPACE}/${bare}`
-  if (!bare.includes('*')) return [place, `${place}/**`]
-  if (/^\*\.[\w.-]+$/.test(bare)) return [`${WORKSPACE}/**/${bare}`]
+  if (purpose === 'allow') return inPlace(placeOf(bare), purpose)
+  return [...new Set(placesOf(bare).flatMap((place) => inPlace(place, purpose)))]
+}
+
+/** `/src` is below the project for some programs and a place of its own for others; `//etc` is never below it. */
+function placeOf(bare: string): string {
+  if (bare.startsWith('~/')) return `/home${bare.slice(1)}`
+  if (bare.startsWith('//')) return bare.slice(1)
+  return `${WORKSPACE}/${bare.startsWith(`${WORKSPACE}/`) ? bare.slice(WORKSPACE.length + 1) : bare.replace(/^\//, '')}`
+}
+
+/** All that may be meant: a name without a slash is meant in every folder. */
+function placesOf(bare: string): string[] {
+  if (!bare.includes('/') && !bare.includes('*')) return [`${WORKSPACE}/**/${bare}`]
+  return bare.startsWith('/') && !bare.startsWith('//') ? [placeOf(bare), bare] : [placeOf(bare)]
+}
+
+function inPlace(place: string, purpose: 'allow' | 'restrict'): string[] {
+  const below = place.slice(WORKSPACE.length + 1)
+  if (!place.replace('/**/', '/').includes('*')) return [place, `${place}/**`]
+  if (place.startsWith(`${WORKSPACE}/`) && /^\*\.[\w.-]+$/.test(below)) return [`${WORKSPACE}/**/${below}`]
   const ending = /^([^*]*)\/\*{1,2}$/.exec(place)
   if (ending !== null) return [`${ending[1]}/**`]
   if (purpose === 'allow') return [place]

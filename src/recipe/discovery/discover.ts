@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import type { AgentFile, Dialect } from '../agent-file/agent-file.ts'
+import { trimEnd } from '../../base/trim-end.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
 import { parseAgentFile } from '../agent-file/load-agent-file.ts'
 import { recipeName } from '../load-definition.ts'
 import { recipeTree } from '../recipe/read-recipe.ts'
@@ -16,7 +17,7 @@ import { type DiscoveryOptions, definitionPlaces, type Place } from './places.ts
 export interface Definition {
   readonly name: string
   readonly kind: 'recipe' | 'agent'
-  readonly dialect: Dialect
+  readonly dialect: string
   readonly file: string
   readonly scope: 'project' | 'home'
   readonly description: string
@@ -63,11 +64,9 @@ export function findDefinition(name: string, { definitions, notices }: Discovere
 
 /** The definitions that a message names with an @; what is no name stays text. */
 export function mentionedIn(text: string, definitions: readonly Definition[]): readonly Definition[] {
-  const words = new Set(
-    Array.from(text.matchAll(/(?<![\w@])@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)/gu), ([, word = '']) => word),
-  )
-  const named = (name: string) => [...words].some((word) => word === name || word.replace(/[./-]+$/, '') === name)
-  return definitions.filter(({ name, shadowedBy }) => shadowedBy === null && named(name))
+  const words = Array.from(text.matchAll(/(?<![\w@])@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)/gu), ([, word = '']) => word)
+  const named = new Set(words.flatMap((word) => [word, trimEnd(word, './-')]))
+  return definitions.filter(({ name, shadowedBy }) => shadowedBy === null && named.has(name))
 }
 
 function nearNames(name: string, names: readonly string[]): string[] {
@@ -79,12 +78,13 @@ function nearNames(name: string, names: readonly string[]): string[] {
 }
 
 /** Where a recipe has one name in two forms, the order is the one that people are told: .yaml, .yml, .json. */
-function filesIn({ folder, kind, isShared }: Place): string[] {
+function filesIn({ folder, kind, isShared, inside }: Place): string[] {
   if (kind === 'recipe') {
-    const files = filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name), isDeep: !isShared })
+    const isWanted = (name: string) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name)
+    const files = filesBelow(folder, { isWanted, isDeep: !isShared, inside })
     return files.sort((a, b) => form(a) - form(b))
   }
-  return filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:md|toml)$/i.test(name), isDeep: true })
+  return filesBelow(folder, { isWanted: (name) => /^[^_.].*\.(?:md|toml)$/i.test(name), isDeep: true, inside })
 }
 
 function form(file: string): number {

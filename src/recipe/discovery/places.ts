@@ -1,16 +1,20 @@
+import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { AGENT_DIALECTS } from '../dialects/index.ts'
 
 export interface Place {
   readonly folder: string
   readonly kind: 'recipe' | 'agent'
   readonly scope: 'project' | 'home'
+  /** The root of the project, which its links must not lead out of; null for the user's own folders. */
+  readonly inside: string | null
   /** The folder may hold other files too: what is no recipe there is passed over. */
   readonly isShared: boolean
 }
 
 export interface DiscoveryOptions {
-  /** The project. Default: the current folder. */
+  /** A folder of the project. Default: the current one. Folders above it count up to the root of the repository. */
   readonly cwd?: string
   /** Default: that of the user. */
   readonly home?: string
@@ -18,31 +22,12 @@ export interface DiscoveryOptions {
 }
 
 const RECIPES = ['.legate/recipes', '.goose/recipes', '.agents/recipes']
-const AGENTS = [
-  '.legate/agents',
-  '.goose/agents',
-  '.claude/agents',
-  '.agents/agents',
-  '.opencode/agent',
-  '.opencode/agents',
-  '.gemini/agents',
-  '.codex/agents',
-  '.github/agents',
-  '.cursor/agents',
-]
 const HOME_RECIPES = ['.goose/recipes', '.config/legate/recipes', '.config/goose/recipes', '.agents/recipes']
-const HOME_AGENTS = [
-  '.config/legate/agents',
-  '.goose/agents',
-  '.agents/agents',
-  '.config/goose/agents',
-  '.claude/agents',
-  '.config/opencode/agent',
-  '.config/opencode/agents',
-  '.gemini/agents',
-  '.codex/agents',
-  '.cursor/agents',
+const AGENTS = [
+  ...AGENT_DIALECTS.flatMap(({ folders }) => folders),
+  ...AGENT_DIALECTS.flatMap(({ sharedFolders = [] }) => sharedFolders),
 ]
+const HOME_AGENTS = AGENT_DIALECTS.flatMap(({ homeFolders }) => homeFolders)
 const SKILLS = ['.legate/skills', '.agents/skills', '.goose/skills', '.claude/skills']
 const HOME_SKILLS = [
   '.agents/skills',
@@ -52,23 +37,30 @@ const HOME_SKILLS = [
   '.config/agents/skills',
 ]
 
-/** Where definitions lie, the nearer first. The order is this list, however the paths are spelt. */
+/**
+ * Where definitions lie, the nearer first: the current folder, those above it up to the root of the repository, the
+ * user's home. The order is this list, however the paths are spelt.
+ */
 export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place[] {
   const { cwd, home, env } = settled(options)
+  const folders = projectFolders(cwd)
   const project = (folder: string, kind: Place['kind'], isShared = false): Place => {
-    return { folder: path.join(cwd, folder), kind, scope: 'project', isShared }
+    return { folder, kind, scope: 'project', inside: folders.at(-1) ?? cwd, isShared }
   }
   const own = (folder: string, kind: Place['kind']): Place => ({
     folder: path.resolve(home, folder),
     kind,
     scope: 'home',
+    inside: null,
     isShared: false,
   })
   const named = `${env['GOOSE_RECIPE_PATH'] ?? ''}${path.delimiter}${env['ASTER_RECIPE_PATH'] ?? ''}`
   return once([
-    project('.', 'recipe', true),
-    ...RECIPES.map((folder) => project(folder, 'recipe')),
-    ...AGENTS.map((folder) => project(folder, 'agent')),
+    project(cwd, 'recipe', true),
+    ...folders.flatMap((folder) => [
+      ...RECIPES.map((below) => project(path.join(folder, below), 'recipe')),
+      ...AGENTS.map((below) => project(path.join(folder, below), 'agent')),
+    ]),
     ...named
       .split(path.delimiter)
       .filter((folder) => folder !== '')
@@ -78,14 +70,25 @@ export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place
   ])
 }
 
-export function skillPlaces(options: DiscoveryOptions = {}): readonly string[] {
+export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<Place, 'folder' | 'inside'>[] {
   const { cwd, home } = settled(options)
-  return [
-    ...new Set([
-      ...SKILLS.map((folder) => path.join(cwd, folder)),
-      ...HOME_SKILLS.map((folder) => path.join(home, folder)),
-    ]),
-  ]
+  const folders = projectFolders(cwd)
+  const inside = folders.at(-1) ?? cwd
+  const project = folders.flatMap((folder) => SKILLS.map((below) => ({ folder: path.join(folder, below), inside })))
+  const known = new Set(project.map(({ folder }) => folder))
+  const own = HOME_SKILLS.map((folder) => ({ folder: path.join(home, folder), inside: null }))
+  return [...project, ...own.filter(({ folder }) => !known.has(folder))]
+}
+
+/** From a folder up to the root of its repository, which has a `.git`. Outside of a repository: the folder alone. */
+function projectFolders(cwd: string): readonly string[] {
+  const folders = [cwd]
+  for (let folder = cwd; !existsSync(path.join(folder, '.git')); folder = path.dirname(folder)) {
+    const above = path.dirname(folder)
+    if (above === folder) return [cwd]
+    folders.push(above)
+  }
+  return folders
 }
 
 function settled({ cwd = process.cwd(), home = homedir(), env = process.env }: DiscoveryOptions) {

@@ -28,8 +28,8 @@ export interface DiscoveredSkills {
 export async function discoverSkills(options: DiscoveryOptions = {}): Promise<DiscoveredSkills> {
   const skills = new Map<string, Skill>()
   const notices: Notice[] = []
-  for (const place of skillPlaces(options)) {
-    const files = filesBelow(place, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
+  for (const { folder, inside } of skillPlaces(options)) {
+    const files = filesBelow(folder, { isWanted: (name) => name === 'SKILL.md', isDeep: true, inside })
     for (const file of files) {
       const skill = await readSkill(file, notices)
       if (skill !== undefined && !skills.has(skill.name)) skills.set(skill.name, skill)

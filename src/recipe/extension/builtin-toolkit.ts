@@ -39,6 +39,11 @@ export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {
   return toolkitSource({ toolkit: name, tools: wanted.map(([tool]) => tool) }, Object.fromEntries(wanted))
 }
 
+/** The tools that a toolkit has. */
+export function toolNamesOf(name: BuiltinToolkit): readonly string[] {
+  return Object.keys(TOOLKITS[name]({}))
+}
+
 export function isBuiltinToolkit(name: string): name is BuiltinToolkit {
   return Object.hasOwn(TOOLKITS, name)
 }

@@ -4,6 +4,7 @@ import { absentSource } from '../../tool/source/toolkit-source.ts'
 import type { ExtensionConfig, HttpExtension, StdioExtension } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import { BUILTIN_TOOLKITS, type BuiltinOptions, builtinToolkit, isBuiltinToolkit } from './builtin-toolkit.ts'
+import { sourceName } from './source-name.ts'
 
 export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'> {
   /** Where the values of secrets are. Default: the environment of this process. */
@@ -54,19 +55,6 @@ export function extensionSources(
 export function isBuiltIn(name: string): boolean {
   return name === 'summon' || name === 'recipe'
 }
-
-/** As a name of a source may be: `Context7 Docs` is `context7_docs`. */
-export function sourceName(given: string): string {
-  if (/^[a-zA-Z0-9][a-zA-Z0-9-]*(?:_[a-zA-Z0-9-]+)*$/.test(given) && given.length <= LONGEST) return given
-  const plain = given
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9-]+/g, '_')
-    .replace(/^[_-]+|_+$/g, '')
-  return plain.slice(0, LONGEST).replace(/_+$/, '') || 'extension'
-}
-
-const LONGEST = 40
 
 /** Why there is none. */
 interface Absence {

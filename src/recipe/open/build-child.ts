@@ -4,10 +4,10 @@ import { EVERYTHING } from '../../grant/grant.ts'
 import type { Block, Content } from '../../graph/content.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { sourceName } from '../extension/extension-sources.ts'
+import { sourceName } from '../extension/source-name.ts'
 import { extensionNames } from '../run/inherit.ts'
 import type { InlineAgent } from '../run/inline-agent.ts'
-import { chooseModel } from './choose-model.ts'
+import { choiceOf, chooseModel } from './choose-model.ts'
 import type { OpenCall } from './read-call.ts'
 import { invalid } from './refusal.ts'
 import type { Loaded } from './sources.ts'
@@ -22,11 +22,16 @@ export interface BuiltChild {
   readonly notes: readonly string[]
 }
 
+interface ChildParts {
+  readonly call: OpenCall
+  readonly loaded: Loaded | null
+  readonly spec: OpenSpec
+  /** Where its programs run. */
+  readonly cwd: string
+}
+
 /** Makes a child of a call and of what it names. Throws an OpenRefusal where that cannot be. */
-export function buildChild(
-  run: NodeRun,
-  { call, loaded, spec }: { readonly call: OpenCall; readonly loaded: Loaded | null; readonly spec: OpenSpec },
-): BuiltChild {
+export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts): BuiltChild {
   checkHidden(call.instructions)
   const definition = loaded?.definition ?? null
   const extensions = chosenExtensions(run.agent, call.extensions, definition)
@@ -37,12 +42,13 @@ export function buildChild(
     instructions: definition?.instructions ?? '',
     summary: call.summary,
     context: call.context,
-    model: chooseModel(run, [call.settings, definition ?? {}, config]),
+    model: chooseModel(run, [call.settings, choiceOf(run, definition ?? {}), config]),
     settings: settingsOf(run.agent, { call: call.settings, definition, config }),
     extensions: extensions.own,
     inherits: extensions.inherits,
     budget: { ...definition?.budget, ...turnsOf(call.settings, definition, config) },
-    cwd: call.cwd ?? spec.cwd,
+    cwd,
+    definitions: spec.cwd,
   }
   const refused = (loaded?.refused ?? []).map((key) => `The value of "${key}" is locked: yours was not used.`)
   return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused] }
@@ -50,7 +56,17 @@ export function buildChild(
 
 type Described = Omit<
   InlineAgent,
-  'name' | 'instructions' | 'summary' | 'context' | 'model' | 'settings' | 'extensions' | 'inherits' | 'budget' | 'cwd'
+  | 'name'
+  | 'instructions'
+  | 'summary'
+  | 'context'
+  | 'model'
+  | 'settings'
+  | 'extensions'
+  | 'inherits'
+  | 'budget'
+  | 'cwd'
+  | 'definitions'
 >
 
 /** A child of a task in words. What it may do is what its host passes on. */
@@ -113,16 +129,21 @@ interface Chosen {
   readonly notes: readonly string[]
 }
 
-/** A definition's own are authoritative; without any it has its host's. What the call lists only narrows. */
+/**
+ * The extensions of a recipe are all that it has. An agent file, and a recipe without any, has its host's; the servers of
+ * an agent file come beside them. What the call lists only narrows.
+ */
 function chosenExtensions(host: AgentCore, asked: readonly string[] | null, definition: AgentFile | null): Chosen {
-  const own = definition?.extensions ?? null
+  const listed = definition?.extensions ?? []
   const isAsked = (name: string) => asked === null || asked.some((one) => sourceName(one) === sourceName(name))
-  if (own === null) {
-    const known = extensionNames(host)
-    return { own: [], inherits: asked === null ? 'all' : known.filter(isAsked), notes: missing(asked, known) }
+  const own = listed.filter(({ name }) => isAsked(name))
+  const ownNames = listed.map(({ name }) => name)
+  if (isRecipe(definition) && definition?.extensions != null) {
+    return { own, inherits: null, notes: missing(asked, ownNames) }
   }
-  const known = own.map(({ name }) => name)
-  return { own: own.filter(({ name }) => isAsked(name)), inherits: null, notes: missing(asked, known) }
+  const known = extensionNames(host)
+  const inherits = asked === null ? 'all' : known.filter(isAsked)
+  return { own, inherits, notes: missing(asked, [...known, ...ownNames]) }
 }
 
 function missing(asked: readonly string[] | null, known: readonly string[]): readonly string[] {

@@ -1,6 +1,6 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import { messageOf } from '../../base/error.ts'
-import { readConfig } from '../../model/named/config.ts'
+import { aliasOf, isNoModel, wholeName } from '../../model/named/model-names.ts'
 import { defaultModelOf, providerTrouble } from '../../model/named/provider-default.ts'
 import { invalid } from './refusal.ts'
 
@@ -28,6 +28,13 @@ export function chooseModel(run: NodeRun, choices: readonly ModelChoice[]): stri
   return name
 }
 
+/** What a file says: its model tells its provider, also where its host has another. */
+export function choiceOf({ home: { maker } }: NodeRun, { provider, model }: ModelChoice): ModelChoice {
+  const said = withoutInherit(model)
+  if (said === null || blank(provider) !== null || maker.hasModelNamed(said)) return { provider, model: said }
+  return { provider: null, model: wholeName(said) ?? said }
+}
+
 interface Said {
   readonly provider: string | null
   readonly model: string | null
@@ -45,14 +52,7 @@ function byProvider(provider: string, rest: readonly Said[]): string {
 function byModel(run: NodeRun, model: string, { first, rest }: { first: Said; rest: readonly Said[] }): string {
   if (first.provider !== null) return `${first.provider}/${model}`
   if (run.home.maker.hasModelNamed(model) || model.includes('/')) return model
-  const alias = aliasOf(model)
-  if (alias !== undefined) return alias
-  return `${rest.find(({ provider }) => provider !== null)?.provider ?? 'unknown'}/${model}`
-}
-
-function aliasOf(model: string): string | undefined {
-  const { aliases } = readConfig()
-  return aliases.get(model) ?? aliases.get(model.toLowerCase())
+  return aliasOf(model) ?? `${rest.find(({ provider }) => provider !== null)?.provider ?? 'unknown'}/${model}`
 }
 
 /** Told before anything is started: a provider that nobody knows, or whose key is not there. */
@@ -80,8 +80,8 @@ function blank(text: string | null | undefined): string | null {
   return text == null || text.trim() === '' ? null : text.trim()
 }
 
-/** `inherit`, however it is spelt, says nothing. */
+/** `inherit` and `default`, however they are spelt, say nothing. */
 function withoutInherit(model: string | null | undefined): string | null {
   const said = blank(model)
-  return said?.toLowerCase() === 'inherit' ? null : said
+  return said === null || isNoModel(said) ? null : said
 }

@@ -50,20 +50,20 @@ const kept: Map<string, Kept> = new Map()
 const MOST_KEPT = 256
 
 /** Read again when the file changes. One that cannot be read has none. */
-async function paramsOf({ path, values }: SubRecipe): Promise<Params> {
+async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
   const key = `${path}\n${Object.keys(values).join('\n')}`
   const stamp = stampOf(path)
   const known = kept.get(key)
   if (known !== undefined && known.stamp === stamp) return known
-  const found = await readParams(path, values)
+  const found = await readParams(path, folder, values)
   if (kept.size >= MOST_KEPT) kept.clear()
   kept.set(key, { ...found, stamp })
   return found
 }
 
-async function readParams(file: string, values: SubRecipe['values']): Promise<Params> {
+async function readParams(file: string, folder: string, values: SubRecipe['values']): Promise<Params> {
   try {
-    const { parameters, description } = await describeRecipe(file, { mode: 'lenient' })
+    const { parameters, description } = await describeRecipe(file, { mode: 'lenient', folder })
     const open = parameters.filter(({ key }) => !Object.hasOwn(values, key))
     const params = open.map(({ key, requirement, default: fallback }) => {
       return `${key} [${requirement === 'required' && fallback === null ? 'required' : 'optional'}]`

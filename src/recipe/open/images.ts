@@ -21,7 +21,7 @@ export function readImages(given: readonly unknown[] | null): readonly Block[] {
     if (!/^image\/[\w.+-]+$/.test(mediaType)) {
       invalid(`Invalid parameters: ${place}.mime_type: ${JSON.stringify(mediaType.slice(0, 60))} is no image type`)
     }
-    if (data.length % 4 === 1 || !/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data))
+    if (data.length % 4 === 1 || !/^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/.test(data))
       invalid(`Invalid parameters: ${place}.data is not base64`)
     return { type: 'image', mediaType, data }
   })

@@ -5,7 +5,7 @@ import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/turn/loa
 import { readDefinition } from '../load-definition.ts'
 import { Arguments } from './arguments.ts'
 import { OpenRefusal, refusedCall } from './refusal.ts'
-import { nearTo, type Source, sourcesOf } from './sources.ts'
+import { nearTo, placeOf, reasonOf, type Source, sourcesOf } from './sources.ts'
 import type { OpenSpec } from './spec.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
@@ -89,7 +89,11 @@ async function loaded(name: string, sources: readonly Source[]): Promise<string>
 }
 
 async function instructionsIn(source: Exclude<Source, { kind: 'skill' }>): Promise<string> {
-  const file = source.kind === 'subrecipe' ? source.subRecipe.path : source.file
-  const { instructions, prompt } = await readDefinition(file, { mode: 'lenient' })
+  const { file, inside } = placeOf(source)
+  const { instructions, prompt } = await readDefinition(file, { mode: 'lenient', ...inside }).catch(
+    (error: unknown) => {
+      throw new OpenRefusal('INVALID_PARAMS', `Source '${source.name}' cannot be read: ${reasonOf(error)}`)
+    },
+  )
   return [instructions, prompt ?? ''].filter((part) => part !== '').join('\n\n')
 }

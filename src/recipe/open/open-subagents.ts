@@ -7,7 +7,9 @@ import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, typ
 import { openTools } from './tools.ts'
 
 /** A file that can be started by name. Left out: no values, not locked, at the same time as others. */
-export type SubRecipeOption = string | (Pick<SubRecipe, 'path'> & Partial<Omit<SubRecipe, 'path' | 'name' | 'line'>>)
+export type SubRecipeOption =
+  | string
+  | (Pick<SubRecipe, 'path'> & Partial<Omit<SubRecipe, 'path' | 'name' | 'line' | 'folder'>>)
 
 export interface OpenOptions {
   /** Recipes and agent files that may be started by these names: a path, or { path, values, ... }. */
@@ -97,7 +99,16 @@ function readSubRecipe(name: string, given: SubRecipeOption, cwd: string): SubRe
     refuse(`subRecipes.${name}: Sub-recipe file does not exist: ${place}`)
   }
   const { values = {}, locked = false, sequentialWhenRepeated = false, description = null } = one
-  return { name, path: place, values, locked, sequentialWhenRepeated, description, line: null }
+  return {
+    name,
+    path: place,
+    folder: path.dirname(place),
+    values,
+    locked,
+    sequentialWhenRepeated,
+    description,
+    line: null,
+  }
 }
 
 function backgroundLimit(): number {

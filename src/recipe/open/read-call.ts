@@ -1,4 +1,3 @@
-import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { Block } from '../../graph/content.ts'
 import { Arguments } from './arguments.ts'
@@ -22,6 +21,7 @@ export interface OpenCall {
   /** Reference material. */
   readonly context: string | null
   readonly isBackground: boolean
+  /** A folder of the runtime's files. */
   readonly cwd: string | null
   /** What the child is called, for people. */
   readonly title: string | null
@@ -141,8 +141,5 @@ function settingsIn(args: Arguments): ChildSettings {
 const MOST_TURNS = 4_294_967_295
 
 function readCwd(given: string | null): string | null {
-  if (given === null) return null
-  if (!path.isAbsolute(given)) invalid('cwd must be an absolute path')
-  if (statSync(given, { throwIfNoEntry: false })?.isDirectory() !== true) invalid(`cwd is not a directory: ${given}`)
-  return given
+  return given === null || path.isAbsolute(given) ? given : invalid('cwd must be an absolute path')
 }

@@ -66,7 +66,7 @@ export const AGENT_SCHEMA: Shown = {
     team_name: TEXT,
     mode: TEXT,
     isolation: { type: 'string', enum: ['worktree', 'remote'] },
-    cwd: { type: 'string', description: 'Where it works: an absolute path' },
+    cwd: { type: 'string', description: 'Where it works: an absolute path, such as /workspace/app' },
     images: IMAGES,
   },
   required: ['description', 'prompt'],

@@ -1,5 +1,5 @@
-import { access, constants } from 'node:fs/promises'
-import { messageOf } from '../../base/error.ts'
+import path from 'node:path'
+import { isLegateError } from '../../base/error.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { EMPTY_AGENT_FILE } from '../agent-file/empty-agent-file.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
@@ -7,7 +7,8 @@ import { discoverSkills, type Skill } from '../discovery/skills.ts'
 import { loadDefinition } from '../load-definition.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { subRecipeValues } from '../recipe/sub-recipes.ts'
-import { noticesOf } from '../text/notice.ts'
+import { type NoticeCode, noticesOf } from '../text/notice.ts'
+import { readText } from '../text/read-text.ts'
 import { invalid } from './refusal.ts'
 import type { OpenSpec, Surface } from './spec.ts'
 
@@ -84,38 +85,77 @@ export interface Loaded {
 
 export interface LoadOptions {
   readonly parameters: Readonly<Record<string, unknown>>
-  /** Reads the file of a `file` parameter, where the agent that calls may. */
-  readonly readFile: (file: string) => Promise<string>
+  /** Reads a file that a model names, where the agent that calls may. */
+  readonly readFile: (given: string) => Promise<string>
 }
 
 /** Reads the file of a source, with its values in their places. */
-export async function loadSource(source: Source, { parameters, readFile }: LoadOptions): Promise<Loaded> {
+export async function loadSource(source: Source, others: LoadOptions): Promise<Loaded> {
+  const { parameters } = others
   if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [] }
-  const file = source.kind === 'subrecipe' ? source.subRecipe.path : source.file
-  await checkReadable(file, source.name)
+  const place = placeOf(source)
+  await checkReadable(place, source.name)
   const given =
     source.kind === 'subrecipe' ? subRecipeValues(source.subRecipe, parameters) : { values: parameters, refused: [] }
+  const isOfCall = (key: string) => Object.hasOwn(parameters, key) && !given.refused.some((locked) => locked === key)
+  const options = {
+    parameters: given.values,
+    mode: 'lenient',
+    ...place.inside,
+    readFile: (named: string, key: string) =>
+      isOfCall(key) ? others.readFile(named) : readValue(named, place, others),
+  } as const
   try {
-    const definition = await loadDefinition(file, { parameters: given.values, mode: 'lenient', readFile })
-    return { definition, refused: given.refused }
+    return { definition: await loadDefinition(place.file, options), refused: given.refused }
   } catch (error) {
     return invalid(`Failed to build subrecipe: ${reasonOf(error)}`)
   }
 }
 
-async function checkReadable(file: string, name: string): Promise<void> {
+/** Where a source is, and for a part of a recipe the folder that it must be in. */
+export function placeOf(source: Exclude<Source, { kind: 'skill' }>): SourceFile {
+  if (source.kind !== 'subrecipe') return { file: source.file, inside: {} }
+  const { path: file, folder } = source.subRecipe
+  return { file, inside: { folder } }
+}
+
+interface SourceFile {
+  readonly file: string
+  readonly inside: { readonly folder?: string }
+}
+
+/** A file that a recipe names is beside it; any other is one of the runtime's files. */
+async function readValue(named: string, { inside: { folder } }: SourceFile, others: LoadOptions): Promise<string> {
   try {
-    await access(file, constants.R_OK)
+    if (folder !== undefined) return await readText(path.resolve(folder, named), { inside: folder })
+  } catch {
+    // It is not there.
+  }
+  return others.readFile(named)
+}
+
+/** Told before anything else: what is missing, and what is not in its folder. */
+async function checkReadable({ file, inside: { folder } }: SourceFile, name: string): Promise<void> {
+  try {
+    await readText(file, folder === undefined ? {} : { inside: folder })
   } catch (error) {
-    invalid(`Failed to load subrecipe '${name}': ${messageOf(error)}`)
+    invalid(`Failed to load subrecipe '${name}': ${reasonOf(error)}`)
   }
 }
 
-function reasonOf(error: unknown): string {
+/** What a model is told of a file that cannot be used. Never what is in it: it may be no recipe at all. */
+export function reasonOf(error: unknown): string {
   const [notice] = noticesOf(error)
-  if (notice === undefined) return messageOf(error)
-  return notice.hint === null ? notice.message : `${notice.message} (${notice.hint})`
+  if (notice === undefined) return isLegateError(error) ? error.message : 'it cannot be used'
+  const { code, message, line, hint } = notice
+  if (QUOTING.has(code)) return `it is no valid definition${line === null ? '' : `, see line ${line}`}`
+  return hint === null ? message : `${message} (${hint})`
 }
+
+/** Findings of this kind show a part of the file. */
+const QUOTING: ReadonlySet<NoticeCode> = new Set([
+  ...(['syntax', 'invalid_value', 'unknown_key', 'schema', 'extension', 'retry', 'template'] as const),
+])
 
 function skillDefinition({ name, description, instructions, file }: Skill): AgentFile {
   return { ...EMPTY_AGENT_FILE, dialect: 'goose', file, name, description, instructions }

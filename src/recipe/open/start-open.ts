@@ -1,6 +1,8 @@
+import { realpath } from 'node:fs/promises'
 import type { AnyAgent } from '../../agent/agent.ts'
 import type { NodeRun } from '../../agent/node-run.ts'
-import { DeniedError } from '../../base/error.ts'
+import { filesOf } from '../../agent/run-files.ts'
+import { isLegateError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import {
@@ -14,11 +16,10 @@ import type { OpenFacts } from '../../graph/child/fold-open.ts'
 import { type ChildIds, childIds } from '../../graph/child/spawn.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Id, NodeOutput } from '../../graph/rows.ts'
-import { permit } from '../../tool/permit.ts'
-import { readText } from '../text/read-text.ts'
+import { workspacePath } from '../../tool/developer/workspace-paths.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
 import { type OpenCall, readCall } from './read-call.ts'
-import { OpenRefusal, refusedCall } from './refusal.ts'
+import { invalid, OpenRefusal, refusedCall } from './refusal.ts'
 import { findSource, type Loaded, loadSource, sourcesOf } from './sources.ts'
 import type { OpenSpec, Surface } from './spec.ts'
 import { labelOf, summaryOf, titleOf } from './titles.ts'
@@ -62,7 +63,7 @@ async function prepare(
   const source = call.source === null ? null : findSource(call.source, sources, surface)
   const options = { parameters: call.parameters, readFile: (file: string) => readFor(run, file) }
   const loaded = source === null ? null : await loadSource(source, options)
-  const built = buildChild(run, { call, loaded, spec })
+  const built = buildChild(run, { call, loaded, spec, cwd: await folderFor(run, call.cwd, spec.cwd) })
   const isSequential = source?.kind === 'subrecipe' && source.subRecipe.sequentialWhenRepeated
   return { call, loaded, built, spec, key: isSequential ? source.name : null }
 }
@@ -79,12 +80,20 @@ const NESTED: Readonly<Record<Surface, string>> = {
   Agent: 'Agents cannot create other agents',
 }
 
-/** A file that a call names is read only where its agent may read it. */
-async function readFor(run: NodeRun, file: string): Promise<string> {
-  const permission = permit(run, { domain: 'file.read', name: file }, run.node.input.call?.input ?? null)
-  if (permission.verdict === 'allow') return readText(file)
-  const why = permission.verdict === 'deny' ? permission.reason : permission.ask.reason
-  throw new DeniedError('denied', `it may not be read here: ${why}`)
+/** A file that a model names is one of the runtime's files, and is read only where its agent may read it. */
+async function readFor(run: NodeRun, given: string): Promise<string> {
+  return filesOf(run).readText(workspacePath(given))
+}
+
+/** Where a child works: a folder that a model names is one of the runtime's files, where its agent may list it. */
+async function folderFor(run: NodeRun, given: string | null, byDefault: string): Promise<string> {
+  if (given === null || given === byDefault) return byDefault
+  try {
+    return await filesOf(run).inDirectory(given, (real) => realpath(real))
+  } catch (error) {
+    if (run.home.files === null || isLegateError(error, 'not_found')) invalid(`cwd is not a directory: ${given}`)
+    return invalid(`cwd cannot be used: ${isLegateError(error) ? error.message : 'it is no folder of this machine'}`)
+  }
 }
 
 interface Beginning {

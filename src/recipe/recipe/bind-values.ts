@@ -13,8 +13,8 @@ export interface BindOptions {
   /** What the caller gives. What is no text becomes its JSON; names that nobody defined are ignored. */
   readonly given: Readonly<Record<string, unknown>>
   readonly ask?: AskParameter
-  /** Reads the file of a parameter; by default any file of this machine. */
-  readonly readFile?: (file: string) => Promise<string>
+  /** Reads the file that a parameter names; by default any file of this machine. */
+  readonly readFile?: (given: string, key: string) => Promise<string>
 }
 
 /**
@@ -66,7 +66,7 @@ interface Binding {
 }
 
 async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {
-  if (parameter.inputType === 'file') return readParameterFile(value, options)
+  if (parameter.inputType === 'file') return readParameterFile(value, parameter.key, options)
   const isDefault = !Object.hasOwn(options.given, parameter.key) && value === parameter.default
   const trouble = isDefault && value.trim() === '' ? undefined : typeTrouble(parameter, value)
   if (trouble === undefined) return value
@@ -76,15 +76,19 @@ async function checked(parameter: RecipeParameter, value: string, { options, rep
   return value
 }
 
-async function readParameterFile(given: string, { file, readFile }: BindOptions): Promise<string> {
-  const place = given.startsWith('~/') ? path.join(homedir(), given.slice(2)) : path.resolve(given)
+async function readParameterFile(given: string, key: string, { file, readFile }: BindOptions): Promise<string> {
   try {
-    return await (readFile === undefined ? readText(place) : readFile(place))
+    return await (readFile === undefined ? readText(placeOf(given)) : readFile(given, key))
   } catch (error) {
     const why = noticesOf(error)[0]?.message ?? (error instanceof Error ? error.message : String(error))
     const message = `Failed to read parameter file ${given}: ${why.replace(/^cannot be read: /, '')}`
     throw refuse({ code: 'parameter', message, hint: 'Give the path of a text file.' }, file)
   }
+}
+
+/** As a person writes it: from their home, or from the current folder. */
+function placeOf(given: string): string {
+  return given.startsWith('~/') ? path.join(homedir(), given.slice(2)) : path.resolve(given)
 }
 
 function missingError(missing: readonly RecipeParameter[], file: string): Error {

@@ -9,7 +9,7 @@ import { checkParameters, inputSchemaOf, readParameters } from './read-parameter
 import { readRecipe, recipeTree } from './read-recipe.ts'
 import type { Recipe, RecipeDescription } from './recipe.ts'
 import { openRecipe, type RecipeSource } from './recipe-source.ts'
-import { checkSubRecipes } from './sub-recipes.ts'
+import { checkSubRecipes, partOf } from './sub-recipes.ts'
 
 export interface RecipeOptions {
   /** Values for its parameters. */
@@ -18,8 +18,10 @@ export interface RecipeOptions {
   readonly mode?: 'strict' | 'lenient'
   /** Asks a person for a `user_prompt` parameter. */
   readonly ask?: AskParameter
-  /** Reads the file of a `file` parameter; by default any file of this machine. */
-  readonly readFile?: (file: string) => Promise<string>
+  /** Reads the file that a `file` parameter names; by default any file of this machine. */
+  readonly readFile?: (given: string, key: string) => Promise<string>
+  /** The file is a part of a recipe in this folder: it and all files that it names must be in there. */
+  readonly folder?: string
 }
 
 export interface LoadedRecipe {
@@ -30,8 +32,8 @@ export interface LoadedRecipe {
 
 /** Reads a recipe, checks it, and puts the values of its parameters in. Throws a RecipeError with file, line and hint. */
 export async function loadRecipe(file: string, options: RecipeOptions = {}): Promise<LoadedRecipe> {
-  const { source, raw, report } = await readChecked(file, options.mode)
-  const { parameters: given = {}, ask, readFile } = options
+  const { source, raw, report } = await readChecked(file, options)
+  const { parameters: given = {}, ask, readFile, folder } = options
   const values = await bindValues(
     raw.parameters,
     {
@@ -43,7 +45,8 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
     report,
   )
   const rendered = new Report(source.file, report.isLenient)
-  const recipe = { ...readRecipe(await source.render(values), source.file, rendered), parameters: raw.parameters }
+  const whole = readRecipe(await source.render(values), source.file, rendered)
+  const recipe = { ...partOf(whole, folder), parameters: raw.parameters }
   await checkResponse(recipe, rendered, lineOf(source, 'response'))
   rendered.check()
   await checkSubRecipes(recipe, rendered)
@@ -51,17 +54,21 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
 }
 
 /** The recipe with its templates still in it. For looking at it, and for writing it elsewhere. */
-export async function readRecipeFile(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<LoadedRecipe> {
-  const { raw, report } = await readChecked(file, options.mode)
+export async function readRecipeFile(
+  file: string,
+  options: Pick<RecipeOptions, 'mode' | 'folder'> = {},
+): Promise<LoadedRecipe> {
+  const { raw, report } = await readChecked(file, options)
   return { recipe: raw, notices: report.notices }
 }
 
 /** What a recipe is and what it needs, without running, asking or opening any other file than it includes. */
 export async function describeRecipe(
   file: string,
-  { parameters: given = {}, mode }: Pick<RecipeOptions, 'parameters' | 'mode'> = {},
+  options: Pick<RecipeOptions, 'parameters' | 'mode' | 'folder'> = {},
 ): Promise<RecipeDescription> {
-  const { raw, source, report } = await readChecked(file, mode)
+  const { parameters: given = {} } = options
+  const { raw, source, report } = await readChecked(file, options)
   const { title, description, version, parameters } = raw
   const missing = missingParameters(parameters, given)
   const inputSchema = inputSchemaOf(parameters, new Set(Object.keys(given)))
@@ -74,11 +81,11 @@ interface Checked {
   readonly report: Report
 }
 
-async function readChecked(given: string, mode: RecipeOptions['mode'] = 'strict'): Promise<Checked> {
+async function readChecked(given: string, { mode, folder }: Pick<RecipeOptions, 'mode' | 'folder'>): Promise<Checked> {
   const file = path.resolve(given)
   const report = new Report(file, mode === 'lenient')
-  const source = await openRecipe(file, report)
-  const raw = readUnrendered(source, report)
+  const source = await openRecipe(file, report, folder)
+  const raw = partOf(readUnrendered(source, report), folder)
   checkParameters(raw.parameters, source.uses, report)
   checkHidden(raw, report, lineOf(source, 'prompt') ?? lineOf(source, 'instructions'))
   await checkResponse(raw, report, lineOf(source, 'response'))

@@ -122,6 +122,7 @@ function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
       {
         name: item.requiredText('name'),
         path: given === '' ? '' : path.resolve(path.dirname(file), given),
+        folder: path.dirname(file),
         values: readValues(item),
         locked: readLocked(item),
         sequentialWhenRepeated: item.flag('sequential_when_repeated') ?? false,

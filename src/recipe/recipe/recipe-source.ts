@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { isExpression, render, syntaxTrouble, type TemplateTrouble } from '../template/engine.ts'
 import { type Holding, holdSources, holdValues, Releaser } from '../template/hold.ts'
-import { readIncludes } from '../template/includes.ts'
+import { checkMarks, readIncludes } from '../template/includes.ts'
 import { type Protected, protect } from '../template/protect.ts'
 import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
@@ -30,13 +30,14 @@ export interface RecipeSource {
  * Reads a recipe. A template is rendered inside each text of the parsed file; only where its tags stand around keys is the
  * whole file rendered before it is parsed, and then values are held back until it is.
  */
-export async function openRecipe(file: string, report: Report): Promise<RecipeSource> {
-  return readSource(await readText(file), file, report)
+export async function openRecipe(file: string, report: Report, inside?: string): Promise<RecipeSource> {
+  return readSource(await readText(file, inside === undefined ? {} : { inside }), file, report)
 }
 
 export async function readSource(text: string, file: string, report: Report): Promise<RecipeSource> {
   const parsed = await parseYaml(text)
   if (!/\{[{%#]/.test(text)) return withoutTemplates(parsed, file)
+  checkMarks(text, file)
   const templates = await readIncludes(text, file)
   const draft: Draft = { text, file, parsed, templates, report }
   const inFields = parsed.ok ? leafTemplates(parsed.tree) : undefined
@@ -91,11 +92,15 @@ function dedented({ text, indent }: Leaf): string {
 function areSound(templates: readonly LeafTemplate[]): boolean {
   if (templates.some(({ trouble }) => trouble !== undefined)) return false
   const defined = templates.map(({ template }) => (template.includes('{%') ? definedNames(template) : NO_NAMES))
-  if (defined.every(({ size }) => size === 0)) return true
+  const counts = new Map<string, number>()
+  for (const name of defined.flatMap((names) => [...names])) counts.set(name, (counts.get(name) ?? 0) + 1)
+  if (counts.size === 0) return true
   return templates.every(({ template }, at) =>
-    [...undeclaredVariables(template).keys()].every((name) =>
-      defined.every((names, other) => other === at || !names.has(name.split('.', 1)[0] ?? name)),
-    ),
+    [...undeclaredVariables(template).keys()].every((used) => {
+      const name = used.split('.', 1)[0] ?? used
+      const isOwn = defined[at]?.has(name) === true
+      return (counts.get(name) ?? 0) === (isOwn ? 1 : 0)
+    }),
   )
 }
 

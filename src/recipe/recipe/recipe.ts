@@ -47,6 +47,8 @@ export interface SubRecipe {
   readonly name: string
   /** Absolute. */
   readonly path: string
+  /** That of the recipe that a person runs: the file must be in it, and so must those that `values` name. */
+  readonly folder: string
   /** Defaults for its parameters; what a call gives wins, unless it is locked. */
   readonly values: Readonly<Record<string, string>>
   /** Which values a call cannot change: all, or these keys. */

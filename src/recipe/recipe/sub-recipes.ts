@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import path from 'node:path'
+import { isInside } from '../../files/text-file.ts'
 import { Report, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { textOf } from './bind-values.ts'
@@ -33,17 +34,32 @@ export function subRecipeValues(
 /** Throws when a sub-recipe is not there, has a name twice, or leads back to a recipe above it. */
 export async function checkSubRecipes(recipe: Recipe, report: Report): Promise<void> {
   const names = new Set<string>()
-  for (const { name, path: place, line } of recipe.subRecipes) {
+  for (const { name, path: place, folder, line } of recipe.subRecipes) {
     if (names.has(name))
       report.error({ code: 'sub_recipe', message: `two sub-recipes are named \`${name}\``, line, hint: 'Rename one.' })
     names.add(name)
-    const real = await realpath(place).catch(() => undefined)
-    if (real !== undefined || place === '') continue
-    const hint = 'The path is taken from the folder of the recipe.'
-    report.error({ code: 'sub_recipe', message: `Sub-recipe file does not exist: ${place}`, line, hint })
+    const trouble = place === '' ? undefined : await placeTrouble(place, folder)
+    if (trouble !== undefined) report.error({ code: 'sub_recipe', ...trouble, line })
   }
   report.check()
   await walk(recipe, () => undefined)
+}
+
+async function placeTrouble(place: string, folder: string): Promise<{ message: string; hint: string } | undefined> {
+  const real = await realpath(place).catch(() => undefined)
+  if (real === undefined) {
+    const hint = 'The path is taken from the folder of the recipe.'
+    return { message: `Sub-recipe file does not exist: ${place}`, hint }
+  }
+  if (isInside(real, await realpath(folder).catch(() => folder))) return undefined
+  const hint = `Sub-recipes are in the folder of the recipe that you run, ${folder}, or below it. Move it there.`
+  return { message: `Sub-recipe file is outside of the folder of the recipe: ${place}`, hint }
+}
+
+/** The same recipe as a part of another: what it names must be in the folder of that one. */
+export function partOf(recipe: Recipe, folder: string | undefined): Recipe {
+  if (folder === undefined) return recipe
+  return { ...recipe, subRecipes: recipe.subRecipes.map((sub) => ({ ...sub, folder })) }
 }
 
 /** The secrets of a recipe and of all below it, each key once. A sub-recipe that cannot be read is passed over. */
@@ -88,16 +104,16 @@ async function step(
 }
 
 /** What a sub-recipe says of its own sub-recipes and secrets; undefined when it says nothing or cannot be read. */
-async function outline(file: string, { values }: SubRecipe): Promise<Recipe | undefined> {
+async function outline(file: string, { values, folder }: SubRecipe): Promise<Recipe | undefined> {
   try {
-    const text = await readText(file)
+    const text = await readText(file, { inside: folder })
     if (!/sub_recipes|env_keys/.test(text)) return undefined
     const report = new Report(file, true)
     const source = await readSource(text, file, report)
     const known = readRecipe(source.tree, file, new Report(file, true)).parameters
     const defaults = known.map(({ key, default: fallback }) => [key, fallback ?? ''] as const)
     const tree = await source.render({ ...Object.fromEntries(defaults), ...values, [RECIPE_DIR]: path.dirname(file) })
-    return readRecipe(tree, file, report)
+    return partOf(readRecipe(tree, file, report), folder)
   } catch {
     return undefined
   }

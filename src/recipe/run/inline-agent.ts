@@ -43,6 +43,8 @@ export interface InlineAgent {
   readonly open: OpenSpec | null
   /** Where its programs run. */
   readonly cwd: string
+  /** The project whose skills it may load: chosen by whoever wrote its definition, never by a model. */
+  readonly definitions: string
 }
 
 /** What a row keeps. Written by this package, perhaps by a later version of it. */

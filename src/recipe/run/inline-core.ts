@@ -1,9 +1,10 @@
 import type { AgentCore, GroupCore, Sources } from '../../agent/agent.ts'
 import { defineAgent } from '../../agent/definition.ts'
+import type { FileLayers } from '../../agent/file-layers.ts'
 import { identified } from '../../agent/identified.ts'
 import type { Manner } from '../../agent/manner.ts'
 import type { Json } from '../../base/json.ts'
-import { EVERYTHING, type Grant, type Layer, useLayer } from '../../grant/grant.ts'
+import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolChoice } from '../agent-file/agent-file.ts'
@@ -67,8 +68,8 @@ export function coreOf(
       definition: inline as unknown as Json,
       model: inline.model,
       code: codeNeeded(inline, host),
-      layers: layersOf(inline),
     },
+    fileLayers: fileLayersOf(inline),
   })
 }
 
@@ -80,9 +81,9 @@ function ownTools({ response, retry, cwd, open }: InlineAgent): { readonly [name
   }
 }
 
-function ownSources({ extensions, cwd }: InlineAgent): Sources {
+function ownSources({ extensions, cwd, definitions }: InlineAgent): Sources {
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
-  return extensionSources(wanted, { cwd, skills: { cwd } }).sources
+  return extensionSources(wanted, { cwd, skills: { cwd: definitions } }).sources
 }
 
 /** What it takes over gives way to what it has itself. */
@@ -99,12 +100,18 @@ function withHost(
   }
 }
 
-function layersOf({ name, narrowing, mode, tools }: InlineAgent): readonly Layer[] {
-  return [
-    ...(tools.allow === null && tools.deny.length === 0 ? [] : [useLayer(`the tools of ${name}`, chosenTools(tools))]),
-    ...(narrowing === null ? [] : [useLayer(`the file of ${name}`, narrowing)]),
-    ...(mode === 'auto' ? [] : [useLayer(`the mode ${mode}`, MODES[mode])]),
+/** What its file and its mode take away. Each layer starts from everything: the agent's grant and its hosts say what it has. */
+function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers {
+  const isChosen = tools.allow !== null || tools.deny.length > 0
+  const others = (layer: (by: string, grant: Grant) => Layer): readonly Layer[] => [
+    ...(narrowing === null ? [] : [layer(`the file of ${name}`, narrowing)]),
+    ...(mode === 'auto' ? [] : [layer(`the mode ${mode}`, MODES[mode])]),
   ]
+  return {
+    tools: isChosen ? narrowingLayer(`the tools of ${name}`, chosenTools(tools)) : null,
+    use: others(narrowingLayer),
+    delegate: others(narrowingDelegateLayer),
+  }
 }
 
 /** What a file says of tools binds all of them, wherever they come from. */

@@ -1,10 +1,9 @@
 import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
-import { readConfig } from '../../model/named/config.ts'
-import { defaultModelOf, providerTrouble } from '../../model/named/provider-default.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { modelOf } from '../agent-file/model-name.ts'
 import { discoverSkills } from '../discovery/skills.ts'
+import { fileExtensions } from '../extension/file-extensions.ts'
 import type { Mode, OpenSpec } from '../open/spec.ts'
 import { refuse } from '../text/notice.ts'
 import type { InlineAgent } from './inline-agent.ts'
@@ -34,10 +33,10 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     summary: false,
     context: null,
     prompt: file.prompt ?? (isRecipe ? 'Begin.' : null),
-    model: options.model ?? namedModel(file),
+    model: options.model ?? modelOf(file),
     settings: file.settings,
     tools: file.tools,
-    extensions: file.extensions ?? [],
+    extensions: fileExtensions(file),
     inherits: null,
     grant: options.grant,
     narrowing: file.grant,
@@ -49,20 +48,8 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     retry: file.retry,
     open: open === null ? null : { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes] },
     cwd,
+    definitions: cwd,
   }
-}
-
-/** A provider alone stands for its default model. */
-function namedModel(file: AgentFile): string | null {
-  const { model, provider } = file
-  if (model !== null || provider === null || provider === '') return modelOf(file, readConfig().aliases)
-  const byDefault = defaultModelOf(provider)
-  if (byDefault !== undefined) return `${provider}/${byDefault}`
-  const why = providerTrouble(provider) ?? 'it has no default model'
-  throw refuse(
-    { code: 'model', message: `the provider \`${provider}\` cannot be used: ${why}`, hint: 'Name a model.' },
-    file.file,
-  )
 }
 
 /** As many as goose gives the agent that a person runs. */

@@ -1,14 +1,15 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import { messageOf } from '../../base/error.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
 import { checkedAnswer, planChecked, type Verdict } from '../../graph/turn/check-answer.ts'
 import type { PlannedTask } from '../../graph/turn/expand.ts'
 import { programOf } from '../../tool/developer/command-words.ts'
-import { plainEnvironment } from '../../tool/developer/plain-environment.ts'
+import { plainEnvironment } from '../../tool/environment.ts'
 import { permit } from '../../tool/permit.ts'
 import { errorEnd } from '../../tool/result.ts'
-import { runProcess } from '../../tool/run-process.ts'
+import { runProgram } from '../../tool/run-process.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, ON_FAILURE } from './retry-names.ts'
 
@@ -92,14 +93,13 @@ async function runCommand(
   command: string,
   { cwd, seconds }: { readonly cwd: string; readonly seconds: number },
 ): Promise<Ran> {
-  const [program = 'sh', ...args] = programOf(command)
-  const name = [program, ...args].join(' ')
-  const permission = permit(run, { domain: 'exec', name }, run.node.input.call?.input ?? null)
+  const request = programRequest(programOf(command))
+  const permission = permit(run, request, run.node.input.call?.input ?? null)
   if (permission.verdict === 'ask') return permission
   if (permission.verdict === 'deny') {
-    return { code: 'denied', trouble: `exec:${name} is not allowed here: ${permission.reason}.` }
+    return { code: 'denied', trouble: `${requestText(request)} is not allowed here: ${permission.reason}.` }
   }
-  const code = () => runShell(run, { program, args, command, cwd, seconds })
+  const code = () => runDecided(run, { request: permission.request, command, cwd, seconds })
   const { node, work, home } = run
   if (home.tape === null) return code()
   const running = { node, work, current: null, name: 'exec', input: command }
@@ -110,19 +110,18 @@ async function runCommand(
 }
 
 interface Command {
-  readonly program: string
-  readonly args: readonly string[]
+  readonly request: ProgramRequest
   readonly command: string
   readonly cwd: string
   readonly seconds: number
 }
 
-async function runShell({ work }: NodeRun, { program, args, command, cwd, seconds }: Command): Promise<CommandEnd> {
+async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: Command): Promise<CommandEnd> {
   const { signal } = work
   try {
     const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }
     const options = { signal, cwd, env, timeoutMs: seconds * 1_000, maxOutputBytes: 16_384 }
-    const { exitCode, stdout, stderr, timedOut } = await runProcess(program, args, options)
+    const { exitCode, stdout, stderr, timedOut } = await runProgram(request, options)
     if (timedOut) return { code: 'retry', trouble: `Shell command timed out after ${seconds}s: ${command}` }
     const said = `${stdout}${stderr}`.trim().slice(-SHOWN)
     return { exitCode, said: said === '' ? '' : `\n${said}` }

@@ -55,7 +55,7 @@ export function renderBatch(engine: { readonly Environment: typeof Environment }
     }
     return { ok: true, texts, held }
   } catch (error) {
-    if (error instanceof Error && error.name === 'RuntimeError') throw error
+    if (error instanceof Error && error.name !== 'Error') throw error
     return { ok: false, message: String(error instanceof Error ? error.message : error), index: texts.length }
   } finally {
     try {

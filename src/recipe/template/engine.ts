@@ -38,13 +38,23 @@ export async function render(request: RenderRequest): Promise<RenderAnswer> {
   if (templates.some((text) => repetitionLine(text) !== undefined)) {
     return { ok: false, trouble: { message: 'too much text', index: Math.max(0, index), template: null, line: null } }
   }
-  const isLong = templates.some(isRisky)
+  const isLong = templates.some(isRisky) || givenTo(request) > MOST_GIVEN
   const mark = String(randomInt(2 ** 47))
   const job: Job = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
   const answer = isLong ? await renderInThread(job) : renderHere(job)
   if (answer.ok) return { ok: true, texts: answer.texts, releaser: new Releaser(answer.held, mark) }
   return { ok: false, trouble: readTrouble(answer) }
 }
+
+/** What the engine is given for all texts together: all values for each. */
+function givenTo({ texts, values }: RenderRequest): number {
+  const all = Object.entries(values)
+  return texts.length * all.reduce((sum, [name, value]) => sum + name.length + value.length + VALUE_COST, 0)
+}
+
+/** Characters; to hand a value over takes as long as so many. */
+const MOST_GIVEN = 5_000_000
+const VALUE_COST = 100
 
 /** Is this the inside of `{{ }}`? Nothing is run. */
 export function isExpression(inner: string): boolean {
@@ -67,7 +77,8 @@ export function syntaxTrouble(template: string): TemplateTrouble | undefined {
     checker.addTemplate('t', template)
     return undefined
   } catch (error) {
-    if (error instanceof Error && error.name === 'RuntimeError') forgetEngine()
+    // What the engine says itself is an Error; after a panic or an overflow of its stack it is broken.
+    if (error instanceof Error && error.name !== 'Error') forgetEngine()
     return readTrouble({ message: String(error instanceof Error ? error.message : error), index: 0 })
   }
 }

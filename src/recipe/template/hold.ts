@@ -1,4 +1,5 @@
-import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
+import { Lines } from './lines.ts'
+import { type Segment, segmentsOf, tagName } from './tags.ts'
 import { tokensOf } from './tokens.ts'
 
 export type Holding =
@@ -23,7 +24,7 @@ function replaceValues(template: string, replace: (source: string, segment: Segm
   let captures = 0
   let held = ''
   for (const segment of segmentsOf(template)) {
-    if (isFilterOfValues(segment)) return { ok: false, message: FILTER, line: lineOf(template, segment.start) }
+    if (isFilterOfValues(segment)) return { ok: false, message: FILTER, line: new Lines(template).at(segment.start) }
     captures += captureChange(segment)
     const isWritten = segment.kind === 'variable' && captures === 0 && !isAuthors(segment, macros)
     const source = template.slice(segment.start, segment.end)

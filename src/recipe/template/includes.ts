@@ -2,10 +2,13 @@ import path from 'node:path'
 import { isLegateError } from '../../base/error.ts'
 import { noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
+import { Lines } from './lines.ts'
+import { type Segment, segmentsOf, tagName } from './tags.ts'
 import { tokensOf } from './tokens.ts'
 
 const MOST_FILES = 100
+const MOST_CHARACTERS = 1_000_000
+const MOST_MARKS = 20_000
 const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import', 'from'])
 
 /**
@@ -15,6 +18,7 @@ const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import',
 export async function readIncludes(text: string, file: string): Promise<ReadonlyMap<string, string>> {
   const folder = path.dirname(file)
   const found = new Map<string, string>()
+  let characters = 0
   const open = namesIn(text).map((name) => ({ ...name, from: file }))
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const { name, line, from, isOptional } = next
@@ -26,10 +30,25 @@ export async function readIncludes(text: string, file: string): Promise<Readonly
     const included = await readIncluded(name, { folder, from, line })
     if (included === undefined && !isOptional) throw notFound(name, line, from)
     if (included === undefined) continue
+    checkMarks(included, path.join(folder, name))
+    characters += included.length
+    if (characters > MOST_CHARACTERS) {
+      throw refuse({ code: 'include', message: 'the included files have more than 1 MB together', line }, from)
+    }
     found.set(name, included)
     for (const inner of namesIn(included)) open.push({ ...inner, from: path.join(folder, name) })
   }
   return found
+}
+
+/** Throws a RecipeError for a template that takes long to read only because of what it is full of. */
+export function checkMarks(text: string, file: string): void {
+  let marks = 0
+  for (const { index } of text.matchAll(/\{[{%#]/g)) {
+    if (++marks <= MOST_MARKS) continue
+    const message = `more than ${MOST_MARKS} template marks, such as {{ or {%`
+    throw refuse({ code: 'template', message, line: new Lines(text).at(index), hint: 'Write fewer of them.' }, file)
+  }
 }
 
 interface Named {
@@ -45,11 +64,12 @@ function notFound(name: string, line: number, file: string): Error {
 }
 
 function namesIn(text: string): Named[] {
+  const lines = new Lines(text)
   return segmentsOf(text)
     .filter((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
     .flatMap((segment) => {
       const isOptional = /\bignore\s+missing\b/.test(segment.inner) || segment.inner.includes('[')
-      return stringsIn(segment).map((name) => ({ name, line: lineOf(text, segment.start), isOptional }))
+      return stringsIn(segment).map((name) => ({ name, line: lines.at(segment.start), isOptional }))
     })
 }
 

@@ -1,4 +1,5 @@
-import { lineOf, type Segment, segmentAt, tagName } from './tags.ts'
+import { Lines } from './lines.ts'
+import { MarkReader, type Segment } from './tags.ts'
 import { namesIn } from './variables.ts'
 
 export interface Protected {
@@ -22,10 +23,12 @@ export interface ProtectOptions {
 export function protect(text: string, options: ProtectOptions): Protected {
   if (!/\{[{%#]/.test(text)) return { template: text, literals: [] }
   const literals: { text: string; line: number; why: 'tag' | 'undefined' }[] = []
+  const pieces = new PieceReader(text, options)
+  const lines = new Lines(text)
   let template = ''
   let from = 0
   for (let at = text.indexOf('{'); at !== -1; at = text.indexOf('{', at)) {
-    const piece = pieceAt(text, at, options)
+    const piece = pieces.pieceAt(at)
     if (piece === undefined) {
       at++
       continue
@@ -34,7 +37,7 @@ export function protect(text: string, options: ProtectOptions): Protected {
       template += `${text.slice(from, at)}{% raw %}${text.slice(at, piece.end)}{% endraw %}`
       from = piece.end
       if (piece.why !== 'expression')
-        literals.push({ text: text.slice(at, piece.end), line: lineOf(text, at), why: piece.why })
+        literals.push({ text: text.slice(at, piece.end), line: lines.at(at), why: piece.why })
     }
     at = piece.end
   }
@@ -47,16 +50,6 @@ interface Piece {
   readonly why?: 'expression' | 'tag' | 'undefined'
 }
 
-function pieceAt(text: string, at: number, options: ProtectOptions): Piece | undefined {
-  const mark = text[at + 1]
-  if (mark === '{') return variableAt(text, at, options)
-  if (mark !== '%' && mark !== '#') return undefined
-  const segment = segmentAt(text, at)
-  if (segment === undefined) return { end: at + 2, why: 'tag' }
-  if (segment.kind === 'tag' && !STATEMENTS.has(tagName(segment))) return { end: at + 2, why: 'tag' }
-  return { end: segment.end }
-}
-
 const STATEMENTS: ReadonlySet<string> = new Set(
   (
     'if elif else endif for endfor set endset block endblock extends include import from macro endmacro call endcall ' +
@@ -64,22 +57,70 @@ const STATEMENTS: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 
-function variableAt(text: string, at: number, options: ProtectOptions): Piece {
-  const segment = segmentAt(text, at)
-  const close = text.indexOf('}}', at + 2)
-  if (close === -1) return { end: at + 2 }
-  const inner = text.slice(at + 2, close)
-  if (segment !== undefined && isWhole(segment, options)) {
-    return isKnown(segment, options) ? { end: segment.end } : { end: segment.end, why: 'undefined' }
+class PieceReader {
+  private readonly text: string
+  private readonly options: ProtectOptions
+  private readonly marks: MarkReader
+  private close = 0
+  /** How many characters may still be read more than once. */
+  private spare: number
+
+  constructor(text: string, options: ProtectOptions) {
+    this.text = text
+    this.options = options
+    this.marks = new MarkReader(text)
+    this.spare = text.length + SPARE
   }
-  if (/^\s*['"]/.test(inner) || inner.includes('\n')) return { end: segment?.end ?? close + 2 }
-  return { end: close + 2, why: 'expression' }
+
+  pieceAt(at: number): Piece | undefined {
+    const mark = this.text[at + 1]
+    if (mark === '{') return this.variableAt(at)
+    if (mark !== '%' && mark !== '#') return undefined
+    const isNone = mark === '%' && !STATEMENTS.has(this.nameAt(at))
+    const segment = isNone ? undefined : this.marks.segmentAt(at)
+    return segment === undefined ? { end: at + 2, why: 'tag' } : { end: segment.end }
+  }
+
+  /** The first word of the tag that begins here. */
+  private nameAt(at: number): string {
+    TAG_NAME.lastIndex = at
+    return TAG_NAME.exec(this.text)?.[1] ?? ''
+  }
+
+  private variableAt(at: number): Piece {
+    const close = this.closeAfter(at + 2)
+    if (close === -1) return { end: at + 2 }
+    const end = this.marks.endAt(at) ?? close + 2
+    const segment = this.isTooMuch(end - close) ? undefined : this.marks.segmentAt(at)
+    if (segment !== undefined && this.isWhole(segment)) {
+      return this.isKnown(segment) ? { end } : { end, why: 'undefined' }
+    }
+    const inner = this.text.slice(at + 2, close)
+    if (/^\s*['"]/.test(inner) || inner.includes('\n')) return { end }
+    return { end: close + 2, why: 'expression' }
+  }
+
+  /** The next `}}`, which is looked for once. */
+  private closeAfter(from: number): number {
+    if (this.close !== -1 && this.close < from) this.close = this.text.indexOf('}}', from)
+    return this.close
+  }
+
+  /** What is beyond the next `}}` may be read again from there. What would be read again and again is text. */
+  private isTooMuch(beyond: number): boolean {
+    this.spare -= beyond - 2
+    return this.spare < 0
+  }
+
+  private isWhole({ inner }: Segment): boolean {
+    return /^[A-Za-z_]\w*$/.test(inner) || this.options.isExpression(inner)
+  }
+
+  private isKnown({ inner }: Segment): boolean {
+    const { known } = this.options
+    return known === undefined || namesIn(inner).every((name) => known.has(name))
+  }
 }
 
-function isWhole({ inner }: Segment, { isExpression }: ProtectOptions): boolean {
-  return /^[A-Za-z_]\w*$/.test(inner) || isExpression(inner)
-}
-
-function isKnown({ inner }: Segment, { known }: ProtectOptions): boolean {
-  return known === undefined || namesIn(inner).every((name) => known.has(name))
-}
+const SPARE = 65_536
+const TAG_NAME = /\{%[-+]?\s*(\w*)/y

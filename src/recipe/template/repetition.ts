@@ -1,4 +1,5 @@
-import { lineOf, segmentsOf } from './tags.ts'
+import { Lines } from './lines.ts'
+import { segmentsOf } from './tags.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
 /**
@@ -10,7 +11,7 @@ export function repetitionLine(template: string): number | undefined {
   const found = segmentsOf(template).find(({ kind, inner }) => {
     return (kind === 'variable' || kind === 'tag') && inner.includes('*') && repeats(tokensOf(inner))
   })
-  return found === undefined ? undefined : lineOf(template, found.start)
+  return found === undefined ? undefined : new Lines(template).at(found.start)
 }
 
 const LONGEST = 1_000

@@ -1,3 +1,5 @@
+import { ClosingTable } from './closing-table.ts'
+
 /** A piece of a template: plain text, `{{ ... }}`, `{% ... %}`, `{# ... #}`, or a raw block with all that is in it. */
 export interface Segment {
   readonly kind: 'text' | 'variable' | 'tag' | 'comment' | 'raw'
@@ -10,9 +12,10 @@ export interface Segment {
 /** Cuts a template into its pieces, in linear time. A mark that is never closed is text. */
 export function segmentsOf(text: string): Segment[] {
   const found: Segment[] = []
+  const marks = new MarkReader(text)
   let from = 0
   for (let at = text.indexOf('{'); at !== -1; at = text.indexOf('{', at)) {
-    const segment = segmentAt(text, at)
+    const segment = marks.segmentAt(at)
     if (segment === undefined) {
       at++
       continue
@@ -26,29 +29,53 @@ export function segmentsOf(text: string): Segment[] {
   return found
 }
 
-/** The piece that begins here, when one does and it is closed. */
-export function segmentAt(text: string, start: number): Segment | undefined {
-  const mark = text[start + 1]
-  if (mark === '#') {
-    const end = text.indexOf('#}', start + 2)
-    return end === -1 ? undefined : made('comment', text, { start, end: end + 2 })
+/** Reads what begins at a mark of one text. However many marks are asked for, it takes time in proportion to the text. */
+export class MarkReader {
+  private readonly text: string
+  private table: ClosingTable | undefined
+  /** From here on nothing closes a comment. */
+  private lastComment = Number.POSITIVE_INFINITY
+
+  constructor(text: string) {
+    this.text = text
   }
-  if (mark !== '{' && mark !== '%') return undefined
-  const end = closing(text, start + 2, mark === '{' ? '}}' : '%}')
-  if (end === -1) return undefined
-  const segment = made(mark === '{' ? 'variable' : 'tag', text, { start, end })
-  return segment.kind === 'tag' && segment.inner === 'raw' ? rawBlock(text, segment) : segment
+
+  /** The piece that begins here, when one does and it is closed. */
+  segmentAt(start: number): Segment | undefined {
+    const kind = KINDS.get(this.text[start + 1])
+    const end = this.endAt(start)
+    if (kind === undefined || end === undefined) return undefined
+    const segment = made(kind, this.text, { start, end })
+    return kind === 'tag' && segment.inner === 'raw' ? rawBlock(this.text, segment) : segment
+  }
+
+  /** Where the mark that begins here is closed. */
+  endAt(start: number): number | undefined {
+    const kind = KINDS.get(this.text[start + 1])
+    if (kind === undefined) return undefined
+    if (kind === 'comment') return this.endOfComment(start)
+    this.table ??= new ClosingTable(this.text)
+    return kind === 'variable' ? this.table.endOfVariable(start + 2) : this.table.endOfTag(start + 2)
+  }
+
+  private endOfComment(start: number): number | undefined {
+    if (start >= this.lastComment) return undefined
+    const end = this.text.indexOf('#}', start + 2)
+    if (end !== -1) return end + 2
+    this.lastComment = start
+    return undefined
+  }
 }
+
+const KINDS: ReadonlyMap<string | undefined, 'variable' | 'tag' | 'comment'> = new Map([
+  ['{', 'variable'],
+  ['%', 'tag'],
+  ['#', 'comment'],
+])
 
 /** The first word of a tag: `if`, `for`, `endfor`. */
 export function tagName({ inner }: Segment): string {
   return /^\w+/.exec(inner)?.[0] ?? ''
-}
-
-export function lineOf(text: string, offset: number): number {
-  let line = 1
-  for (let at = text.indexOf('\n'); at !== -1 && at < offset; at = text.indexOf('\n', at + 1)) line++
-  return line
 }
 
 function made(kind: Segment['kind'], text: string, { start, end }: Pick<Segment, 'start' | 'end'>): Segment {
@@ -69,28 +96,4 @@ function rawBlock(text: string, { start, end }: Segment): Segment {
   const found = close.exec(text)
   const last = found === null ? text.length : found.index + found[0].length
   return { kind: 'raw', start, end: last, inner: text.slice(end, found?.index ?? last) }
-}
-
-/** Where the marks end: strings are passed over, and braces inside an expression. -1 when they do not. */
-function closing(text: string, from: number, end: '}}' | '%}'): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    const char = text[at]
-    if (char === '"' || char === "'") {
-      at = endOfString(text, at)
-      if (at === -1) return -1
-    } else if (depth === 0 && text.startsWith(end, at)) return at + 2
-    else if (char === '{') depth++
-    else if (char === '}' && depth > 0) depth--
-  }
-  return -1
-}
-
-function endOfString(text: string, start: number): number {
-  const quote = text[start]
-  for (let at = start + 1; at < text.length; at++) {
-    if (text[at] === '\\') at++
-    else if (text[at] === quote) return at
-  }
-  return -1
 }

@@ -1,5 +1,6 @@
 import { own } from '../text/own.ts'
-import { lineOf, type Segment, segmentsOf, tagName } from './tags.ts'
+import { Lines } from './lines.ts'
+import { type Segment, segmentsOf, tagName } from './tags.ts'
 import { type Token, tokensOf } from './tokens.ts'
 
 /** What a template uses and does not define, by name, with the line of the first use; `user.name` is one name. */
@@ -13,7 +14,7 @@ export function undeclaredVariables(template: string): Map<string, number> {
 export function definedNames(template: string): Set<string> {
   const search = new Search(template)
   for (const segment of segmentsOf(template)) search.visit(segment)
-  return search.scopes[0] ?? new Set()
+  return search.scopes.outermost
 }
 
 /** The names of one expression that are neither its own nor the engine's. */
@@ -31,11 +32,11 @@ const ALWAYS: ReadonlySet<string> = new Set(
 
 class Search {
   readonly found = new Map<string, number>()
-  readonly scopes: Set<string>[] = [new Set()]
-  private readonly template: string
+  readonly scopes = new Scopes()
+  private readonly lines: Lines
 
   constructor(template: string) {
-    this.template = template
+    this.lines = new Lines(template)
   }
 
   visit(segment: Segment): void {
@@ -47,7 +48,7 @@ class Search {
     const tokens = tokensOf(segment.inner).slice(1)
     const visit = own(this.statements, name)
     if (visit !== undefined) visit(tokens, segment)
-    else if (CLOSERS.has(name)) this.close()
+    else if (CLOSERS.has(name)) this.scopes.close()
     else this.use(tokens, segment)
   }
 
@@ -57,34 +58,34 @@ class Search {
       const condition = tokens.findIndex(({ text }, index) => index > at && text === 'if')
       const end = condition === -1 ? tokens.length : condition
       this.use(tokens.slice(at + 1, end), segment)
-      this.open(namesOf(tokens.slice(0, Math.max(0, at))))
+      this.scopes.open(namesOf(tokens.slice(0, Math.max(0, at))))
       this.use(tokens.slice(end), segment)
     },
     set: (tokens, segment) => {
       const at = tokens.findIndex(({ text }) => text === '=')
       const targets = at === -1 ? tokens.slice(0, 1) : tokens.slice(0, at)
       if (at !== -1) this.use(tokens.slice(at + 1), segment)
-      for (const name of namesOf(targets)) this.scopes.at(-1)?.add(name)
+      for (const name of namesOf(targets)) this.scopes.define(name)
     },
     macro: (tokens, segment) => {
       const [name, ...rest] = tokens
-      if (name !== undefined) this.scopes.at(-1)?.add(name.text)
-      this.open(this.signature(rest, segment))
+      if (name !== undefined) this.scopes.define(name.text)
+      this.scopes.open(this.signature(rest, segment))
     },
     call: (tokens, segment) => {
       const end = tokens[0]?.text === '(' ? tokens.findIndex(({ text }) => text === ')') : -1
       const parameters = this.signature(tokens.slice(0, end + 1), segment)
       this.use(tokens.slice(end + 1), segment)
-      this.open(parameters)
+      this.scopes.open(parameters)
     },
     with: (tokens, segment) => {
       const parameters = this.signature(tokens, segment)
-      this.open(parameters)
+      this.scopes.open(parameters)
     },
-    block: () => this.open([]),
+    block: () => this.scopes.open([]),
     filter: (tokens, segment) => {
       this.use([{ kind: 'sign', text: '|' }, ...tokens], segment)
-      this.open([])
+      this.scopes.open([])
     },
     import: (tokens, segment) => this.imported(tokens, segment),
     from: (tokens, segment) => this.imported(tokens, segment),
@@ -104,22 +105,46 @@ class Search {
   private imported(tokens: readonly Token[], segment: Segment): void {
     const at = tokens.findIndex(({ text }) => text === 'as' || text === 'import')
     this.use(tokens.slice(0, at === -1 ? tokens.length : at), segment)
-    if (at !== -1) for (const name of namesOf(tokens.slice(at + 1))) this.scopes.at(-1)?.add(name)
+    if (at !== -1) for (const name of namesOf(tokens.slice(at + 1))) this.scopes.define(name)
   }
 
   private use(tokens: readonly Token[], { start }: Segment): void {
     for (const name of usesIn(tokens)) {
-      const isKnown = ALWAYS.has(root(name)) || this.scopes.some((scope) => scope.has(root(name)))
-      if (!isKnown && !this.found.has(name)) this.found.set(name, lineOf(this.template, start))
+      const isKnown = ALWAYS.has(root(name)) || this.scopes.has(root(name))
+      if (!isKnown && !this.found.has(name)) this.found.set(name, this.lines.at(start))
     }
   }
+}
 
-  private open(names: readonly string[]): void {
-    this.scopes.push(new Set(names))
+/** The names that are defined at a place, however many statements are around it. */
+class Scopes {
+  readonly outermost = new Set<string>()
+  private readonly inner: Set<string>[] = []
+  /** In how many scopes each name is. */
+  private readonly counts = new Map<string, number>()
+
+  has(name: string): boolean {
+    return this.counts.has(name)
   }
 
-  private close(): void {
-    if (this.scopes.length > 1) this.scopes.pop()
+  define(name: string): void {
+    const scope = this.inner.at(-1) ?? this.outermost
+    if (scope.has(name)) return
+    scope.add(name)
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1)
+  }
+
+  open(names: readonly string[]): void {
+    this.inner.push(new Set())
+    for (const name of names) this.define(name)
+  }
+
+  close(): void {
+    for (const name of this.inner.pop() ?? []) {
+      const count = this.counts.get(name) ?? 0
+      if (count > 1) this.counts.set(name, count - 1)
+      else this.counts.delete(name)
+    }
   }
 }
 

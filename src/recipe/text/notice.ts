@@ -78,7 +78,7 @@ export class Report {
   /** Throws when something was found that refuses the file. */
   check(): void {
     const errors = this.notices.filter(({ level }) => level === 'error')
-    if (errors.length > 0) throw refusal(errors)
+    if (errors.length > 0) throw refuseAll(errors)
   }
 
   private add(level: Notice['level'], { code, message, line = null, hint }: Finding): void {
@@ -93,7 +93,7 @@ const MOST = 200
 /** One error of a file, thrown: its message says where, what, and what to do; `details` has the parts. */
 export function refuse(finding: Finding, file: string): RecipeError {
   const { code, message, line = null, hint } = finding
-  return refusal([{ level: 'error', code, message, file, line, hint: hint ?? null }])
+  return refuseAll([{ level: 'error', code, message, file, line, hint: hint ?? null }])
 }
 
 /** `file:line: message hint`, as compilers write it. */
@@ -110,7 +110,8 @@ export function noticesOf(error: unknown): readonly Notice[] {
   return Array.isArray(notices) ? (notices as Notice[]) : []
 }
 
-function refusal(errors: readonly Notice[]): RecipeError {
+/** All errors of a file at once. */
+export function refuseAll(errors: readonly Notice[]): RecipeError {
   const [first] = errors
   if (first === undefined) throw new TypeError('a refusal needs a reason')
   const others = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''

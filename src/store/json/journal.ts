@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { messageOf, StoreError } from '../../base/error.ts'
+import { FilePresence } from '../file-presence.ts'
 import { codeOf, fileError } from './error.ts'
 import { FORMAT, FORMAT_VERSION, type ReadJournal, readJournal } from './journal-read.ts'
 import { type JournalEntry, toLine } from './record.ts'
@@ -27,6 +28,7 @@ export interface JournalOptions {
  * never acknowledged and is cut off. Damage anywhere else is not repaired but told.
  */
 export class Journal {
+  readonly presence: FilePresence = new FilePresence()
   private readonly options: JournalOptions
   private descriptor: number
   private next: number
@@ -41,6 +43,7 @@ export class Journal {
     this.next = file.next
     this.size = file.size
     this.base = file.base
+    this.presence.hold(options.path)
   }
 
   /** Opens the journal, a new one where there is none, and hands over what is in it. */
@@ -68,12 +71,15 @@ export class Journal {
 
   /** Returns when the line would survive what `flush` promises; else throws, and it is as if nothing was written. */
   append(entry: JournalEntry): void {
+    this.presence.requireUnseen()
     const line = Buffer.from(toLine(entry, this.next))
     try {
       this.cut()
       this.isTorn = true
       writeAll(this.descriptor, line, this.size)
       if (this.options.flush) fdatasyncSync(this.descriptor)
+      if (this.options.flush) this.presence.requireNow()
+      else this.presence.require()
       this.isTorn = false
     } catch (error) {
       this.tryCut()
@@ -85,7 +91,9 @@ export class Journal {
 
   /** Puts these entries in the place of all that was there: a crash leaves the old file or the new one. */
   replace(entries: Iterable<JournalEntry>): void {
+    this.presence.requireNow()
     const file = create(this.options.path, entries)
+    this.presence.hold(this.options.path)
     closeSync(this.descriptor)
     this.descriptor = file.descriptor
     this.next = file.next

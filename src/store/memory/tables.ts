@@ -23,6 +23,8 @@ export class Tree implements Chained {
   readonly events: EventRow[] = []
   /** Hashes of the bodies it holds. */
   bodies: Set<string> | null = null
+  /** Its rows were read from a file and not yet held against its record. */
+  isUnchecked = false
   /** The record of its commits; null where none is kept. */
   chain: ChainLink[] | null = null
 

@@ -6,12 +6,24 @@ import { asNew } from '../as-new.ts'
 import type { RowCache } from '../row-cache.ts'
 import { liftedBy } from '../tombstone.ts'
 import { unpackTree } from '../unpack-tree.ts'
-import { addKeys, newKeys, putBody, putRows, putUses } from './commit.ts'
+import { atOneMoment } from './at-one-moment.ts'
+import { addKeys, newKeys, putBody, putUses } from './commit.ts'
 import type { Connection, SqlValue } from './driver.ts'
-import { COMMITS_PER_TREE } from './graph.ts'
 import { numberRows } from './numbers.ts'
+import { putRows } from './portions.ts'
 import { findStone, readStones, removeTree, toStone } from './remove.ts'
-import { pushConversation, pushEdges, pushLink, pushNode, pushTurn, spanOf, WIDTH } from './rows.ts'
+import {
+  COMMITS_PER_TREE,
+  pushConversation,
+  pushEdges,
+  pushLink,
+  pushNode,
+  pushTurn,
+  SPAN,
+  spanOf,
+  WIDTH,
+} from './rows.ts'
+import { sealTree } from './seals.ts'
 import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
@@ -43,16 +55,6 @@ function remove(write: ArchiveUse['write'], rootId: Id, removal: Removal): Retur
     stone = removeTree(db, rootId, removal)
   })
   return written instanceof Promise ? written.then(() => stone) : stone
-}
-
-/** What others write meanwhile is not seen. */
-function atOneMoment<T>(db: Connection, query: () => T): T {
-  db.exec('BEGIN')
-  try {
-    return query()
-  } finally {
-    db.exec('COMMIT')
-  }
 }
 
 const ORDER = ['c', 't', 'n', 'l']
@@ -111,6 +113,12 @@ function restore(db: Connection, cache: RowCache, tree: WholeTree): void {
     const n = first * COMMITS_PER_TREE + index + 1
     db.run(ADD_RECORD, [n, index === 0 ? rootId : null, seq, kind, at, events, marks, hash])
   })
+  sealTree(db, first, { spans: spansIn(numbers), records })
+}
+
+/** The first row of each span. */
+function spansIn(numbers: readonly number[]): number[] {
+  return [...new Set(numbers.map(spanOf))].map((span) => span * SPAN)
 }
 
 function liftStone(db: Connection, tree: WholeTree): void {

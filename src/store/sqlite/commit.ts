@@ -7,9 +7,21 @@ import { chainHash, edgeMark, memberText, rowMark } from '../tree-chain.ts'
 import { checkCommit } from './check.ts'
 import { type Connection, RESULT, resultCode, type SqlValue } from './driver.ts'
 import { packEvents } from './events.ts'
-import { COMMITS_PER_TREE, type SqliteGraph } from './graph.ts'
+import type { SqliteGraph } from './graph.ts'
 import { type NumberedEdges, numberRows } from './numbers.ts'
-import { COLUMNS, pushConversation, pushEdges, pushLink, pushNode, pushTurn, spanOf, turnSlot, WIDTH } from './rows.ts'
+import { type ManyRows, manyRows, putRows } from './portions.ts'
+import {
+  COMMITS_PER_TREE,
+  pushConversation,
+  pushEdges,
+  pushLink,
+  pushNode,
+  pushTurn,
+  spanOf,
+  turnSlot,
+  WIDTH,
+} from './rows.ts'
+import { putSeals } from './seals.ts'
 
 /** A commit as it is written, made before the file is locked. */
 export interface CommitTexts {
@@ -64,6 +76,7 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   putRows(db, numberedValues(texts.values, numbers, edges))
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
+  if (tail !== undefined) putSeals(db, [...numbers, ...edges.keys()], tree * COMMITS_PER_TREE + tail.commit)
   for (const body of commit.bodies) putBody(db, body)
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
@@ -141,32 +154,7 @@ export function newKeys({ conversations, turns, nodes, links }: Commit, numbers:
   return keys
 }
 
-export function addKeys(db: Connection, keys: readonly SqlValue[]): void {
-  for (const some of portions(keys, 3)) db.run(ADD_KEYS[some.length / 3] ?? '', some)
-}
-
-/** Rows of one statement, at most. */
-const AT_ONCE = 32
-const counts = Array.from({ length: AT_ONCE + 1 }, (_, count) => count)
-const ADD_KEYS: string[] = counts.map((count) => `INSERT INTO keys (id, slot, n) VALUES ${places(count, 3)}`)
-const PUT_ROWS: string[] = counts.map((count) => `REPLACE INTO rows (${COLUMNS}) VALUES ${places(count, WIDTH)}`)
-
-function places(count: number, width: number): string {
-  const row = `(${new Array(width).fill('?').join(', ')})`
-  return new Array(count).fill(row).join(', ')
-}
-
-function portions(values: readonly SqlValue[], width: number): readonly (readonly SqlValue[])[] {
-  const most = AT_ONCE * width
-  if (values.length <= most) return values.length === 0 ? [] : [values]
-  const some: SqlValue[][] = []
-  for (let at = 0; at < values.length; at += most) some.push(values.slice(at, at + most))
-  return some
-}
-
-export function putRows(db: Connection, values: readonly SqlValue[]): void {
-  for (const some of portions(values, WIDTH)) db.run(PUT_ROWS[some.length / WIDTH] ?? '', some)
-}
+export const addKeys: ManyRows = manyRows('INSERT INTO keys (id, slot, n)', 3)
 
 export function putBody(db: Connection, { hash, text }: Body): void {
   db.run('INSERT OR IGNORE INTO bodies (hash, text) VALUES (?, ?)', [hash, Buffer.from(text, 'utf8')])

@@ -2,7 +2,8 @@ import type { EventRow } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tail } from '../row-cache.ts'
 import { unpackEvents } from './events.ts'
-import { bound, COMMITS_PER_TREE, type Read, type SqliteGraph } from './graph.ts'
+import { bound, type Read, type SqliteGraph } from './graph.ts'
+import { COMMITS_PER_TREE } from './rows.ts'
 
 /** The events of a tree after one. Costs what is read, wherever in the log it is. */
 export function readEvents(graph: SqliteGraph, read: Read) {

@@ -1,14 +1,12 @@
 import { isId } from '../../base/id.ts'
 import type { Reader } from '../../graph/reader.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { Conversation, Id } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
 import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
+import type { CheckedSpans } from './checked-spans.ts'
 import type { Connection, SqlRow } from './driver.ts'
-import { SPAN, spanOf, turnSlotsFrom } from './rows.ts'
+import { COMMITS_PER_TREE, SPAN, spanOf, turnSlotsFrom } from './rows.ts'
 import { cacheSpan } from './span.ts'
-
-/** Room for the commits of one tree in the numbering of the log. */
-export const COMMITS_PER_TREE: number = 2 ** 24
 
 export type Read = <T>(query: (db: Connection) => T) => T
 
@@ -17,6 +15,8 @@ export interface SqliteReads {
   readonly read: Read
   /** Rows that are known to be as stored at this moment. */
   readonly cache: () => RowCache
+  /** Rows of the file that are what was written. */
+  readonly spans: () => CheckedSpans
 }
 
 export interface SqliteGraph {
@@ -41,7 +41,11 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     turn: (id) => turn(id)?.row,
     node: (id) => node(id)?.row,
     link: (id) => link(id)?.row,
-    body: (hash) => bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash]))),
+    body: (hash) => {
+      const text = bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash])))
+      if (text !== undefined) reads.spans().requireBody(hash, text)
+      return text
+    },
     edgesFrom: (nodeId) => node(nodeId)?.edgesFrom ?? [],
     edgesTo: (nodeId) => node(nodeId)?.edgesTo ?? [],
     nodesOf: (turnId) => turn(turnId)?.nodes.map(({ row }) => row) ?? [],
@@ -60,11 +64,11 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
   return { reader, heard, tail: (rootId) => tailOf(reads, rootId) }
 }
 
-function cellReads({ read, cache }: SqliteReads, heard: Read) {
+function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
   // Between a key and its span another process may have deleted the tree.
   const span = (first: number, end: number): TreeRows | undefined => {
-    const rows = heard((db) => db.all(ROWS_OF_SPAN, [first, end]))
-    return rows.length === 0 ? undefined : cacheSpan(cache(), rows)
+    const found = heard((db) => spans().read(db, first, end))
+    return found === undefined ? undefined : cacheSpan(cache(), found)
   }
   const stored = (id: Id, slot: string): TreeRows | undefined => {
     if (isOfNow(id) && id > greatestId(read, cache())) return undefined
@@ -96,14 +100,28 @@ function isOfNow(id: Id): boolean {
 
 type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
 
-function laneReads({ read, cache }: SqliteReads, { turn, turnAt }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+function laneReads(
+  { read, cache, spans }: SqliteReads,
+  { turn, turnAt }: TurnReads,
+): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
     const cells = rowsOf(found, turnAt).reverse()
+    const isCut = cells.length < limit && (cells[0]?.row.ordinal ?? 0) > 0
+    if (isCut || hasGap(cells) || isShort(laneId, cells, last))
+      read((db) => spans().requireWhole(db, rootOf(laneId, cells)))
+    for (const { row } of cells) if (row.laneId !== laneId) throw spans().misplaced(row)
     cache().learnTurns(cells, last)
     return cells
   }
+  const known = (laneId: Id): Conversation | undefined => cache().home(laneId)?.conversations.get(laneId)?.row
+  /** A conversation that is known counts its turns. */
+  const isShort = (laneId: Id, cells: readonly TurnCell[], last: number): boolean => {
+    const count = last === Number.MAX_SAFE_INTEGER ? (known(laneId)?.turnCount ?? 0) : 0
+    return count > (cells.at(-1)?.row.ordinal ?? -1) + 1
+  }
+  const rootOf = (laneId: Id, [first]: readonly TurnCell[]): Id => first?.row.rootId ?? known(laneId)?.rootId ?? laneId
   const listOf = (laneId: Id) => cache().home(laneId)?.turnsOf.get(laneId)
   return {
     turnsOf: (laneId, { last = Number.MAX_SAFE_INTEGER, limit }) => {
@@ -119,6 +137,11 @@ function laneReads({ read, cache }: SqliteReads, { turn, turnAt }: TurnReads): P
   }
 }
 
+/** Turns of a lane that were read one after the other, and are not. */
+function hasGap(cells: readonly TurnCell[]): boolean {
+  return cells.some(({ row }, at) => at > 0 && row.ordinal > (cells[at - 1]?.row.ordinal ?? 0) + 1)
+}
+
 function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
   const known = cache().tail(rootId)
   if (known !== undefined) return known
@@ -132,7 +155,6 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const GREATEST_ID = "SELECT max(id) FROM keys WHERE id < '1'"
-const ROWS_OF_SPAN = 'SELECT n, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
 const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
   WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
 const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`

@@ -4,6 +4,7 @@ import { Chance } from '../../../test/support/chance.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../../testing/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
+import { CheckedSpans } from './checked-spans.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
 import { type Read, sqliteGraph } from './graph.ts'
@@ -82,7 +83,8 @@ class Lane {
   private asked = 0
   private readonly db = connect(join(folder, `${open.length}.db`))
   private readonly read: Read = (query) => query(this.counting())
-  private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache })
+  private readonly spans = new CheckedSpans('lanes')
+  private readonly graph = sqliteGraph({ read: this.read, cache: () => this.cache, spans: () => this.spans })
   readonly reader = sqliteScanner(this.graph, this.read)
 
   constructor(turns: number) {

@@ -1,10 +1,12 @@
+import { isLegateError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { LiveBlock } from '../../graph/commit.ts'
 import type { RunnableQuery, Scanner } from '../../graph/reader.ts'
-import type { EngineRow, Node, Turn } from '../../graph/rows.ts'
+import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
 import type { SqlRow } from './driver.ts'
 import { readEvents } from './event-reads.ts'
-import { bound, COMMITS_PER_TREE, type Read, rowsOf, type SqliteGraph } from './graph.ts'
+import { bound, type Read, rowsOf, type SqliteGraph } from './graph.ts'
+import { COMMITS_PER_TREE } from './rows.ts'
 
 export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
   const number = (sql: string, values: SqlRow): number | undefined => {
@@ -12,9 +14,14 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     return typeof value === 'number' ? value : undefined
   }
   const list = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
-  const { turn, node, conversation } = graph.reader
-  const turns = (sql: string, values: SqlRow): Turn[] => rowsOf(list(sql, values), turn)
-  const nodes = (sql: string, values: SqlRow): Node[] => rowsOf(list(sql, values), node)
+  // One tree that was changed from outside does not hold up the others.
+  const turn = unlessTampered(graph.reader.turn)
+  const node = unlessTampered(graph.reader.node)
+  const conversation = unlessTampered(graph.reader.conversation)
+  const turns = (sql: string, values: SqlRow): Turn[] => page(values, (bounded) => list(sql, bounded), turn)
+  const nodes = (sql: string, values: SqlRow): Node[] => page(values, (bounded) => list(sql, bounded), node)
+  const conversations = (sql: string, values: SqlRow): Conversation[] =>
+    page(values, (bounded) => list(sql, bounded), conversation)
   return {
     ...graph.reader,
     runnable: (query) => nodes(RUNNABLE, runnableValues(query)),
@@ -34,10 +41,10 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
       if (tree === undefined) return []
       const end = Math.min(tree * COMMITS_PER_TREE, Number.MAX_SAFE_INTEGER)
-      return rowsOf(list(ROOTS, [end, bound(limit)]), conversation)
+      return conversations(ROOTS, [end, bound(limit)])
     },
     conversations: ({ rootId = null, after = '', limit }) =>
-      rowsOf(list(CONVERSATIONS, [after, rootId, bound(limit)]), conversation),
+      conversations(CONVERSATIONS, [after, rootId, bound(limit)]),
     findIds: (ending, limit) => findIds(read, ending, limit),
     openTurns: (limit) => turns(OPEN_TURNS, [bound(limit)]),
     openRoots: (limit) => turns(OPEN_ROOTS, [bound(limit)]),
@@ -76,6 +83,34 @@ const ROOTS = `WITH RECURSIVE trees (first) AS (
     UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
     LIMIT ?2)
   SELECT root_id FROM trees CROSS JOIN commits ON commits.n = first + 1`
+
+/** As many rows as the last of the values says, where so many can be read: what is left out takes nobody's place. */
+function page<Row>(
+  values: SqlRow,
+  query: (values: SqlRow) => readonly SqlRow[],
+  byId: (id: Id) => Row | undefined,
+): Row[] {
+  const limit = Number(values.at(-1))
+  for (let more = 0; ; ) {
+    const most = bound(limit + more)
+    const found = query([...values.slice(0, -1), most])
+    const rows = rowsOf(found, byId)
+    const left = found.length - rows.length
+    if (left <= more || found.length < most) return rows.length > limit ? rows.slice(0, limit) : rows
+    more = left
+  }
+}
+
+function unlessTampered<Row>(byId: (id: Id) => Row | undefined): (id: Id) => Row | undefined {
+  return (id) => {
+    try {
+      return byId(id)
+    } catch (error) {
+      if (isLegateError(error, 'tampered')) return undefined
+      throw error
+    }
+  }
+}
 
 function ownRow<Row>([data]: SqlRow): Row {
   return parseOwnJson(String(data)) as Row

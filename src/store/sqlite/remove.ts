@@ -9,8 +9,7 @@ import { tombstoneOf } from '../tombstone.ts'
 import { readMarks } from '../tree-chain.ts'
 import { markOf } from '../verify-tree.ts'
 import type { Connection } from './driver.ts'
-import { COMMITS_PER_TREE } from './graph.ts'
-import { SPAN, toConversation, toLink, turnSlot } from './rows.ts'
+import { COMMITS_PER_TREE, SPAN, toConversation, toLink, turnSlot } from './rows.ts'
 import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
 
 /** In the caller's transaction. Costs what the tree is large, whatever else is stored. */
@@ -145,7 +144,9 @@ function bury(db: Connection, { rootId, tree, spans }: Leaving, stone: Tombstone
     const first = span.rows[0]?.n ?? 0
     last = Math.max(last, first)
     for (const [id, slot] of keysOf(span)) db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
-    db.run('DELETE FROM rows WHERE n >= ? AND n < ?', [first, first + SPAN])
+    for (const table of ['rows', 'seals']) {
+      db.run(`DELETE FROM ${table} WHERE n >= ? AND n < ?`, [first, first + SPAN])
+    }
   }
   const commits = tree * COMMITS_PER_TREE
   db.run('DELETE FROM commits WHERE n > ? AND n < ?', [commits, commits + COMMITS_PER_TREE])

@@ -40,6 +40,9 @@ export const WIDTH = 5
 /** Room for the rows of one turn. */
 export const SPAN: number = 2 ** 20
 
+/** Room for the commits of one tree in the numbering of the log. */
+export const COMMITS_PER_TREE: number = 2 ** 24
+
 export function spanOf(n: number): number {
   return Math.floor(n / SPAN)
 }

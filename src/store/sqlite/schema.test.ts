@@ -5,6 +5,7 @@ import { freshId } from '../../base/id.ts'
 import { fullCommit } from '../../testing/store-read-laws.ts'
 import { commitOf, next, nodeRow, placeIn, treeCommit, warningEvent } from '../../testing/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
+import { CheckedSpans } from './checked-spans.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
 import { type Read, sqliteGraph } from './graph.ts'
@@ -53,12 +54,14 @@ function statementsOfReading(): string[] {
   return seen
 }
 
+const spans = new CheckedSpans('schema')
+
 function statementsOfWriting(): string[] {
   const seen: string[] = []
   const writer = listening(seen)
   const cache = new RowCache()
   const read: Read = (query) => query(writer)
-  const graph = sqliteGraph({ read, cache: () => cache })
+  const graph = sqliteGraph({ read, cache: () => cache, spans: () => spans })
   const place = placeIn('root-b')
   const block = { nodeId: 'streams', rootId: 'root-b', epoch: 1, events: [] }
   const streams = nodeRow(place, 'streams', { state: 'running', epoch: 1 })
@@ -81,7 +84,7 @@ function statementsOfWriting(): string[] {
 
 function scannerOn(connection: Connection, cache: () => RowCache) {
   const read: Read = (query) => query(connection)
-  return sqliteScanner(sqliteGraph({ read, cache }), read)
+  return sqliteScanner(sqliteGraph({ read, cache, spans: () => spans }), read)
 }
 
 function listening(seen: string[]): Connection {

@@ -1,4 +1,5 @@
 import type { Connection } from './driver.ts'
+import { sealAll } from './seals.ts'
 
 /** "Lgte": says that the file is ours. */
 export const APPLICATION_ID = 0x4c677465
@@ -100,11 +101,22 @@ INSERT OR IGNORE INTO uses SELECT keys.n / 1048576, r.data ->> '$.output.bodyRef
     AND r.data ->> '$.output.bodyRef' IS NOT NULL;
 `
 
+/** Which commit wrote each row last, by its number in the log: its marks say what the row must be. */
+const seals = 'CREATE TABLE seals (n INTEGER PRIMARY KEY, writer INTEGER NOT NULL);'
+
+function addSeals(connection: Connection): void {
+  connection.exec(seals)
+  sealAll(connection)
+}
+
+/** SQL, or what does it. */
+type MigrationStep = string | ((connection: Connection) => void)
+
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
-export const MIGRATIONS: readonly string[] = [first, deletion]
+export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, addSeals]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do the same at the same time. */
-export function migrate(connection: Connection, migrations: readonly string[] = MIGRATIONS): void {
+export function migrate(connection: Connection, migrations: readonly MigrationStep[] = MIGRATIONS): void {
   while (schemaVersion(connection) < migrations.length) takeStep(connection, migrations)
 }
 
@@ -112,12 +124,14 @@ export function schemaVersion(connection: Connection): number {
   return Number(connection.first('PRAGMA user_version')?.[0] ?? 0)
 }
 
-function takeStep(connection: Connection, migrations: readonly string[]): void {
+function takeStep(connection: Connection, migrations: readonly MigrationStep[]): void {
   connection.exec('BEGIN IMMEDIATE')
   try {
     const version = schemaVersion(connection)
     const step = migrations[version]
-    if (step !== undefined) connection.exec(`${step}\nPRAGMA user_version = ${version + 1};`)
+    if (typeof step === 'string') connection.exec(step)
+    else step?.(connection)
+    if (step !== undefined) connection.exec(`PRAGMA user_version = ${version + 1}`)
     connection.exec('COMMIT')
   } catch (error) {
     rollBack(connection)

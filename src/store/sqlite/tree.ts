@@ -2,9 +2,8 @@ import type { Body, Edge, Id, Turn } from '../../graph/rows.ts'
 import type { WrittenRow } from '../archive.ts'
 import type { ChainRecord } from '../tree-chain.ts'
 import type { Connection, SqlRow, SqlValue } from './driver.ts'
-import { COMMITS_PER_TREE } from './graph.ts'
 import { parseRow } from './parse.ts'
-import { type EdgeEnds, edgeType, type Packed, SPAN, toTurn } from './rows.ts'
+import { COMMITS_PER_TREE, type EdgeEnds, edgeType, type Packed, SPAN, toTurn } from './rows.ts'
 
 /** A row of the file, with what it says; null when that cannot be read. */
 export interface FileRow {

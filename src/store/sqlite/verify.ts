@@ -6,16 +6,19 @@ import { verifyTree } from '../verify-tree.ts'
 import type { Connection, SqlValue } from './driver.ts'
 import { readStones, stoneHash } from './remove.ts'
 import {
+  COMMITS_PER_TREE,
   type Packed,
   pushConversation,
   pushLink,
   pushNode,
   pushTurn,
+  SPAN,
   toConversation,
   toLink,
   toNode,
   turnSlot,
 } from './rows.ts'
+import { writersOf } from './seals.ts'
 import {
   edgesIn,
   type FileRow,
@@ -67,8 +70,9 @@ class Verifying implements Verified {
     })
     const rows: WrittenRow[] = []
     const edges = new Map<string, { readonly edge: Edge; count: number }>()
-    for (const n of spans) {
-      const span = readSpan(this.db, n)
+    const read = spans.map((n) => readSpan(this.db, n))
+    if (tree !== undefined) this.seals(read, { rootId, writers: writersOf(read, records), tree })
+    for (const span of read) {
       this.span(span, { rootId, rows, edges })
       if (tree !== undefined) this.uses(span, { rootId, tree })
     }
@@ -96,6 +100,9 @@ class Verifying implements Verified {
     for (const [id, slot] of this.db.all(STRAY_KEYS)) {
       this.put('altered_index', { id: String(id), rootId: null }, `The key ${slot} of ${id} leads nowhere.`)
     }
+    for (const [n] of this.db.all(STRAY_SEALS)) {
+      this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
+    }
     for (const [tree, hash] of this.db.all(STRAY_USES)) {
       this.put('altered_index', { id: String(hash), rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
     }
@@ -114,6 +121,25 @@ class Verifying implements Verified {
       const known = found.edges.get(key)
       if (known !== undefined) known.count--
       else found.edges.set(key, { edge, count: isShared ? 1 : 0 })
+    }
+  }
+
+  /** Each row is sealed by the commit that wrote it last. */
+  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: Sealed): void {
+    for (const { rows } of spans) {
+      const first = rows[0]?.n ?? 0
+      const sealed = new Map(
+        this.db
+          .all('SELECT n, writer FROM seals WHERE n >= ? AND n < ?', [first, first + SPAN])
+          .map(([n, by]) => [n, by]),
+      )
+      for (const { n } of rows) {
+        const writer = writers.get(n)
+        // A row that no commit wrote is told of as such.
+        if (writer === undefined || sealed.get(n) === tree * COMMITS_PER_TREE + writer) continue
+        const message = `Row ${n} of the file is said to be of another commit than the one that wrote it.`
+        this.put('altered_index', { id: `row ${n}`, rootId }, message)
+      }
     }
   }
 
@@ -158,6 +184,12 @@ class Verifying implements Verified {
   }
 }
 
+interface Sealed {
+  readonly rootId: Id
+  readonly writers: ReadonlyMap<number, number>
+  readonly tree: number
+}
+
 interface Found {
   readonly rootId: Id
   readonly rows: WrittenRow[]
@@ -177,6 +209,7 @@ const SUBJECTS = {
 
 const STRAY_USES = `SELECT tree, hash FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
   OR NOT EXISTS (SELECT 1 FROM rows WHERE n = tree * 1048576)`
+const STRAY_SEALS = 'SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n WHERE rows.n IS NULL'
 const STRAY_KEYS = 'SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n WHERE rows.n IS NULL'
 
 /** queue, due and mark as the row says; null when it says nothing that can be read. */

@@ -1,12 +1,10 @@
 import type { Json } from '../../base/json.ts'
+import { SECRET_MARK } from '../../base/secret-shapes.ts'
+import { withoutSecrets } from '../../base/secrets.ts'
 import { environmentSecrets } from '../../model/ai-sdk/known-secrets.ts'
-import { withoutSecrets } from '../../model/ai-sdk/without-secrets.ts'
 import type { IdTokens } from './id-tokens.ts'
 
 export type Redact = (text: string) => string
-
-/** Instead of a secret; in a recorded request it stands for any text. */
-const REDACTED = '***'
 
 const SECRET_KEY = /(?:api_?key|access_?key|token|secret|password|passwd|authorization|cookie|credentials?)$/i
 /** The same of an object that is a text. */
@@ -41,7 +39,7 @@ export class Cleaner {
     const known = this.known.get(hidden)
     if (known !== undefined) return known
     const own = this.redact === undefined ? hidden : this.redact(hidden)
-    const clean = withoutSecrets(own.replaceAll(SECRET_FIELD, `$1${REDACTED}`), environmentSecrets())
+    const clean = withoutSecrets(own.replaceAll(SECRET_FIELD, `$1${SECRET_MARK}`), environmentSecrets())
     if (this.known.size >= MOST_KNOWN) this.known.clear()
     this.known.set(hidden, clean)
     return clean
@@ -64,10 +62,27 @@ const TIME = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g
 const DURATION = /("(?:duration_ms|durationMs|totalDurationMs)":\s*|\*\*(?:Duration|Elapsed):\*\* |\bidle )\d+[sm]?/g
 
 function mapped(value: Json, change: (text: string) => string, key = ''): Json {
-  if (typeof value === 'string') return SECRET_KEY.test(key) && isSecret(value) ? REDACTED : change(value)
+  if (typeof value === 'string') return SECRET_KEY.test(key) && isSecret(value) ? SECRET_MARK : change(value)
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map((item) => mapped(item as Json, change))
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapped(item as Json, change, name)]))
+  const cleaned: [string, Json][] = []
+  const taken = new Set(Object.keys(value))
+  for (const [name, item] of Object.entries(value)) {
+    cleaned.push([FIELD.test(name) ? name : keyOf(change(name), name, taken), mapped(item as Json, change, name)])
+  }
+  return Object.fromEntries(cleaned)
+}
+
+/** A name of a field: ours must stay, whatever a function of the user's makes of texts. */
+const FIELD = /^[a-zA-Z$]{1,20}$/
+
+/** Keys stay apart: two marks stand for any text as one does. */
+function keyOf(clean: string, name: string, taken: Set<string>): string {
+  if (clean === name) return name
+  let key = clean
+  while (taken.has(key)) key += SECRET_MARK
+  taken.add(key)
+  return key
 }
 
 /** Words about a secret are none. */

@@ -26,12 +26,26 @@ function compare(pair: Difference, bind: Bind, found: Difference[]): void {
     return
   }
   const isList = Array.isArray(recorded)
-  for (const key of new Set([...Object.keys(recorded), ...Object.keys(now)])) {
+  for (const [key, own] of keysOf(recorded, now, bind)) {
     const below = isList ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
-    compare({ path: below, recorded: recorded[key], now: now[key] }, bind, found)
+    compare({ path: below, recorded: recorded[key], now: now[own] }, bind, found)
   }
 }
 
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
+type Fields = { [key: string]: Json }
+
+/** Each key of either, and what it is called now: a recorded one may hold a mark or a token. */
+function keysOf(recorded: Fields, now: Fields, bind: Bind): [recorded: string, now: string][] {
+  const left = new Set(Object.keys(now).filter((key) => !Object.hasOwn(recorded, key)))
+  const pairs = Object.keys(recorded).map((key): [string, string] => {
+    if (Object.hasOwn(now, key)) return [key, key]
+    const same = [...left].find((own) => matchText(key, own, bind))
+    if (same !== undefined) left.delete(same)
+    return [key, same ?? key]
+  })
+  return [...pairs, ...[...left].map((key): [string, string] => [key, key])]
+}
+
+function isObject(value: Json | undefined): value is Fields {
   return typeof value === 'object' && value !== null
 }

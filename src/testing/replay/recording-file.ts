@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { DefinitionError, messageOf, NotFoundError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
@@ -59,13 +59,20 @@ export class RecordingWriter {
   private open(): number {
     if (this.keep !== null) {
       truncateSync(this.file, this.keep)
-      return openSync(this.file, 'a')
+      return openOwn(this.file, 'a')
     }
     mkdirSync(path.dirname(this.file), { recursive: true })
-    const descriptor = openSync(this.file, 'w')
+    const descriptor = openOwn(this.file, 'w')
     writeAll(descriptor, `${JSON.stringify({ legate: FORMAT, version: VERSION })}\n`)
     return descriptor
   }
+}
+
+/** For nobody else to read, also where the file was there before: it holds what was said. */
+function openOwn(file: string, flag: 'a' | 'w'): number {
+  const descriptor = openSync(file, flag, 0o600)
+  fchmodSync(descriptor, 0o600)
+  return descriptor
 }
 
 function writeAll(descriptor: number, text: string): void {

@@ -3,6 +3,7 @@ import type { JsonSchema } from '../../base/schema.ts'
 import type { FileInfo } from '../../files/backend.ts'
 import type { Files } from '../../files/files.ts'
 import { matchName } from '../../grant/match.ts'
+import { fileNeed } from '../file-needs.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
 import { walkFiles } from './walk-files.ts'
 import { withWorkspacePaths } from './workspace-paths.ts'
@@ -37,7 +38,7 @@ export function searchTextTool(): Tool {
     description: 'Finds a text in the files below a directory: gives path, number and text of each line that holds it.',
     inputSchema: SCHEMA,
     effect: 'pure',
-    needs: (input) => [`file.list:${(input as SearchInput).path ?? '/workspace'}`],
+    needs: (input) => fileNeed('list', (input as SearchInput).path ?? '/workspace'),
     execute: (input, context) => search(input as SearchInput, context),
   })
   return withWorkspacePaths(made as Tool)

@@ -1,8 +1,10 @@
 import type { JsonSchema } from '../../base/schema.ts'
-import { type ProcessResult, runProcess } from '../run-process.ts'
+import { type ProgramRequest, programRequest } from '../../grant/request.ts'
+import { plainEnvironment } from '../environment.ts'
+import { fileNeed } from '../file-needs.ts'
+import { type ProcessResult, runProgram } from '../run-process.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
 import { programOf } from './command-words.ts'
-import { plainEnvironment } from './plain-environment.ts'
 import { withWorkspacePaths } from './workspace-paths.ts'
 
 const MOST_SECONDS = 600
@@ -34,8 +36,8 @@ const SCHEMA: JsonSchema = {
 }
 
 /**
- * Runs programs in the workspace. Asks `exec:` and the command line: `exec:git status`, or `exec:sh -c ...` for what needs
- * a shell. All that a command starts ends with it.
+ * Runs programs in the workspace. Asks `exec:` and the whole command line: `exec:git status`, or `exec:sh -c 'git status; ls'`
+ * for what needs a shell. All that a command starts ends with it.
  */
 export function shellTool(): Tool {
   const made = tool({
@@ -44,23 +46,16 @@ export function shellTool(): Tool {
     inputSchema: SCHEMA,
     effect: 'effectful',
     timeoutMs: (MOST_SECONDS + 5) * 1_000,
-    needs: (input) => {
-      const given = input as ShellInput
-      const words = wordsOf(given)
-      return words === undefined ? [] : [`exec:${words.join(' ')}`, `file.list:${placeOf(given)}`]
-    },
+    needs: (input) => [programIn(input as ShellInput), ...fileNeed('list', placeOf(input as ShellInput))],
     execute: (input, context) => run(input as ShellInput, context),
   })
   return withWorkspacePaths(made as Tool)
 }
 
 async function run(input: ShellInput, { files, signal }: ToolContext): Promise<string> {
-  const words = wordsOf(input)
-  if (words === undefined) throw new Error('give it either a command or an argv, and not an empty one')
-  const [program = '', ...args] = words
   const seconds = input.timeout_seconds ?? SECONDS
   const result = await files.inDirectory(placeOf(input), (cwd) =>
-    runProcess(program, args, {
+    runProgram(programIn(input), {
       signal,
       cwd,
       env: plainEnvironment(),
@@ -71,17 +66,15 @@ async function run(input: ShellInput, { files, signal }: ToolContext): Promise<s
   return resultForm(result, seconds)
 }
 
-/** What is run: as it stands where it can, so that what is decided is the program, else by a shell. */
-function wordsOf({ command, argv }: ShellInput): readonly string[] | undefined {
+/** What is decided and run: as it stands where it can, so that the rules are about the program, else by a shell. */
+function programIn({ command, argv }: ShellInput): ProgramRequest {
   const isOne = (command === undefined) !== (argv === undefined)
-  if (!isOne) return undefined
-  if (argv !== undefined) return argv[0] === '' ? undefined : argv
-  if (command === undefined || command.trim() === '') return undefined
-  return programOf(command)
+  if (!isOne || command?.trim() === '') throw new Error('give it either a command or an argv, and not an empty one')
+  return programRequest(argv ?? programOf(command ?? ''))
 }
 
 function placeOf({ cwd = '/workspace' }: ShellInput): string {
-  return cwd.length > 1 && cwd.endsWith('/') ? cwd.slice(0, -1) : cwd
+  return cwd
 }
 
 function resultForm({ exitCode, stdout, stderr, isCut, timedOut }: ProcessResult, seconds: number): string {

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../base/schema.ts'
+import { fileNeed } from '../file-needs.ts'
 import { type Tool, tool } from '../tool.ts'
 import { nameOf, walkFiles } from './walk-files.ts'
 import { withWorkspacePaths } from './workspace-paths.ts'
@@ -22,7 +23,7 @@ export function treeTool(): Tool {
     description: 'Shows the directories and files below a directory, with their sizes in bytes.',
     inputSchema: SCHEMA,
     effect: 'pure',
-    needs: (input) => [`file.list:${placeOf(input)}`],
+    needs: (input) => fileNeed('list', placeOf(input)),
     execute: async (input, { files, signal }) => {
       const { depth: most = DEPTH } = input as { depth?: number }
       const lines: string[] = []

@@ -10,7 +10,7 @@ export function withWorkspacePaths(tool: Tool): Tool {
 }
 
 /** A path as models write it when they work in a folder: what is relative is below the workspace. */
-function workspacePath(given: string): string {
+export function workspacePath(given: string): string {
   if (given.startsWith('/')) return given
   const bare = given.replace(/^(?:\.\/)+/, '')
   return bare === '' || bare === '.' ? WORKSPACE : `${WORKSPACE}/${bare}`

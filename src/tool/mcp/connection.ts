@@ -1,19 +1,22 @@
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js'
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import { messageOf, ToolError } from '../../base/error.ts'
+import type { Client, RequestOptions, Transport } from '@modelcontextprotocol/client'
+import { ToolError } from '../../base/error.ts'
+import { Secrets } from '../../base/secrets.ts'
 import { within } from '../../base/within.ts'
+import { isHostRequest, isProgramRequest } from '../../grant/request.ts'
+import { isDisallowedVariable } from '../environment.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../source/source.ts'
-import { isDisallowedVariable, knownTo, serverEnvironment, substituted } from './environment.ts'
-import { hostOf } from './host-of.ts'
+import { knownTo, serverEnvironment, substituted } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
-import { MOST_PAGES, MOST_TOOLS } from './limits.ts'
+import { listTools } from './list-tools.ts'
 import type { ServerSettings } from './options.ts'
-import { readTools, shownText } from './read-tools.ts'
+import { plainReason } from './plain-reason.ts'
+import { readTools } from './read-tools.ts'
 import { resourceTools } from './resource-tools.ts'
-import { Redaction } from './secrets.ts'
+import { secretsOf } from './secrets-of.ts'
 import type { Server } from './server.ts'
 import { serverTool } from './server-tool.ts'
+import { lastWords, openSession, type Session } from './session.ts'
+import { shownLine, shownText } from './shown-text.ts'
 import { StdioTransport } from './stdio-transport.ts'
 
 /** Starts a server and asks it for its tools. */
@@ -27,28 +30,27 @@ export async function openConnection(settings: ServerSettings, place: SourcePlac
 const MOST_STARTS = 5
 const START_WINDOW_MS = 60_000
 
-interface Session {
-  readonly client: Client
-  readonly transport: Transport
-}
-
 /** A server and what it told of itself. One that has ended is started again when it is next needed. */
 class McpConnection implements OpenSource, Server {
   tools: ReadonlyMap<string, SourceTool> = new Map()
   notes = ''
   warnings: readonly string[] = []
-  readonly redaction: Redaction
+  readonly secrets: Secrets
   readonly timeoutMs: number
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
-  private readonly secrets: ReadonlyMap<string, string>
+  private readonly values: ReadonlyMap<string, string>
   private session: Session | undefined
   private starting: Promise<Session> | undefined
   /** What a start waits for. */
   private opening: Transport | undefined
   private listing: Promise<void> | undefined
   private starts: number[] = []
+  private isListening = false
+  /** When the tools are to be asked for again, as the server said. */
+  private staleAt = Number.POSITIVE_INFINITY
   private isChanged = true
+  private isOld = false
   private isClosed = false
   private lostBy = ''
 
@@ -56,19 +58,19 @@ class McpConnection implements OpenSource, Server {
     this.settings = settings
     this.place = place
     this.timeoutMs = settings.timeoutMs
-    this.secrets = new Map(
+    this.values = new Map(
       settings.envKeys.flatMap((name) => {
         const value = settings.secrets(name)
         return value === undefined || value === '' ? [] : [[name, value] as const]
       }),
     )
-    this.redaction = new Redaction([...this.secrets.values(), ...telling(settings.headers), ...telling(settings.env)])
+    this.secrets = new Secrets([...this.values.values(), ...secretsOf(settings)])
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
 
   async ready(): Promise<void> {
     const session = await this.connected()
-    if (!this.isChanged) return
+    if (!this.isChanged && Date.now() < this.staleAt) return
     this.listing ??= this.list(session).finally(() => {
       this.listing = undefined
     })
@@ -77,12 +79,15 @@ class McpConnection implements OpenSource, Server {
 
   /** A session that the server does not know any more is opened again: the request had no effect then. */
   async request<T>(send: (client: Client, options: RequestOptions) => Promise<T>, options: RequestOptions): Promise<T> {
-    const { client } = await this.connected()
+    const session = await this.connected()
     const all = { timeout: NO_TIMEOUT, ...options }
     try {
-      return await send(client, all)
+      return await send(session.client, all)
     } catch (error) {
-      if (!isUnheard(error)) throw this.told(error)
+      if (!isUnheard(error, session)) {
+        if (isBroken(error)) this.lose(plainReason(error))
+        throw this.told(error)
+      }
       this.lose('')
       const again = await this.connected()
       return await send(again.client, all).catch((second: unknown) => {
@@ -115,48 +120,51 @@ class McpConnection implements OpenSource, Server {
     const now = Date.now()
     this.starts = [...this.starts.filter((at) => now - at < START_WINDOW_MS), now]
     if (this.starts.length > MOST_STARTS) {
-      throw new ToolError('tool', `it has ended ${MOST_STARTS} times within a minute: ${this.lostBy}`)
+      throw this.told(`it has ended ${MOST_STARTS} times within a minute: ${this.lostBy}`)
     }
-    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js')
-    const { ToolListChangedNotificationSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const client = new Client({ name: 'legate', version: '0' }, { capabilities: {} })
-    client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
-      this.isChanged = true
-    })
-    const transport = await this.transport()
-    client.onclose = () => this.forget(transport)
-    this.opening = transport
     try {
-      if (this.isClosed) throw new Error('it is not needed any more')
-      await client.connect(transport, { timeout: this.settings.startTimeoutMs })
+      this.session = await openSession({
+        transport: () => this.transport(),
+        isOld: this.isOld,
+        startTimeoutMs: this.settings.startTimeoutMs,
+        onOpening: (transport) => {
+          this.opening = transport
+          if (this.isClosed) throw new ToolError('tool', 'it is not needed any more')
+        },
+        onClose: (transport) => this.forget(transport),
+        onToolsChanged: () => {
+          this.isChanged = true
+        },
+      })
     } catch (error) {
-      const words = lastWords(transport)
-      await transport.close().catch(() => undefined)
-      const reason =
-        words === '' || messageOf(error).includes(words) ? messageOf(error) : `${messageOf(error)} (${words})`
-      throw new ToolError('tool', this.redaction.clean(`it did not start: ${reason}`), { cause: error })
+      throw this.told(`it did not start: ${plainReason(error)}`)
     }
     this.opening = undefined
-    this.session = { client, transport }
+    this.isListening = false
     this.isChanged = true
-    this.notes = shownText(this.redaction.clean(client.getInstructions() ?? ''))
+    const { client } = this.session
+    this.isOld = client.getProtocolEra() === 'legacy'
+    this.notes = shownText(this.secrets.clean(client.getInstructions() ?? ''))
     return this.session
   }
 
   private async transport(): Promise<Transport> {
-    const { command, args, cwd, env } = this.settings
+    const { command, cwd, env } = this.settings
     if (command === null) return this.overHttp()
+    const request = this.place.decided.find(isProgramRequest)
+    if (request === undefined) throw new ToolError('tool', 'nobody has decided that its program may be started')
     this.warnDropped()
-    const environment = serverEnvironment(env, this.secrets)
-    return new StdioTransport({ command, args, cwd: cwd ?? undefined, env: environment })
+    const environment = serverEnvironment(env, this.values)
+    return new StdioTransport({ request, cwd: cwd ?? undefined, env: environment })
   }
 
   private async overHttp(): Promise<Transport> {
     const { url, headers } = this.settings
-    const address = this.full(url ?? '', 'its url')
-    if (hostOf(address) === undefined) throw new ToolError('tool', 'its url is no address that HTTP can reach')
+    this.full(url ?? '', 'its url')
+    const request = this.place.decided.find(isHostRequest)
+    if (request === undefined) throw new ToolError('tool', 'its url is no address that HTTP can reach')
     const full = Object.entries(headers).map(([name, value]) => [name, this.full(value, `its header ${name}`)])
-    return httpTransport({ url: new URL(address), headers: Object.fromEntries(full) }, (reason) => this.lose(reason))
+    return httpTransport({ request, headers: Object.fromEntries(full) }, (reason) => this.lose(reason))
   }
 
   private full(text: string, where: string): string {
@@ -176,10 +184,12 @@ class McpConnection implements OpenSource, Server {
   private async list(session: Session): Promise<void> {
     this.isChanged = false
     try {
-      const given = session.client.getServerCapabilities()?.tools === undefined ? [] : await this.pages(session.client)
+      this.listen(session.client).catch(() => undefined)
+      const { tools: given, ttlMs } = await listTools(session.client, this.settings.startTimeoutMs)
+      this.staleAt = ttlMs === null ? Number.POSITIVE_INFINITY : Date.now() + ttlMs
       const room = this.place.name.length + SOURCE_SEPARATOR.length
       const { availableTools } = this.settings
-      const { tools, warnings } = readTools(given, { availableTools, redaction: this.redaction, room })
+      const { tools, warnings } = readTools(given, { availableTools, secrets: this.secrets, room })
       const own = tools.map((listed) => [listed.shownAs, serverTool(this, listed)] as const)
       const beside = resourceTools(this, session.client.getServerCapabilities(), availableTools)
       this.tools = new Map([...beside, ...own])
@@ -190,23 +200,16 @@ class McpConnection implements OpenSource, Server {
     }
   }
 
-  private async pages(client: Client): Promise<unknown[]> {
-    const { ResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
-    const found: unknown[] = []
-    const seen = new Set<unknown>()
-    let cursor: unknown
-    for (let page = 0; page < MOST_PAGES && found.length <= MOST_TOOLS; page++) {
-      const params = typeof cursor === 'string' ? { params: { cursor } } : {}
-      const options = { timeout: this.settings.startTimeoutMs }
-      const result = await client.request({ method: 'tools/list', ...params }, ResultSchema, options)
-      const tools: unknown = result['tools']
-      if (!Array.isArray(tools)) throw new ToolError('tool', 'it gave no list of tools')
-      found.push(...tools.slice(0, MOST_TOOLS + 1))
-      cursor = result['nextCursor']
-      if (typeof cursor !== 'string' || seen.has(cursor)) break
-      seen.add(cursor)
-    }
-    return found
+  /** From 2026-07-28 on a server tells of changes to those who listen. One that does not answer is not listened to. */
+  private async listen(client: Client): Promise<void> {
+    const isTold = client.getProtocolEra() === 'modern' && client.getServerCapabilities()?.tools?.listChanged === true
+    if (!isTold || this.isListening) return
+    this.isListening = true
+    const subscription = await client.listen({ toolsListChanged: true }).catch(() => undefined)
+    if ((await subscription?.closed) !== 'remote' || this.session?.client !== client) return
+    // What changes from now on is not told: it is asked for, and listened to again.
+    this.isListening = false
+    this.isChanged = true
   }
 
   /** A request will get no answer: whoever waits for one is told. */
@@ -231,18 +234,12 @@ class McpConnection implements OpenSource, Server {
 
   /** What went wrong, in words that hold no secret. */
   private told(error: unknown): ToolError {
-    const words = this.isLost && this.lostBy !== '' ? `${messageOf(error)} (${this.lostBy})` : messageOf(error)
-    return new ToolError('tool', this.redaction.clean(words), { cause: error })
+    const reason = typeof error === 'string' ? error : plainReason(error)
+    const words =
+      this.isLost && this.lostBy !== '' && !reason.includes(this.lostBy) ? `${reason} (${this.lostBy})` : reason
+    return new ToolError('tool', shownLine(this.secrets.clean(words)))
   }
 }
-
-/** Values that are secret by the look of their names, and what stands behind a word such as Bearer. */
-function telling(named: Readonly<Record<string, string>>): string[] {
-  const values = Object.entries(named).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []))
-  return values.flatMap((value) => [value, ...value.split(' ').slice(1)])
-}
-
-const SECRET_NAME = /auth|cookie|credential|key|passw|secret|token/i
 
 /** The longest a timer can be: calls have a time limit of their own. */
 const NO_TIMEOUT = 2 ** 31 - 1
@@ -254,16 +251,16 @@ async function endSession(transport: object): Promise<void> {
   await within(terminateSession.call(transport), GOODBYE_MS).catch(() => undefined)
 }
 
-function lastWords(transport: Transport): string {
-  return 'lastWords' in transport && typeof transport.lastWords === 'string' ? transport.lastWords : ''
-}
-
 /** Was the request refused before anybody heard it: no such session, or nobody there? */
-function isUnheard(error: unknown): boolean {
+function isUnheard(error: unknown, { transport }: Session): boolean {
   if (typeof error !== 'object' || error === null) return false
-  const code: unknown = Reflect.get(error, 'code')
-  if (error instanceof Error && error.message.startsWith('Streamable HTTP error') && (code === 404 || code === 400))
-    return true
+  const status: unknown = Reflect.get(error, 'status')
+  if (transport.sessionId !== undefined && (status === 404 || status === 400)) return true
   const cause: unknown = Reflect.get(error, 'cause')
   return typeof cause === 'object' && cause !== null && Reflect.get(cause, 'code') === 'ECONNREFUSED'
+}
+
+/** Did the connection break before an answer began? */
+function isBroken(error: unknown): boolean {
+  return error instanceof TypeError && error.message === 'fetch failed'
 }

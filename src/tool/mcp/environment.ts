@@ -1,23 +1,14 @@
+import { isDisallowedVariable, startEnvironment } from '../environment.ts'
 import type { ServerSettings } from './options.ts'
 
-/** What a server's process gets: little of ours, what is said for it, and its secrets. */
+/** What a server's process gets: what it needs to start, what its definition names, and its secrets. */
 export function serverEnvironment(
   env: Readonly<Record<string, string>>,
   secrets: ReadonlyMap<string, string>,
 ): Record<string, string> {
-  const inherited = INHERITED.flatMap((name) => {
-    const value = process.env[name]
-    // A function that a shell has exported is code.
-    return value === undefined || value.startsWith('()') ? [] : [[name, value] as const]
-  })
   const own = Object.entries(env).filter(([name]) => !isDisallowedVariable(name))
   const secret = [...secrets].filter(([name]) => !isDisallowedVariable(name))
-  return Object.fromEntries([...inherited, ...own, ...secret])
-}
-
-/** May a definition set this variable for a program? What decides which program runs and what it loads is not for it. */
-export function isDisallowedVariable(name: string): boolean {
-  return DISALLOWED.has(name.toUpperCase())
+  return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
 }
 
 /** The variables that a server's address and headers may name: those that were said for it, and no others of ours. */
@@ -38,17 +29,3 @@ export function substituted(
   })
   return { text: full, missing }
 }
-
-const INHERITED = [
-  ...['HOME', 'LOGNAME', 'USER', 'PATH', 'SHELL', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TZ', 'TMPDIR', 'NO_COLOR'],
-  ...['XDG_CACHE_HOME', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_RUNTIME_DIR'],
-]
-
-const DISALLOWED: ReadonlySet<string> = new Set([
-  ...['PATH', 'PATHEXT', 'SYSTEMROOT', 'WINDIR', 'COMSPEC', 'SHELL', 'IFS', 'ENV', 'BASH_ENV', 'ZDOTDIR', 'CDPATH'],
-  ...['LD_LIBRARY_PATH', 'LD_PRELOAD', 'LD_AUDIT', 'LD_DEBUG', 'LD_BIND_NOW', 'LD_ASSUME_KERNEL'],
-  ...['DYLD_LIBRARY_PATH', 'DYLD_INSERT_LIBRARIES', 'DYLD_FRAMEWORK_PATH', 'DYLD_FALLBACK_LIBRARY_PATH'],
-  ...['PYTHONPATH', 'PYTHONHOME', 'PYTHONSTARTUP', 'NODE_OPTIONS', 'NODE_PATH', 'RUBYOPT', 'RUBYLIB', 'GEM_PATH'],
-  ...['GEM_HOME', 'PERL5LIB', 'PERL5OPT', 'CLASSPATH', 'JAVA_TOOL_OPTIONS', 'GO111MODULE', 'GOROOT', 'APPINIT_DLLS'],
-  ...['SESSIONNAME', 'TEMP', 'TMP', 'LOCALAPPDATA', 'USERPROFILE', 'HOMEDRIVE', 'HOMEPATH', 'GIT_SSH_COMMAND'],
-])

@@ -1,6 +1,7 @@
 import { type Json, toJson } from '../../base/json.ts'
 import type { JsonSchema } from '../../base/json-schema.ts'
 import { type Checked, type CheckedSchema, readSchema } from '../../base/schema.ts'
+import type { Secrets } from '../../base/secrets.ts'
 
 /** More than this is no description of arguments. */
 const MOST_BYTES = 262_144
@@ -11,12 +12,12 @@ const MOST_STEPS = 5_000
  * The input schema that a server gives, as shown to a model and checked here. What could make a check run for ever
  * (patterns, references that multiply) is left to the server to check. A text says why it cannot be used at all.
  */
-export function guardedSchema(given: unknown): CheckedSchema | string {
+export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema | string {
   const plain = toJson(given)
   if (!plain.ok) return `its input schema is not plain JSON: ${plain.error}`
   if (plain.text.length > MOST_BYTES) return `its input schema is larger than ${MOST_BYTES / 1024} KB`
   if (!isRecord(plain.value) || plain.value['type'] !== 'object') return 'its input schema does not describe an object'
-  const shown = readSchema(plain.value, 'its input schema').jsonSchema
+  const shown = readSchema(secrets.cleanJson(plain.value) as JsonSchema, 'its input schema').jsonSchema
   const checks = stepsIn(shown as Json) > MOST_STEPS ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
   return new GuardedSchema(shown, readSchema(checks, 'its input schema'))
 }

@@ -1,10 +1,12 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Transport } from '@modelcontextprotocol/client'
 import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
+import { type HostRequest, hostRequest } from '../../grant/request.ts'
 import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
 
 export interface HttpPlace {
-  readonly url: URL
+  /** The address, and the host that was decided: no other is reached. */
+  readonly request: HostRequest
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -16,18 +18,18 @@ const RESUME_MS = 2_000
  * get no answer any more because its stream broke.
  */
 export async function httpTransport(
-  { url, headers }: HttpPlace,
+  { request, headers }: HttpPlace,
   onLost: (reason: string) => void,
 ): Promise<Transport & { terminateSession(): Promise<void> }> {
-  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client')
   const open = new Set<unknown>()
   const broken = (id: unknown, reason: string) => {
     if (!open.has(id)) return
     setTimeout(() => open.has(id) && onLost(reason), RESUME_MS).unref()
   }
-  const transport = new StreamableHTTPClientTransport(url, {
+  const transport = new StreamableHTTPClientTransport(new URL(request.url), {
     requestInit: { headers: { ...headers } },
-    fetch: (to, init) => boundedFetch(to, init, { open, broken }),
+    fetch: (to, init) => boundedFetch(to, init, { open, broken, host: request.name }),
     reconnectionOptions: {
       initialReconnectionDelay: 200,
       maxReconnectionDelay: 1_000,
@@ -45,13 +47,15 @@ interface Watch {
   /** Requests that have no answer yet. */
   readonly open: Set<unknown>
   readonly broken: (id: unknown, reason: string) => void
+  readonly host: string
 }
 
 async function boundedFetch(to: string | URL, init: RequestInit | undefined, watch: Watch): Promise<Response> {
+  if (hostRequest(to).name !== watch.host) throw new ToolError('tool', 'the server sent us to another host')
   const id = requestId(init)
   if (id !== undefined) watch.open.add(id)
   try {
-    const response = await fetch(to, init)
+    const response = await fetch(to, { ...init, redirect: 'manual' })
     const { body, status } = response
     if (body === null || NO_BODY.has(status)) return response
     const type = response.headers.get('content-type') ?? ''
@@ -84,11 +88,13 @@ function checkJson(text: string): void {
   if (!parsed.ok) throw new ToolError('tool', `the server sent no usable JSON: ${parsed.error}`)
 }
 
-function requestId(init: RequestInit | undefined): unknown {
+/** Requests of ours are numbered; what the library asks for itself, such as `server/discover`, has a name. */
+function requestId(init: RequestInit | undefined): number | undefined {
   if (init?.method !== 'POST' || typeof init.body !== 'string') return undefined
   const parsed = parseJson(init.body)
   if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null) return undefined
-  return 'method' in parsed.value && 'id' in parsed.value ? parsed.value['id'] : undefined
+  const id = 'method' in parsed.value && 'id' in parsed.value ? parsed.value['id'] : undefined
+  return typeof id === 'number' ? id : undefined
 }
 
 interface Bounds {

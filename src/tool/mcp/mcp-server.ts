@@ -1,9 +1,14 @@
+import { shownWords } from '../../base/command-secrets.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
+import { withoutSecrets } from '../../base/secrets.ts'
+import { hostRequest, programRequest, type Request } from '../../grant/request.ts'
+import { quoteWords } from '../../grant/words.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
 import { knownTo, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
 import { type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
+import { secretsOf } from './secrets-of.ts'
 
 /**
  * An MCP server as a source of tools: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys: [...] }) }`.
@@ -15,7 +20,7 @@ export function mcpServer(options: McpServerOptions): ToolSource {
     about: aboutOf(settings),
     tools: null,
     get needs() {
-      return [needOf(settings)]
+      return needsOf(settings)
     },
     required: settings.required,
     scope: settings.scope,
@@ -34,18 +39,30 @@ async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenS
   return openConnection(settings, place)
 }
 
-/** What is no address before its variables are known is asked for as it stands, and fails when it is started. */
-function needOf(settings: ServerSettings): string {
-  if (settings.command !== null) return `exec:${settings.command}`
+/** The whole command line, or the host. What is no address asks for nothing, and cannot be reached. */
+function needsOf(settings: ServerSettings): readonly Request[] {
+  const { command, args } = settings
+  if (command !== null) return [programRequest([command, ...args], hiddenIn(settings))]
   const { text } = substituted(settings.url ?? '', knownTo(settings))
-  return `net:${hostOf(text) ?? text}`
+  return hostOf(text) === undefined ? [] : [hostRequest(text)]
+}
+
+function hiddenIn(settings: ServerSettings): readonly string[] {
+  return [...secretsOf(settings), ...settings.envKeys.flatMap((name) => settings.secrets(name) ?? [])]
 }
 
 /** What a person who is asked should see. Of what may be secret, the names. */
 function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSettings): Json {
   const named = { env: Object.keys(env), secrets: [...envKeys] }
-  if (command === null) return { mcp: url ?? '', headers: Object.keys(headers), ...named }
-  return { mcp: [command, ...args].join(' '), command, args: [...args], ...(cwd === null ? {} : { cwd }), ...named }
+  if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
+  const [program = '', ...shown] = shownWords([command, ...args])
+  return {
+    mcp: quoteWords([program, ...shown]),
+    command: program,
+    args: shown,
+    ...(cwd === null ? {} : { cwd }),
+    ...named,
+  }
 }
 
 /** Two servers with the same settings and the same secrets are one. Kept in this process only. */

@@ -22,7 +22,7 @@ interface ServerOptions {
   readonly scope?: SourceScope
 }
 
-/** A program that speaks MCP over its standard input and output. Asks `exec:<command>`. */
+/** A program that speaks MCP over its standard input and output. Asks `exec:` and its whole command line. */
 export interface StdioServerOptions extends ServerOptions {
   readonly command: string
   readonly args?: readonly string[]
@@ -98,7 +98,8 @@ export function readServerOptions(options: McpServerOptions): ServerSettings {
 
 function checkPlace({ command, cwd, url }: ServerSettings): void {
   if ((command === null) === (url === null)) refuse('give it either a command or a url.')
-  if (command !== null && !isText(command)) refuse('command is the name or path of a program.')
+  if (command !== null && (!isText(command) || command.startsWith('-')))
+    refuse('command is the name or path of a program.')
   if (cwd !== null && !isText(cwd)) refuse('cwd is the path of a folder.')
   const isAddress = url === null || (isText(url) && (url.includes('${') || hostOf(url) !== undefined))
   if (!isAddress) refuse(`${JSON.stringify(url)} is no address: give it as https://...`)

@@ -1,9 +1,10 @@
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import type { CheckedSchema } from '../../base/schema.ts'
+import type { Secrets } from '../../base/secrets.ts'
 import { guardedSchema } from './guarded-schema.ts'
-import { MOST_DESCRIPTION, MOST_TOOLS } from './limits.ts'
-import type { Redaction } from './secrets.ts'
+import { MOST_TOOLS } from './limits.ts'
+import { shownLine, shownText } from './shown-text.ts'
 import { toolNames } from './tool-names.ts'
 
 /** A tool as a server tells of it, checked. */
@@ -14,6 +15,8 @@ export interface ListedTool {
   readonly shownAs: string
   readonly description: string
   readonly input: CheckedSchema
+  /** As the server gave it. */
+  readonly inputSchema: object
   /** Of its description and schema as the server gave them. */
   readonly version: string
 }
@@ -26,7 +29,7 @@ export interface ListedTools {
 
 export interface ListOptions {
   readonly availableTools: readonly string[]
-  readonly redaction: Redaction
+  readonly secrets: Secrets
   /** Characters that the name of the source takes. */
   readonly room: number
 }
@@ -44,14 +47,15 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
   const kept = [...found].slice(0, MOST_TOOLS)
   if (kept.length < found.size)
     warnings.push(`it has ${found.size} tools: those after the first ${MOST_TOOLS} were left out`)
-  const names = toolNames([...found.keys()], options.room)
+  const names = toolNames([...found.keys()], { room: options.room, shown: (name) => options.secrets.clean(name) })
   const tools = kept.flatMap(([name, item]) => {
-    const input = isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'])
+    const input = isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], options.secrets)
     if (typeof input !== 'string') return [listed(item, { name, shownAs: names.get(name) ?? name, input, options })]
     warnings.push(`the tool ${JSON.stringify(name)} was left out: ${input}`)
     return []
   })
-  return { tools, warnings: [...warnings, ...notThere(found, options)].slice(0, MOST_WARNINGS) }
+  const told = [...warnings, ...notThere(found, options)].slice(0, MOST_WARNINGS)
+  return { tools, warnings: told.map((warning) => shownLine(options.secrets.clean(warning))) }
 }
 
 const MOST_WARNINGS = 20
@@ -66,22 +70,15 @@ interface Named {
 
 function listed(item: Record<string, unknown>, { name, shownAs, input, options }: Named): ListedTool {
   const said = typeof item['description'] === 'string' ? item['description'] : ''
-  const about = toJson([name, said, item['title'] ?? null, input.jsonSchema])
+  const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
   return {
     name,
     shownAs,
-    description: shownText(options.redaction.clean(said)) || name,
+    description: shownText(options.secrets.clean(said)) || shownAs,
     input,
+    inputSchema: item['inputSchema'] as object,
     version: sha256(canonicalJson(about.ok ? about.value : (name as Json))).slice(0, 16),
   }
-}
-
-/** Without what people cannot see and models can read, and not endless. */
-export function shownText(text: string): string {
-  const visible = text
-    .replace(/[\u{E0000}-\u{E007F}\u200B-\u200F\u202A-\u202E\u2060-\u2064\uFEFF]/gu, '')
-    .toWellFormed()
-  return visible.length <= MOST_DESCRIPTION ? visible : `${visible.slice(0, MOST_DESCRIPTION).toWellFormed()} [cut]`
 }
 
 function nameOf(item: unknown): string | undefined {

@@ -1,10 +1,11 @@
-import type { ServerCapabilities } from '@modelcontextprotocol/sdk/types.js'
+import type { ServerCapabilities } from '@modelcontextprotocol/client'
 import type { JsonSchema } from '../../base/json-schema.ts'
+import type { Secrets } from '../../base/secrets.ts'
 import type { SourceTool } from '../source/source.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
-import { shownText } from './read-tools.ts'
 import type { Server } from './server.ts'
-import { shownResult } from './shown-result.ts'
+import { shownBlocks, shownResult } from './shown-result.ts'
+import { shownLine } from './shown-text.ts'
 
 /** Tools of ours for the resources and prompts that a server has. One of its own with such a name comes first. */
 export function resourceTools(
@@ -27,14 +28,13 @@ function listResources(server: Server): Tool {
     description: 'Lists the resources of this server: texts and files that read_resource gives.',
     schema: { type: 'object', properties: { cursor: CURSOR }, additionalProperties: false },
     ask: async ({ cursor }, { signal }) => {
-      const { ListResourcesResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
       const params = typeof cursor === 'string' ? { cursor } : {}
       const { resources, nextCursor } = await server.request(
-        (client, options) => client.request({ method: 'resources/list', params }, ListResourcesResultSchema, options),
+        (client, options) => client.request({ method: 'resources/list', params }, options),
         { signal },
       )
-      const lines = resources.map(({ uri, name, description }) => line(uri, name, description))
-      return listing(lines, nextCursor)
+      const entries = resources.map(({ uri, name, description }) => [uri, name, description ?? ''])
+      return listing(entries, nextCursor, server)
     },
   })
 }
@@ -44,14 +44,13 @@ function readResource(server: Server): Tool {
     description: 'Reads a resource of this server by its uri.',
     schema: { type: 'object', properties: { uri: { type: 'string' } }, required: ['uri'], additionalProperties: false },
     ask: async ({ uri }, { signal }) => {
-      const { ReadResourceResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
       const params = { uri: String(uri) }
       const { contents } = await server.request(
-        (client, options) => client.request({ method: 'resources/read', params }, ReadResourceResultSchema, options),
+        (client, options) => client.request({ method: 'resources/read', params }, options),
         { signal },
       )
       const blocks = contents.map((resource) => ({ type: 'resource' as const, resource }))
-      return shownResult(blocks, undefined, server.redaction)
+      return shownResult(blocks, undefined, server.secrets)
     },
   })
 }
@@ -61,17 +60,16 @@ function listPrompts(server: Server): Tool {
     description: 'Lists the prompts of this server: instructions that get_prompt gives.',
     schema: { type: 'object', properties: { cursor: CURSOR }, additionalProperties: false },
     ask: async ({ cursor }, { signal }) => {
-      const { ListPromptsResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
       const params = typeof cursor === 'string' ? { cursor } : {}
       const { prompts, nextCursor } = await server.request(
-        (client, options) => client.request({ method: 'prompts/list', params }, ListPromptsResultSchema, options),
+        (client, options) => client.request({ method: 'prompts/list', params }, options),
         { signal },
       )
-      const lines = prompts.map(({ name, description, arguments: given = [] }) => {
+      const entries = prompts.map(({ name, description, arguments: given = [] }) => {
         const names = given.map((one) => `${one.name}${one.required === true ? '' : '?'}`).join(', ')
-        return line(`${name}(${names})`, '', description)
+        return [`${name}(${names})`, '', description ?? '']
       })
-      return listing(lines, nextCursor)
+      return listing(entries, nextCursor, server)
     },
   })
 }
@@ -85,14 +83,13 @@ function getPrompt(server: Server): Tool {
     description: 'Gives a prompt of this server, filled in with arguments.',
     schema: { type: 'object', properties, required: ['name'], additionalProperties: false },
     ask: async ({ name, arguments: given }, { signal }) => {
-      const { GetPromptResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
       const params = { name: String(name), arguments: (given ?? {}) as Record<string, string> }
       const { messages } = await server.request(
-        (client, options) => client.request({ method: 'prompts/get', params }, GetPromptResultSchema, options),
+        (client, options) => client.request({ method: 'prompts/get', params }, options),
         { signal },
       )
-      const blocks = messages.flatMap(({ role, content }) => [{ type: 'text' as const, text: `${role}:` }, content])
-      return shownResult(blocks, undefined, server.redaction)
+      const blocks = messages.map(({ role, content }) => ({ label: `${role}:\n`, block: content }))
+      return shownBlocks(blocks, server.secrets)
     },
   })
 }
@@ -106,22 +103,38 @@ interface Asking {
 }
 
 /** It only reads, as far as the protocol goes; what a server does is its own. */
-function asking({ timeoutMs, redaction }: Server, { description, schema, ask }: Asking): Tool {
+function asking({ timeoutMs }: Server, { description, schema, ask }: Asking): Tool {
   return tool({
-    description: redaction.clean(description),
+    description,
     inputSchema: schema,
     timeoutMs,
     execute: (input, context) => ask(input as Record<string, unknown>, context),
   }) as Tool
 }
 
-function line(name: string, title: string, description: string | undefined): string {
-  const about = [title, description ?? ''].filter((text) => text !== '').join(': ')
-  return shownText(about === '' ? name : `${name} - ${about}`).slice(0, 500)
+type Entry = readonly [name: string, title: string, description: string]
+
+function listing(entries: readonly (readonly string[])[], nextCursor: string | undefined, { secrets }: Server): string {
+  const shown = entries.slice(0, MOST_LISTED)
+  const fields = secrets.cleanAll(shown.flat())
+  const lines = shown.map((_, at) => line(fields.slice(at * 3, at * 3 + 3) as unknown as Entry))
+  return [...lines, ...more(nextCursor, secrets)].join('\n') || 'There are none.'
 }
 
-function listing(lines: readonly string[], nextCursor: string | undefined): string {
-  const shown = lines.slice(0, MOST_LISTED)
-  const rest = nextCursor === undefined ? [] : [`[There are more: cursor ${JSON.stringify(nextCursor)}]`]
-  return [...shown, ...rest].join('\n') || 'There are none.'
+function line([name, title, description]: Entry): string {
+  const about = [title, description].filter((text) => text !== '').join(': ')
+  return shownLine(about === '' ? name : `${name} - ${about}`).slice(0, MOST_LINE)
+}
+
+const MOST_LINE = 500
+
+/** A cursor goes back to the server as it is, or not at all. */
+function more(cursor: string | undefined, secrets: Secrets): string[] {
+  if (cursor === undefined) return []
+  const isSecret = secrets.clean(cursor) !== cursor
+  return [
+    isSecret
+      ? '[There are more, but their cursor holds a secret.]'
+      : `[There are more: cursor ${JSON.stringify(cursor)}]`,
+  ]
 }

@@ -1,3 +1,5 @@
+import type { Tool as McpTool } from '@modelcontextprotocol/client'
+import { Allowance } from '../../base/allowance.ts'
 import { messageOf, ToolError } from '../../base/error.ts'
 import { ErrorResult } from '../result.ts'
 import type { SourceTool } from '../source/source.ts'
@@ -5,6 +7,7 @@ import { type Tool, type ToolContext, tool } from '../tool.ts'
 import type { ListedTool } from './read-tools.ts'
 import type { Server } from './server.ts'
 import { shownResult } from './shown-result.ts'
+import { shownLine } from './shown-text.ts'
 
 /** A tool of a server. What a server says of its effects is not believed: it is effectful. */
 export function serverTool(server: Server, listed: ListedTool): SourceTool {
@@ -12,24 +15,26 @@ export function serverTool(server: Server, listed: ListedTool): SourceTool {
     description: listed.description,
     inputSchema: { type: 'object' },
     timeoutMs: server.timeoutMs,
-    execute: (input, context) => callTool(server, { name: listed.name, input }, context),
+    execute: (input, context) => callTool(server, { listed, input }, context),
   })
   return { tool: Object.freeze({ ...made, input: listed.input }) as Tool, version: listed.version }
 }
 
 async function callTool(
   server: Server,
-  { name, input }: { readonly name: string; readonly input: unknown },
+  { listed, input }: { readonly listed: ListedTool; readonly input: unknown },
   context: ToolContext,
 ): Promise<unknown> {
-  const { CallToolResultSchema } = await import('@modelcontextprotocol/sdk/types.js')
+  const { name, inputSchema } = listed
   const params = { name, arguments: input as Record<string, unknown> }
+  // Some arguments are sent as headers too, as the schema says. Without an output schema nothing of a server is compiled.
+  const toolDefinition = { name, inputSchema: inputSchema as McpTool['inputSchema'] }
   try {
-    const result = await server.request(
-      (client, options) => client.request({ method: 'tools/call', params }, CallToolResultSchema, options),
-      { signal: context.signal, onprogress: progressOf(context, server) },
-    )
-    const shown = shownResult(result.content, result.structuredContent, server.redaction)
+    const result = await server.request((client, options) => client.callTool(params, { ...options, toolDefinition }), {
+      signal: context.signal,
+      onprogress: progressOf(context, server),
+    })
+    const shown = shownResult(result.content, result.structuredContent, server.secrets)
     return result.isError === true ? new ErrorResult(shown) : shown
   } catch (error) {
     if (context.signal.aborted || !server.isLost) throw error
@@ -38,7 +43,9 @@ async function callTool(
   }
 }
 
-const PROGRESS_MS = 100
+/** Of one call: some at once, then not more often than anybody can read. */
+const PROGRESS_AT_ONCE = 20
+const PROGRESS_PER_SECOND = 10
 
 interface Progress {
   readonly progress: number
@@ -46,14 +53,14 @@ interface Progress {
   readonly message?: string | undefined
 }
 
-/** Shown to whoever watches, not more often than anybody can read. */
-function progressOf(context: ToolContext, { redaction }: Server): (progress: Progress) => void {
-  let last = 0
+function progressOf(context: ToolContext, { secrets }: Server): (progress: Progress) => void {
+  const allowance = new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
   return ({ progress, total, message }) => {
-    const now = Date.now()
-    if (now - last < PROGRESS_MS && progress !== total) return
-    last = now
+    if (!allowance.take(1, Date.now())) return
     const words = message ?? (total === undefined ? `${progress}` : `${progress} of ${total}`)
-    context.progress(redaction.clean(words).slice(0, 1_000), { progress, ...(total === undefined ? {} : { total }) })
+    const shown = shownLine(secrets.clean(words)).slice(0, LONGEST_PROGRESS)
+    context.progress(shown, { progress, ...(total === undefined ? {} : { total }) })
   }
 }
+
+const LONGEST_PROGRESS = 1_000

@@ -1,10 +1,10 @@
-import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import type { RequestOptions } from '@modelcontextprotocol/sdk/shared/protocol.js'
-import type { Redaction } from './secrets.ts'
+import type { Client, RequestOptions } from '@modelcontextprotocol/client'
+import type { Secrets } from '../../base/secrets.ts'
 
 /** A server as its tools use it. */
 export interface Server {
-  readonly redaction: Redaction
+  /** What no text of it may show. */
+  readonly secrets: Secrets
   /** How long one call may take. */
   readonly timeoutMs: number
   /** Is the server gone that the last request was sent to? */

@@ -1,48 +1,76 @@
-import type { ContentBlock } from '@modelcontextprotocol/sdk/types.js'
+import type { ContentBlock } from '@modelcontextprotocol/client'
+import type { Json } from '../../base/json.ts'
+import type { Secrets } from '../../base/secrets.ts'
 import type { Block } from '../../graph/content.ts'
-import type { Redaction } from './secrets.ts'
 
 /** Base64 characters of one picture, sound or file. */
 const MOST_MEDIA = 5_000_000
 const MEDIA_TYPE = /^[\w.+-]{1,64}\/[\w.+-]{1,64}$/
 
+/** A block of a server's answer, with what stands before it. */
+export interface LabelledBlock {
+  readonly label: string
+  readonly block: ContentBlock
+}
+
 /** What a server answered, as a model is shown it: a text, or blocks where there are pictures, sounds or files. */
-export function shownResult(
-  content: readonly ContentBlock[],
-  structured: unknown,
-  redaction: Redaction,
-): string | Block[] {
-  const blocks = content.flatMap((block) => blockOf(block, redaction))
-  if (blocks.length === 0 && structured !== undefined) return redaction.clean(JSON.stringify(structured))
-  if (blocks.every(({ type }) => type === 'text')) {
-    return blocks.map((block) => (block.type === 'text' ? block.text : '')).join('\n')
-  }
+export function shownResult(content: readonly ContentBlock[], structured: unknown, secrets: Secrets): string | Block[] {
+  const blocks = shownBlocks(
+    content.map((block) => ({ label: '', block })),
+    secrets,
+  )
+  if (blocks.length === 0 && structured !== undefined) return JSON.stringify(secrets.cleanJson(structured as Json))
   return blocks
 }
 
-function blockOf(block: ContentBlock, redaction: Redaction): Block[] {
-  const text = (words: string): Block[] => (words.trim() === '' ? [] : [{ type: 'text', text: redaction.clean(words) }])
+/** The same of blocks with labels. A secret that is split over the texts of several blocks is found too. */
+export function shownBlocks(content: readonly LabelledBlock[], secrets: Secrets): string | Block[] {
+  const parts = content.map(({ label, block }) => partOf(label, block, secrets)).filter(isSomething)
+  const texts = secrets.cleanAll(parts.map((part) => ('text' in part ? part.text : '')))
+  const blocks = parts.map((part, at): Block => {
+    return 'text' in part ? { type: 'text', text: `${secrets.clean(part.label)}${texts[at] ?? ''}` } : part.media
+  })
+  if (blocks.some(({ type }) => type !== 'text')) return blocks
+  return blocks.map((block) => (block.type === 'text' ? block.text : '')).join('\n')
+}
+
+type Part = { readonly label: string; readonly text: string } | { readonly media: Block }
+
+function isSomething(part: Part): boolean {
+  return 'media' in part || part.text.trim() !== ''
+}
+
+function partOf(label: string, block: ContentBlock, secrets: Secrets): Part {
   switch (block.type) {
     case 'text':
-      return text(block.text)
+      return { label, text: block.text }
     case 'image':
     case 'audio':
-      return [mediaOf(block.type, block.mimeType, block.data)]
+      return { media: mediaOf(block.type, block, secrets) }
     case 'resource': {
       const { resource } = block
-      if ('text' in resource) return text(`[${resource.uri}]\n${resource.text}`)
-      return [mediaOf('file', resource.mimeType ?? 'application/octet-stream', resource.blob)]
+      if ('text' in resource) return { label: `${label}[${resource.uri}]\n`, text: resource.text }
+      const { mimeType = 'application/octet-stream', blob } = resource
+      return { media: mediaOf('file', { mimeType, data: blob }, secrets) }
     }
-    case 'resource_link':
-      return text(`[resource ${block.uri}] ${block.title ?? block.name}: ${block.description ?? ''}`)
+    case 'resource_link': {
+      const { uri, title, name, description } = block
+      return { label, text: `[resource ${uri}] ${title ?? name}: ${description ?? ''}` }
+    }
   }
 }
 
-function mediaOf(type: 'image' | 'audio' | 'file', mediaType: string, data: string): Block {
-  if (!MEDIA_TYPE.test(mediaType)) return note(type, 'its media type is none')
+interface Media {
+  readonly mimeType: string
+  readonly data: string
+}
+
+function mediaOf(type: 'image' | 'audio' | 'file', { mimeType, data }: Media, secrets: Secrets): Block {
+  if (!MEDIA_TYPE.test(mimeType)) return note(type, 'its media type is none')
   if (data === '') return note(type, 'it is empty')
   if (data.length > MOST_MEDIA) return note(type, `it has ${data.length} characters, more than ${MOST_MEDIA}`)
-  return { type, mediaType, data }
+  const isSecret = secrets.clean(mimeType) !== mimeType || secrets.clean(data) !== data
+  return isSecret ? note(type, 'it holds a secret') : { type, mediaType: mimeType, data }
 }
 
 function note(type: string, reason: string): Block {

@@ -1,15 +1,14 @@
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
 import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
 import { within } from '../../base/within.ts'
+import type { ProgramRequest } from '../../grant/request.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../process-group.ts'
 import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
 import { LineReader } from './line-reader.ts'
 
 export interface StdioProgram {
-  readonly command: string
-  readonly args: readonly string[]
+  readonly request: ProgramRequest
   readonly cwd: string | undefined
   readonly env: Readonly<Record<string, string>>
 }
@@ -27,11 +26,16 @@ export class StdioTransport implements Transport {
   private readonly reader: LineReader = new LineReader(MOST_MESSAGE_BYTES)
   private child: GroupedChild | undefined
   private gone: Promise<void> = Promise.resolve()
+  private isClosing = false
   private isOver = false
   /** Lines since the last message that were none. */
   private strays = 0
   private said = ''
   private end = ''
+  /** Did the program end by itself? */
+  hasExited = false
+  /** The library knows a transport over pipes by this and by `pid`: there, silence is no outage. */
+  readonly stderr: null = null
 
   constructor(program: StdioProgram) {
     this.program = program
@@ -43,8 +47,12 @@ export class StdioTransport implements Transport {
     return `${this.end}${said === '' ? '' : `${this.end === '' ? '' : '; '}it said: ${said}`}`
   }
 
+  get pid(): number | null {
+    return this.child?.pid ?? null
+  }
+
   async start(): Promise<void> {
-    const child = await startGroup(this.program.command, this.program.args, this.program)
+    const child = await startGroup(this.program.request, this.program)
     if (this.isOver) {
       signalGroup(child, 'SIGKILL')
       throw new ToolError('tool', 'it is not needed any more')
@@ -59,7 +67,7 @@ export class StdioTransport implements Transport {
     child.stderr.on('error', () => undefined)
     this.gone = new Promise((resolve) => {
       child.once('exit', (code) => {
-        if (this.end === '') this.end = code === NOT_FOUND ? `there is no program ${this.program.command}` : ended(code)
+        this.exited(code)
         signalGroup(child, 'SIGKILL') // what it left running
         setImmediate(() => this.over())
         resolve()
@@ -79,6 +87,13 @@ export class StdioTransport implements Transport {
     if (failure) throw await this.whyUnwritable(failure)
   }
 
+  /** Nobody asked it to. */
+  private exited(code: number | null): void {
+    if (this.isClosing || this.end !== '') return
+    this.hasExited = code !== NOT_FOUND
+    this.end = code === NOT_FOUND ? `there is no program ${this.program.request.argv[0]}` : ended(code)
+  }
+
   /** A pipe breaks a moment before its process is seen to have ended, and only the end says why. */
   private async whyUnwritable(failure: Error): Promise<Error> {
     await within(this.gone, END_MS)
@@ -86,6 +101,7 @@ export class StdioTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    this.isClosing = true
     const { child } = this
     if (child === undefined) return this.over()
     child.ref()
@@ -110,9 +126,16 @@ export class StdioTransport implements Transport {
     const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
     if (parsed.ok) {
       this.strays = 0
-      this.onmessage?.(parsed.value as JSONRPCMessage)
+      this.hand(parsed.value as JSONRPCMessage)
     } else if (++this.strays > MOST_STRAYS) this.refuse(`it wrote ${MOST_STRAYS} lines in a row that are no messages`)
     else this.onerror?.(new Error(parsed.error))
+  }
+
+  /** The library hears notices a moment later than answers: an answer waits until those before it have been heard. */
+  private hand(message: JSONRPCMessage): void {
+    const isNotice = typeof message === 'object' && message !== null && 'method' in message
+    if (isNotice) this.onmessage?.(message)
+    else setImmediate(() => this.onmessage?.(message))
   }
 
   private refuse(reason: string): void {

@@ -1,3 +1,4 @@
+import type { Request } from '../../grant/request.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Logger } from '../tool.ts'
 import type { OpenSource, ToolSource } from './source.ts'
@@ -9,6 +10,12 @@ export interface SourceUser {
   readonly runId: Id
   /** The run at the top of its tree: what the tree shares does not end before it. */
   readonly topRunId: Id
+}
+
+/** A source, and what was decided of starting it. */
+export interface Start {
+  readonly source: ToolSource
+  readonly decided: readonly Request[]
 }
 
 interface Entry {
@@ -43,8 +50,9 @@ export class SourcePool {
   }
 
   /** The source, started and ready. Rejects with the reason. */
-  async use(name: string, source: ToolSource, user: SourceUser): Promise<OpenSource> {
-    const entry = this.entry(name, source, user)
+  async use(name: string, start: Start, user: SourceUser): Promise<OpenSource> {
+    const { source } = start
+    const entry = this.entry(name, start, user)
     entry.users.add(user.runId)
     if (source.scope !== 'conversation') entry.users.add(user.topRunId)
     const open = await entry.opening
@@ -93,14 +101,14 @@ export class SourcePool {
     await Promise.all(this.closing)
   }
 
-  private entry(name: string, source: ToolSource, user: SourceUser): Entry {
+  private entry(name: string, { source, decided }: Start, user: SourceUser): Entry {
     if (this.isClosed) throw new Error('the runtime is closed')
     const key = keyOf(source, user)
     const known = this.entries.get(key)
     const isStale = known?.failedAt != null && this.now() - known.failedAt >= RETRY_MS
     if (known !== undefined && !isStale) return known
     const starting = new AbortController()
-    const opening = source.open({ name, logger: this.logger, signal: starting.signal })
+    const opening = source.open({ name, logger: this.logger, signal: starting.signal, decided })
     const entry: Entry = { users: known?.users ?? new Set(), opening, starting, failedAt: null }
     opening.catch(() => {
       entry.failedAt = this.now()

@@ -1,4 +1,5 @@
 import type { Json } from '../../base/json.ts'
+import type { Request } from '../../grant/request.ts'
 import type { Logger, Tool } from '../tool.ts'
 
 /**
@@ -10,8 +11,8 @@ export interface ToolSource {
   readonly about: Json
   /** The tools of one that need not be started, under their own names; null for one that must be. */
   readonly tools: Readonly<Record<string, Tool>> | null
-  /** What starting it does, such as `exec:npx`: each is decided before it is started. */
-  readonly needs: readonly string[]
+  /** What starting it does, such as `exec:npx -y some-server`: each is decided before it is started. */
+  readonly needs: readonly Request[]
   /** Does a run fail when it cannot be started? Else it goes on without these tools, and says so. */
   readonly required: boolean
   /** Who shares what was started: a run and all below it, each conversation for itself, or everything in the runtime. */
@@ -33,6 +34,8 @@ export interface SourcePlace {
   readonly name: string
   readonly logger: Logger
   readonly signal: AbortSignal
+  /** What was decided before it was started: it does this and nothing else. */
+  readonly decided: readonly Request[]
 }
 
 /** One that was started. */

@@ -1,13 +1,10 @@
 import { tool } from 'legate'
-import { decide, useLayer } from 'legate/grant'
+import { decide, readRequest, useLayer } from 'legate/grant'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../../support/reading.ts'
 import { trying } from '../support/canary.ts'
 
-/**
- * One way past a shell parser after another. Here no text is parsed: a tool names the program it starts, and the rule
- * is matched with all of that name.
- */
+/** One way past a shell parser after another. Here a text that is more than words is one word, and no rule for a program fits. */
 describe('claude-code 1.0.120, 2.1.6, 2.1.7, 2.1.90, 2.1.98, 2.1.145, 2.1.221, 2.1.223, 2.1.232', () => {
   const hostile = [
     'git status; rm -rf /',
@@ -29,7 +26,7 @@ describe('claude-code 1.0.120, 2.1.6, 2.1.7, 2.1.90, 2.1.98, 2.1.145, 2.1.221, 2
   ]
 
   test.each(hostile)('a rule for git says nothing of %j', (program) => {
-    expect(decide([useLayer('me', { use: ['exec:git'] })], 'exec', program).verdict).toBe('deny')
+    expect(decide([useLayer('me', { use: ['exec:git'] })], readRequest(`exec:${program}`)).verdict).toBe('deny')
   })
 
   test('what a tool says it starts is decided, whatever the model calls it', async () => {

@@ -96,6 +96,8 @@ function twice({ smuggled }: Try): Script {
 }
 
 const DOCUMENTED = '01a1df2c-12e2-76db-b845-ab3b000d22a2'
+/** The host's conversation that began it. */
+const HOME = '01a1df2c-12e2-76db-b845-ab3b000d22a1'
 
 /** What counts is said into a session of which only a document tells. */
 function readBack({ smuggled }: Try): Script {
@@ -112,7 +114,7 @@ function documentOf(agentName: string): SessionStore {
     session_id: DOCUMENTED,
     agent: agentName,
     owner: null,
-    host: { agent: 'host', conversation_id: 'gone' },
+    host: { agent: 'host', conversation_id: HOME },
     turns: [],
   }
   return { save: () => undefined, load: () => document }
@@ -149,7 +151,9 @@ function offered(name: string, contract: 'typed' | 'message', offering: Offering
     const { ask } = offerOf(attempt.bound, isProvided ? () => worker : worker)
     const config = typeof ask === 'object' && 'agent' in ask ? ask : { agent: ask }
     const subagents = { ask: isDocumented ? { ...config, session: documentOf(worker.name) } : ask }
-    return runIn(attempt, (runtime) => runtime.run(hostOf(attempt, script(attempt), { subagents }), 'go' as never))
+    const where = isDocumented ? { conversationId: HOME, createConversation: true } : {}
+    const host = hostOf(attempt, script(attempt), { subagents })
+    return runIn(attempt, (runtime) => runtime.run(host, 'go' as never, where))
   }
   return { name, depth: 1, hasOffer: true, open }
 }

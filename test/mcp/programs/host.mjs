@@ -8,6 +8,6 @@ const who = agent({
   instructions: '',
   model: scriptedModel([{ calls: [{ name: 'odd__never', input: {} }] }]),
   sources: { odd: mcpServer({ command: 'node', args: [server, 'chatty', word] }) },
-  grant: { use: ['tool:*', 'exec:node'] },
+  grant: { use: ['tool:*', 'exec:node *'] },
 })
 for await (const { type } of createRuntime().run(who, 'go')) if (type === 'progress') process.stdout.write('ready\n')

@@ -49,11 +49,39 @@ const lists = {
     tool('circle', { type: 'object', properties: { a: { $ref: '#' } }, allOf: [{ $ref: '#' }] }),
     tool('broken', { type: 'object', properties: { a: { type: 'nothing-like-it' } } }),
   ],
-  many: () => Array.from({ length: 2_000 }, (_, n) => tool(`tool${n}`)),
+  many: () => Array.from({ length: 10_000 }, (_, n) => tool(`tool${n}`)),
+  leaky: () => [
+    tool('split'),
+    tool('failing'),
+    tool('telling'),
+    tool('blob'),
+    tool('structured'),
+    tool('link'),
+    tool(
+      `of_${secret}`,
+      { type: 'object', properties: { [secret]: { description: `like ${secret}` } } },
+      `Uses ${secret}`,
+    ),
+    tool('seen\u200b', plain, `Hides ${[...secret].join('\u200b')}`),
+    { name: `none_${secret}`, inputSchema: { type: 'string' } },
+  ],
+  controls: () => [tool('red\u001b[31m\nline', plain, 'Red\u001b[31m \u009bwords\u202e\r\nand\ta line')],
   changing: () => [tool('act', plain, existsSync(file) ? 'Acts otherwise' : 'Acts')],
 }
 
+const secret = process.env.API_TOKEN ?? 'none-at-all'
+const halves = [secret.slice(0, 7), secret.slice(7)]
+const half = (n) => ({ type: 'text', text: halves[n] })
+
 const calls = {
+  split: () => ({ content: [half(0), half(1)] }),
+  failing: () => ({ content: [half(0), half(1)], isError: true }),
+  blob: () => {
+    const blob = Buffer.from(`x ${secret} y`).toString('base64')
+    return { content: [{ type: 'resource', resource: { uri: `file:///${secret}`, mimeType: 'text/plain', blob } }] }
+  },
+  structured: () => ({ content: [], structuredContent: { [secret]: [secret] } }),
+  link: () => ({ content: [{ type: 'resource_link', uri: 'x://y', name: `n ${secret}`, description: secret }] }),
   big: () => text('z'.repeat(50_000_000)),
   long: () => text(`${'long '.repeat(40_000)}end`),
   dies: () => process.exit(3),
@@ -75,6 +103,7 @@ const calls = {
     }
     return text('acted')
   },
+  args: () => text(JSON.stringify(process.argv.slice(3))),
   pid: () => text(String(process.pid)),
   echo: ({ message }) => text(`Echo: ${message}`),
   'get-env': () => text('env'),
@@ -91,10 +120,12 @@ if (mode === 'stubborn') process.on('SIGTERM', () => undefined)
 const dead = mode === 'crashloop' && file !== undefined && existsSync(file)
 
 function initialize({ id, params }) {
-  const capabilities = { tools: { listChanged: true } }
-  const instructions = mode === 'notes' ? 'Call good first.' : undefined
+  const more = mode === 'leaky' ? { resources: {}, prompts: {} } : {}
+  const capabilities = { tools: { listChanged: true }, ...more }
+  const instructions = { notes: 'Call good first.', leaky: `Use ${secret}.` }[mode]
   const serverInfo = { name: 'odd', version: '1' }
-  send({ id, result: { protocolVersion: params.protocolVersion, capabilities, serverInfo, instructions } })
+  const protocolVersion = mode === 'ancient' ? '1999-01-01' : params.protocolVersion
+  send({ id, result: { protocolVersion, capabilities, serverInfo, instructions } })
 }
 
 function list({ id, params }) {
@@ -104,12 +135,23 @@ function list({ id, params }) {
     const at = Number(params?.cursor ?? 0)
     return send({ id, result: { tools: [tool(`t${at}`)], nextCursor: `${at + 1}` } })
   }
+  if (mode === 'repeating') return send({ id, result: { tools: [tool('one')], nextCursor: 'the same' } })
+  if (mode === 'paged') {
+    const at = Number(params?.cursor ?? 0)
+    const tools = Array.from({ length: 1_000 }, (_, n) => tool(`tool${at + n}`))
+    return send({ id, result: { tools, ...(at < 9_000 ? { nextCursor: `${at + 1_000}` } : {}) } })
+  }
   const usual = () => [...Object.keys(calls), 'never'].map((name) => tool(name))
   send({ id, result: { tools: (lists[mode] ?? usual)() } })
 }
 
 function call({ id, params }) {
   if (params.name === 'never') return chat(params._meta?.progressToken)
+  if (params.name === 'telling') {
+    const { progressToken } = params._meta
+    send({ method: 'notifications/progress', params: { progressToken, progress: 1, message: `at ${secret}\u001b[2J` } })
+    return send({ id, error: { code: -32000, message: `failed with ${secret}` } })
+  }
   if (mode === 'crashloop') {
     writeFileSync(file, 'dead')
     process.exit(1)
@@ -121,15 +163,39 @@ function call({ id, params }) {
 /** Never answers; one that is chatty says a lot before. */
 function chat(progressToken) {
   if (mode !== 'chatty') return
-  for (let n = 1; n <= 5_000; n++) send({ method: 'notifications/progress', params: { progressToken, progress: n } })
+  for (let n = 1; n <= 5_000; n++) {
+    const message = 'm'.repeat(2_000)
+    send({ method: 'notifications/progress', params: { progressToken, progress: n, total: n, message } })
+  }
 }
 
-const methods = { initialize, 'tools/list': list, 'tools/call': call }
+/** Resources and prompts that tell a secret in every place there is. */
+const leaks = {
+  'resources/list': () => ({
+    resources: [{ uri: `note://${secret}`, name: `n\u001b[2J ${secret}`, description: `d ${secret}\nmore` }],
+    nextCursor: `after ${secret}`,
+  }),
+  'resources/read': () => ({ contents: halves.map((text) => ({ uri: `note://${secret}`, text })) }),
+  'prompts/list': () => ({ prompts: [{ name: `p ${secret}`, arguments: [{ name: secret }] }], nextCursor: secret }),
+  'prompts/get': () => ({ messages: [0, 1].map((n) => ({ role: n === 0 ? 'user' : 'assistant', content: half(n) })) }),
+}
+
+/** What servers answer that are older than this question. */
+function discover({ id }) {
+  if (mode === 'exits') process.exit(1)
+  if (mode === 'mute') return
+  const data = { supported: ['2027-01-01'], requested: '2026-07-28' }
+  if (mode === 'future') return send({ id, error: { code: -32022, message: 'Unsupported protocol version', data } })
+  send({ id, error: { code: -32601, message: 'Method not found' } })
+}
+
+const methods = { 'server/discover': discover, initialize, 'tools/list': list, 'tools/call': call }
 createInterface({ input: process.stdin }).on('line', (line) => {
   const message = JSON.parse(line)
   if (mode === 'silent' || message.id === undefined) return
   if (dead) process.exit(1)
-  const method = methods[message.method] ?? (({ id }) => send({ id, result: {} }))
+  const other = ({ id, method: name }) => send({ id, result: leaks[name]?.() ?? {} })
+  const method = methods[message.method] ?? other
   method(message)
 })
 if (mode === 'stubborn') setInterval(() => undefined, 1_000)

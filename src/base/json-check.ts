@@ -1,0 +1,134 @@
+import type { FuncKeywordDefinition } from 'ajv'
+import { DefinitionError, messageOf } from './error.ts'
+import { canonicalJson, type Json } from './json.ts'
+import type { JsonSchema } from './json-schema.ts'
+import { patternReaderFor } from './linear-pattern.ts'
+import { countedReferences, WorkMeter } from './work-meter.ts'
+
+export type JsonCheck = (value: unknown) => readonly JsonCheckError[]
+
+export interface JsonCheckError {
+  /** A JSON pointer into the value. */
+  readonly pointer: string
+  readonly message: string
+}
+
+/**
+ * Compiles with a validator of its own, so that schemas with the same `$id` never meet, and so that nothing is kept
+ * when the check is dropped. Nothing is fetched. Unknown keywords and formats are ignored.
+ * Rejects with a DefinitionError when the schema cannot be used. A check takes time in proportion to the value; it throws
+ * where a schema that refers to itself would take longer. Of a large value it tells the first error only.
+ */
+export async function compileJsonSchema(schema: JsonSchema, where: string): Promise<JsonCheck> {
+  const { Ajv2020 } = await import('ajv/dist/2020.js')
+  const meter = new WorkMeter()
+  try {
+    const regExp = await patternReaderFor(schema, meter)
+    const compile = (allErrors: boolean) => {
+      const ajv = new Ajv2020({ ...ajvOptions, allErrors, ...(regExp === undefined ? {} : { code: { regExp } }) })
+      ajv.removeKeyword('uniqueItems').removeKeyword('enum')
+      return ajv.addVocabulary([uniqueItems, listed, meter.keyword]).compile(countedReferences(schema))
+    }
+    const first = compile(false)
+    let all: typeof first | undefined
+    return (value) => {
+      if (meter.run(first, value)) return []
+      if (isLarge(value)) return (first.errors ?? []).map(readError)
+      all ??= compile(true)
+      meter.run(all, value)
+      return (all.errors ?? []).map(readError)
+    }
+  } catch (error) {
+    const message = `${where}: not a usable JSON Schema: ${messageOf(error)}`
+    throw new DefinitionError('definition', message, { cause: error })
+  }
+}
+
+const ajvOptions = {
+  strict: false,
+  ownProperties: true,
+  validateFormats: false,
+  validateSchema: false,
+  meta: false,
+  logger: false,
+} as const
+
+/** More than 5,000 values: the validator would copy all errors with each one it finds. */
+function isLarge(value: unknown): boolean {
+  const open: unknown[] = [value]
+  for (let at = 0; at < open.length; at++) {
+    const next = open[at]
+    if (typeof next !== 'object' || next === null) continue
+    const inner: readonly unknown[] = Object.values(next)
+    if (open.length + inner.length > MOST_VALUES) return true
+    open.push(...inner)
+  }
+  return false
+}
+
+const MOST_VALUES = 5_000
+
+/** Compares each item with those before it by its text: the validator's own compares every pair. */
+const uniqueItems: FuncKeywordDefinition = {
+  keyword: 'uniqueItems',
+  type: 'array',
+  schemaType: 'boolean',
+  compile: (isWanted: boolean) => {
+    const check: ReturnType<NonNullable<FuncKeywordDefinition['compile']>> = (items: readonly Json[]) => {
+      const seen = new Map<string, number>()
+      const at = isWanted ? items.findIndex((item, index) => wasSeen(seen, item, index)) : -1
+      if (at === -1) return true
+      const before = seen.get(canonicalJson(items[at] ?? null)) ?? 0
+      const message = `must NOT have duplicate items (items ## ${before} and ${at} are identical)`
+      check.errors = [{ keyword: 'uniqueItems', message, params: { i: at, j: before } }]
+      return false
+    }
+    return check
+  },
+}
+
+function wasSeen(seen: Map<string, number>, item: Json, index: number): boolean {
+  const text = canonicalJson(item)
+  if (seen.has(text)) return true
+  seen.set(text, index)
+  return false
+}
+
+/** However many values are allowed, one look tells. */
+const listed: FuncKeywordDefinition = {
+  keyword: 'enum',
+  schemaType: 'array',
+  compile: (allowedValues: readonly Json[]) => {
+    const allowed = new Set(allowedValues.map(canonicalJson))
+    const check: ReturnType<NonNullable<FuncKeywordDefinition['compile']>> = (value: Json) => {
+      if (allowed.has(canonicalJson(value))) return true
+      check.errors = [
+        { keyword: 'enum', message: 'must be equal to one of the allowed values', params: { allowedValues } },
+      ]
+      return false
+    }
+    return check
+  },
+}
+
+function readError(error: {
+  instancePath: string
+  keyword: string
+  params: Readonly<Record<string, unknown>>
+  message?: string
+}): JsonCheckError {
+  const message = error.message ?? `breaks "${error.keyword}"`
+  return { pointer: error.instancePath, message: message + detailOf(error.params) }
+}
+
+/** The part that a person or a model needs to correct the value and the standard message leaves out. */
+function detailOf(params: Readonly<Record<string, unknown>>): string {
+  const extra = params['additionalProperty'] ?? params['unevaluatedProperty']
+  if (typeof extra === 'string') return `: "${extra}"`
+  const allowed = params['allowedValues'] ?? ('allowedValue' in params ? [params['allowedValue']] : undefined)
+  if (!Array.isArray(allowed)) return ''
+  return `: ${allowed
+    .slice(0, 20)
+    .map((value) => JSON.stringify(value))
+    .join(', ')}`
+}

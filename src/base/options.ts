@@ -1,0 +1,93 @@
+import { DefinitionError } from './error.ts'
+import { nearest } from './nearest.ts'
+
+/** What an option must be, in words, where a value is not that; null where it is. */
+export type Rule = (value: unknown) => string | null
+
+/**
+ * Reads the options of one function: each name by its rule. What is unknown or wrong is refused, in the same sentences
+ * everywhere; an option that is undefined counts as left out.
+ */
+export function readOptions<Options extends object>(
+  where: string,
+  given: Options,
+  rules: { readonly [Name in keyof Required<Options>]: Rule },
+): Options {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) {
+    throw refused(`${where} takes an object of options, not ${shown(given)}.`)
+  }
+  for (const name in given) {
+    if (!Object.hasOwn(rules, name)) throw unknownOption(where, name, Object.keys(rules))
+    const value = given[name]
+    const wanted = value === undefined ? null : rules[name](value)
+    if (wanted !== null) throw refused(`${where}: ${name} must be ${wanted}, not ${shown(value)}.`)
+  }
+  return given
+}
+
+/** The same for names alone, where what they stand for is read elsewhere. */
+export function checkNames(where: string, given: object, names: ReadonlySet<string>): void {
+  for (const name in given) if (!names.has(name)) throw unknownOption(where, name, [...names])
+}
+
+export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): Rule {
+  const wanted = `a whole number ${range(least, most)}`
+  return (value) => (Number.isSafeInteger(value) && isWithin(value, least, most) ? null : wanted)
+}
+
+export function number(least: number = Number.NEGATIVE_INFINITY, most: number = Number.POSITIVE_INFINITY): Rule {
+  const wanted = `a number ${range(least, most)}`.trimEnd()
+  return (value) => (Number.isFinite(value) && isWithin(value, least, most) ? null : wanted)
+}
+
+export function oneOf(...words: readonly string[]): Rule {
+  const wanted = words.map((word) => `"${word}"`).join(', ')
+  return (value) => (words.includes(value as string) ? null : `one of ${wanted}`)
+}
+
+export const text: Rule = (value) => (typeof value === 'string' ? null : 'a text')
+export const flag: Rule = (value) => (typeof value === 'boolean' ? null : 'true or false')
+export const code: Rule = (value) => (typeof value === 'function' ? null : 'a function')
+export const list: Rule = (value) => (Array.isArray(value) ? null : 'a list')
+/** For what is checked where it is used. */
+export const anything: Rule = () => null
+
+export function record(value: unknown): string | null {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'an object'
+}
+
+/** This rule, or just this value. */
+export function orJust(only: unknown, rule: Rule): Rule {
+  return (value) => {
+    const wanted = value === only ? null : rule(value)
+    return wanted === null ? null : `${wanted}, or ${String(only)}`
+  }
+}
+
+function isWithin(value: unknown, least: number, most: number): boolean {
+  return Number(value) >= least && Number(value) <= most
+}
+
+function range(least: number, most: number): string {
+  if (most < Number.MAX_SAFE_INTEGER) return `from ${least} to ${most}`
+  return least === Number.NEGATIVE_INFINITY ? '' : `of at least ${least}`
+}
+
+function unknownOption(where: string, name: string, names: readonly string[]): DefinitionError {
+  const meant = nearest(name, names)
+  const hint = meant === undefined ? `It has ${names.join(', ')}.` : `Did you mean "${meant}"?`
+  return refused(`${where} has no option ${shown(name)}. ${hint}`)
+}
+
+const LONGEST = 60
+
+function shown(value: unknown): string {
+  if (typeof value === 'function') return 'a function'
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'a list' : 'an object'
+  const said = typeof value === 'string' ? JSON.stringify(value) : String(value)
+  return said.length > LONGEST ? `${said.slice(0, LONGEST)}…` : said
+}
+
+function refused(message: string): DefinitionError {
+  return new DefinitionError('definition', message)
+}

@@ -1,0 +1,152 @@
+import { describe, expect, test } from 'vitest'
+import { secretsInCommand, shownCommand } from './command-secrets.ts'
+import { isSecretName } from './secret-names.ts'
+import { Secrets, withoutSecrets } from './secrets.ts'
+
+const SECRET = 'hunter2-hunter3-hunter4'
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+
+describe('a known secret is taken out', () => {
+  test.each<[string, string, string]>([
+    ['as it is', `it is ${SECRET}.`, 'it is ***.'],
+    ['twice', `${SECRET} ${SECRET}`, '*** ***'],
+    ['without its end', `it is ${SECRET.slice(0, 14)}...`, 'it is ***...'],
+    ['with a line break inside', `it is ${SECRET.slice(0, 5)}\n  ${SECRET.slice(5)}.`, 'it is ***.'],
+    ['with invisible characters inside', `it is ${[...SECRET].join('\u200b')}.`, 'it is ***.'],
+    ['with tag characters inside', `it is hunter2\u{E0041}${SECRET.slice(7)}.`, 'it is ***.'],
+  ])('%s', (_, text, clean) => {
+    expect(new Secrets([SECRET]).clean(text)).toBe(clean)
+  })
+
+  test.each([0, 1, 2, 3])('as base64 with %i characters before it', (count) => {
+    const coded = base64(`${'x'.repeat(count)}${SECRET}!`)
+    const clean = new Secrets([SECRET]).clean(coded)
+
+    expect(clean).toContain('***')
+    expect(Buffer.from(clean.replaceAll('***', ''), 'base64').toString()).not.toMatch(/hunter/)
+  })
+
+  test('also when it is short, a secret of an address, or one with another inside it', () => {
+    const secrets = new Secrets(['abc123', 'postgres://me:pa55word@localhost:5432/app', 'abc123abc123abc'])
+
+    expect(secrets.clean('abc123 pa55word abc123abc123abc')).toBe('*** *** ***')
+    expect(secrets.clean('http://localhost:5432/ postgres://other')).toBe('http://localhost:5432/ postgres://other')
+  })
+
+  test('when it is split over texts', () => {
+    const secrets = new Secrets([SECRET, 'abc123'])
+
+    expect(secrets.cleanAll([`it is ${SECRET.slice(0, 9)}`, `${SECRET.slice(9)} indeed`])).toEqual([
+      'it is ***',
+      '*** indeed',
+    ])
+    expect(secrets.cleanAll(['a', 'b', 'c\n', ' 1', '2', '3!'])).toEqual(['***', '***', '***', '***', '***', '***!'])
+    expect(secrets.cleanAll(['nothing', '', 'here'])).toEqual(['nothing', '', 'here'])
+  })
+
+  test('I10: in time that grows with the text only', () => {
+    const secrets = new Secrets(Array.from({ length: 50 }, (_, n) => `${SECRET}-${n}-${'x'.repeat(200)}`))
+    const text = 'hunter2-hunte '.repeat(600_000)
+    const since = performance.now()
+
+    expect(secrets.clean(text)).toContain('***')
+    expect(performance.now() - since).toBeLessThan(10_000)
+  })
+
+  test('what is too short to be one stays', () => {
+    expect(new Secrets(['', 'a', 'yes']).clean('a yes')).toBe('a yes')
+  })
+})
+
+describe('what looks like a secret is taken out of a text that is shown', () => {
+  const random = 'Zq81Lm55Tt09Xx37Aa12Bb34Cc56Dd78Ee90'
+
+  test.each([
+    `sk-ant-${random}`,
+    `sk_live_${random}`,
+    `ghp_${random}`,
+    `gho_${random}`,
+    `github_pat_11AAAA_${random}`,
+    `glpat-${random.slice(0, 20)}`,
+    'AKIAIOSFODNN7EXAMPLE',
+    `xoxb-123456789012-${random}`,
+    `eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.${random}`,
+    `hf_${random}`,
+    `npm_${random}`,
+    `pypi-${random}`,
+    `AIza${random}`,
+    `-----BEGIN RSA PRIVATE KEY-----\nMIIE${random}\nab+/${random}==\n-----END RSA PRIVATE KEY-----`,
+  ])('%s', (key) => {
+    const shown = withoutSecrets(`The key "${key}" is wrong, see max_tokens=4096.`, [])
+
+    expect(shown).toBe('The key "***" is wrong, see max_tokens=4096.')
+  })
+
+  test('plain words stay', () => {
+    const words = 'npm_config_cache, hf_hub, sketch-book, a task-list, eyJust. AKIA, -----BEGIN CERTIFICATE-----'
+
+    expect(withoutSecrets(words, [])).toBe(words)
+  })
+
+  test('I10: in time that grows with the text only', () => {
+    const since = performance.now()
+    for (const part of [
+      '//',
+      'Bearer ',
+      'key: ',
+      'eyJaaaaaaaa.',
+      '-----BEGIN PRIVATE KEY-----',
+      'sk-',
+      'token=',
+      'a=',
+    ]) {
+      withoutSecrets(part.repeat(Math.ceil(200_000 / part.length)), [])
+    }
+
+    expect(performance.now() - since).toBeLessThan(5_000)
+  })
+})
+
+describe('a command line is shown without its secrets', () => {
+  test.each<[string, readonly string[], string]>([
+    ['an option', ['deploy', '--token', 'abc', 'now'], 'deploy --token *** now'],
+    ['an option with =', ['deploy', '--api-key=abc'], 'deploy --api-key=***'],
+    ['a value with spaces', ['deploy', '--password', 'a b c'], 'deploy --password ***'],
+    ['a variable', ['env', 'GITHUB_PAT=abc', 'PLAIN=x', 'deploy'], 'env GITHUB_PAT=*** PLAIN=x deploy'],
+    ['user and password', ['curl', '-u', 'me:abc', 'http://host'], 'curl -u me:*** http://host'],
+    ['a header', ['curl', '-H', 'Authorization: Bearer abc'], 'curl -H Authorization: Bearer ***'],
+    ['an address', ['psql', 'postgres://me:abc@host/db'], 'psql postgres://***@host/db'],
+    ['a script', ['sh', '-c', "deploy --token 'abc' && x --secret=abc"], 'sh -c deploy --token *** && x --secret=***'],
+    ['a secret that is known', ['deploy', 'hunter2-hunter3-hunter4'], 'deploy ***'],
+    ['a secret that comes again', ['deploy', '--token', 'abcdef', 'x/abcdef/y'], 'deploy --token *** x/***/y'],
+  ])('%s', (_, words, shown) => {
+    expect(shownCommand(words, [SECRET])).toBe(shown)
+  })
+
+  test.each<[string, readonly string[]]>([
+    [
+      'options that only sound like it',
+      ['vitest', '--pass-with-no-tests', 'file', '--max-tokens', '5', '--token-file', 'x'],
+    ],
+    ['an option without a value', ['deploy', '--token', '--force']],
+    ['what a shell would run', ['sh', '-c', 'deploy --token "$(rm -rf x)" --password `id` --secret $X']],
+  ])('%s stay to be seen', (_, words) => {
+    expect(shownCommand(words)).toBe(words.join(' '))
+  })
+
+  test('the secrets in it can be known', () => {
+    expect(secretsInCommand(['x', '--token', 'abc', 'API_KEY=def', '-u', 'me:ghi', 'plain'])).toEqual([
+      'abc',
+      'def',
+      'ghi',
+    ])
+  })
+})
+
+test.each<[boolean, readonly string[]]>([
+  [true, ['API_KEY', 'apiKey', 'x-api-key', 'GITHUB_PAT', 'SMTP_PASS', 'PGPASSWORD', 'MYSQL_PWD', 'Authorization']],
+  [true, ['NPM_TOKEN', 'npm_config_//registry.npmjs.org/:_authToken', 'SECRET_KEY_BASE', 'OP_SESSION_my', 'cookie']],
+  [false, ['PWD', 'OLDPWD', 'PATH', 'MAX_TOKENS', 'TOKENIZERS_PARALLELISM', 'BYPASS', 'PATIENCE', 'MONKEY', 'author']],
+])('names of secrets: %s', (isOne, names) => {
+  expect(names.filter((name) => isSecretName(name) !== isOne)).toEqual([])
+})

@@ -1,0 +1,28 @@
+import { isLegateError, messageOf } from '../base/error.ts'
+import type { Logger } from '../tool/tool.ts'
+import type { WaitingParts } from './end-runs.ts'
+
+/** Where a runtime tells what went wrong beside its runs: to the log, and to who waits for a run that cannot end any more. */
+export class Reports {
+  private readonly logger: Logger
+  /** Asked for when it is needed: they report themselves. */
+  private readonly parts: () => WaitingParts
+  /** Each loss is told once: the store as null, a tree by its root. */
+  private readonly lost: Set<unknown> = new Set()
+
+  constructor(logger: Logger, parts: () => WaitingParts) {
+    this.logger = logger
+    this.parts = parts
+  }
+
+  readonly tell = (error: unknown): void => {
+    const isGone = isLegateError(error, 'store_gone')
+    const loss = isGone || isLegateError(error, 'tampered') ? error : null
+    const what = isGone ? null : loss?.details['rootId']
+    if (this.lost.has(null) || (loss !== null && this.lost.has(what))) return
+    this.logger.error(messageOf(error), { error })
+    if (loss === null) return
+    this.lost.add(what)
+    import('./end-runs.ts').then(({ endRuns }) => endRuns(loss, this.parts()), this.tell)
+  }
+}

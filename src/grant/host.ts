@@ -1,0 +1,56 @@
+/**
+ * The host of an address, or one that is named alone, in the one form it has in rules and requests: lower case, ASCII, no
+ * dot at its end, no port, no user; an IPv4 address as four numbers, however it was written. Undefined where there is none.
+ */
+export function plainHost(given: string): string | undefined {
+  return read(given)?.host
+}
+
+/** The same of a rule's pattern, in which `*` stands for any text; else what is wrong with it. */
+export function hostPattern(given: string): { readonly pattern: string; readonly trouble: string | null } {
+  const found = read(given)
+  const pattern = found?.host ?? given.toLowerCase()
+  return { pattern, trouble: found === undefined ? noHost(given) : tooMuch(found) }
+}
+
+function noHost(pattern: string): string | null {
+  return pattern.includes('*') ? null : 'names no host'
+}
+
+function tooMuch({ host, port, isBare }: Found): string | null {
+  if (!isBare) return `is more than a host: write net:${host}`
+  if (port === '' || DEFAULT_PORTS.has(port)) return null
+  return `has a port, and a rule is for all ports of a host: write net:${host}`
+}
+
+const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443'])
+
+interface Found {
+  readonly host: string
+  readonly port: string
+  /** It has no scheme, user or path. */
+  readonly isBare: boolean
+}
+
+function read(given: string): Found | undefined {
+  const isAddress = given.includes('://')
+  try {
+    const { hostname, port, username, password, pathname, search, hash } = new URL(
+      isAddress ? given : `http://${given}`,
+    )
+    const host = withoutMapping(hostname.replace(/\.+$/, ''))
+    if (host === '') return undefined
+    const isBare = !isAddress && `${username}${password}${search}${hash}` === '' && pathname === '/'
+    return { host, port, isBare }
+  } catch {
+    return isAddress || !/^[0-9a-f:.]+$/i.test(given) || !given.includes('::') ? undefined : read(`[${given}]`)
+  }
+}
+
+/** An IPv4 address inside of an IPv6 one is the same machine. */
+function withoutMapping(host: string): string {
+  const [, high = '', low = ''] = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(host) ?? []
+  if (low === '') return host
+  const [a, b] = [Number.parseInt(high, 16), Number.parseInt(low, 16)]
+  return [a >> 8, a & 255, b >> 8, b & 255].join('.')
+}

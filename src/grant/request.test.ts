@@ -1,0 +1,172 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { decide } from './decide.ts'
+import { useLayer } from './grant.ts'
+import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
+import { readRule } from './rule.ts'
+import { readWords } from './words.ts'
+
+const allows = (rule: string, request: ReturnType<typeof readRequest>) =>
+  decide([useLayer('me', { use: [rule] })], request).verdict === 'allow'
+
+describe('the request of a program', () => {
+  test.each<[readonly string[], string]>([
+    [['git', 'status'], 'git status'],
+    [['git', 'commit', '-m', 'two words'], "git commit -m 'two words'"],
+    [['echo', "it's"], `echo 'it'"'"'s'`],
+    [['echo', ''], "echo ''"],
+    [['echo', "'"], `echo "'"`],
+    [['ls x/../../../../bin/sh', '-c', 'id'], '../../../bin/sh -c id'],
+    [['ls x', '-c', 'id'], "'ls x' -c id"],
+    [['sh', '-c', 'git status; rm x'], "sh -c 'git status; rm x'"],
+    [['X=1', 'git'], "'X=1' git"],
+    [['env', 'X=1', 'git'], 'env X=1 git'],
+    [['git\u00a0status'], "'git\u00a0status'"],
+    [['echo', 'a\nb', '*', '~', '$HOME', '#'], "echo 'a\nb' '*' '~' '$HOME' '#'"],
+    [['./ls'], './ls'],
+    [['bin/../ls'], './ls'],
+    [['bin/ls'], './bin/ls'],
+    [['/usr//bin/./../bin/ls'], '/usr/bin/ls'],
+    [['/../../bin/ls'], '/bin/ls'],
+    [['../x/../ls'], '../ls'],
+  ])('%j is %s', (argv, text) => {
+    expect(programRequest(argv).name).toBe(text)
+  })
+
+  test('says in its text what is run, and nothing else can be read in it: 5,000 command lines', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', ' ', "'", '"', '*', '\\', '$', '\n', '/', '-', 'é', '=') })
+    fc.assert(
+      fc.property(word, fc.array(word, { maxLength: 4 }), (end, args) => {
+        const { name, argv } = programRequest([`p${end}`, ...args])
+        expect(readWords(name)).toEqual(argv)
+        expect(programRequest(argv)).toEqual(programRequest([`p${end}`, ...args]))
+        expect(readRule(`exec:${name}`).pattern).toBe(programRequest(argv).key)
+      }),
+      { numRuns: 5_000 },
+    )
+  })
+
+  test.each([[[]], [['']], [['-c', 'id']], [['ls\0x']], [['ls', '\0']]])('is none of %j', (argv) => {
+    expect(() => programRequest(argv)).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+  })
+
+  test.each<[string, readonly string[], boolean]>([
+    ['exec:ls *', ['ls', 'x'], true],
+    ['exec:ls *', ['ls', 'a b', "it's"], true],
+    ['exec:ls *', ['ls'], false],
+    ['exec:ls', ['ls'], true],
+    ['exec:ls *', ['ls x', 'y'], false],
+    ['exec:ls *', ['ls x/../../../../bin/sh', '-c', 'id'], false],
+    ['exec:ls *', ['./ls', 'x'], false],
+    ['exec:ls *', ['ls\u00a0x'], false],
+    ['exec:ls *', ['ls\t', 'x'], false],
+    ['exec:ls *', ['env', 'ls', 'x'], false],
+    ['exec:ls *', ['sh', '-c', 'ls x'], false],
+    ['exec:npm test*', ['npm', 'test'], true],
+    ['exec:npm test*', ['npm', 'test', '--', 'x'], true],
+    ['exec:npm test*', ['npm', 'test:all'], true],
+    ['exec:npm test*', ['npm', 'run', 'evil'], false],
+    ['exec:npm test *', ['npm', 'testing'], false],
+    ['exec:git * -- *', ['git', 'push -- x'], false],
+    ['exec:git * -- *', ['git', 'log', '--', 'x'], true],
+    ['exec:git commit -m "two words"', ['git', 'commit', '-m', 'two words'], true],
+    ["exec:git commit -m 'two words'", ['git', 'commit', '-m', 'two', 'words'], false],
+    ['exec:git   status', ['git', 'status'], true],
+    ["exec:ls '*.ts'", ['ls', '*.ts'], true],
+    ["exec:ls '*.ts'", ['ls', 'a.ts'], false],
+    ['exec:ls *.ts', ['ls', '*.ts'], true],
+    ['exec:rm *s', ['rm', '*'], false],
+    ['exec:./scripts/*', ['scripts/a.sh', 'x'], true],
+    ['exec:scripts/a.sh', ['./scripts/./a.sh'], true],
+    ['exec:./scripts/*', ['./scripts/../evil.sh'], false],
+    ['exec:/opt/tools/*', ['/opt/tools/../../bin/sh', '-c', 'id'], false],
+    ['exec:*/git status', ['/usr/bin/git', 'status'], true],
+    ['exec:*', ['anything', 'at all'], true],
+  ])('the rule %s and %j: %s', (rule, argv, expected) => {
+    expect(allows(rule, programRequest(argv))).toBe(expected)
+  })
+
+  test('shows no secret, and an answer holds for the real one', () => {
+    const [one, other] = ['s3cret-one', 's3cret-two'].map((key) =>
+      programRequest(['npx', 'server', '--key', key, 'k3y-value'], ['k3y-value']),
+    )
+
+    expect(requestText(one as never)).toBe("exec:npx server --key '***' '***'")
+    expect(decide([useLayer('me', { use: [] })], one as never).reason).not.toMatch(/s3cret|k3y/)
+    expect(allows('exec:npx server --key s3cret-one *', one as never)).toBe(true)
+    expect(allows('exec:npx server --key s3cret-one *', other as never)).toBe(false)
+    expect(one?.version).not.toBe(other?.version)
+  })
+})
+
+describe('the request of a host', () => {
+  test.each([
+    ['https://evil.test/x', 'evil.test'],
+    ['https://EVIL.test./', 'evil.test'],
+    ['https://evil.test..:8443/', 'evil.test'],
+    ['https://user:pw@evil.test', 'evil.test'],
+    ['http://good.test@evil.test', 'evil.test'],
+    ['http://evil.test\\@good.test', 'evil.test'],
+    ['http://[::ffff:127.0.0.1]/', '127.0.0.1'],
+    ['http://[::FFFF:7f00:1]/', '127.0.0.1'],
+    ['http://0x7f.1/', '127.0.0.1'],
+    ['http://2130706433', '127.0.0.1'],
+    ['http://0177.0.0.01', '127.0.0.1'],
+    ['http://127.1', '127.0.0.1'],
+    ['http://[::1]', '[::1]'],
+    ['http://[0:0:0:0:0:0:0:1]', '[::1]'],
+    ['http://exämple.test', 'xn--exmple-cua.test'],
+    ['http://ＥＶＩＬ。test', 'evil.test'],
+    ['http://evil%2Etest', 'evil.test'],
+    ['evil.test:443', 'evil.test'],
+    ['evil.te\nst', 'evil.test'],
+  ])('%j is %s', (address, host) => {
+    expect(hostRequest(address).name).toBe(host)
+  })
+
+  test.each([
+    ['net:EVIL.test', 'https://evil.test'],
+    ['net:evil.test.', 'https://evil.test'],
+    ['net:evil.test:443', 'https://evil.test'],
+    ['net:[::ffff:127.0.0.1]', 'http://127.0.0.1:3000'],
+    ['net:::1', 'http://[::1]:3000'],
+    ['net:2130706433', 'http://localhost.:80', false],
+    ['net:exämple.test', 'http://xn--exmple-cua.test'],
+    ['net:*.Example.com', 'https://a.b.EXAMPLE.com.'],
+    ['net:*.example.com', 'https://example.com', false],
+    ['net:*.example.com', 'https://evilexample.com', false],
+    ['net:*.example.com', 'https://x.example.com.evil.test', false],
+    ['net:*', 'http://anything'],
+    ['net:192.168.*', 'http://0300.0250.1.1'],
+  ])('the rule %s is for %s', (rule, address, expected = true) => {
+    expect(allows(String(rule), hostRequest(String(address)))).toBe(expected)
+  })
+
+  test.each(['', 'http://', 'a b', 'http://%'])('is none of %j', (address) => {
+    expect(() => hostRequest(address)).toThrow(expect.objectContaining({ code: 'invalid_input' }))
+  })
+})
+
+describe('a request that is given as a text', () => {
+  test.each([
+    ['exec:git status', 'exec:git status'],
+    ["exec:sh -c 'git status; rm x'", "exec:sh -c 'git status; rm x'"],
+    ['exec:git status; rm x', "exec:'git status; rm x'"],
+    ['exec:git $(rm x)', "exec:'git $(rm x)'"],
+    ['exec: git', "exec:' git'"],
+    ['net:https://EVIL.test./x', 'net:evil.test'],
+    ['tool:x', 'tool:x'],
+    ['exec:', 'unreadable:"" is no name of a program'],
+    ['net:a b', 'unreadable:"a b" has no host'],
+  ])('%j is %s', (given, text) => {
+    expect(requestText(readRequest(given))).toBe(text)
+  })
+
+  test('and cannot be read is allowed by no rule', () => {
+    const everything = ['exec:*', 'net:*', 'tool:*', 'file.*:**']
+
+    for (const text of ['exec:', 'exec:a\0b', 'net:', 'net:a b']) {
+      expect(decide([useLayer('me', { use: everything })], readRequest(text)).verdict).toBe('deny')
+    }
+  })
+})

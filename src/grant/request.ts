@@ -1,0 +1,139 @@
+import { shownWords } from '../base/command-secrets.ts'
+import { InputError, messageOf } from '../base/error.ts'
+import { sha256 } from '../base/hash.ts'
+import { plainHost } from './host.ts'
+import { splitRule } from './rule.ts'
+import { keyOfWords, plainProgram, quoteWords, readWords } from './words.ts'
+
+/**
+ * What somebody wants to do, as rules are matched with it. Made here only, from the very value that is then used: whoever
+ * runs a program takes `argv` from the request that was decided, whoever reaches a host its `url` (I11).
+ */
+export interface Request {
+  readonly domain: string
+  /** It can be read in one way only. */
+  readonly name: string
+  /** What patterns are compared with, where that is not the name. */
+  readonly key?: string | undefined
+  /** What people and the store get to see, where the name holds secrets. */
+  readonly shown?: string | undefined
+  /** Of what is asked for, where it may change or is not shown whole: an answer holds for this one. */
+  readonly version?: string | undefined
+  readonly [requestMark]: typeof MADE
+}
+
+/** A program is started. `name` is its whole command line. */
+export interface ProgramRequest extends Request {
+  readonly domain: 'exec'
+  readonly argv: readonly [program: string, ...args: string[]]
+}
+
+/** A host is reached. */
+export interface HostRequest extends Request {
+  readonly domain: 'net'
+  readonly url: string
+}
+
+/** Something is done with a file. */
+export interface FileRequest extends Request {
+  readonly domain: `file.${FileOperation}`
+}
+
+type FileOperation = 'list' | 'read' | 'write' | 'delete'
+
+const requestMark: unique symbol = Symbol('request')
+const MADE = true as const
+
+/** `secrets` are not shown. Throws an InputError for what no program can be started with. */
+export function programRequest(given: readonly string[], secrets: readonly string[] = []): ProgramRequest {
+  const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
+  if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
+  const argv = Object.freeze([plainProgram(program), ...args] as const)
+  if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')
+  const name = quoteWords(argv)
+  const shown = quoteWords(shownWords(argv, secrets))
+  return Object.freeze({
+    domain: 'exec',
+    name,
+    key: keyOfWords(argv),
+    ...hidden(name, shown),
+    argv,
+    [requestMark]: MADE,
+  })
+}
+
+/** Throws an InputError for an address that has no host. */
+export function hostRequest(address: string | URL): HostRequest {
+  const url = String(address)
+  const name = plainHost(url)
+  if (name === undefined) throw invalid(`${JSON.stringify(url.slice(0, 200))} has no host.`)
+  return Object.freeze({ domain: 'net', name, url, [requestMark]: MADE })
+}
+
+/** The path is a logical one, as the file domain has read it. */
+export function fileRequest(operation: FileOperation, { text }: { readonly text: string }): FileRequest {
+  return { domain: `file.${operation}`, name: text, [requestMark]: MADE }
+}
+
+export function toolRequest(name: string, version?: string): Request {
+  return { domain: 'tool', name, version, [requestMark]: MADE }
+}
+
+export function agentRequest(name: string): Request {
+  return { domain: 'agent', name, [requestMark]: MADE }
+}
+
+export function modelRequest(name: string): Request {
+  return { domain: 'model', name, [requestMark]: MADE }
+}
+
+/**
+ * A request that is given as a text, such as `net:example.com` or `exec:git status`. A command line with more than words in
+ * it is one word. What cannot be read is a request that no rule allows.
+ */
+export function readRequest(text: string): Request {
+  const { domain, pattern: name } = splitRule(text)
+  try {
+    if (domain === 'exec') return programRequest(wordsIn(name))
+    if (domain === 'net') return hostRequest(name)
+  } catch (error) {
+    return unreadable(messageOf(error))
+  }
+  return { domain, name, [requestMark]: MADE }
+}
+
+/** No rule is about it. */
+export function unreadable(why: string): Request {
+  return { domain: 'unreadable', name: why.replace(/\.$/, ''), [requestMark]: MADE }
+}
+
+/** As people see it and as it is stored: `exec:git status`. */
+export function requestText({ domain, name, shown }: Request): string {
+  return `${domain}:${shown ?? name}`
+}
+
+export function isRequest(value: unknown): value is Request {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, requestMark)
+}
+
+export function isProgramRequest(request: Request): request is ProgramRequest {
+  return request.domain === 'exec'
+}
+
+export function isHostRequest(request: Request): request is HostRequest {
+  return request.domain === 'net'
+}
+
+function wordsIn(text: string): readonly string[] {
+  const words = readWords(text)
+  return words !== undefined && words.length > 0 && !/^\s|\s$/.test(text) ? words : [text]
+}
+
+/** What is not shown is still what an answer is bound to. */
+function hidden(name: string, shown: string): Pick<Request, 'shown' | 'version'> {
+  return shown === name ? {} : { shown, version: sha256(name) }
+}
+
+function invalid(message: string): InputError {
+  return new InputError('invalid_input', message)
+}

@@ -1,0 +1,96 @@
+/**
+ * The words of a command line as one text that can be read in one way only: plain words as they are, all others in quotes.
+ * `readWords` gives the same words back, and so does a shell.
+ */
+export function quoteWords(words: readonly string[]): string {
+  return words.map((word, at) => (isPlain(word, at === 0) ? word : quote(word))).join(' ')
+}
+
+/**
+ * The words of a text in which a shell would find nothing but words. Undefined for all others: those have variables, pipes,
+ * redirections, patterns or lists, or their quotes are open.
+ */
+export function readWords(text: string): string[] | undefined {
+  const words: string[] = []
+  let word: string | undefined
+  PART.lastIndex = 0
+  while (PART.lastIndex < text.length) {
+    const found = PART.exec(text)
+    if (found === null) return undefined
+    const [, blank, bare, single, double] = found
+    if (blank === undefined) word = `${word ?? ''}${bare ?? single ?? double ?? ''}`
+    else if (word !== undefined) {
+      words.push(word)
+      word = undefined
+    }
+  }
+  return word === undefined ? words : [...words, word]
+}
+
+/**
+ * A command line as rules are compared with it: its words with a character between them that no word can hold. So `ls *`
+ * is about the program `ls`, and never about one whose name begins with `ls` and a space.
+ */
+export function keyOfWords(words: readonly string[]): string {
+  return words.map((word) => word.replaceAll('*', LITERAL_STAR)).join(BETWEEN)
+}
+
+/** The same of a rule's pattern: a `*` outside of quotes stands for any text. Undefined where its quotes are open. */
+export function keyOfPattern(pattern: string): string | undefined {
+  const words: string[] = []
+  let word: string | undefined
+  PATTERN_PART.lastIndex = 0
+  const text = pattern.toWellFormed()
+  while (PATTERN_PART.lastIndex < text.length) {
+    const found = PATTERN_PART.exec(text)
+    if (found === null) return undefined
+    const [, blank, bare, single, double] = found
+    if (blank === undefined) word = `${word ?? ''}${bare ?? (single ?? double ?? '').replaceAll('*', LITERAL_STAR)}`
+    else {
+      words.push(word ?? '')
+      word = undefined
+    }
+  }
+  const [program = '', ...args] = word === undefined ? words : [...words, word]
+  return [program.startsWith('*') ? program : plainProgram(program), ...args].join(BETWEEN)
+}
+
+/**
+ * The name of a program in its one form. One with a slash is a path: without `.`, `..` and `//` inside, and with `./` where
+ * it is below the current folder.
+ */
+export function plainProgram(name: string): string {
+  if (!name.includes('/')) return name
+  const isAbsolute = name.startsWith('/')
+  const kept: string[] = []
+  for (const segment of name.split('/')) {
+    const isUp = segment === '..' && (kept.length === 0 || kept.at(-1) === '..')
+    if (segment === '' || segment === '.' || (isUp && isAbsolute)) continue
+    if (segment === '..' && !isUp) kept.pop()
+    else kept.push(segment)
+  }
+  const rest = kept.join('/')
+  if (isAbsolute) return `/${rest}`
+  return kept[0] === '..' ? rest : `./${rest}`
+}
+
+/** No word has these: a program cannot be given a NUL, and words are well-formed. */
+const BETWEEN = '\0'
+const LITERAL_STAR = '\ud800'
+
+/** Blanks, plain characters, or a text in quotes that means itself. */
+const PART = /([ \t]+)|([\w@%+=:,./-]+)|'([^']*)'|"([^"$`\\!]*)"/y
+/** A rule is written by people: all but blanks and quotes stands for itself. */
+const PATTERN_PART = /([ \t]+)|([^ \t'"]+)|'([^']*)'|"([^"]*)"/y
+const PLAIN = /^[\w@%+=:,./-]+$/
+
+/** A first word with `=` looks like a variable that is set. */
+function isPlain(word: string, isProgram: boolean): boolean {
+  return PLAIN.test(word) && !(isProgram && word.includes('='))
+}
+
+function quote(word: string): string {
+  if (word === '') return "''"
+  const parts = word.split("'").map((part) => (part === '' ? '' : `'${part}'`))
+  return parts.join(`"'"`)
+}

@@ -1,0 +1,88 @@
+import { DefinitionError } from '../../base/error.ts'
+import { readConfig } from './config.ts'
+
+/**
+ * What names without a provider stand for: those of agent files, and those of providers themselves, which are their default
+ * models. `aliases` of the config file win.
+ */
+const ALIASES: Readonly<Record<string, string>> = {
+  openai: 'openai/gpt-5.4',
+  anthropic: 'anthropic/claude-sonnet-5',
+  google: 'google/gemini-3.5-flash',
+
+  sonnet: 'anthropic/claude-sonnet-5',
+  opus: 'anthropic/claude-opus-5',
+  opusplan: 'anthropic/claude-opus-5',
+  haiku: 'anthropic/claude-haiku-4-5',
+
+  pro: 'google/gemini-3.1-pro-preview',
+  flash: 'google/gemini-3.5-flash',
+  'flash-lite': 'google/gemini-2.5-flash-lite',
+}
+
+/** Whose models are named how. */
+const FAMILIES: readonly (readonly [RegExp, string])[] = [
+  [/^(?:gpt-|o\d|codex-|chatgpt-)/, 'openai'],
+  [/^claude-/, 'anthropic'],
+  [/^gemini-/, 'google'],
+]
+
+/** Says no model: that of the host, or the user's own. */
+const NO_MODEL: ReadonlySet<string> = new Set(['', 'inherit', 'default', 'auto'])
+
+export function isNoModel(name: string): boolean {
+  return NO_MODEL.has(name.trim().toLowerCase())
+}
+
+/**
+ * `provider/model` of a name: an alias, one that tells its provider (`gpt-5`, `claude-opus-5`, `Claude Opus 5 (copilot)`), or
+ * one that is whole already. Undefined where nobody knows whose model it is.
+ */
+export function wholeName(name: string): string | undefined {
+  const alias = aliasOf(name)
+  if (alias !== undefined) return alias
+  const plain = plainName(name)
+  const family = FAMILIES.find(([pattern]) => pattern.test(plain))
+  return family === undefined ? undefined : `${family[1]}/${plain}`
+}
+
+/** The same without those that only tell their provider: they may mean the host's provider. */
+export function aliasOf(name: string): string | undefined {
+  const said = configured(name)
+  if (said.includes('/')) return said
+  const plain = plainName(said)
+  return Object.hasOwn(ALIASES, plain) ? ALIASES[plain] : undefined
+}
+
+/** What the config file's aliases make of a name; the name itself where they say nothing of it. */
+export function configured(name: string): string {
+  const { aliases, path } = readConfig()
+  const seen = new Set<string>()
+  let current = name
+  for (let next = aliasIn(aliases, current); next !== undefined; next = aliasIn(aliases, current)) {
+    if (seen.has(current)) {
+      throw new DefinitionError('definition', `The alias "${name}" of ${path} leads back to itself.`)
+    }
+    seen.add(current)
+    current = next
+  }
+  return current
+}
+
+function aliasIn(aliases: ReadonlyMap<string, string>, name: string): string | undefined {
+  return aliases.get(name) ?? aliases.get(name.toLowerCase())
+}
+
+/**
+ * As providers write it: `Claude Sonnet 4.5 (copilot)`, `claude-4.5-sonnet` and `claude-sonnet-4.5[1m]` are
+ * `claude-sonnet-4-5`.
+ */
+function plainName(name: string): string {
+  const plain = name
+    .toLowerCase()
+    .replace(/\s*[([].*$/, '')
+    .trim()
+    .replaceAll(/\s+/g, '-')
+  if (!plain.startsWith('claude-')) return plain
+  return plain.replaceAll('.', '-').replace(/^claude-(\d+(?:-\d{1,2})?)-([a-z]+)$/, 'claude-$2-$1')
+}

@@ -1,0 +1,151 @@
+import type { Json } from '../../base/json.ts'
+import { covers, mayMeet } from '../../grant/cover.ts'
+import { EVERYTHING } from '../../grant/grant.ts'
+import { splitRule } from '../../grant/rule.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
+import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
+
+/**
+ * What an agent says and its written form, read again, does not: each as the subject of "... cannot be said". What it may
+ * do must not have become more: a rule that is not found again is lost, unless a stricter one stands for it.
+ */
+export function lossesOf(before: AgentFile, after: AgentFile): readonly string[] {
+  return [lostParts, lostBudget, lostTools, lostRules, lostDelegate].flatMap((find) => find(before, after))
+}
+
+const PARTS = [
+  ...(['model', 'provider', 'settings', 'extensions', 'skills', 'briefing', 'input', 'output', 'retry'] as const),
+  ...(['parameters', 'subRecipes', 'isBackground', 'isHidden'] as const),
+] satisfies readonly (keyof AgentFile)[]
+
+function lostParts(before: AgentFile, after: AgentFile): string[] {
+  const parts: string[] = PARTS.filter((part) => isMeant(before, part) && text(before[part]) !== text(after[part]))
+  // A recipe is called by its file.
+  if (after.dialect !== 'recipe' && after.name !== before.name) parts.unshift('name')
+  const isPromptKept =
+    before.prompt === null || `${after.instructions}\n${after.prompt ?? ''}`.includes(before.prompt.trim())
+  return [...parts, ...(isPromptKept ? [] : ['prompt'])].map((part) => `\`${part}\``)
+}
+
+function isMeant(agent: AgentFile, part: (typeof PARTS)[number]): boolean {
+  // A recipe without tools is not one that has its host's.
+  if (part === 'extensions' && agent.dialect === 'recipe') return agent.extensions !== null
+  const value = agent[part]
+  if (value === null || value === false) return false
+  return typeof value !== 'object' || Object.keys(value).length > 0
+}
+
+/** Without the lines of a file, which differ. */
+function text(value: unknown): string {
+  return JSON.stringify(value, (key, one: Json) => (key === 'line' ? undefined : one))
+}
+
+function lostBudget(before: AgentFile, after: AgentFile): string[] {
+  const written = new Map(Object.entries(after.budget ?? {}))
+  return Object.entries(before.budget ?? {})
+    .filter(([name, most]) => (written.get(name) ?? Number.POSITIVE_INFINITY) > most)
+    .map(([name]) => `\`budget.${name}\``)
+}
+
+/** Tools, and agents to delegate to, that it had and has no more. */
+function lostTools(before: AgentFile, after: AgentFile): string[] {
+  const named = (before.tools.allow ?? []).flatMap((name) => {
+    return isOurs(name) ? OUR_TOOLS.filter((tool) => covers(`tool:${name}`, `tool:${tool}`)) : [name]
+  })
+  const tools = named.filter((tool) => isLive(`tool:${tool}`, before) && !isLive(`tool:${tool}`, after))
+  const agents = before.agents?.length !== 0 && after.agents?.length === 0 ? ['delegating to other agents'] : []
+  return [...tools.map((tool) => `the tool ${tool}`), ...agents]
+}
+
+function isLive(rule: string, agent: AgentFile): boolean {
+  return layersOf(agent).every(({ allow, deny }) => {
+    return allow.some((one) => covers(one, flat(rule))) && !deny.some((one) => covers(one, flat(rule)))
+  })
+}
+
+interface Rules {
+  readonly allow: readonly string[]
+  readonly ask: readonly string[]
+  readonly deny: readonly string[]
+}
+
+function lostRules(before: AgentFile, after: AgentFile): string[] {
+  const written = layersOf(after)
+  const allDeny = written.flatMap(({ deny }) => deny)
+  const allStrict = [...allDeny, ...written.flatMap(({ ask }) => ask)]
+  /** What each layer still allows. */
+  const live = written.map(({ allow }) => allow.filter((rule) => !allDeny.some((denied) => covers(denied, rule))))
+  const isUnmet = (rule: string) => live.some((allow) => !allow.some((one) => mayMeet(one, rule)))
+  // Without programs there is no shell.
+  const isOut = (rule: string) => isUnmet(rule) || (rule === 'tool:shell' && isUnmet('exec:*'))
+  const lost = layersOf(before).flatMap(({ allow, ask, deny }) => [
+    ...lostLists(allow, live),
+    ...deny.filter((rule) => !isSaid(rule, allDeny) && !isOut(rule)).map((rule) => `that ${rule} is forbidden`),
+    ...ask.filter((rule) => !isSaid(rule, allStrict) && !isOut(rule)).map((rule) => `that ${rule} is asked for`),
+  ])
+  return [...new Set(lost)]
+}
+
+/** What its children may do, where it says that apart. */
+function lostDelegate({ grant }: AgentFile, after: AgentFile): string[] {
+  return grant?.delegate === undefined || text(grant) === text(after.grant) ? [] : ['`grant.delegate`']
+}
+
+function isSaid(rule: string, rules: readonly string[]): boolean {
+  return rules.some((one) => covers(one, rule))
+}
+
+/** Domains of which only some is allowed, and more is afterwards. */
+function lostLists(allow: readonly string[], live: readonly (readonly string[])[]): string[] {
+  return DOMAINS.flatMap((domain) => {
+    const known = allow.filter((rule) => isOf(rule, domain))
+    if (isSaid(domain.startsWith('file.') ? `${domain}:**` : `${domain}:*`, known)) return []
+    const isKept = live.some((rules) => rules.filter((rule) => isOf(rule, domain)).every((rule) => isSaid(rule, known)))
+    if (isKept) return []
+    if (domain === 'tool') return ['`tools`, the list of what it may use,']
+    return [known.length === 0 ? `that there is no ${domain}:` : `that only ${known.join(', ')} may be used`]
+  })
+}
+
+const DOMAINS = ['tool', 'agent', 'model', 'exec', 'net', 'file.list', 'file.read', 'file.write', 'file.delete']
+
+function isOf(rule: string, domain: string): boolean {
+  return splitRule(rule).domain === domain
+}
+
+/** What the list of tools says, and what the grant says. */
+function layersOf({ tools, grant }: AgentFile): readonly Rules[] {
+  const allow = tools.allow === null ? ['*'] : [...tools.allow, ...ALWAYS]
+  const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
+  return [
+    rules({ allow: [...others, ...allow.map(toolRule)], ask: [], deny: tools.deny.map(toolRule) }),
+    rules({ allow: withModels(grant?.use ?? EVERYTHING), ask: grant?.ask ?? [], deny: grant?.deny ?? [] }),
+  ]
+}
+
+/** Whether it may delegate is said by rules about agents. */
+const ALWAYS = ['subagent', 'delegate', 'Agent', 'load']
+
+function toolRule(name: string): string {
+  return `tool:${name}`
+}
+
+/** A layer without any rule about models says nothing about them. */
+function withModels(use: readonly string[]): readonly string[] {
+  return use.some((rule) => rule.startsWith('model:')) ? use : [...use, 'model:*']
+}
+
+function rules({ allow, ask, deny }: Rules): Rules {
+  // What is asked for may be allowed.
+  return { allow: [...allow, ...ask].flatMap(oneByOne), ask: ask.flatMap(oneByOne), deny: deny.flatMap(oneByOne) }
+}
+
+function oneByOne(rule: string): string[] {
+  if (!rule.startsWith('file.*:')) return [flat(rule)]
+  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
+}
+
+/** Some programs write a tool of a server with one underscore: for them `srv__do` and `srv_do` are one. */
+function flat(rule: string): string {
+  return rule.startsWith('tool:') ? rule.replaceAll('__', '_') : rule
+}

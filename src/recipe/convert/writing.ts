@@ -1,0 +1,164 @@
+import type { Json } from '../../base/json.ts'
+import { matchName } from '../../grant/match.ts'
+import { splitRule } from '../../grant/rule.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
+import { ownNeeds } from '../agent-file/own-needs.ts'
+import { isOurs, OUR_TOOLS, type ToolWords } from '../agent-file/tool-words.ts'
+import type { ExtensionConfig } from '../recipe/recipe.ts'
+import { foreignPatterns } from './foreign-patterns.ts'
+import { extensionFields } from './write-recipe.ts'
+
+/** How a dialect names tools. */
+export interface ToolNaming {
+  readonly toolWords: ToolWords
+  readonly serverWord: (server: string, tool: string) => string
+}
+
+export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
+
+/** An agent while it is written in the words of a dialect. It says what the dialect can say, and never more. */
+export class Writing {
+  readonly agent: AgentFile
+  private readonly naming: ToolNaming
+
+  constructor(agent: AgentFile, naming: ToolNaming) {
+    this.agent = agent
+    this.naming = naming
+  }
+
+  common(): { readonly [key: string]: Json | undefined } {
+    const { name, description, model } = this.agent
+    return { name, description, model: model ?? undefined }
+  }
+
+  /** Instructions; the prompt of a recipe goes below, for there is no other place. */
+  body(): string {
+    const { instructions, prompt, dialect } = this.agent
+    if (prompt === null || dialect !== 'recipe') return instructions.trim()
+    return `${instructions.trim()}\n\n${prompt.trim()}`.trim()
+  }
+
+  prompt(): string | undefined {
+    return this.agent.dialect === 'recipe' ? undefined : (this.agent.prompt ?? undefined)
+  }
+
+  sampling(topPKey: string): { readonly [key: string]: Json | undefined } {
+    const { temperature, topP, reasoning } = this.agent.settings
+    return { temperature, [topPKey]: topP, reasoningEffort: reasoning }
+  }
+
+  list(values: readonly string[]): string[] | undefined {
+    return values.length === 0 ? undefined : [...values]
+  }
+
+  /** MCP servers by their names. `toolsKey` is how the dialect limits them to some tools, null where it cannot. */
+  servers(toolsKey: string | null): Json | undefined {
+    const { extensions } = this.agent
+    if (extensions === null || extensions.length === 0) return undefined
+    return Object.fromEntries(extensions.map((extension) => [extension.name, serverFields(extension, toolsKey)]))
+  }
+
+  /** What it may use, without what it may not. Undefined: it says nothing of tools. */
+  toolList(delegationWord: string | null, takes: 'names' | 'none' = 'none'): string[] | undefined {
+    const { tools, agents } = this.agent
+    if (tools.allow === null) return undefined
+    const words = this.wordsFor((tool) => isAllowed(tool, this.agent), tools.allow)
+    if (delegationWord === null || agents?.length === 0) return words
+    const names = agents === null || takes === 'none' ? '' : `(${agents.join(', ')})`
+    return [...words, `${delegationWord}${names}`]
+  }
+
+  /** The tools that it may not use at all, where it is not a list of others that says so. */
+  deniedWords(): string[] {
+    const { tools, grant } = this.agent
+    const rules = (grant?.deny ?? []).filter((rule) => rule.startsWith('tool:')).map((rule) => rule.slice(5))
+    // Without programs there is no shell.
+    const isImplied = (name: string) => name === 'shell' && this.isClosed('exec')
+    const denied = [...new Set([...tools.deny, ...rules.filter((name) => !isImplied(name))])]
+    return this.wordsFor((tool) => denied.some((pattern) => matchName(pattern, tool)), denied)
+  }
+
+  /** The patterns that it limits itself to in a domain, beside what it needs for itself; null where it does not. */
+  only(domain: RuleDomain): readonly string[] | null {
+    const use = this.agent.grant?.use
+    if (use === undefined) return null
+    const patterns = patternsIn(use, domain)
+    if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
+    const needs = ownNeeds(this.agent.extensions)
+    const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
+    return foreignPatterns(
+      domain,
+      patterns.filter((pattern) => !own.includes(pattern)),
+    )
+  }
+
+  denied(domain: RuleDomain): readonly string[] {
+    return foreignPatterns(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
+  }
+
+  asked(domain: RuleDomain): readonly string[] {
+    return foreignPatterns(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
+  }
+
+  /** May it do nothing at all there, but for what it needs for itself? */
+  isClosed(domain: RuleDomain): boolean {
+    const denied = patternsIn(this.agent.grant?.deny ?? [], domain)
+    return denied.some((pattern) => pattern === '*' || pattern === '**') || this.only(domain)?.length === 0
+  }
+
+  /** It may change no files and start no programs. */
+  isReadOnly(): boolean {
+    const denied = this.agent.grant?.deny ?? []
+    return denied.includes('file.delete:**') && this.isClosed('file.write') && this.isClosed('exec')
+  }
+
+  /** A word is written where all that it stands for is meant; a tool of ours without such a word is left out. */
+  private wordsFor(isMeant: (tool: string) => boolean, patterns: readonly string[]): string[] {
+    const meant = new Set(OUR_TOOLS.filter(isMeant))
+    const named = new Set(patterns.filter((pattern) => !isOurs(pattern)))
+    const words: string[] = []
+    for (const [word, tools] of Object.entries(this.naming.toolWords)) {
+      const isWhole = tools.every((tool) => meant.has(tool) || named.has(tool))
+      if (!isWhole || words.some((other) => isWithin(tools, this.naming.toolWords[other] ?? []))) continue
+      words.push(word)
+    }
+    const written = new Set(words.flatMap((word) => this.naming.toolWords[word] ?? []))
+    return [...words, ...[...named].filter((name) => !written.has(name)).map((name) => this.serverWord(name))]
+  }
+
+  private serverWord(tool: string): string {
+    const [, server, name] = /^(.+?)__(.+)$/.exec(tool) ?? []
+    return server === undefined || name === undefined ? tool : this.naming.serverWord(server, name)
+  }
+}
+
+function isAllowed(tool: string, { tools }: AgentFile): boolean {
+  const isIn = (patterns: readonly string[]) => patterns.some((pattern) => matchName(pattern, tool))
+  return isIn(tools.allow ?? []) && !isIn(tools.deny)
+}
+
+function isWithin(tools: readonly string[], others: readonly string[]): boolean {
+  return tools.every((tool) => others.includes(tool))
+}
+
+function patternsIn(rules: readonly string[], domain: string): string[] {
+  return rules.flatMap((rule) => {
+    const { domain: ruled, pattern } = splitRule(rule)
+    return ruled === domain || (ruled === 'file.*' && domain.startsWith('file.')) ? [pattern] : []
+  })
+}
+
+function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json {
+  const { availableTools } = extension
+  const tools = availableTools.length === 0 || toolsKey === null ? {} : { [toolsKey]: [...availableTools] }
+  if (extension.type === 'stdio') {
+    const env = { ...extension.envs, ...Object.fromEntries(extension.envKeys.map((key) => [key, `\${${key}}`])) }
+    const filled = Object.keys(env).length === 0 ? {} : { env }
+    return { command: extension.cmd, args: [...extension.args], ...filled, ...tools }
+  }
+  if (extension.type === 'streamable_http') {
+    const headers = Object.keys(extension.headers).length === 0 ? {} : { headers: { ...extension.headers } }
+    return { type: 'http', url: extension.uri, ...headers, ...tools }
+  }
+  return extensionFields(extension)
+}

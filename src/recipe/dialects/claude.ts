@@ -1,0 +1,121 @@
+import type { Draft } from '../agent-file/draft.ts'
+import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
+import type { Writing } from '../convert/writing.ts'
+import type { AgentDialect } from './dialect.ts'
+
+/** Claude Code. */
+export const claude: AgentDialect = {
+  name: 'claude',
+  folders: ['.claude/agents'],
+  homeFolders: ['.claude/agents'],
+  place: '.claude/agents',
+  ending: '.md',
+  signs: ['permissionMode', 'disallowedTools', 'maxTurns', 'mcpServers', 'initialPrompt', 'isolation', 'background'],
+  toolWords: {
+    Read: READ,
+    Write: ['write_file'],
+    Edit: ['edit_file'],
+    MultiEdit: ['edit_file'],
+    Grep: SEARCH,
+    Glob: FIND,
+    LS: LIST,
+    Bash: ['shell'],
+    PowerShell: ['shell'],
+    TodoWrite: CHECKLIST,
+    TodoRead: ['todo_read'],
+    Skill: SKILLS,
+    WebFetch: ['web_fetch'],
+    WebSearch: ['web_search'],
+    ...elsewhere('NotebookEdit', 'NotebookRead', 'BashOutput', 'KillBash', 'KillShell', 'SlashCommand', 'LSP'),
+    ...elsewhere('AskUserQuestion', 'EnterPlanMode', 'ExitPlanMode', 'ListMcpResources', 'ReadMcpResource'),
+    ...elsewhere('TaskCreate', 'TaskGet', 'TaskList', 'TaskOutput', 'TaskStop', 'TaskUpdate', 'SendMessage'),
+    ...elsewhere('TeamCreate', 'TeamDelete', 'ToolSearch'),
+  },
+  serverWord: (server, tool) => `mcp__${server}__${tool}`,
+  read(draft) {
+    draft.common()
+    draft.allowTools('tools')
+    draft.denyTools('disallowedTools')
+    draft.effort('effort')
+    draft.limit('turns', draft.number('maxTurns'), 'maxTurns')
+    draft.servers('mcpServers')
+    draft.agent.skills = draft.texts('skills')
+    draft.agent.isBackground = draft.flag('background')
+    draft.agent.prompt = draft.text('initialPrompt')
+    readPermissionMode(draft)
+    draft.keep('color')
+    draft.ignore(['hooks', 'memory', 'isolation'], 'there is nothing of the kind here')
+  },
+  write(writing) {
+    const { agent } = writing
+    return {
+      ...writing.common(),
+      tools: allowedTools(writing),
+      disallowedTools: deniedTools(writing),
+      permissionMode: writing.isReadOnly() ? 'plan' : undefined,
+      maxTurns: agent.budget?.turns,
+      effort: agent.settings.reasoning,
+      mcpServers: writing.servers(null),
+      skills: writing.list(agent.skills),
+      background: agent.isBackground || undefined,
+      initialPrompt: writing.prompt(),
+    }
+  },
+}
+
+/** What would loosen is left out; what narrows is kept. */
+function readPermissionMode(draft: Draft): void {
+  const mode = draft.text('permissionMode')
+  if (mode === null || mode === 'default') return
+  if (mode === 'plan') return draft.narrowing.readOnly()
+  const known = ['acceptEdits', 'auto', 'dontAsk', 'bypassPermissions']
+  const why = known.includes(mode) ? 'a file cannot loosen what host and runtime allow' : 'it is not known'
+  draft.report.warning({
+    code: 'permission',
+    message: `\`permissionMode: ${mode}\` is ignored: ${why}`,
+    line: draft.lineOf('permissionMode'),
+  })
+}
+
+/** `Read, Bash(git:*), Task(reviewer)`: programs, hosts and paths stand in the brackets of the tool that uses them. */
+function allowedTools(writing: Writing): string | string[] | undefined {
+  const list = writing.toolList('Task', 'names')
+  if (list === undefined) return undefined
+  const words = list.flatMap((word) => limited(word, writing))
+  return words.length === 0 ? [] : words.join(', ')
+}
+
+const LIMITS = {
+  Bash: 'exec',
+  WebFetch: 'net',
+  Read: 'file.read',
+  Edit: 'file.write',
+  Write: 'file.write',
+} as const satisfies Readonly<Record<string, Parameters<Writing['only']>[0]>>
+
+function limited(word: string, writing: Writing): string[] {
+  if (!Object.hasOwn(LIMITS, word)) return [word]
+  const only = writing.only(LIMITS[word as keyof typeof LIMITS])
+  // A tool that may do nothing is not limited but forbidden elsewhere.
+  return only === null || only.length === 0 ? [word] : only.map((pattern) => bracketed(word, pattern))
+}
+
+function deniedTools(writing: Writing): string | undefined {
+  // The mode says it.
+  const changes = writing.isReadOnly() ? [] : (['exec', 'file.write'] as const)
+  const words = [
+    ...writing.deniedWords(),
+    ...changes.flatMap((domain) => {
+      return writing.denied(domain).map((pattern) => bracketed(domain === 'exec' ? 'Bash' : 'Edit', pattern))
+    }),
+    ...writing.denied('file.read').map((pattern) => bracketed('Read', pattern)),
+    ...writing.denied('net').map((pattern) => bracketed('WebFetch', pattern)),
+    ...writing.denied('agent').map((name) => bracketed('Task', name)),
+  ]
+  return words.length === 0 ? undefined : words.join(', ')
+}
+
+function bracketed(word: string, pattern: string): string {
+  if (word === 'WebFetch') return `WebFetch(domain:${pattern})`
+  return `${word}(${word === 'Bash' ? pattern.replace(/ \*$/, ':*') : pattern})`
+}

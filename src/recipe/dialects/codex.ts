@@ -1,0 +1,51 @@
+import type { Draft } from '../agent-file/draft.ts'
+import type { AgentDialect } from './dialect.ts'
+
+/** Codex. Its files are TOML. */
+export const codex: AgentDialect = {
+  name: 'codex',
+  folders: ['.codex/agents'],
+  homeFolders: ['.codex/agents'],
+  place: '.codex/agents',
+  ending: '.toml',
+  signs: [],
+  toolWords: {},
+  serverWord: (server, tool) => `${server}__${tool}`,
+  read(draft) {
+    draft.common()
+    draft.agent.instructions = draft.text('developer_instructions') ?? draft.agent.instructions
+    draft.effort('model_reasoning_effort')
+    readSandbox(draft)
+    draft.servers('mcp_servers')
+    draft.keep('nickname_candidates')
+    draft.ignore(['approval_policy', 'skills', 'model_verbosity', 'service_tier'], 'there is nothing of the kind here')
+  },
+  write(writing) {
+    const { agent } = writing
+    const mode = writing.isReadOnly() ? 'read-only' : 'workspace-write'
+    return {
+      ...writing.common(),
+      model_reasoning_effort: agent.settings.reasoning,
+      sandbox_mode: writing.isReadOnly() || writing.isClosed('net') ? mode : undefined,
+      mcp_servers: writing.servers('enabled_tools'),
+    }
+  },
+}
+
+/** A sandbox fences programs; here they are not fenced, so they are forbidden where it would. */
+function readSandbox(draft: Draft): void {
+  const mode = draft.text('sandbox_mode')
+  if (mode === null) return
+  if (mode === 'read-only') {
+    draft.narrowing.readOnly()
+    draft.narrowing.deny('net:*')
+    const message = '`sandbox_mode: read-only`: programs cannot be fenced here, so none may be started'
+    return draft.tightened(message, 'sandbox_mode')
+  }
+  if (mode === 'workspace-write') return draft.narrowing.deny('net:*')
+  draft.report.warning({
+    code: 'permission',
+    message: `\`sandbox_mode: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`,
+    line: draft.lineOf('sandbox_mode'),
+  })
+}

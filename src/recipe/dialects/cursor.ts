@@ -1,0 +1,28 @@
+import type { AgentDialect } from './dialect.ts'
+
+/** Cursor. It has no lists of tools. */
+export const cursor: AgentDialect = {
+  name: 'cursor',
+  folders: ['.cursor/agents'],
+  homeFolders: ['.cursor/agents'],
+  place: '.cursor/agents',
+  ending: '.md',
+  signs: ['readonly', 'is_background'],
+  toolWords: {},
+  serverWord: (server, tool) => `${server}__${tool}`,
+  read(draft) {
+    draft.common()
+    draft.nameByFile()
+    draft.allowTools('tools')
+    draft.agent.isBackground = draft.flag('is_background')
+    if (draft.flag('readonly')) draft.narrowing.readOnly()
+  },
+  write(writing) {
+    return {
+      ...writing.common(),
+      name: writing.agent.title ?? writing.agent.name,
+      readonly: writing.isReadOnly() || undefined,
+      is_background: writing.agent.isBackground || undefined,
+    }
+  },
+}

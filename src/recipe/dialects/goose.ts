@@ -1,0 +1,45 @@
+import type { Draft } from '../agent-file/draft.ts'
+import type { AgentDialect } from './dialect.ts'
+
+/** The agent files of goose, which are not its recipes. */
+export const goose: AgentDialect = {
+  name: 'goose',
+  folders: ['.goose/agents'],
+  sharedFolders: ['.agents/agents'],
+  homeFolders: ['.goose/agents', '.agents/agents', '.config/goose/agents'],
+  place: '.agents/agents',
+  ending: '.md',
+  signs: ['provider', 'avatar', 'settings'],
+  toolWords: {},
+  serverWord: (server, tool) => `${server}__${tool}`,
+  read(draft) {
+    draft.common()
+    draft.agent.provider = draft.text('provider')
+    if (draft.tree('settings')?.kind === 'map') readSettings(draft)
+    draft.keep('avatar')
+    const { name, description, model } = draft.agent
+    if (name !== '' && description === '') draft.agent.description = model === null ? 'Agent' : `Agent (${model})`
+  },
+  write(writing) {
+    const { agent } = writing
+    const { temperature } = agent.settings
+    const turns = agent.budget?.turns
+    const settings = {
+      ...(temperature === undefined ? {} : { temperature }),
+      ...(turns === undefined ? {} : { max_turns: turns }),
+    }
+    return {
+      ...writing.common(),
+      provider: agent.provider ?? undefined,
+      settings: Object.keys(settings).length === 0 ? undefined : settings,
+    }
+  },
+}
+
+function readSettings(draft: Draft): void {
+  const settings = draft.fields.map('settings')
+  if (settings === null) return
+  const temperature = settings.number('temperature')
+  if (temperature !== null) draft.settings.temperature = temperature
+  draft.limit('turns', settings.wholeNumber('max_turns'), 'settings')
+}

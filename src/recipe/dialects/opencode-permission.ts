@@ -1,0 +1,152 @@
+import { matchName } from '../../grant/match.ts'
+import type { Draft } from '../agent-file/draft.ts'
+import { commandPatterns, filePatterns, hostPatterns } from '../agent-file/patterns.ts'
+import { own } from '../text/own.ts'
+import type { Tree } from '../text/tree.ts'
+
+type Action = 'allow' | 'ask' | 'deny'
+
+interface PermissionRule {
+  readonly pattern: string
+  readonly action: Action
+}
+
+interface Domain {
+  readonly domains: readonly (
+    | 'exec'
+    | 'net'
+    | 'agent'
+    | 'tool'
+    | 'file.list'
+    | 'file.read'
+    | 'file.write'
+    | 'file.delete'
+  )[]
+  readonly patterns: (pattern: string, purpose: 'allow' | 'restrict') => string[]
+}
+
+const files = (...domains: Domain['domains']): Domain => ({ domains, patterns: filePatterns })
+const names: Domain['patterns'] = (pattern) => [pattern]
+
+const DOMAINS: Readonly<Record<string, Domain>> = {
+  edit: files('file.write', 'file.delete'),
+  write: files('file.write', 'file.delete'),
+  read: files('file.read'),
+  list: files('file.list'),
+  bash: { domains: ['exec'], patterns: commandPatterns },
+  webfetch: { domains: ['net'], patterns: hostPatterns },
+  task: { domains: ['agent'], patterns: names },
+}
+
+/**
+ * Permissions in which the last match wins, as rules in which order does not matter. What cannot be said that way is made
+ * stricter, and told.
+ */
+export function readPermission(tree: Tree, draft: Draft): void {
+  if (tree.kind === 'leaf') return applyToAll(actionOf(tree, 'permission', draft), new Map(), draft)
+  if (tree.kind !== 'map') return
+  const keys = [...tree.entries.keys()]
+  // What stands before a star is overruled by it.
+  const base = keys.lastIndexOf('*')
+  const later = new Map([...tree.entries].slice(base + 1).map(([key, { value }]) => [key, rulesOf(value, key, draft)]))
+  const star = base === -1 ? undefined : tree.entries.get('*')?.value
+  if (star !== undefined) applyToAll(actionOf(star, '*', draft), later, draft)
+  for (const [key, rules] of later) apply(key, rules, draft)
+}
+
+/** One word for everything that has no word of its own. */
+function applyToAll(action: Action, others: ReadonlyMap<string, readonly PermissionRule[]>, draft: Draft): void {
+  if (action === 'allow') return
+  const named = new Set([...others.keys()].flatMap((key) => own(DOMAINS, key)?.domains ?? []))
+  for (const [key, { domains }] of Object.entries(DOMAINS)) {
+    if (!domains.some((domain) => named.has(domain))) apply(key, [{ pattern: '*', action }], draft)
+  }
+  const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
+  const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
+  if (action === 'deny') return draft.narrowing.allowOnly('tool', [...tools])
+  const asked = [...TOOL_KEYS.flatMap((key) => draft.toolsNamed(key)), '*__*'].filter((tool) => !tools.has(tool))
+  draft.narrowing.ask(...asked.map((tool) => `tool:${tool}`))
+}
+
+/** Keys that are about a tool, not about what it does it with. */
+const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
+const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
+
+function rulesOf(tree: Tree, key: string, draft: Draft): PermissionRule[] {
+  if (tree.kind !== 'map') return [{ pattern: '*', action: actionOf(tree, key, draft) }]
+  return [...tree.entries].map(([pattern, { value }]) => ({ pattern, action: actionOf(value, key, draft) }))
+}
+
+/** What is no known word forbids: a misspelt restriction must not pass for none. */
+function actionOf(tree: Tree, key: string, draft: Draft): Action {
+  const text = tree.kind === 'leaf' ? tree.text : ''
+  if (text === 'allow' || text === 'ask' || text === 'deny') return text
+  draft.tightened(`\`permission.${key}\` is neither allow, ask nor deny; it is taken as deny`, 'permission')
+  return 'deny'
+}
+
+function apply(key: string, rules: readonly PermissionRule[], draft: Draft): void {
+  const domain = own(DOMAINS, key)
+  if (domain === undefined) return applyToTool(key, rules, draft)
+  const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
+  const action = rules[base]?.action ?? 'allow'
+  const later = rules.slice(base + 1)
+  const put = (list: 'ask' | 'deny', pattern: string): void => {
+    for (const one of domain.domains) {
+      draft.narrowing[list](...domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
+    }
+  }
+  if (action === 'deny') return onlySome(later, domain, { key, draft, put })
+  if (action === 'ask') put('ask', '*')
+  for (const { pattern, action: own } of later) if (own !== 'allow') put(own, pattern)
+  const lost = later.filter(
+    (rule, at) => rule.action === 'allow' && (action === 'ask' || isBound(rule, later.slice(0, at))),
+  )
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+/** What a tool is called with has no rules: the strictest word of all patterns holds for the whole tool. */
+function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft): void {
+  const has = (action: Action) => rules.some((rule) => rule.action === action)
+  if (!has('deny') && !has('ask')) return
+  const tools = draft.toolsNamed(key).map((tool) => `tool:${tool}`)
+  draft.narrowing[has('deny') ? 'deny' : 'ask'](...tools)
+  const lost = rules.filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+interface Applying {
+  readonly key: string
+  readonly draft: Draft
+  readonly put: (list: 'ask' | 'deny', pattern: string) => void
+}
+
+/** Everything is forbidden but what comes after. */
+function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft, put }: Applying): void {
+  const open = later.filter(({ action }) => action !== 'deny')
+  if (open.length === 0) return put('deny', '*')
+  for (const one of domain.domains) {
+    draft.narrowing.allowOnly(
+      one,
+      open.flatMap(({ pattern }) => domain.patterns(pattern, 'allow')),
+    )
+  }
+  for (const { pattern, action } of later) if (action !== 'allow') put(action, pattern)
+  const lost = open.filter((rule) => rule.action === 'allow' && isBound(rule, later.slice(0, later.indexOf(rule))))
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+/** Is there a stricter rule before it that it takes something back from? */
+function isBound({ pattern }: PermissionRule, before: readonly PermissionRule[]): boolean {
+  return before.some(
+    (other) => other.action !== 'allow' && (matchName(other.pattern, pattern) || matchName(pattern, other.pattern)),
+  )
+}
+
+function tell(lost: readonly PermissionRule[], key: string, draft: Draft): void {
+  const patterns = lost.map(({ pattern }) => `"${pattern}"`).join(', ')
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns} cannot be excepted from a stricter rule; the stricter rule holds`,
+    'permission',
+  )
+}

@@ -1,0 +1,120 @@
+import type { WrittenRow } from '../archive.ts'
+import { type ChainRecord, edgeMark, readMarks } from '../tree-chain.ts'
+import { markOf, sharedKeys } from '../verify-tree.ts'
+import type { Connection, SqlValue } from './driver.ts'
+import { manyRows, putRows } from './portions.ts'
+import { COMMITS_PER_TREE, type EdgeEnds, pushEdges } from './rows.ts'
+import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
+
+const putMany = manyRows('REPLACE INTO seals (n, writer)', 2)
+
+/** Says of rows that this commit wrote them last. */
+export function putSeals(db: Connection, numbers: Iterable<number>, writer: number): void {
+  const values: SqlValue[] = []
+  for (const n of numbers) values.push(n, writer)
+  putMany(db, values)
+}
+
+/** Seals what was written before there were seals. A row that is not what the record says gets none. */
+export function sealAll(db: Connection): void {
+  for (const { spans, tree } of findTrees(db).byRoot.values()) {
+    if (tree !== undefined) sealTree(db, tree, { spans, records: readRecords(db, tree) })
+  }
+}
+
+/** `tree` is its number in the log, `spans` the first row of each. */
+export function sealTree(db: Connection, tree: number, { spans, records }: Unsealed): void {
+  const last = new LastWriters(records)
+  for (const n of spans) divideEdges(db, readSpan(db, n), last)
+  const read = spans.map((n) => readSpan(db, n))
+  const values: SqlValue[] = []
+  for (const [n, writer] of writersOf(read, records)) values.push(n, tree * COMMITS_PER_TREE + writer)
+  putMany(db, values)
+}
+
+interface Unsealed {
+  readonly spans: readonly number[]
+  readonly records: readonly ChainRecord[]
+}
+
+/** By the number of the row: which commit of its tree wrote it last, as the record says. */
+export function writersOf(spans: readonly FileSpan[], records: readonly ChainRecord[]): Map<number, number> {
+  const last = new LastWriters(records)
+  const shared = sharedKeys(spans.flatMap(rowsIn).map(({ row }) => row))
+  const writers = new Map<number, number>()
+  for (const span of spans) {
+    for (const { n, row } of rowsIn(span)) put(writers, n, last.ofRow(row, shared))
+    for (const { n, marks } of edgeRowsIn(span)) put(writers, n, last.ofEdges(marks))
+  }
+  return writers
+}
+
+function put(writers: Map<number, number>, n: number, writer: number | undefined): void {
+  if (writer !== undefined) writers.set(n, writer)
+}
+
+/** An imported turn has all of its edges in one row: from then on each row has those of one commit. */
+function divideEdges(db: Connection, span: FileSpan, last: LastWriters): void {
+  let next = (span.rows.at(-1)?.n ?? 0) + 1
+  for (const { n, ends, marks } of edgeRowsIn(span)) {
+    const groups = new Map<number | undefined, EdgeEnds[]>()
+    ends.forEach((one, at) => {
+      const writer = last.ofEdges([marks[at] ?? ''])
+      groups.set(writer, [...(groups.get(writer) ?? []), one])
+    })
+    if (groups.size < 2) continue
+    const values: SqlValue[] = []
+    for (const group of groups.values()) pushEdges(values, values.length === 0 ? n : next++, group)
+    putRows(db, values)
+  }
+}
+
+/** Which commit was the last to write something. */
+class LastWriters {
+  private readonly byMark = new Map<string, number>()
+  private readonly newest = new Map<string, string>()
+
+  constructor(records: readonly ChainRecord[]) {
+    records.forEach(({ marks }, at) => {
+      for (const { key, hash } of readMarks(marks) ?? []) {
+        this.byMark.set(key + hash, at + 1)
+        this.newest.set(key, hash)
+      }
+    })
+  }
+
+  /** Of an id that ends as another in the tree, any version will do. */
+  ofRow(row: WrittenRow, shared: ReadonlySet<string>): number | undefined {
+    const { key, hash } = markOf(row)
+    return this.newest.get(key) === hash || shared.has(key) ? this.byMark.get(key + hash) : undefined
+  }
+
+  /** All edges of a row are of one commit. */
+  ofEdges(marks: readonly string[]): number | undefined {
+    const writers = new Set(marks.map((mark) => this.byMark.get(mark + mark)))
+    return writers.size === 1 ? [...writers][0] : undefined
+  }
+}
+
+function rowsIn({ rows, turn }: FileSpan): { readonly n: number; readonly row: WrittenRow }[] {
+  return rows.flatMap((one) => {
+    const row = writtenRow(one, turn?.id ?? null)
+    return row === null ? [] : [{ n: one.n, row }]
+  })
+}
+
+interface EdgeRow {
+  readonly n: number
+  readonly ends: readonly EdgeEnds[]
+  /** Of each of them. */
+  readonly marks: readonly string[]
+}
+
+function edgeRowsIn(span: FileSpan): EdgeRow[] {
+  const nodes = span.rows.filter(({ packed }) => packed !== null && 'node' in packed)
+  return span.rows.flatMap((row) => {
+    if (row.packed === null || !('edges' in row.packed) || !Array.isArray(row.packed.edges)) return []
+    const marks = edgesIn({ turn: span.turn, rows: [...nodes, row] }).map(edgeMark)
+    return [{ n: row.n, ends: row.packed.edges as readonly EdgeEnds[], marks }]
+  })
+}

@@ -1,0 +1,77 @@
+import { agent, createRuntime, planner, recipeAgent } from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { openRuntime } from '../support/reading.ts'
+
+const speaker = () => agent({ name: 'speaker', instructions: '', model: scriptedModel(() => 'ok') })
+const file = { name: 'x', instructions: 'You say ok.' }
+
+describe('a misspelt or wrong option is refused, and not ignored', () => {
+  test.each<[string, object, string]>([
+    ['grnat', { grnat: { use: [] } }, 'run(agent, input, options) has no option "grnat". Did you mean "grant"?'],
+    ['conversationID', { conversationID: 'x' }, 'has no option "conversationID". Did you mean "conversationId"?'],
+    ['budget', { budget: { tokens: 5 } }, 'has no option "budget". It has abortSignal, grant,'],
+  ])('run(agent, input, { %s })', async (_name, options, message) => {
+    const runtime = openRuntime()
+
+    expect(() => runtime.run(speaker(), 'go', options)).toThrow(message)
+    await expect(speaker().generate('go', options)).rejects.toThrow(message)
+    expect(runtime.store.roots({ limit: 1 })).toEqual([])
+  })
+
+  test.each<[object, string]>([
+    [{ wak: 'auto' }, 'spawn(agent, input, options) has no option "wak". Did you mean "wake"?'],
+    [{ wake: 'now' }, 'wake must be one of "auto", "passive", not "now"'],
+  ])('spawn(agent, input, %j)', async (options, message) => {
+    await expect(openRuntime().spawn(speaker(), 'go', options)).rejects.toThrow(message)
+  })
+
+  test.each<[object, string]>([
+    [{ grnat: {} }, 'createRuntime() has no option "grnat". Did you mean "grant"?'],
+    [{ engine: { worker: 3 } }, 'createRuntime({ engine }) has no option "worker". Did you mean "workers"?'],
+    [{ engine: { workers: '3' } }, 'createRuntime({ engine }): workers must be a number of at least 0, not "3"'],
+    [{ compaction: true }, 'createRuntime(): compaction must be an object, or false, not true'],
+    [{ compaction: 5 }, 'compaction must be an object, or false, not 5'],
+    [{ compaction: { wndowTokens: 5 } }, 'has no option "wndowTokens". Did you mean "windowTokens"?'],
+    [{ compaction: { at: 2 } }, 'createRuntime({ compaction }): at must be a number from 0.1 to 1, not 2'],
+    [{ compaction: { at: 0.5, keep: 0.6 } }, 'keep must be a number from 0.05 to 0.5, not 0.6'],
+    [{ compaction: { at: 0.5, keep: 0.5 } }, 'keep must be less than at'],
+  ])('createRuntime(%j)', (options, message) => {
+    expect(() => createRuntime(options)).toThrow(message)
+  })
+
+  test.each<[object, string]>([
+    [{ grnat: {} }, 'recipeAgent() has no option "grnat". Did you mean "grant"?'],
+    [{ reading: 'loose' }, 'reading must be one of "strict", "lenient", not "loose"'],
+    [{ mode: 'yolo' }, 'recipeAgent(): mode must be one of "auto", "approve"'],
+    [{ subagents: true }, 'subagents must be an object, or false, not true'],
+  ])('recipeAgent(file, %j)', async (options, message) => {
+    await expect(recipeAgent(file as never, options)).rejects.toThrow(message)
+  })
+
+  test.each<[object, string]>([
+    [{ strateg: 'native' }, 'planner() has no option "strateg". Did you mean "strategy"?'],
+    [{ maxRounds: 0 }, 'planner(): maxRounds must be a whole number of at least 1, not 0'],
+    [{ planOnly: 'yes' }, 'planOnly must be true or false, not "yes"'],
+  ])('planner(%j)', (options, message) => {
+    expect(() => planner(options)).toThrow(message)
+  })
+
+  test.each<[object, string]>([
+    [{ temprature: 1 }, 'agent "a".settings has no option "temprature". Did you mean "temperature"?'],
+    [{ temperature: 'hot' }, 'temperature must be a number of at least 0, not "hot"'],
+    [{ maxOutputTokens: -5 }, 'maxOutputTokens must be a whole number of at least 1, not -5'],
+  ])('agent({ settings: %j })', (settings, message) => {
+    expect(() => agent({ name: 'a', instructions: '', settings })).toThrow(message)
+  })
+
+  test.each<[object, string]>([
+    [{ contextTurn: 5 }, 'configure() has no option "contextTurn". Did you mean "contextTurns"?'],
+    [{ contextTurns: 5_000 }, 'contextTurns must be a whole number from 1 to 1000, not 5000'],
+  ])('conversation.configure(%j)', async (settings, message) => {
+    const runtime = openRuntime()
+    const { conversationId } = await runtime.run(speaker(), 'go').result
+
+    await expect((await runtime.conversation(conversationId)).configure(settings)).rejects.toThrow(message)
+  })
+})

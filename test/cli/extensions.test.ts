@@ -1,0 +1,190 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import path from 'node:path'
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { type Place, root, skipUnlessBuilt } from './support/cli.ts'
+import { serveModel } from './support/model-server.ts'
+import { project } from './support/project.ts'
+import { Terminal } from './support/terminal.ts'
+
+beforeEach(skipUnlessBuilt)
+
+const HEAD = 'title: T\ndescription: D\ninstructions: You work.\nprompt: Go.\nextensions:\n'
+const NOTHING = '/dev/null'
+const HEARD = /then Enter >$/m
+
+/** Programs that are no servers and end at once: enough to be asked for. */
+function programs(...commands: readonly (readonly [command: string, ...args: string[]])[]): string {
+  const lines = commands.map(
+    ([cmd, ...args], at) => `  - {type: stdio, name: s${at}, cmd: ${cmd}, args: ${JSON.stringify(args)}}\n`,
+  )
+  return HEAD + lines.join('')
+}
+
+const RECIPES = [
+  { what: 'two', text: programs(['cat', NOTHING], ['sort', NOTHING]), asks: ['cat', 'sort'] },
+  {
+    what: 'three',
+    text: programs(['cat', NOTHING], ['sort', NOTHING], ['tac', NOTHING]),
+    asks: ['cat', 'sort', 'tac'],
+  },
+  { what: 'one command twice', text: programs(['cat', NOTHING], ['cat', '-n', NOTHING]), asks: ['cat', 'cat'] },
+] as const
+
+async function placeWith(text: string): Promise<Place> {
+  const place = project({ 'a.yaml': text })
+  await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+  return place
+}
+
+/** Who allowed what, in the order of the record. */
+function answersIn(place: Place): readonly object[] {
+  const { store } = place.runtime()
+  const events = store.roots({ limit: 1 }).flatMap(({ id }) => store.events(id, 0, 1_000))
+  return events.map(({ body }) => body).filter(({ type }) => type === 'approval-answer')
+}
+
+async function allowOne(terminal: Terminal, command: string): Promise<void> {
+  await terminal.shows((screen) => HEARD.test(screen) && screen.includes(`wants exec:${command}`))
+  terminal.type('y')
+  await terminal.shows('then Enter > y')
+  terminal.type('\r')
+}
+
+describe.each(RECIPES)('a recipe with more than one MCP server asks for each: $what', ({ text, asks }) => {
+  const allowed = asks.map((command) => expect.stringMatching(new RegExp(`^Allowed exec:${command}\\b`)))
+
+  test('run --yes without a terminal allows all before it prints the answer', async () => {
+    const place = await placeWith(text)
+    const { code, stdout, stderr } = await place.run(['run', 'a.yaml', '--yes'])
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+    expect(stderr.split('\n').filter((line) => line.startsWith('Allowed'))).toEqual(allowed)
+    expect(stderr).not.toMatch(/waits for a person|needs a person/)
+    expect(answersIn(place)).toHaveLength(asks.length)
+  })
+
+  test('run without a terminal waits for one after the other; approve and resume go through all', async () => {
+    const place = await placeWith(text)
+    let last = await place.run(['run', 'a.yaml'])
+    const [, resume = ''] = /Then: legate (resume \w{8})\n/.exec(last.stderr) ?? []
+    for (const command of asks) {
+      const said = last.stderr + last.stdout
+      expect(last.code).toBe(3)
+      expect(said).toMatch(new RegExp(`waits for a person:\\n {2}exec:${command}\\b`))
+      const [, approve = ''] = /waits for a person:[\s\S]*legate (approve \w{8}),/.exec(said) ?? []
+      expect(await place.run(approve.split(' '))).toMatchObject({ code: 0 })
+      last = await place.run(resume.split(' '))
+    }
+
+    expect(last).toMatchObject({ code: 0, stdout: 'Done.\n' })
+  })
+
+  test('chat --yes without a terminal', async () => {
+    const place = await placeWith(text)
+    const { code, stdout } = await place.run(['chat', 'a.yaml', '--yes'], { input: 'Go.\n' })
+
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+    expect(answersIn(place)).toHaveLength(asks.length)
+  })
+
+  test('run in a terminal puts every question', async () => {
+    const place = await placeWith(text)
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 120, rows: 24 })
+    for (const command of asks) await allowOne(terminal, command)
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.all).toMatch(/\n\nDone\.$/)
+    expect(answersIn(place)).toHaveLength(asks.length)
+  })
+
+  test('run --yes in a terminal asks nothing, and says above the tree which servers did not start', async () => {
+    const place = await placeWith(text)
+    const terminal = new Terminal(place, ['run', 'a.yaml', '--yes'], { cols: 120, rows: 24 })
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.written).not.toContain('then Enter')
+    expect(terminal.screen.all).toMatch(/\n\nDone\.$/)
+    expect(terminal.screen.all.lastIndexOf('Allowed')).toBeLessThan(terminal.screen.all.indexOf('✓ a'))
+    for (const at of asks.keys())
+      expect(terminal.screen.all).toMatch(new RegExp(`^a: The tools of "s${at}" are not available: [^]*✓ a`, 'm'))
+  })
+
+  test('chat in a terminal puts every question', async () => {
+    const place = await placeWith(text)
+    const terminal = new Terminal(place, ['chat', 'a.yaml'], { cols: 120, rows: 24 })
+    await terminal.shows((screen) => /\n> ?$/.test(screen))
+    terminal.type('Go.\r')
+    for (const command of asks) await allowOne(terminal, command)
+    await terminal.shows((screen) => /Done\.[\s\S]*\n> ?$/.test(screen))
+    terminal.type('\u0004')
+
+    expect(await terminal.ended).toBe(0)
+    expect(answersIn(place)).toHaveLength(asks.length)
+  })
+})
+
+test('an answer holds for the question that was on the screen, not for the one that the same node asks next', async () => {
+  const place = await placeWith(programs(['cat', NOTHING], ['sort', NOTHING]))
+  const parked = await place.run(['run', 'a.yaml'])
+  const runtime = place.runtime()
+  const [asked] = await runtime.approvals()
+  const nodeId = asked?.nodeId ?? ''
+  expect(parked.code).toBe(3)
+  await runtime.answer(nodeId, { allow: true })
+  expect((await place.run(['resume'])).code).toBe(3)
+
+  const [next] = await runtime.approvals()
+  expect([asked?.request, next?.request]).toMatchObject([
+    expect.stringContaining('exec:cat'),
+    expect.stringContaining('exec:sort'),
+  ])
+  expect(next?.nodeId).toBe(nodeId)
+  await expect(runtime.answer(nodeId, { allow: true, digest: asked?.digest ?? '' })).rejects.toThrow(
+    'asks for something else now',
+  )
+  await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
+  expect(await place.run(['resume'])).toMatchObject({ code: 0 })
+})
+
+test('two real servers over stdio, started one after the other by --yes, give their tools', async () => {
+  const file = (name: string) => path.join(root, `node_modules/@modelcontextprotocol/server-${name}/dist/index.js`)
+  const server = (name: string, args: string) =>
+    `  - {type: stdio, name: ${name}, cmd: ${process.execPath}, args: ['${file(name)}', ${args}]}\n`
+  const place = project({ 'a.yaml': `${HEAD}${server('everything', 'stdio')}${server('filesystem', '/tmp')}` })
+  const mock = await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+
+  const { code, stdout } = await place.run(['run', 'a.yaml', '--yes'])
+  const sent = JSON.stringify(mock.getLastRequest()?.body)
+
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+  for (const tool of ['everything__get-sum', 'filesystem__list_directory']) expect(sent).toContain(tool)
+})
+
+test('two servers over HTTP: each host is asked for, and in a terminal a no to the second ends what was asked', async () => {
+  const [one, other] = [await httpPort(), await httpPort()]
+  const extension = (port: number) =>
+    `  - {type: streamable_http, name: h${port}, uri: 'http://127.0.0.1:${port}/mcp'}\n`
+  const place = await placeWith(`${HEAD}${extension(one)}${extension(other)}`)
+
+  const { code, stdout } = await place.run(['run', 'a.yaml', '--yes'])
+  const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 120, rows: 24 })
+  await terminal.shows((screen) => HEARD.test(screen))
+  terminal.type('y\r')
+  await terminal.shows((screen) => HEARD.test(screen) && screen.includes('Allowed net:'))
+  terminal.type('n\r')
+
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Done.\n' })
+  expect(await terminal.ended).toBeTypeOf('number')
+  expect(terminal.screen.all).toMatch(/Allowed net:.*\n[\s\S]*Denied net:/)
+})
+
+/** Listens, and has nothing to say. */
+async function httpPort(): Promise<number> {
+  const server = createServer((_request, response) => response.writeHead(404).end())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}

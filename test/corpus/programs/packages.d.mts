@@ -1,0 +1,2 @@
+export declare const PACKAGES: Readonly<Record<string, readonly string[]>>
+export declare function packageOf(args: readonly string[]): string

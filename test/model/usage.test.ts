@@ -1,0 +1,66 @@
+import { agent, type Part } from 'legate'
+import { describe, expect, test } from 'vitest'
+import { useWorld } from '../support/agents.ts'
+import { eventsOf, only } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
+
+const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+/** A model of one's own that says it used this. */
+function saying(usage: unknown) {
+  return {
+    id: 'own/model',
+    stream: async function* () {
+      yield { type: 'text-delta', text: 'hello' } as const
+      yield { type: 'finish', reason: 'stop', usage } as Part
+    },
+  }
+}
+
+describe.each(lasting)('what a model says it used, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test.each<[string, unknown, string]>([
+    ['is left out', undefined, 'nothing'],
+    ['is null', null, 'null'],
+    ['is a text', 'many', '"many"'],
+    ['is below nothing', { ...NONE, inputTokens: -5 }, 'inputTokens -5'],
+    ['is no number', { ...NONE, outputTokens: Number.NaN }, 'outputTokens NaN'],
+    ['has no end', { ...NONE, outputTokens: Number.POSITIVE_INFINITY }, 'outputTokens Infinity'],
+    ['is in words', { ...NONE, inputTokens: '12' }, 'inputTokens "12"'],
+    ['is half a token', { ...NONE, cacheReadTokens: 0.5 }, 'cacheReadTokens 0.5'],
+    ['leaves out the answer', { inputTokens: 3 }, 'outputTokens undefined'],
+  ])('and %s is not counted, with a warning, and the answer stands', async (_name, usage, told) => {
+    const { runtime } = world.start()
+    const run = runtime.run(agent({ name: 'clerk', instructions: '', model: saying(usage) }), 'go')
+    const events = await eventsOf(run)
+
+    expect(await run.result).toMatchObject({ status: 'completed', text: 'hello', usage: NONE })
+    expect(only(events, 'warning').map(({ message }) => message)).toEqual([
+      `own/model says it used ${told}: this is not counted.`,
+    ])
+    await runtime.close()
+    const next = world.start()
+    expect(next.runtime.usage(run.id).usage).toEqual(NONE)
+    expect(next.store.nodesOf(run.id).map((node) => node.usage)).toEqual([NONE, NONE])
+  })
+
+  test('counts as what was held back for the call where there is a budget', async () => {
+    const { runtime } = world.start()
+    const model = saying({ ...NONE, inputTokens: -1_000_000 })
+    const clerk = agent({ name: 'clerk', instructions: '', model, budget: { tokens: 10_000 } })
+    const run = runtime.run(clerk, 'go')
+    await run.result
+
+    expect(runtime.store.turn(run.id)?.spend?.spent.tokens).toBeGreaterThan(1_000)
+  })
+
+  test('may leave out what a cache had to do with it', async () => {
+    const { runtime } = world.start()
+    const model = saying({ inputTokens: 3, outputTokens: 2 })
+    const run = runtime.run(agent({ name: 'clerk', instructions: '', model }), 'go')
+
+    expect(only(await eventsOf(run), 'warning')).toEqual([])
+    expect((await run.result).usage).toEqual({ ...NONE, inputTokens: 3, outputTokens: 2 })
+  })
+})

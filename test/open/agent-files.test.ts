@@ -1,0 +1,295 @@
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import {
+  type AnyAgent,
+  agent,
+  createRuntime,
+  diskFiles,
+  fileTools,
+  type Grant,
+  openSubagents,
+  recipeAgent,
+  tool,
+} from 'legate'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { serverFile } from '../mcp/support.ts'
+import { folderWith } from '../recipe/support/folder.ts'
+import { type Call, childRequests, delegating, resultsIn, subagent } from './support.ts'
+
+/** What the command line gives a file, without the questions. */
+const WORKSPACE: Grant = { use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**', 'exec:*', 'net:*'] }
+const NOTES = { 'notes.txt': 'blue\n', 'docs/a.txt': 'red\n' }
+
+function markdown(fields: string): string {
+  return `---\nname: helper\ndescription: Helps\n${fields}\n---\n\nYou help.\n`
+}
+
+const read = (file: string): Call => ({ name: 'read_text_file', input: { path: `/workspace/${file}` } })
+const write = (file: string): Call => ({ name: 'write_file', input: { path: `/workspace/${file}`, content: 'x' } })
+const shell = (command: string): Call => ({ name: 'shell', input: { command } })
+
+/** Runs a file with a model that makes these calls at once, and gives what came of each. */
+async function runFile(place: string, text: string, parts: { calls: readonly Call[]; grant?: Grant }) {
+  const folder = folderWith({ [place]: text, ...NOTES })
+  const model = scriptedModel((request) => (resultsIn(request).length === 0 ? { calls: parts.calls } : 'Done.'))
+  const runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+  const { grant } = parts
+  const file = await recipeAgent(path.join(folder, place), { cwd: folder, ...(grant === undefined ? {} : { grant }) })
+  const { status } = await runtime.run(file, 'Go.').result
+  await runtime.close()
+  const tools = model.requests[0]?.tools.map(({ name }) => name).toSorted() ?? []
+  return { status, tools, results: resultsIn(model.requests[1] ?? { messages: [] }), folder }
+}
+
+describe('a layer that only takes away leaves the rest', () => {
+  test('Claude: `tools: Read, Grep` reads files and has no other tool', async () => {
+    const calls = [read('notes.txt'), { name: 'search_text', input: { text: 'red' } }, write('new.txt'), shell('ls')]
+    const ran = await runFile('.claude/agents/helper.md', markdown('tools: Read, Grep'), { calls, grant: WORKSPACE })
+
+    expect(ran.tools).toEqual(['read_text_file', 'search_files', 'search_text'])
+    expect(ran.results).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringContaining('/workspace/docs/a.txt:1: red'),
+      expect.stringMatching(/write_file is not allowed here: no rule of the tools of helper allows tool:write_file/),
+      expect.stringMatching(/shell is not allowed here: no rule of the tools of helper allows tool:shell/),
+    ])
+    expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
+  })
+
+  test('opencode: `"rm *": deny` takes rm and nothing else', async () => {
+    const text = markdown('permission:\n  bash: {"*": allow, "rm *": deny}')
+    const calls = [read('notes.txt'), shell('cat notes.txt'), shell('rm notes.txt'), write('new.txt')]
+    const ran = await runFile('.opencode/agent/helper.md', text, { calls, grant: WORKSPACE })
+
+    expect(ran.results).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringContaining('blue'),
+      expect.stringMatching(/the file of helper denies exec:rm \*/),
+      expect.not.stringMatching(/not allowed/),
+    ])
+    expect(readFileSync(path.join(ran.folder, 'notes.txt'), 'utf8')).toBe('blue\n')
+    expect(readFileSync(path.join(ran.folder, 'new.txt'), 'utf8')).toBe('x')
+  })
+
+  test.each([
+    ['.claude/agents/helper.md', markdown('permissionMode: plan')],
+    ['.cursor/agents/helper.md', markdown('readonly: true')],
+    ['.legate/agents/helper.md', markdown('grant: { deny: ["file.write:**", "exec:*"] }')],
+    [
+      '.codex/agents/helper.toml',
+      'name = "helper"\ndescription = "Helps"\nsandbox_mode = "read-only"\ndeveloper_instructions = "You help."\n',
+    ],
+  ])('%s that is read-only reads', async (place, text) => {
+    const calls = [read('notes.txt'), write('new.txt'), shell('touch new.txt')]
+    const ran = await runFile(place, text, { calls, grant: WORKSPACE })
+
+    expect(ran.results).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringMatching(/write_file is not allowed here: the file of helper denies file\.write:\*\*/),
+      expect.stringMatching(/shell is not allowed here: the file of helper denies exec:\*/),
+    ])
+    expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
+  })
+
+  test('the mode of a run asks before changes and lets it read', async () => {
+    const folder = folderWith({ 'a.md': markdown('tools: Read, Write'), ...NOTES })
+    const calls = [read('notes.txt'), write('new.txt')]
+    const model = scriptedModel((request) => (resultsIn(request).length === 0 ? { calls } : 'Done.'))
+    await using runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const file = await recipeAgent(path.join(folder, 'a.md'), { mode: 'smart_approve', grant: WORKSPACE, cwd: folder })
+    const run = runtime.run(file, 'Go.')
+    const asked: string[] = []
+    for await (const event of run) {
+      if (event.type !== 'approval-request' || event.nodeId === null) continue
+      asked.push(event.request)
+      await runtime.answer(event.nodeId, { allow: true, by: 'ann' })
+    }
+
+    expect(asked).toEqual(['file.write:/workspace/new.txt'])
+    expect(resultsIn(model.requests[1] ?? { messages: [] })[0]).toContain('blue')
+  })
+
+  test('it is bound by what it was given, whatever its file says', async () => {
+    const text = markdown('tools: Read, Write\ngrant: { use: ["tool:*", "file.*:**"] }')
+    const grant = { use: ['tool:*', 'model:*', 'file.read:/workspace/docs/**'] }
+    const calls = [read('docs/a.txt'), read('notes.txt'), write('docs/b.txt')]
+    const ran = await runFile('.legate/agents/helper.md', text, { calls, grant })
+
+    expect(ran.results).toEqual([
+      expect.stringContaining('red'),
+      expect.stringMatching(/no rule of helper allows file\.read:\/workspace\/notes\.txt/),
+      expect.stringMatching(/no rule of helper allows file\.write:\/workspace\/docs\/b\.txt/),
+    ])
+  })
+
+  test('explain() of the agent knows what its file takes away', async () => {
+    const folder = folderWith({ 'a.md': markdown('tools: Read') })
+    await using runtime = createRuntime({ model: scriptedModel([]) })
+    const file = await recipeAgent(path.join(folder, 'a.md'), { grant: WORKSPACE })
+
+    expect(runtime.explain(file, 'tool:shell').verdict).toBe('deny')
+    expect(runtime.explain(file, 'file.read:/workspace/a').verdict).toBe('allow')
+  })
+})
+
+describe('a child that is started from a file', () => {
+  test('reads with its `tools: Read`, within what its host passes on', async () => {
+    const folder = folderWith({ 'helper.md': markdown('tools: Read'), ...NOTES })
+    const calls = [read('docs/a.txt'), read('notes.txt'), write('docs/b.txt')]
+    const model = delegating([subagent({ subrecipe: 'helper' })], (request) => {
+      return resultsIn(request).length === 0 ? { calls } : 'Done.'
+    })
+    const host = agent({
+      name: 'host',
+      instructions: 'You delegate.',
+      model,
+      tools: { ...fileTools(), ...openSubagents({ subRecipes: { helper: path.join(folder, 'helper.md') } }) },
+      grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/docs/**'] },
+    })
+    await using runtime = createRuntime({ files: diskFiles({ workspace: folder }) })
+    await runtime.run(host, 'Go.').result
+
+    expect(resultsIn(childRequests(model)[1] ?? { messages: [] })).toEqual([
+      expect.stringContaining('red'),
+      expect.stringMatching(/no rule of host allows file\.read:\/workspace\/notes\.txt/),
+      expect.stringMatching(/write_file is not allowed here: no rule of the tools of helper allows tool:write_file/),
+    ])
+  })
+
+  test('is bound by the `delegate` of the file that starts it', async () => {
+    const folder = folderWith({
+      'helper.md': markdown('tools: Read'),
+      'lead.md':
+        '---\nname: lead\ndescription: Leads\ngrant: { delegate: ["tool:*", "agent:*", "model:*", "file.read:/workspace/docs/**"] }\n---\n\nYou lead.\n',
+      ...NOTES,
+    })
+    const model = scriptedModel((request) => {
+      if (resultsIn(request).length > 0) return 'Done.'
+      if (request.path.length > 1) return { calls: [read('docs/a.txt'), read('notes.txt')] }
+      return { calls: [read('notes.txt'), subagent({ subrecipe: 'helper' })] }
+    })
+    const lead = await recipeAgent(path.join(folder, 'lead.md'), {
+      grant: WORKSPACE,
+      cwd: folder,
+      subagents: { subRecipes: { helper: path.join(folder, 'helper.md') } },
+    })
+    await using runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    await runtime.run(lead, 'Go.').result
+
+    const own = resultsIn(model.requests.findLast(({ path }) => path.length === 1) ?? { messages: [] })
+    expect(own[0]).toContain('blue')
+    expect(resultsIn(childRequests(model)[1] ?? { messages: [] })).toEqual([
+      expect.stringContaining('red'),
+      expect.stringMatching(/no rule of the file of lead allows file\.read:\/workspace\/notes\.txt/),
+    ])
+  })
+})
+
+describe('the tools of a file that is run by recipeAgent()', () => {
+  test.each([
+    ['tools: Read', ['read_text_file']],
+    ['tools: Read, TodoWrite', ['read_text_file', 'todo_read', 'todo_write']],
+    ['tools: []', []],
+    ['tools: Bash, Edit', ['edit_file', 'shell']],
+    ['tools: Skill', ['skills_list', 'skills_load', 'skills_read']],
+    ['tools: mcp__docs__search', []],
+  ])('%s', async (fields, expected) => {
+    const { tools } = await runFile('.claude/agents/helper.md', markdown(fields), { calls: [] })
+
+    expect(tools).toEqual(expected)
+  })
+
+  test('a file that lists none has those of the developer toolkit, and may delegate', async () => {
+    const { tools } = await runFile('.claude/agents/helper.md', markdown('color: red'), { calls: [] })
+
+    expect(tools).toEqual(expect.arrayContaining(['read_text_file', 'shell', 'subagent', 'write_file']))
+  })
+
+  test('servers come beside the tools it lists', async () => {
+    const fields = 'tools: Read, mcp__far__find\nmcpServers: { far: { command: no-such-program-here } }'
+    const { tools, status } = await runFile('.claude/agents/helper.md', markdown(fields), {
+      calls: [read('notes.txt')],
+      grant: WORKSPACE,
+    })
+
+    expect([tools, status]).toEqual([['read_text_file'], 'completed'])
+  })
+
+  test('a read-only file starts the servers that it brings along, and no other program', async () => {
+    const command = JSON.stringify(process.execPath)
+    const text = `name = "helper"\ndescription = "Helps"\nsandbox_mode = "read-only"\ndeveloper_instructions = "You help."\n[mcp_servers.all]\ncommand = ${command}\nargs = [${JSON.stringify(serverFile('everything'))}, "stdio"]\n`
+    const calls = [
+      { name: 'all__echo', input: { message: 'hello' } },
+      shell(`${process.execPath} -e 1`),
+      read('notes.txt'),
+    ]
+    const ran = await runFile('.codex/agents/helper.toml', text, { calls, grant: WORKSPACE })
+
+    expect(ran.results).toEqual([
+      expect.stringContaining('hello'),
+      expect.stringMatching(/shell is not allowed here/),
+      expect.stringContaining('blue'),
+    ])
+  })
+
+  test('without a grant for files a denial says the rule to add, and with it the file reads', async () => {
+    const place = '.claude/agents/helper.md'
+    const without = await runFile(place, markdown('tools: Read'), { calls: [read('notes.txt')] })
+    const [, rules = ''] = /grant: \{ use: \[(.*)\] \}/.exec(without.results[0] ?? '') ?? []
+    const use = rules.split(', ').map((rule) => rule.slice(1, -1))
+    const granted = await runFile(place, markdown('tools: Read'), { calls: [read('notes.txt')], grant: { use } })
+
+    expect(without.results[0]).toBe(
+      "read_text_file is not allowed here: no rule of helper allows file.read:/workspace/notes.txt; without a grant it has no files, programs or hosts. Give it one: grant: { use: ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**'] }.",
+    )
+    expect(granted.results[0]).toContain('blue')
+  })
+})
+
+describe('what a file takes away stays away when code changes the agent', () => {
+  const own = tool({ description: 'Own.', inputSchema: { type: 'object' }, execute: () => 'own' })
+  const calls = [read('notes.txt'), write('new.txt'), { name: 'own', input: {} }]
+
+  const changes: readonly (readonly [name: string, change: (file: AnyAgent) => AnyAgent])[] = [
+    ['an extension', (file) => file.use({ name: 'none' })],
+    ['a tool', (file) => file.registerTool('own', own)],
+  ]
+  test.each(changes)('%s', async (name, change) => {
+    const folder = folderWith({ '.claude/agents/helper.md': markdown('tools: Read'), ...NOTES })
+    const model = scriptedModel((request) => (resultsIn(request).length === 0 ? { calls } : 'Done.'))
+    const runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const file = await recipeAgent(path.join(folder, '.claude/agents/helper.md'), { cwd: folder, grant: WORKSPACE })
+    await runtime.run(change(file as AnyAgent), 'Go.' as never).result
+    await runtime.close()
+
+    expect(resultsIn(model.requests[1] ?? { messages: [] })).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringMatching(/no rule of the tools of helper allows tool:write_file/),
+      name === 'a tool' ? 'own' : expect.stringContaining('own'),
+    ])
+    expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
+  })
+
+  test('another name and another model as a subagent', async () => {
+    const folder = folderWith({ '.claude/agents/helper.md': markdown('tools: Read'), ...NOTES })
+    const model = scriptedModel((request) => (resultsIn(request).length === 0 ? { calls } : 'Done.'))
+    const file = await recipeAgent(path.join(folder, '.claude/agents/helper.md'), { cwd: folder, grant: WORKSPACE })
+    const host = agent({
+      name: 'host',
+      instructions: '',
+      grant: WORKSPACE,
+      subagents: { ask: { agent: file as AnyAgent, name: 'other', model } },
+      model: scriptedModel([{ calls: [{ name: 'ask', input: { message: 'Go.' } }] }, 'Done.']),
+    })
+    const runtime = createRuntime({ files: diskFiles({ workspace: folder }) })
+    await runtime.run(host, 'Go.').result
+    await runtime.close()
+
+    expect(resultsIn(model.requests[1] ?? { messages: [] }).slice(0, 2)).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringMatching(/no rule of the tools of helper allows tool:write_file/),
+    ])
+    expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
+  })
+})

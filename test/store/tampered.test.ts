@@ -1,0 +1,404 @@
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { agent, createRuntime, isLegateError, type Logger, type Run, type Runtime, tool } from '../../src/index.ts'
+import { readLine, toLine } from '../../src/store/json/record.ts'
+import { jsonStore } from '../../src/store/json.ts'
+import { type Connection, connect } from '../../src/store/sqlite/driver.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { scriptedModel } from '../../src/testing/index.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
+
+const NOTHING = { type: 'object' } as const
+const SILENT: Logger = { debug() {}, info() {}, warn() {}, error() {} }
+
+/** Delegates, then waits for a person; with the word of one it deploys, and ends. */
+function makeAgents() {
+  const search = agent({
+    name: 'search',
+    description: 'Searches.',
+    instructions: 'Search.',
+    model: scriptedModel(() => 'Found.'),
+  })
+  const deploy = tool({
+    description: 'Deploys.',
+    inputSchema: NOTHING,
+    approval: 'required',
+    execute: () => 'deployed',
+  })
+  const lookup = tool({
+    description: 'Looks up.',
+    inputSchema: NOTHING,
+    effect: 'pure',
+    execute: () => 'long '.repeat(15_000),
+  })
+  const lead = agent({
+    name: 'lead',
+    instructions: 'Lead.',
+    model: scriptedModel(({ messages }) => {
+      const last = messages.at(-1)
+      if (last?.role === 'tool') return 'Done.'
+      if (last?.content === 'Find it.') {
+        return {
+          calls: [
+            { name: 'search', input: { message: 'x' } },
+            { name: 'lookup', input: {} },
+          ],
+        }
+      }
+      return { calls: [{ name: 'deploy', input: {} }] }
+    }),
+    subagents: { search },
+    tools: { lookup, deploy },
+  })
+  const other = agent({ name: 'other', instructions: 'Other.', model: scriptedModel(() => 'Fine.') })
+  return { lead, other, search }
+}
+
+const agents = makeAgents()
+let file: string
+
+beforeEach(() => {
+  file = path.join(tempFolder(), 'legate.db')
+})
+
+interface Scene {
+  readonly runtime: Runtime
+  readonly run: Run
+  readonly rootId: string
+  readonly nodeId: string
+}
+
+function openRuntime(): Runtime {
+  const runtime = createRuntime({ store: sqliteStore(file), agents: Object.values(agents), logger: SILENT })
+  leaveUnaudited(runtime.store)
+  return runtime
+}
+
+/** A conversation whose second run waits for a person. */
+async function makeScene(): Promise<Scene> {
+  const runtime = openRuntime()
+  const { conversationId } = await runtime.run(agents.lead, 'Find it.', { title: 'Plan' }).result
+  const run = runtime.run(agents.lead, 'Deploy it.', { conversationId })
+  for await (const { type } of run) if (type === 'approval-request') break
+  const [node] = runtime.store.awaiting({ limit: 1 })
+  return { runtime, run, rootId: conversationId, nodeId: node?.id ?? '' }
+}
+
+function attack(change: (db: Connection) => void): void {
+  const db = connect(file)
+  try {
+    db.exec('PRAGMA busy_timeout = 5000')
+    change(db)
+  } finally {
+    db.close()
+  }
+}
+
+/** Lets the run go on; gives how it ended. */
+async function goOn({ runtime, run, nodeId }: Scene): Promise<string> {
+  try {
+    await runtime.answer(nodeId, { allow: true })
+    return (await run.result).status
+  } catch (error) {
+    if (!isLegateError(error)) throw error
+    return error.code
+  }
+}
+
+async function findingsIn(runtime: Runtime): Promise<string[]> {
+  const { findings } = await runtime.audit({ verify: true })
+  return findings.map(({ type }) => type)
+}
+
+/** Sets a field of the one row that has this text in it, and is of that kind. */
+function edit(kind: string, has: string, set: string): (db: Connection) => void {
+  return (db) => {
+    const sql = `UPDATE rows SET data = json_set(data, ${set})
+      WHERE n = (SELECT max(n) FROM rows WHERE data ->> '$.${kind}' IS NOT NULL AND instr(data, ?) > 0)`
+    if (db.run(sql, [has]) !== 1) throw new Error('The attack changed nothing.')
+  }
+}
+
+const TASK = `SELECT max(n) FROM rows WHERE queue = 'a'`
+const NODES = `SELECT n FROM rows WHERE data ->> '$.node' IS NOT NULL ORDER BY n DESC`
+
+type Attack = readonly [name: string, change: (db: Connection) => void]
+
+/** What the runtime reads when it goes on. */
+const STOPS: readonly Attack[] = [
+  ['the title of the conversation', edit('conversation', 'Plan', "'$.title', 'Forged'")],
+  ['a ceiling that allows all', edit('conversation', 'Plan', `'$.ceiling', json('[{"use":["**"]}]')`)],
+  ['the agent of the conversation', edit('conversation', 'Plan', "'$.agent.hash', 'forged'")],
+  ['the owner of the conversation', edit('conversation', 'Plan', "'$.owner', 'mallory'")],
+  ['the limits of the run', edit('turn', 'Deploy it.', "'$.limits[1]', 999999")],
+  ['what the run has used', edit('turn', 'Deploy it.', "'$.account[0]', 0")],
+  ['the state of the run', edit('turn', 'Deploy it.', "'$.state', 'queued'")],
+  ['the input of the run', edit('turn', 'Deploy it.', "'$.input', 'Drop it all.'")],
+  ['the version of the run', edit('turn', 'Deploy it.', "'$.version', 99")],
+  ['the place of the run', edit('turn', 'Deploy it.', "'$.ordinal', 7")],
+  ['the arguments of a call that waits', edit('node', 'deploy', `'$.input.call.input', json('{"all":true}')`)],
+  ['the state of a call that waits', edit('node', 'deploy', "'$.state', 'pending'")],
+  ['an approval', edit('node', 'deploy', `'$.metadata.approval', json('{"allow":true}')`)],
+  ['the answer of a run before', edit('node', 'Done.', "'$.output.content', 'Forged.'")],
+  ['the whole row, no JSON', (db) => db.run(`UPDATE rows SET data = 'x' WHERE n = (${TASK})`, [])],
+  [
+    'two nodes that change places',
+    (db) => {
+      const [a, b] = db.all(`${NODES} LIMIT 2`).map(([n]) => Number(n))
+      const text = (n = 0) => String(db.first('SELECT data FROM rows WHERE n = ?', [n])?.[0])
+      const [first, second] = [text(a), text(b)]
+      db.run('UPDATE rows SET data = ? WHERE n = ?', [second, a ?? 0])
+      db.run('UPDATE rows SET data = ? WHERE n = ?', [first, b ?? 0])
+    },
+  ],
+  ['a node that is deleted', (db) => db.run(`DELETE FROM rows WHERE n = (${NODES} LIMIT 1 OFFSET 1)`, [])],
+  [
+    'a node that is deleted with its key',
+    (db) => {
+      const [n = 0] = db.first(`${NODES} LIMIT 1 OFFSET 2`) ?? []
+      db.run('DELETE FROM rows WHERE n = ?', [n])
+      db.run('DELETE FROM keys WHERE n = ?', [n])
+    },
+  ],
+  ['the run that is deleted', (db) => db.run(`DELETE FROM rows WHERE data ->> '$.input' = 'Deploy it.'`, [])],
+  [
+    'all rows of the run',
+    (db) => {
+      const span = `SELECT n / 1048576 FROM rows WHERE data ->> '$.input' = 'Deploy it.'`
+      db.run(`DELETE FROM rows WHERE n / 1048576 = (${span})`, [])
+    },
+  ],
+  [
+    'a node that is put in',
+    (db) => {
+      const [n, data] = db.first('SELECT n, data FROM rows WHERE n = (SELECT max(n) FROM rows)') ?? []
+      const forged = String(data).replace(/"node":"[^"]*"/, '"node":"forged"')
+      db.run('INSERT INTO rows (n, data) VALUES (?, ?)', [Number(n) + 1, forged])
+    },
+  ],
+  [
+    'a node of another run in the place of one',
+    (db) => {
+      const first = `SELECT data FROM rows WHERE n = (SELECT min(n) FROM rows WHERE data ->> '$.node' IS NOT NULL)`
+      db.run(`UPDATE rows SET data = (${first}) WHERE n = (${TASK})`, [])
+    },
+  ],
+  ['an edge', (db) => db.run(`UPDATE rows SET data = '{"edges":[[1,3,"s"]]}' WHERE n = (${LAST_EDGES})`, [])],
+  ['an edge that is deleted', (db) => db.run(`DELETE FROM rows WHERE n = (${LAST_EDGES})`, [])],
+  ['a delegation', edit('link', 'search', "'$.contract', 'forged'")],
+  ['which commit wrote a row', (db) => db.run(`UPDATE seals SET writer = writer - 1 WHERE n = (${TASK})`, [])],
+  ['that a commit wrote a row', (db) => db.run(`DELETE FROM seals WHERE n = (${TASK})`, [])],
+  ['the last commit, deleted', (db) => db.run('DELETE FROM commits WHERE n = (SELECT max(n) FROM commits)', [])],
+  ['what a commit wrote', (db) => db.run(`UPDATE commits SET marks = upper(marks)`, [])],
+]
+
+const LAST_EDGES = `SELECT max(n) FROM rows WHERE data ->> '$.edges' IS NOT NULL`
+
+/** A process that runs has read it before. */
+const STOPS_A_NEW_PROCESS: readonly Attack[] = [
+  [
+    'a run before, with all that leads to it',
+    (db) => {
+      const span = `SELECT n / 1048576 FROM rows WHERE data ->> '$.input' = 'Find it.'`
+      const [found = 0] = db.first(span) ?? []
+      for (const table of ['rows', 'keys']) db.run(`DELETE FROM ${table} WHERE n / 1048576 = ?`, [found])
+    },
+  ],
+]
+
+/** Nothing is decided by them; whoever looks is told. */
+const NAMED: readonly Attack[] = [
+  ['an event', (db) => db.run(`UPDATE commits SET events = replace(events, 'Find it.', 'Forged.')`, [])],
+  ['a commit in the middle, deleted', (db) => db.run('DELETE FROM commits WHERE n % 16777216 = 3 AND seq > 3', [])],
+  ['the time of a commit', (db) => db.run('UPDATE commits SET at = at + 1', [])],
+  ['a child of a run before', edit('turn', '"rootId"', "'$.input', 'Forged.'")],
+  ['a long text that nothing reads', (db) => db.run('UPDATE bodies SET text = ?', [Buffer.from('Forged.')])],
+]
+
+describe('a row that was changed while no process runs', () => {
+  test.each([...STOPS, ...STOPS_A_NEW_PROCESS])('is never built upon: %s', async (_, change) => {
+    const scene = await makeScene()
+    await scene.runtime.close()
+    attack(change)
+    const runtime = openRuntime()
+    expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
+
+    await runtime.resume()
+    const ended = await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+
+    expect(ended).toBe('tampered')
+    expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
+    await runtime.close()
+  })
+
+  test.each(NAMED)('is named by an audit before and after the runtime went on: %s', async (_, change) => {
+    const scene = await makeScene()
+    await scene.runtime.close()
+    attack(change)
+    const runtime = openRuntime()
+    const before = await findingsIn(runtime)
+
+    await runtime.resume()
+    await goOn({ ...scene, runtime, run: attached(runtime, scene) })
+
+    expect(before.length).toBeGreaterThan(0)
+    expect(await findingsIn(runtime)).toEqual(expect.arrayContaining([...new Set(before)]))
+    await runtime.close()
+  })
+})
+
+test('a row that was put back with its seal to what an earlier commit wrote is named by an audit, also after it was written again', async () => {
+  const first = openRuntime()
+  const { conversationId } = await first.run(agents.other, 'One.').result
+  const old = readRows(conversationId)
+  await first.run(agents.other, 'Two.', { conversationId }).result
+  await first.close()
+  attack((db) => {
+    for (const [n, data, writer] of old) {
+      db.run('UPDATE rows SET data = ? WHERE n = ?', [data ?? null, n ?? null])
+      db.run('UPDATE seals SET writer = ? WHERE n = ?', [writer ?? null, n ?? null])
+    }
+  })
+  const runtime = openRuntime()
+  const before = await findingsIn(runtime)
+
+  await runtime.run(agents.other, 'Three.', { conversationId }).result.catch(() => undefined)
+
+  expect(before).toContain('altered_row')
+  expect(await findingsIn(runtime)).toContain('altered_row')
+  await runtime.close()
+})
+
+function readRows(conversationId: string) {
+  const db = connect(file)
+  try {
+    const sql = `SELECT rows.n, data, writer FROM rows JOIN seals ON seals.n = rows.n WHERE data ->> '$.conversation' = ?`
+    return db.all(sql, [conversationId])
+  } finally {
+    db.close()
+  }
+}
+
+test('a text that was changed is not given to anybody', async () => {
+  const { runtime } = await makeScene()
+  const hash = String(readOne('SELECT hash FROM bodies'))
+  expect(runtime.store.body(hash)).toContain('long long')
+  attack((db) => db.run('UPDATE bodies SET text = ?', [Buffer.from('Forged.')]))
+
+  expect(() => runtime.store.body(hash)).toThrow(expect.objectContaining({ code: 'tampered' }))
+  await runtime.close()
+})
+
+function readOne(sql: string): unknown {
+  const db = connect(file)
+  try {
+    return db.first(sql)?.[0]
+  } finally {
+    db.close()
+  }
+}
+
+test('an older copy of the whole file cannot be told from what it was', async () => {
+  const { runtime } = await makeScene()
+  await runtime.close()
+  const old = `${file}.old`
+  copyFileSync(file, old)
+  const again = openRuntime()
+  await again.run(agents.other, 'Hello.').result
+  await again.close()
+  copyFileSync(old, file)
+
+  const late = openRuntime()
+
+  expect(await findingsIn(late)).toEqual([])
+  await late.close()
+})
+
+test('a file of commit c28c880 opens, verifies and goes on; what was changed in it before is not built upon', async () => {
+  const fixture = gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures/c28c880.db.gz')))
+  const careful = agent({
+    name: 'careful',
+    instructions: 'Deploy.',
+    model: scriptedModel(() => 'Deployed.'),
+    tools: {
+      deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }),
+    },
+  })
+  const open = () => {
+    const runtime = createRuntime({ store: sqliteStore(file), agents: [careful], logger: SILENT })
+    leaveUnaudited(runtime.store)
+    return runtime
+  }
+  writeFileSync(file, fixture)
+  const runtime = open()
+
+  expect(await findingsIn(runtime)).toEqual([])
+  const [run] = await runtime.resume()
+  const [node] = runtime.store.awaiting({ limit: 1 })
+  await runtime.answer(node?.id ?? '', { allow: true })
+  expect(await run?.result).toMatchObject({ status: 'completed', text: 'Deployed.' })
+  expect(await findingsIn(runtime)).toEqual([])
+  await runtime.close()
+
+  writeFileSync(file, fixture)
+  attack(edit('turn', 'Deploy it.', "'$.limits[1]', 999999"))
+  const forged = open()
+  expect(await findingsIn(forged)).toContain('altered_row')
+  const [asked] = forged.store.awaiting({ limit: 1 })
+  expect(asked).toBeUndefined()
+  await forged.close()
+})
+
+describe('a JSON store', () => {
+  test('never builds upon a row that was changed in its journal', async () => {
+    const folder = tempFolder()
+    const first = createRuntime({ store: jsonStore(folder), logger: SILENT })
+    leaveUnaudited(first.store)
+    const { conversationId } = await first.run(agents.other, 'One.', { title: 'Plan' }).result
+    await first.close()
+    const journal = path.join(folder, 'store.journal')
+    const lines = readFileSync(journal, 'utf8').trimEnd().split('\n')
+    const forged = lines.map((line) => {
+      const { entry = null, number = 0 } = readLine(line) ?? {}
+      return toLine(JSON.parse(JSON.stringify(entry).replaceAll('"title":"Plan"', '"title":"Forged"')), number)
+    })
+    writeFileSync(journal, forged.join(''))
+
+    const runtime = createRuntime({ store: jsonStore(folder), logger: SILENT })
+    leaveUnaudited(runtime.store)
+    const { result } = runtime.run(agents.other, 'Two.', { conversationId })
+
+    await expect(result).rejects.toMatchObject({ code: 'tampered', message: expect.stringContaining(conversationId) })
+    expect(await findingsIn(runtime)).toContain('altered_row')
+    expect((await runtime.run(agents.other, 'Hello.').result).status).toBe('completed')
+    await runtime.close()
+  })
+})
+
+describe('a row that is changed while a process runs', () => {
+  test.each(STOPS)('is never built upon, and other trees go on: %s', async (_, change) => {
+    const scene = await makeScene()
+    const { runtime } = scene
+    attack(change)
+
+    const ended = await goOn(scene)
+
+    expect(ended).toBe('tampered')
+    expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
+    expect((await runtime.run(agents.other, 'Hello.').result).status).toBe('completed')
+    await runtime.close()
+  })
+})
+
+function attached(runtime: Runtime, { run }: Scene): Run {
+  try {
+    return runtime.attach(run.id)
+  } catch (error) {
+    const result: Run['result'] = Promise.reject(error)
+    result.catch(() => undefined)
+    return { ...run, result } as Run
+  }
+}
