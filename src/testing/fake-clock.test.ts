@@ -29,6 +29,20 @@ test('what an alarm sets within the same time rings too', async () => {
   expect(run).toHaveBeenCalledTimes(1)
 })
 
+test('what an alarm leads to in later rounds of the event loop has happened, and its alarms ring in order', async () => {
+  const clock = fakeClock(0)
+  const rung: number[] = []
+  const sweep = () => {
+    rung.push(clock.now())
+    setImmediate(() => setImmediate(() => setImmediate(() => clock.at(clock.now() + 10, sweep))))
+  }
+  clock.at(10, sweep)
+
+  await clock.advance(45)
+
+  expect(rung).toEqual([10, 20, 30, 40])
+})
+
 test.each([0, -5, 999, 1_000, Number.NaN, Number.NEGATIVE_INFINITY])(
   'what is due already needs no time: %s',
   async (time) => {

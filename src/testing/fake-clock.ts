@@ -43,7 +43,11 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   }
 }
 
+/** A sweep may write several commits, and a store may answer each of them in a later round of the event loop. */
+const ROUNDS = 16
+
 /** Lets everything that can happen without time passing happen. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0))
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0))
+  for (let round = 0; round < ROUNDS; round++) await new Promise((resolve) => setImmediate(resolve))
 }
