@@ -24,13 +24,14 @@ function messageOf(node: Node): Message | undefined {
   switch (node.kind) {
     case 'system_message':
     case 'developer_message':
+      return node.purpose === 'brief' ? data(wordsOf(node)) : told(wordsOf(node))
     case 'summary':
-      return told(textOf(node.input.content ?? node.output.content ?? ''))
+      return data(wordsOf(node))
     case 'user_message':
       return { role: 'user', content: node.input.content ?? '' }
     case 'agent_message':
-      if (node.purpose === 'summarize') return told(summaryText(node))
-      return node.purpose === 'brief' ? told(briefText(node)) : spoken(node)
+      if (node.purpose === 'summarize') return data(summaryText(node))
+      return node.purpose === 'brief' ? data(briefText(node)) : spoken(node)
     case 'character_message':
       return spoken(node)
     case 'task':
@@ -41,8 +42,18 @@ function messageOf(node: Node): Message | undefined {
   }
 }
 
+function wordsOf({ input, output }: Node): string {
+  return textOf(input.content ?? output.content ?? '')
+}
+
+/** Words of the application. */
 function told(content: string): Message | undefined {
   return content === '' ? undefined : { role: 'system', content }
+}
+
+/** What was made of others' words, such as tool results: never in the system role. */
+function data(content: string): Message | undefined {
+  return content === '' ? undefined : { role: 'user', content }
 }
 
 /** What a model made of the host's context. A model that was not brief is cut short. */

@@ -74,7 +74,7 @@ describe.each(stores)('a child that its host asks for, on %s', (_, create) => {
         const child = agent({
           name: 'child',
           instructions: '',
-          briefing: 'snapshot',
+          briefing: 'fork',
           model: scriptedModel((request) => {
             requests.push(request)
             return 'ok'

@@ -67,7 +67,7 @@ describe('a delegation that failed in a way that may pass', () => {
 
   test('has a child of its own for each try, which is told what the first was told and no more', async () => {
     const { worker, model } = child(FAILED, 'ok')
-    const { host } = hostOf({ agent: worker, retries: 1, briefing: 'snapshot', ...soon })
+    const { host } = hostOf({ agent: worker, retries: 1, briefing: () => ({ hint: 'be short' }), ...soon })
     const runtime = openRuntime()
 
     const run = runtime.run(host, 'go')
@@ -78,6 +78,7 @@ describe('a delegation that failed in a way that may pass', () => {
     expect(model.requests[1]?.messages).toEqual(model.requests[0]?.messages)
     const seeds = runtime.store.nodesOf(second?.id ?? '').map(({ kind }) => kind)
     expect(seeds).toEqual(['developer_message', 'user_message', 'agent_message'])
+    expect(model.requests[1]?.messages.map(({ role }) => role)).toEqual(['user', 'user'])
     expect(taskOf(runtime, run)).toMatchObject({
       output: { subagent: { child_conversation_id: second?.childConversationId } },
       metadata: { subagent: { child_conversation_id: second?.childConversationId } },

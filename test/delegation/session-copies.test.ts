@@ -1,6 +1,14 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, type SessionDocument, type SessionStore, type StartOptions, type Store, tool } from 'legate'
+import {
+  agent,
+  type Briefing,
+  type SessionDocument,
+  type SessionStore,
+  type StartOptions,
+  type Store,
+  tool,
+} from 'legate'
 import { jsonSession } from 'legate/store/json'
 import { scriptedModel } from 'legate/testing'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -22,13 +30,21 @@ beforeEach(() => {
 
 interface Parts {
   readonly store?: SessionStore
+  readonly briefing?: Briefing
   readonly hostName?: string
   readonly name?: string
   readonly rows?: Store
 }
 
 /** What a process says and hears; each call of this is another process with its own memory. */
-function world({ store = jsonSession(copies) as SessionStore, hostName = 'host', name = 'expert', rows }: Parts = {}) {
+function world(parts: Parts = {}) {
+  const {
+    store = jsonSession(copies) as SessionStore,
+    hostName = 'host',
+    name = 'expert',
+    rows,
+    briefing = 'none',
+  } = parts
   const warnings: string[] = []
   const warn = (message: string) => warnings.push(message)
   const logger = { debug: () => undefined, info: () => undefined, warn, error: warn }
@@ -39,11 +55,13 @@ function world({ store = jsonSession(copies) as SessionStore, hostName = 'host',
     return `heard ${said.join(', ')}`
   })
   const expert = agent({ name, instructions: '', model: childModel, tools: { look } })
-  const model = scriptedModel(({ messages }) => {
+  const model = scriptedModel(({ messages, path }) => {
+    if (path.length > 1) return 'SUMMED UP'
     const last = messages.at(-1)
     return last?.role === 'tool' ? 'done' : { calls: JSON.parse(String(last?.content)) }
   })
-  const host = agent({ name: hostName, instructions: '', model, subagents: { ask: { agent: expert, session: store } } })
+  const subagents = { ask: { agent: expert, session: store, briefing } }
+  const host = agent({ name: hostName, instructions: '', model, subagents })
   const runtime = openRuntime({ logger, ...(rows === undefined ? {} : { store: rows }) })
   const ask = async (message: string, session_id?: string, options: StartOptions = {}): Promise<string> => {
     const calls = [{ name: 'ask', input: session_id === undefined ? { message } : { message, session_id } }]
@@ -66,6 +84,21 @@ const refusal = (id: string) =>
   `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`
 
 describe('agentscope 8.6: a conversation that is copied to a folder', () => {
+  test.each<Briefing>([() => ({ hint: 'be short' }), 'summary'])(
+    'a briefing (%s) stays data from the host',
+    async (briefing) => {
+      const session = sessionIn(await world({ briefing }).ask('one'))
+      expect(document(session).turns[0]?.messages.map(({ role }) => role)).toEqual(['briefing', 'user', 'assistant'])
+
+      const second = world()
+      await second.ask('two', session)
+
+      const shown = second.childModel.requests[0]?.messages ?? []
+      expect(shown.map(({ role }) => role)).toEqual(['user', 'user', 'assistant', 'user'])
+      expect(shown[0]?.content).toMatch(/^\[Data from "host"/)
+    },
+  )
+
   test('79 and 80: after a restart of a host that remembers nothing, the session goes on where it was', async () => {
     const session = sessionIn(await world().ask('one'))
     expect(document(session)).toMatchObject({

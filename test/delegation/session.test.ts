@@ -310,7 +310,8 @@ describe('a typed subagent with memory: session', () => {
       if (messages.at(-1)?.role === 'tool') return results.map(({ content }) => content).join(', ')
       return { calls: topics.map((topic) => ({ name: 'ask', input: { topic } })) }
     })
-    return agent({ name: 'host', instructions: '', model, subagents: { ask: { agent: below, memory: 'session' } } })
+    const ask = { agent: below, memory: 'session', briefing: 'none' } as const
+    return agent({ name: 'host', instructions: '', model, subagents: { ask } })
   }
 
   test('remembers what it was asked before, in this run and in later ones of the conversation', async () => {

@@ -233,9 +233,9 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     const told = eventsOfType(world.store, one.run.conversationId, 'compaction')
     expect(told.map(({ change }) => change)).toEqual(summaries.map(() => 'automatic'))
     const final = requests.at(-1) ?? []
-    expect(final[0]).toContain('system:What was said before')
+    expect(final[0]).toContain('user:What was said before')
     expect(final[1]).toBe('user:go')
-    expect(final.filter((line) => line.startsWith('system:'))).toHaveLength(1)
+    expect(final.filter((line) => line.startsWith('system:'))).toEqual([])
     // No result without its call.
     for (const [at, line] of final.entries())
       if (line.startsWith('tool:')) expect(final[at - 1]).toMatch(/^(assistant|tool):/)

@@ -3,6 +3,7 @@ import { textOf } from '../content.ts'
 import type { Draft } from '../draft.ts'
 import type { Conversation, Id, Link, Node, NodeState, Turn } from '../rows.ts'
 import { hostQuestionOf, questionOf } from '../turn/question-of.ts'
+import { answerText } from './fold.ts'
 
 export type ChildStatus = 'running' | 'awaiting_approval' | 'pending' | 'idle'
 
@@ -70,10 +71,11 @@ export function reportOf(draft: Draft, link: Link, shownBytes: number): { readon
 
 const MOST_SHOWN = 8_000
 
-/** What a delegation has said at its end. */
+/** What a delegation has said at its end: the checked value where there is one. */
 export function wordsOf(draft: Draft, { outcome }: Link): string {
   const said = outcome?.answerNodeId == null ? undefined : draft.findNode(outcome.answerNodeId)
-  return textOf(said?.output.content ?? '')
+  const output = outcome?.status === 'completed' ? (said?.output.value ?? null) : null
+  return answerText({ output, text: textOf(said?.output.content ?? '') })
 }
 
 /** When something last happened in a run, and whether it is silent for too long. */

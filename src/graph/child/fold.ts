@@ -157,7 +157,7 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
   const head = `session_id: ${facts.childConversationId}`
   switch (outcome.status) {
     case 'completed':
-      return withMedia(`${head}\n\n${outcome.text}`, outcome.content)
+      return withMedia(`${head}\n\n${answerText(outcome)}`, outcome.content)
     case 'max_turns':
     case 'over_budget':
     case 'timed_out':
@@ -174,8 +174,15 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
   }
 }
 
+/** The checked value, where there is one: not the words it was found in. */
+export function answerText({ output, text }: Pick<Outcome, 'output' | 'text'>): string {
+  if (output === null) return text
+  return typeof output === 'string' ? output : JSON.stringify(output)
+}
+
 /** The answer without what only the child should see: reasoning does not leave it. */
 function answerContent(outcome: Outcome): Content {
+  if (outcome.output !== null) return withMedia(answerText(outcome), outcome.content)
   if (typeof outcome.content === 'string') return outcome.content
   const kept = outcome.content.filter((block: Block) => block.type !== 'reasoning')
   return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept

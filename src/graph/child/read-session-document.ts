@@ -83,12 +83,12 @@ function readMessage(value: Json): SessionMessage | string {
   if (fields === undefined) return ' is not an object'
   const { role, content, calls } = fields
   if (!isContent(content)) return '.content is not a text or a list of blocks'
-  if (role === 'user' || role === 'developer') return { role, content }
+  if (role === 'user' || role === 'developer' || role === 'briefing') return { role, content }
   if (role === 'tool') {
     const is_error = fields['is_error'] === true
     return { role, call_id: text(fields['call_id']), name: text(fields['name']), content, is_error }
   }
-  if (role !== 'assistant') return '.role is not user, developer, assistant or tool'
+  if (role !== 'assistant') return '.role is not user, developer, briefing, assistant or tool'
   if (calls === undefined) return { role, content }
   if (!Array.isArray(calls) || !calls.every(isCall)) return '.calls is not a list of { id, name, input }'
   return { role, content, calls: calls as unknown as readonly SessionCall[] }

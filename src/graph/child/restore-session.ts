@@ -95,6 +95,8 @@ function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, call: op
       const call = open?.call ?? { id: message.call_id, name: message.name, input: null }
       return { ...made, effect: 'pure', input: { call }, output: { content, isError: message.is_error } }
     }
+    case 'briefing':
+      return { ...made, purpose: 'brief', effect: 'pure', input: { content } }
     default:
       return { ...made, effect: 'pure', input: { content } }
   }
@@ -103,6 +105,7 @@ function pastNode(draft: Draft, message: SessionMessage, { id, endedAt, call: op
 const KINDS = {
   user: 'user_message',
   developer: 'developer_message',
+  briefing: 'developer_message',
   assistant: 'agent_message',
   tool: 'task',
 } as const

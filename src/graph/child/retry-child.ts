@@ -88,12 +88,13 @@ function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: Retrying)
 }
 
 /** What the failed child was told, or would have been: it is not made twice. */
-function briefingOf({ kind, state, input, output }: Node): TurnBriefing | null {
+function briefingOf({ kind, purpose, state, input, output }: Node): TurnBriefing | null {
   if (kind === 'user_message') return null
   const content = textOf(input.content ?? '')
+  const isHostData = purpose === 'brief'
   if (kind === 'developer_message')
-    return input.messages === undefined ? { content } : { content, messages: input.messages }
-  if (state === 'finished') return { content: `${content}\n${textOf(output.content ?? '')}` }
+    return { content, isHostData, ...(input.messages === undefined ? {} : { messages: input.messages }) }
+  if (state === 'finished') return { content: `${content}\n${textOf(output.content ?? '')}`, isHostData }
   const { tokens } = input.value as { readonly tokens: number }
   return { summarize: content, tokens }
 }

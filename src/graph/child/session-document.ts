@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import type { Content, ToolCall } from '../content.ts'
+import { type Content, type ToolCall, textOf } from '../content.ts'
 import type { Reader } from '../reader.ts'
 import type { Id, Node, Turn } from '../rows.ts'
 import { resultContent } from '../turn/result-content.ts'
@@ -41,7 +41,7 @@ export interface SessionTurn {
 }
 
 export type SessionMessage =
-  | { readonly role: 'user' | 'developer'; readonly content: Content }
+  | { readonly role: 'user' | 'developer' | 'briefing'; readonly content: Content }
   | { readonly role: 'assistant'; readonly content: Content; readonly calls?: readonly SessionCall[] }
   | {
       readonly role: 'tool'
@@ -106,15 +106,24 @@ function messageOf(node: Node): SessionMessage | undefined {
       return { role: 'user', content: node.input.content ?? '' }
     case 'developer_message':
     case 'system_message':
-      return { role: 'developer', content: node.input.content ?? node.output.content ?? '' }
+      return { role: roleOf(node), content: node.input.content ?? node.output.content ?? '' }
     case 'agent_message':
     case 'character_message':
-      return spoken(node)
+      return node.purpose === 'brief' ? briefed(node) : spoken(node)
     case 'task':
       return node.input.call === undefined || isEager(node) ? undefined : answered(node, node.input.call)
     default:
       return undefined
   }
+}
+
+/** What a host gave as data is told apart from the words of the application. */
+function roleOf({ purpose }: Node): 'briefing' | 'developer' {
+  return purpose === 'brief' ? 'briefing' : 'developer'
+}
+
+function briefed({ input, output }: Node): SessionMessage {
+  return { role: 'briefing', content: `${textOf(input.content ?? '')}\n${textOf(output.content ?? '')}` }
 }
 
 function spoken({ output }: Node): SessionMessage | undefined {

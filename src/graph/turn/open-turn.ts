@@ -34,9 +34,12 @@ export interface TurnRequest {
   readonly attributes?: Turn['attributes']
 }
 
-/** A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make. */
+/**
+ * A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make.
+ * What comes from a host is data: the agent's model reads it as a user's message, never as a rule.
+ */
 export type TurnBriefing =
-  | { readonly content: string; readonly messages?: readonly Json[] }
+  | { readonly content: string; readonly messages?: readonly Json[]; readonly isHostData?: boolean }
   | { readonly summarize: string; readonly tokens: number }
 
 /**
@@ -159,21 +162,25 @@ function addBriefing(draft: Draft, turn: Turn, { id, briefing, wakeAt }: SeedBri
       input,
     })
   }
-  const { content, messages } = typeof briefing === 'string' ? { content: briefing, messages: undefined } : briefing
-  return addMessage(draft, turn, { id, kind: 'developer_message', content, ...(messages && { messages }) })
+  if (typeof briefing === 'string') return addMessage(draft, turn, { id, kind: 'developer_message', content: briefing })
+  const { isHostData = false, ...told } = briefing
+  return addMessage(draft, turn, { id, kind: 'developer_message', purpose: isHostData ? 'brief' : null, ...told })
 }
 
 interface SeedMessage {
   readonly id: Id
   readonly kind: 'developer_message' | 'user_message'
+  readonly purpose?: 'brief' | null
   readonly content: Content
   readonly messages?: readonly Json[]
 }
 
-export function addMessage(draft: Draft, turn: Turn, { id, kind, content, messages }: SeedMessage): Node {
+export function addMessage(draft: Draft, turn: Turn, message: SeedMessage): Node {
+  const { id, kind, purpose = null, content, messages } = message
   return draft.addNode(turn, {
     id,
     kind,
+    purpose,
     state: 'finished',
     effect: 'pure',
     input: messages === undefined ? { content } : { content, messages },
