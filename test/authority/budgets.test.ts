@@ -1,4 +1,4 @@
-import { type AnyAgent, agent, type Budget, type Runtime, tool } from 'legate'
+import { type AnyAgent, agent, type Budget, type ModelRequest, type Runtime, tool } from 'legate'
 import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
@@ -39,10 +39,13 @@ describe('cybros A72: a budget of tokens', () => {
     const run = runtime.run(who, 'go')
     const outcome = await run.result
 
-    expect(outcome).toMatchObject({ status: 'over_budget', text: 'So far.' })
+    expect(outcome).toMatchObject({ status: 'over_budget', text: 'So far.', modelCalls: model.requests.length })
+    expect(outcome.error?.message).toMatch(/^The budget of spender, 5000 tokens, has no room for a call/)
     expect(toolNamesIn(model.requests.at(-1))).toEqual([])
     expect(model.requests.at(-1)?.messages.at(-1)).toMatchObject({
-      content: 'The budget of spender, 5000 tokens, is used up. Sum up what you have and what is missing.',
+      content: expect.stringMatching(
+        /^The budget of spender, 5000 tokens, has no room for a call of about \d+: 4000 used, 0 held back, 1000 left\. Sum up what you have and what is missing\.$/,
+      ),
     })
     expect(only(await eventsOf(run), 'budget')).toMatchObject([{ limit: 'tokens' }])
     const spend = spendOf(runtime, run.id)
@@ -55,7 +58,10 @@ describe('cybros A72: a budget of tokens', () => {
 
     expect(await openRuntime().run(who, 'go').result).toMatchObject({
       status: 'over_budget',
-      error: { code: 'over_budget', message: 'The budget of spender, 3 tokens, is used up.' },
+      error: {
+        code: 'over_budget',
+        message: expect.stringMatching(/^The budget of spender, 3 tokens, .* 0 used, 0 held back, 3 left/),
+      },
       modelCalls: 0,
     })
     expect(model.requests).toEqual([])
@@ -94,6 +100,42 @@ describe('cybros A72: a budget of tokens', () => {
     const total = share.children.reduce((sum, { usage }) => sum + usage.inputTokens, share.own.inputTokens)
     expect(total).toBe(share.usage.inputTokens)
   })
+
+  test.each([2_000, 3_500, 5_000, 9_000, 20_000])(
+    'of %i tokens over ten children always leaves the host its summing-up',
+    async (tokens) => {
+      // Uses what it is asked, at a token for four characters, and all that it may answer, at most 400.
+      const usageOf = ({ messages, settings }: ModelRequest, most: number) => ({
+        inputTokens: Math.ceil(JSON.stringify(messages).length / 4),
+        outputTokens: Math.min(most, settings.maxOutputTokens ?? most),
+      })
+      const child = agent({
+        name: 'child',
+        instructions: '',
+        tools: { it },
+        model: scriptedModel((request) => {
+          const usage = usageOf(request, 400)
+          const text = 'x'.repeat(usage.outputTokens * 2)
+          return request.tools.length === 0 ? { text, usage } : { text, calls: [call()], usage }
+        }),
+      })
+      const model = scriptedModel((request) => {
+        const results = resultsIn(request)
+        const calls = Array.from({ length: 10 }, (_, at) => ({ name: 'ask', input: { message: `${at}` } }))
+        const usage = usageOf(request, 100)
+        return results.length === 0 ? { calls, usage } : { text: `summed up ${results.length}`, usage }
+      })
+      const runtime = openRuntime()
+      const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child }, budget: { tokens } })
+      const run = runtime.run(host, 'go')
+
+      const outcome = await run.result
+
+      expect(outcome.text).toBe('summed up 10')
+      expect(outcome.modelCalls).toBe(model.requests.length)
+      expect(outcome.error?.message ?? 'tokens').toMatch(/tokens/)
+    },
+  )
 
   test('cannot be spent twice by calls that are made side by side', async () => {
     const all = makeGate()

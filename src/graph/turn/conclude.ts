@@ -112,7 +112,8 @@ function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRec
   }
   if (leaf?.failure) return leaf.failure
   if (leaf !== undefined && isFailedCheck(leaf)) return { code: 'failed', message: textOf(leaf.output.content ?? '') }
-  return { code: status, message: defaultReason(turn, status) }
+  const known = leaf?.metadata['limitReason']
+  return { code: status, message: typeof known === 'string' ? known : defaultReason(turn, status) }
 }
 
 function defaultReason(turn: Turn, status: Status): string {

@@ -222,9 +222,10 @@ function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answe
   return own
 }
 
-/** A call to wrap up, to brief or to sum up is no turn of the run. */
-function isBeside({ purpose }: Node): boolean {
-  return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
+/** A call to wrap up, to brief or to sum up is no turn of the run; one that became a wrap-up for want of money is. */
+function isBeside({ purpose, metadata }: Node): boolean {
+  if (purpose === 'wrap_up') return metadata['limitReason'] === undefined
+  return purpose === 'brief' || purpose === 'summarize'
 }
 
 /** Few shapes of output keep the rows alike. */

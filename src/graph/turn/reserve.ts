@@ -1,13 +1,10 @@
 import type { Draft } from '../draft.ts'
 import { lineOf } from '../line.ts'
-import type { Id, Money, Node, Turn } from '../rows.ts'
+import type { Id, Money, Node, Spend, Turn } from '../rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 import { settle } from './settle.ts'
-import { hold, leastLeft } from './spend.ts'
-
-/** Of each limit a tenth is kept for one call to wrap up. */
-const USABLE = 0.9
+import { hold, leastLeft, USABLE } from './spend.ts'
 
 /** What a call will cost: its question as estimated, and an answer that may be shorter or longer. */
 export interface CallCost {
@@ -34,15 +31,15 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
   const node = heldNode(draft, claim)
   if (node === undefined) return { verdict: 'over' }
   const isLast = node.purpose === 'wrap_up'
-  const estimate = costWith(cost, cost.answer.least)
-  const over = overLimit(draft, node.turnId, { estimate, isLast })
+  const last = { estimate: costWith(cost, 1), isLast: true }
+  const over = overLimit(draft, node.turnId, isLast ? last : { estimate: costWith(cost, cost.answer.least), isLast })
   if (over === undefined) {
     const answerTokens = isLast ? lastTokens(draft, node.turnId, cost) : answerTokensOf(draft, node.turnId, cost)
     hold(draft, node, isLast ? atMostLeft(draft, node.turnId, cost) : costWith(cost, answerTokens))
     return { verdict: 'ok', answerTokens }
   }
   draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
-  if (isLast || overLimit(draft, node.turnId, { estimate, isLast: true }) !== undefined) {
+  if (isLast || overLimit(draft, node.turnId, last) !== undefined) {
     endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
     settle(draft)
     return { verdict: 'over' }
@@ -50,7 +47,7 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
   const answerTokens = lastTokens(draft, node.turnId, cost)
   hold(draft, node, atMostLeft(draft, node.turnId, cost))
   const nudge = `${over.message} Sum up what you have and what is missing.`
-  const metadata = { ...draft.node(node.id).metadata, limit: 'over_budget' }
+  const metadata = { ...draft.node(node.id).metadata, limit: 'over_budget', limitReason: over.message }
   const wrapUp = draft.changeNode(draft.node(node.id), {
     purpose: 'wrap_up',
     input: { ...node.input, nudge },
@@ -96,13 +93,13 @@ interface Over {
 
 interface PlannedCall {
   readonly estimate: Money
-  /** The call to wrap up may use what was kept for it, as long as there is anything left. */
+  /** The call to wrap up may use what its own run kept for it, as long as anything is left of that. */
   readonly isLast: boolean
 }
 
 function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefined {
   for (const turn of lineOf(draft, turnId)) {
-    const over = overOf(draft, turn, call)
+    const over = overOf(draft, turn, { ...call, isLast: call.isLast && turn.id === turnId })
     if (over !== undefined) return over
   }
   return undefined
@@ -115,12 +112,32 @@ function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Ov
     const most = limit[kind]
     if (most === null) continue
     const used = spent[kind] + held[kind]
-    const needed = isLast ? Math.min(estimate[kind], most * (1 - USABLE)) : estimate[kind]
-    const isWithin = estimate[kind] <= most && used + needed <= (isLast ? most : most * USABLE)
+    const isWithin = isLast ? estimate[kind] <= most && used < most : used + estimate[kind] <= most * USABLE
     if (isWithin) continue
     const whose = draft.conversation(turn.conversationId).agent.name
-    const said = kind === 'tokens' ? `${most} tokens` : `$${most}`
-    return { limit: kind, message: `The budget of ${whose}, ${said}, is used up.` }
+    return { limit: kind, message: overText(whose, amountsOf(kind, turn.spend, estimate)) }
   }
   return undefined
+}
+
+type Amounts = { readonly [of in 'limit' | 'needed' | 'used' | 'held' | 'left']: string }
+
+function amountsOf(kind: keyof Money, { limit, spent, held }: Spend, estimate: Money): Amounts {
+  const most = limit[kind] ?? 0
+  const shown = kind === 'tokens' ? (amount: number) => `${Math.ceil(amount)}` : dollars
+  return {
+    limit: kind === 'tokens' ? `${most} tokens` : `$${most}`,
+    needed: shown(estimate[kind]),
+    used: shown(spent[kind]),
+    held: shown(held[kind]),
+    left: shown(Math.max(0, most - spent[kind] - held[kind])),
+  }
+}
+
+function dollars(amount: number): string {
+  return `$${Number(amount.toFixed(4))}`
+}
+
+function overText(whose: string, { limit, needed, used, held, left }: Amounts): string {
+  return `The budget of ${whose}, ${limit}, has no room for a call of about ${needed}: ${used} used, ${held} held back, ${left} left.`
 }

@@ -2,6 +2,9 @@ import type { Draft } from '../draft.ts'
 import { lineOf } from '../line.ts'
 import type { Id, Money, Node, Spend } from '../rows.ts'
 
+/** Of each limit a tenth is kept for one call of its own run to wrap up: no child may spend it. */
+export const USABLE = 0.9
+
 const NOTHING: Money = { tokens: 0, usd: 0 }
 
 export function newSpend(limit: Spend['limit']): Spend {
@@ -45,14 +48,15 @@ export function hold(draft: Draft, node: Node, estimate: Money): void {
   draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
 }
 
-/** What the tightest limit of the line leaves; without a limit, any amount. */
+/** What the tightest limit of the line leaves to a run; without a limit, any amount. */
 export function leastLeft(draft: Draft, turnId: Id): Money {
   let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
-  for (const { spend } of lineOf(draft, turnId)) {
+  for (const { id, spend } of lineOf(draft, turnId)) {
     if (spend === null) continue
     const { limit, spent, held } = spend
-    if (limit.tokens !== null) tokens = Math.min(tokens, limit.tokens - spent.tokens - held.tokens)
-    if (limit.usd !== null) usd = Math.min(usd, limit.usd - spent.usd - held.usd)
+    const share = id === turnId ? 1 : USABLE
+    if (limit.tokens !== null) tokens = Math.min(tokens, limit.tokens * share - spent.tokens - held.tokens)
+    if (limit.usd !== null) usd = Math.min(usd, limit.usd * share - spent.usd - held.usd)
   }
   return { tokens, usd }
 }
