@@ -1,7 +1,7 @@
 import { type Json, toJson } from '../base/json.ts'
 import { describeIssues } from '../base/schema.ts'
 import { outputContent, outputText } from '../graph/body.ts'
-import { type Block, isBlock } from '../graph/content.ts'
+import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { Body } from '../graph/rows.ts'
 import type { NodeEnd } from '../graph/turn/end-node.ts'
 import type { Given } from './tape.ts'
@@ -10,6 +10,8 @@ import type { Tool } from './tool.ts'
 export interface ToolEnd extends NodeEnd {
   /** The whole of a result too large to show. */
   readonly body: Body | null
+  /** What the tool gave, where less than that is shown: for those who may still change it. */
+  readonly whole?: { readonly content: Content; readonly value: Json | undefined }
 }
 
 /** What a tool gives instead of a value when it failed and has more to say than a message. */
@@ -32,19 +34,24 @@ export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
 
 /** The end of a node that gave this value: cut where it is too long to show. */
 export function valueEnd(value: Json, nodeId: string): ToolEnd {
-  if (isShown(value)) return { state: 'finished', ...outputContent(value, nodeId) }
-  if (typeof value === 'string') return { state: 'finished', ...outputText(value, nodeId) }
-  const { output, body } = outputText(JSON.stringify(value), nodeId)
-  return { state: 'finished', output: body === null ? { ...output, value } : output, body }
+  if (isShown(value)) return contentEnd(value, nodeId)
+  if (typeof value === 'string') return contentEnd(value, nodeId)
+  const content = JSON.stringify(value)
+  const { output, body } = outputText(content, nodeId)
+  if (body === null) return { state: 'finished', output: { ...output, value }, body }
+  return { state: 'finished', output, body, whole: { content, value } }
+}
+
+function contentEnd(content: Content, nodeId: string): ToolEnd {
+  const { output, body } = outputContent(content, nodeId)
+  if (body === null) return { state: 'finished', output, body }
+  return { state: 'finished', output, body, whole: { content, value: undefined } }
 }
 
 /** The end of one that failed and says why. */
 export function failedWith(content: ErrorResult['content'], nodeId: string): ToolEnd {
-  const { output, body } = outputContent(
-    content.length === 0 ? 'Error: the tool failed and did not say why.' : content,
-    nodeId,
-  )
-  return { state: 'finished', output: { ...output, isError: true }, body }
+  const end = contentEnd(content.length === 0 ? 'Error: the tool failed and did not say why.' : content, nodeId)
+  return { ...end, output: { ...end.output, isError: true } }
 }
 
 /** Blocks with a picture or file among them are for the model to see; any other list is data. */

@@ -13,8 +13,10 @@ import {
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { ToolResult } from '../../src/agent/hooks/hooks.ts'
+import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
-import { eventsOf, only, openRuntime, resultIn } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const echo = tool({
@@ -572,6 +574,67 @@ describe('hooks around a tool', () => {
 
     const results = [answered, rewritten, refused].map(({ model }) => resultIn(model.requests[1]))
     expect(results).toEqual(['{"from":"cache"}', 'heard two', 'Refused: no'])
+  })
+
+  test.each<[unknown, string]>([
+    [{ refused: 'no' }, '{ refused }'],
+    [{ allow: false }, '{ allow }'],
+    [{ deny: true }, '{ deny }'],
+    [{ input: { text: 'x' }, refuse: 'no' }, '{ input, refuse }'],
+    [{}, '{}'],
+    [false, 'false'],
+    ['no', 'a text'],
+  ])('before it: %j is none of its forms and refuses the call', async (said, shown) => {
+    const { who, model } = speaker({ beforeTool: () => said as never }, [...callsEcho])
+    await openRuntime({ logger: silent }).run(who, 'go').result
+
+    expect(resultIn(model.requests[1])).toBe(
+      `Refused: the hook before it failed: beforeTool gives { input }, { answer }, { refuse } or nothing, not ${shown}`,
+    )
+  })
+
+  const long = Array.from({ length: 20_000 }, (_, at) => `line ${at}`)
+
+  test.each<[string, unknown, (result: ToolResult) => unknown]>([
+    ['a text', long.join('\n'), ({ content }) => content],
+    ['a value', { long }, ({ value }) => value],
+    ['a failure', new ErrorResult(long.join('\n')), ({ content }) => content],
+  ])('after it: %s that is too long to show is seen whole', async (_, gives, read) => {
+    const seen: unknown[] = []
+    const big = tool({ description: 'Big', inputSchema: { type: 'object' }, effect: 'pure', execute: () => gives })
+    const model = scriptedModel([{ calls: [{ name: 'big', input: {} }] }, 'done'])
+    const hooks: Hooks = { afterTool: (_call, result) => void seen.push(read(result)) }
+    await openRuntime().run(agent({ name: 'who', instructions: '', model, tools: { big }, hooks }), 'go').result
+
+    expect(seen).toEqual([gives instanceof ErrorResult ? gives.content : gives])
+    expect(resultIn(model.requests[1])).toMatch(/\[cut: 65\d+ of \d+ bytes shown/)
+  })
+
+  test('after it: what replaces a long result is paged like any other', async () => {
+    const big = tool({
+      description: 'Big',
+      inputSchema: { type: 'object' },
+      effect: 'pure',
+      execute: () => long.join('\n'),
+    })
+    const model = scriptedModel(({ messages }) => {
+      const text = messages.map(({ content }) => String(content)).join('\n')
+      const [, id] = /read_result\(\{ "id": "(.*?)"/.exec(text) ?? []
+      const [, offset] = /(?:"offset": |offset )(\d+)[^\d]*$/.exec(text) ?? []
+      if (id === undefined) return { calls: [{ name: 'big', input: {} }] }
+      return offset === undefined ? 'done' : { calls: [{ name: 'read_result', input: { id, offset: Number(offset) } }] }
+    })
+    const hooks: Hooks = {
+      afterTool: ({ tool: name }, { content }) =>
+        name === 'big' ? { result: String(content).replaceAll('line', 'LINE') } : undefined,
+    }
+    await openRuntime().run(agent({ name: 'who', instructions: '', model, tools: { big }, hooks }), 'go').result
+
+    const read = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
+    expect(read.length).toBeGreaterThan(2)
+    expect(read.join('\n')).toContain('LINE 0')
+    expect(read.join('\n')).toContain('LINE 19999')
+    expect(read.join('\n')).not.toContain('line')
   })
 
   test('after it: each replaces what the one before left; failures are told, not hidden', async () => {

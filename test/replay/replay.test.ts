@@ -70,9 +70,9 @@ describe('a recorded tree is played back', () => {
     expect(run).toMatchObject({ run: 'editor', agent: 'editor', input: 'Write.' })
     expect(others.map(({ at, tool: name }) => `${String(at)} ${String(name ?? 'model')}`)).toEqual([
       'editor.1 model',
-      'editor.2/researcher.2 model',
-      'editor.2/researcher.3 look',
-      'editor.2/researcher.4 model',
+      'editor.2/researcher.1 model',
+      'editor.2/researcher.2 look',
+      'editor.2/researcher.3 model',
       'editor.3 model',
     ])
     expect(others[3]).toMatchObject({ answer: ['I ', 'found: ', '{"found":"all about fast"}', { finish: 'stop' }] })

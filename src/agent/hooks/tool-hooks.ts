@@ -33,12 +33,30 @@ async function hookedBy(run: NodeRun, call: ToolCall, { extension, place }: Voic
   }
 }
 
-function applied(run: NodeRun, call: ToolCall, said: NonNullable<BeforeTool>): ToolCall | ToolEnd {
-  if ('refuse' in said) return errorEnd(`Refused: ${said.refuse}`)
-  const json = toJson('answer' in said ? said.answer : said.input)
-  const what = 'answer' in said ? 'answer' : 'input'
+function applied(run: NodeRun, call: ToolCall, said: unknown): ToolCall | ToolEnd {
+  const verdict = readVerdict(said)
+  if ('refuse' in verdict) return errorEnd(`Refused: ${verdict.refuse}`)
+  const what = 'answer' in verdict ? 'answer' : 'input'
+  const json = toJson('answer' in verdict ? verdict.answer : verdict.input)
   if (!json.ok) return errorEnd(`Refused: the hook gave an ${what} that is not JSON: ${json.error}`)
-  return 'answer' in said ? valueEnd(json.value, run.node.id) : { ...call, input: json.value }
+  return what === 'answer' ? valueEnd(json.value, run.node.id) : { ...call, input: json.value }
+}
+
+const FORMS: readonly string[] = ['input', 'answer', 'refuse']
+
+/** What is none of the forms may have been meant to refuse. */
+function readVerdict(said: unknown): NonNullable<BeforeTool> {
+  const keys = typeof said === 'object' && said !== null ? Object.keys(said) : []
+  const [form = ''] = keys
+  if (keys.length === 1 && FORMS.includes(form)) return said as NonNullable<BeforeTool>
+  const shown = keys.length === 0 ? describeValue(said) : `{ ${keys.slice(0, MOST_KEYS).join(', ')} }`
+  throw new Error(`beforeTool gives { input }, { answer }, { refuse } or nothing, not ${shown}`)
+}
+
+const MOST_KEYS = 5
+
+function describeValue(value: unknown): string {
+  return typeof value === 'object' ? '{}' : typeof value === 'string' ? 'a text' : String(value).slice(0, 40)
 }
 
 /** The result as the extensions want it. One that fails and must not be gone on without withholds it. */
@@ -84,6 +102,8 @@ function shown({ node }: NodeRun, { name, input }: ToolCall): HookedCall {
   return { tool: name, input: copy.ok ? copy.value : null, nodeId: node.id, runId: node.turnId }
 }
 
-function shownResult({ output }: ToolEnd): ToolResult {
-  return { content: output?.content ?? '', value: output?.value, isError: output?.isError === true }
+/** The whole of it: what is too long to show a model at once is cut after the hooks. */
+function shownResult({ output, whole }: ToolEnd): ToolResult {
+  const { content = '', value } = whole ?? output ?? {}
+  return { content, value, isError: output?.isError === true }
 }
