@@ -56,7 +56,9 @@ export interface RuntimeOptions {
     readonly graceMs?: number
     readonly sweepMs?: number
     readonly leaseMs?: number
-    /** How long a model may be silent in the middle of its answer before it is asked again. Default 5 min. */
+    /** How long a model may think before its first word; then it is asked again. Default 30 min. */
+    readonly firstWordMs?: number
+    /** How long a model may be silent in the middle of its answer; then it is asked again. Default 5 min. */
     readonly stalledMs?: number
   }
   /** For tests. */
@@ -104,6 +106,7 @@ export const ENGINE_DEFAULTS = {
   graceMs: CANCEL_GRACE_MS,
   sweepMs: 1_000,
   leaseMs: 15_000,
+  firstWordMs: 1_800_000,
   stalledMs: 300_000,
 } as const
 
@@ -128,7 +131,14 @@ const OPTIONS = {
   clock: anything,
 }
 
-const ENGINE = { workers: number(0), graceMs: number(0), sweepMs: number(1), leaseMs: number(1), stalledMs: number(1) }
+const ENGINE = {
+  workers: number(0),
+  graceMs: number(0),
+  sweepMs: number(1),
+  leaseMs: number(1),
+  firstWordMs: number(1),
+  stalledMs: number(1),
+}
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkOptions(options: RuntimeOptions): void {

@@ -239,6 +239,7 @@ describe('defaults', () => {
       graceMs: 5_000,
       sweepMs: 1_000,
       leaseMs: 15_000,
+      firstWordMs: 1_800_000,
       stalledMs: 300_000,
     })
     expect([CANCEL_GRACE_MS, MAX_RECOVERIES]).toEqual([5_000, 5])

@@ -95,10 +95,9 @@ function tooMuch({ id }: Model, what: string): ModelError {
   return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
 }
 
-function silent(model: Model): ModelError {
-  return new ModelError('model', `${model.id} was silent for too long in the middle of its answer.`, {
-    isRetryable: true,
-  })
+function silent(model: Model, hasSpoken: boolean): ModelError {
+  const when = hasSpoken ? 'in the middle of its answer' : 'before the first word of its answer'
+  return new ModelError('model', `${model.id} was silent for too long ${when}.`, { isRetryable: true })
 }
 
 function cutStream(model: Model): ModelError {
@@ -155,9 +154,9 @@ class Heard {
       if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
       if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
       if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
-      work.onStop = () => this.fail(work.stopCause === 'stalled' ? silent(this.model) : work.signal.reason)
+      work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
       if (work.stopCause !== null) return work.onStop()
-      work.heard()
+      work.asked()
       if (this.run.hooks === null) return this.open(request)
       const begun = streamStart(this.run, (body) => this.show(body))
       if (begun === undefined) return this.open(request)
@@ -165,6 +164,10 @@ class Heard {
     } catch (error) {
       this.fail(error)
     }
+  }
+
+  private silence(): ModelError {
+    return silent(this.model, this.partCount > 0)
   }
 
   private open(request: ModelRequest): void {

@@ -15,6 +15,8 @@ export interface Work {
   readonly stopCause: StopCause | null
   /** Called when the node is asked to stop, by what waits for code that may not hear the signal. */
   onStop: (() => void) | null
+  /** Says that a model was asked: it is stalled when its first word does not come for too long. */
+  asked(): void
   /** Says that something came: from here on, it is stalled when nothing more comes for too long. */
   heard(): void
   /** Says that it is at work: it may be silent for as long as it likes after that. */

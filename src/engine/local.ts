@@ -19,6 +19,7 @@ export interface LocalEngineOptions {
   readonly graceMs: number
   readonly sweepMs: number
   readonly leaseMs: number
+  readonly firstWordMs: number
   readonly stalledMs: number
   /** Names of agents and kinds this process has code for. */
   readonly canRun: SweepOptions['canRun']
@@ -45,6 +46,7 @@ export class LocalEngine implements Engine, Lender {
   readonly id: Id
   private readonly ledger: Ledger
   readonly clock: Clock
+  readonly firstWordMs: number
   readonly stalledMs: number
   private readonly options: LocalEngineOptions
   private readonly running: IdMap<RunningNode> = new IdMap()
@@ -74,6 +76,7 @@ export class LocalEngine implements Engine, Lender {
     this.ledger = ledger
     this.clock = ledger.clock
     this.options = options
+    this.firstWordMs = options.firstWordMs
     this.stalledMs = options.stalledMs
     this.id = freshId(this.clock.now())
     this.lease = new Lease({

@@ -15,6 +15,8 @@ const REASONS: Readonly<Record<StopCause, string>> = {
 /** Whose worker a node lends out, and by whose clock it runs. */
 export interface Lender {
   readonly clock: Clock
+  /** How long it may be silent before its first word. */
+  readonly firstWordMs: number
   /** How long it may be silent once it has begun to speak. */
   readonly stalledMs: number
   lend(delta: 1 | -1): void
@@ -25,7 +27,8 @@ export class RunningNode implements Work {
   readonly claim: Claim
   private timeLimit: number
   private silentAt = Number.POSITIVE_INFINITY
-  private wasHeard = false
+  /** How long it may be silent after what came since the last look; 0 when nothing came. */
+  private patienceMs = 0
   private wasStirred = false
   /** When it was last seen to do anything, as far as anybody looked; 0 before the first look. */
   private stirredAt = 0
@@ -52,9 +55,10 @@ export class RunningNode implements Work {
 
   /** Asked now and then: what came since then is what counts, not when it came. */
   isStalled(now: number): boolean {
-    if (this.wasHeard) this.silentAt = now + this.lender.stalledMs
-    if (this.wasHeard || this.wasStirred || this.awaited > 0 || this.stirredAt === 0) this.stirredAt = now
-    this.wasHeard = false
+    const cameSince = this.patienceMs > 0
+    if (cameSince) this.silentAt = now + this.patienceMs
+    if (cameSince || this.wasStirred || this.awaited > 0 || this.stirredAt === 0) this.stirredAt = now
+    this.patienceMs = 0
     this.wasStirred = false
     return this.silentAt <= now
   }
@@ -64,8 +68,12 @@ export class RunningNode implements Work {
     return this.stirredAt + this.lender.stalledMs <= now ? this.stirredAt : null
   }
 
+  asked(): void {
+    this.patienceMs = this.lender.firstWordMs
+  }
+
   heard(): void {
-    this.wasHeard = true
+    this.patienceMs = this.lender.stalledMs
   }
 
   stirred(): void {

@@ -50,7 +50,9 @@ describe('cybros A85: a child without progress is reported to its host, with its
 
     expect(looked).toMatchObject({ children: [{ stalled: true, last_activity: expect.stringMatching(/Z$/) }] })
     expect(ended).toMatchObject({ children: [{ outcome: 'completed' }] })
-    expect(eventsOfType(world.store, run.conversationId, 'stalled')).toMatchObject([
+    // On a busy machine the host may be silent for as long too.
+    const told = eventsOfType(world.store, run.conversationId, 'stalled').filter(({ agent: name }) => name === 'worker')
+    expect(told).toMatchObject([
       { turnId: run.id, agent: 'worker', childRunId: link?.id, childConversationId: link?.childConversationId },
     ])
   })
