@@ -24,6 +24,7 @@ export interface SayOptions {
   readonly owner: string | null
   readonly title: string | null
   readonly grant: Grant | undefined
+  readonly budget: Budget | undefined
   readonly attributes: Turn['attributes']
   /** What becomes of a run that is going on in the conversation. */
   readonly whileRunning: 'queue' | 'restart'
@@ -49,7 +50,8 @@ export interface HandleOptions {
 }
 
 interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes' | 'aborted'> {
-  readonly budget: Budget | undefined
+  /** The application's, and the caller's. */
+  readonly budgets: readonly (Budget | undefined)[]
   /** What binds its lane: one that was forked from a subagent's is bound as that was (I1). */
   readonly lane: TurnBounds | undefined
 }
@@ -58,11 +60,11 @@ interface TurnOptions extends Pick<SayOptions, 'runId' | 'nodeIds' | 'attributes
 export function turnRequest(
   agent: AgentCore,
   input: Given,
-  { runId, nodeIds, attributes, budget, lane, aborted }: TurnOptions,
+  { runId, nodeIds, attributes, budgets: given, lane, aborted }: TurnOptions,
 ): TurnRequest {
   const { value, said } = input
   const briefing = saidBefore(input)
-  const budgets = [agent.budget, budget, lane === undefined ? undefined : budgetOf(lane)]
+  const budgets = [agent.budget, ...given, lane === undefined ? undefined : budgetOf(lane)]
   return {
     turnId: runId,
     nodeIds: briefing === null ? nodeIds.slice(1) : nodeIds,

@@ -44,7 +44,7 @@ import {
 } from './options.ts'
 import { RowActs } from './row-acts.ts'
 import { cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
-import { callerLayer, checkInside, checkOwner, equipped, isToBeMade, readStart, wrongInput } from './start-checks.ts'
+import { checkInside, checkOwner, equipped, isToBeMade, readStart, withCaller, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import { isOver, notFound } from './store/not-found.ts'
@@ -289,13 +289,13 @@ export class Runtime extends RowActs {
       id: conversationId,
       isNew: known === undefined,
       agent: agent.identity.ref,
-      ceiling: options.grant === undefined ? this.ceiling : [...this.ceiling, callerLayer(options.grant)],
+      ceiling: withCaller(this.ceiling, options),
       owner,
       title,
     }
     const lane = known?.parentTurnId == null ? undefined : this.executors.boundsOf(known)
-    const { budget } = this.options
-    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budget, lane })
+    const budgets = [this.options.budget, options.budget]
+    const request = turnRequest(agent, input, { runId, nodeIds, attributes, aborted, budgets, lane })
     this.executors.settle(runId, agent)
     const rootId = known?.rootId ?? conversationId
     const { SAYING, planCancel } = this.executors.loaded()

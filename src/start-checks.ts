@@ -7,6 +7,7 @@ import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } 
 import { isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
 import { checkNames } from './base/options.ts'
+import { checkBudget } from './grant/budget.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from './grant/grant.ts'
 import type { Reader } from './graph/reader.ts'
@@ -21,6 +22,7 @@ import type { Store } from './store/store.ts'
 const START_NAMES: ReadonlySet<string> = new Set([
   'abortSignal',
   'grant',
+  'budget',
   'tools',
   'attributes',
   'repair',
@@ -65,10 +67,10 @@ function readWhileRunning(given: StartOptions['whileRunning'] = 'queue'): 'queue
 }
 
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
-export function checkInside({ abortSignal, grant, tools, repair, ...options }: StartOptions): void {
+export function checkInside({ abortSignal, grant, budget, tools, repair, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
   if (key === undefined) return
-  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant, tools and repair can be given.`
+  const message = `run(agent, input, { ${key} }): inside a tool this is a delegation of the running call; only abortSignal, grant, budget, tools and repair can be given.`
   throw new DefinitionError('definition', message)
 }
 
@@ -76,17 +78,23 @@ export function checkInside({ abortSignal, grant, tools, repair, ...options }: S
 export function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
   // A name that nobody reads would be a restriction, or a conversation, that is not there.
   checkNames('run(agent, input, options)', options, START_NAMES)
-  const { tools, grant, repair } = options
+  const { tools, grant, budget, repair } = options
   if (grant !== undefined) checkCallerGrant(grant)
+  if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
   const isAsked = input instanceof Asked
   const own = isAgent(agent) ? variant(agent, { tools, repair: isAsked ? undefined : repair }) : agent
   return isAsked ? askedAgent(own, input.prompt, { extensions: input.extensions, repair }) : own
 }
 
-/** What the caller of one run binds it by. */
-export function callerLayer(grant: Grant): Json {
-  return freezeLayer(narrowingLayer('the caller', grant))
+/** The ceiling and what the caller of one run binds it by; the very same ceiling where the caller says nothing. */
+export function withCaller(
+  ceiling: readonly Json[],
+  { grant, budget }: Pick<SayOptions, 'grant' | 'budget'>,
+): readonly Json[] {
+  if (grant === undefined && budget === undefined) return ceiling
+  const layer = narrowingLayer('the caller', grant ?? {})
+  return [...ceiling, freezeLayer(budget === undefined ? layer : { ...layer, budget })]
 }
 
 /** It binds all below the run in the same way: there is nothing of its own to pass on. */
@@ -105,12 +113,12 @@ function checkSignal(signal: unknown): void {
 
 /** What a run is started with besides its input, read before anything is awaited. */
 export function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
-  const { owner = null, title = null, grant, abortSignal } = options
+  const { owner = null, title = null, grant, budget, abortSignal } = options
   const attributes = readAttributes(options.attributes)
   const whileRunning = readWhileRunning(options.whileRunning)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
-  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, attributes, whileRunning, aborted }
+  return { runId, conversationId, nodeIds, isKnown, owner, title, grant, budget, attributes, whileRunning, aborted }
 }
 
 type StartIds = Pick<SayOptions, 'runId' | 'conversationId' | 'nodeIds' | 'isKnown'>

@@ -234,6 +234,8 @@ export interface RunOptions {
   readonly abortSignal?: AbortSignal
   /** Binds this run and all below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
+  /** What this run and all below it may use: no more than the agent's own budget and the runtime's say. */
+  readonly budget?: Budget
   /** Instead of the agent's own tools, in this process: one that goes on with the run later has the agent's own. */
   readonly tools?: Tools
   /** What tools, here and in all below, may know of the request: user, tenant, ids. Recorded; no model is shown it. */

@@ -43,11 +43,11 @@ export class CalledChildren implements CurrentCall {
     return asCurrentCall(this, () => code(this.context()))
   }
 
-  start(agent: object, input: unknown, { grant, attempts }: ChildOptions = {}): StartedChild {
+  start(agent: object, input: unknown, { grant, budget, attempts }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
     if (attempts !== undefined) checkAttempts(attempts, 'delegate(agent, input, options)')
     const ids = childIds(this.run.node.id, this.started++)
-    const offer = { ...this.offerOf(agent), grant, attempts }
+    const offer = { ...this.offerOf(agent), grant, budget, attempts }
     const started = this.begin(offer, input, ids)
     const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned)))
     outcome.catch(() => undefined)

@@ -11,13 +11,12 @@ export interface HostAbove {
   readonly entry: ToolEntry | undefined
 }
 
-/** What hosts, the nearest first, have to say to a call below them: only those that were given down the whole way decide. */
+/** What hosts, the nearest first, have to say to a call below them. Hooks that a host gave to a child decide for all below it. */
 export function hooksAbove(hosts: Iterable<HostAbove>): HooksAbove | null {
   const deciding: Voice[] = []
   const watching: Voice[] = []
-  let isInherited = true
   for (const { hooks, place, entry } of hosts) {
-    isInherited &&= entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
+    const isInherited = entry !== undefined && isSubagentEntry(entry) && entry.inheritsHooks
     if (isInherited) for (const extension of hooks?.of('beforeTool') ?? []) deciding.push({ extension, place })
     for (const extension of hooks?.of('onChildTool') ?? []) watching.push({ extension, place })
   }

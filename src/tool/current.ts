@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Json } from '../base/json.ts'
+import type { Budget } from '../grant/budget.ts'
 import type { Grant } from '../grant/grant.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
@@ -32,6 +33,7 @@ export interface SpawnedChild {
 /** What a child is given beside its input. */
 export interface ChildOptions {
   readonly grant?: Omit<Grant, 'delegate'> | undefined
+  readonly budget?: Budget | undefined
   readonly attempts?: Attempts | undefined
 }
 

@@ -10,7 +10,7 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
   test.each<[string, object, string]>([
     ['grnat', { grnat: { use: [] } }, 'run(agent, input, options) has no option "grnat". Did you mean "grant"?'],
     ['conversationID', { conversationID: 'x' }, 'has no option "conversationID". Did you mean "conversationId"?'],
-    ['budget', { budget: { tokens: 5 } }, 'has no option "budget". It has abortSignal, grant,'],
+    ['budgt', { budgt: { tokens: 5 } }, 'has no option "budgt". Did you mean "budget"?'],
   ])('run(agent, input, { %s })', async (_name, options, message) => {
     const runtime = openRuntime()
 

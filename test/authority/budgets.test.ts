@@ -75,6 +75,29 @@ describe('cybros A72: a budget of tokens', () => {
     expect(spendOf(runtime, run.id)?.limit.tokens).toBe(4_000)
   })
 
+  test('given to one run binds it and all below it, and never widens what the agent says', async () => {
+    const runtime = openRuntime()
+    const child = spender(forever, {})
+    const model = scriptedModel(({ messages, tools }) =>
+      tools.length === 0 || messages.some(({ role }) => role === 'tool')
+        ? { text: 'end', usage: cost(50) }
+        : { calls: [{ name: 'ask', input: { message: 'x' } }], usage: cost(50) },
+    )
+    const run = runtime.run(hostOf(child.agent, model, {}), 'go', { budget: { tokens: 6_000, turns: 3 } })
+    await run.result
+    const wider = runtime.run(spender(forever, { tokens: 4_000 }).agent, 'go', { budget: { tokens: 9_000 } })
+    await wider.result
+
+    expect(spendOf(runtime, run.id)?.spent.tokens).toBeLessThanOrEqual(6_000)
+    const [link] = runtime.store.linksOf(run.id)
+    expect(runtime.store.turn(link?.id ?? '')).toMatchObject({
+      limits: { turns: 3 },
+      spend: { limit: { tokens: 6_000 } },
+    })
+    expect(spendOf(runtime, wider.id)?.limit.tokens).toBe(4_000)
+    expect(() => runtime.run(child.agent, 'go', { budget: { tokns: 5 } as never })).toThrow(/not "tokns"/)
+  })
+
   test('of the host binds what its children spend together; the host still sums up', async () => {
     const child = spender(forever, {})
     const model = scriptedModel(({ messages, tools }) => {

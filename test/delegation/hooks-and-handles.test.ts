@@ -146,13 +146,13 @@ describe('agentscope 8.4/61: the hooks of a child', () => {
     expect(text).toBe('heard hi, leaf, middle, host')
   })
 
-  test('inherit: a host can refuse; only what was given down the whole way is inherited', async () => {
+  test('inherit: a host can refuse; what it gave to its child decides for all below that child', async () => {
     const refuse: Hooks = { beforeTool: ({ tool: name }) => (name === 'echo' ? { refuse: 'not here' } : undefined) }
 
     expect(await family({ host: refuse, toMiddle: 'inherit', toLeaf: 'inherit' })).toBe('Refused: not here')
     expect(await family({ middle: refuse, toLeaf: 'inherit' })).toBe('Refused: not here')
     expect(await family({ host: refuse, toLeaf: 'inherit' })).toBe('heard hi')
-    expect(await family({ host: refuse, toMiddle: 'inherit' })).toBe('heard hi')
+    expect(await family({ host: refuse, toMiddle: 'inherit' })).toBe('Refused: not here')
   })
 })
 
