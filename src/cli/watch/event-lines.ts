@@ -94,7 +94,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf(event.nodeId ?? '')}`,
+          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`

@@ -1,5 +1,6 @@
 import { isLegateError } from '../../base/error.ts'
 import type { JsonSchema } from '../../base/schema.ts'
+import type { Keeper } from '../../files/files.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
 import type { DiscoveryOptions } from '../discovery/places.ts'
 import type { Skill } from '../discovery/skills.ts'
@@ -62,11 +63,11 @@ async function openSkills(options: DiscoveryOptions, context: ToolContext): Prom
   return skills.flatMap((skill) => openPart(skill, isKept) ?? [])
 }
 
-/** A runtime without files keeps none. */
-function keeperOf(context: ToolContext): (place: string) => boolean {
+/** A runtime without files keeps none, and whoever calls a tool by hand may give it none. */
+function keeperOf(context: Partial<Pick<ToolContext, 'files'>>): Keeper {
   try {
     const { files } = context
-    return (place) => files.isKept(place)
+    return (place) => files?.isKept(place) ?? false
   } catch (error) {
     if (isLegateError(error, 'definition')) return () => false
     throw error
