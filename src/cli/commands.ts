@@ -270,7 +270,8 @@ export const COMMANDS: readonly Command[] = [
     usage: 'FILE... [--lenient] [--json]',
     summary: 'what is wrong with recipes and agent files, line by line',
     about: [
-      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose.',
+      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose. A module is ' +
+        'loaded, and its agents are named.',
     ],
     options: [{ name: 'lenient', text: 'warn where a recipe would be refused and could still be used' }, JSON_LINES],
     examples: [
@@ -283,15 +284,18 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'explain',
-    usage: 'FILE [TEXT] [--param KEY=VALUE] [--model MODEL] [--json]',
+    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--json]',
     summary: 'what a run of a file begins with, without calling a model',
     about: [
       'The exact system prompt and first message, the tools, the model, what it may do, and what it can cost at most.',
+      'Of a module (.js, .mjs; .ts from Node 22.18 on) the agents that it exports: model, tools and what is decided of each, ' +
+        'subagents, servers, grant. The module is loaded; nothing of it is run.',
     ],
-    options: [PARAM, MODEL, JSON_LINES],
+    options: [PARAM, MODEL, AGENT, JSON_LINES],
     examples: [
       ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
       ['legate explain reviewer --json | jq -r .system', 'its system prompt alone'],
+      ['legate explain agents.mjs --agent poet', 'an agent written in code'],
     ],
     takes: [1, 2],
     completes: 'file',

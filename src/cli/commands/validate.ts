@@ -1,6 +1,8 @@
 import path from 'node:path'
 import { type AgentFile, type ModelUse, modelUse, type Notice, validateDefinition } from '../../recipe/index.ts'
-import { type Call, EXIT, isSet } from '../command.ts'
+import { type Call, CliError, EXIT, isSet } from '../command.ts'
+import { isModule } from '../definition/module-agent.ts'
+import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
 import { noticeLine } from '../notice-lines.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
@@ -11,12 +13,32 @@ export async function validate(call: Call): Promise<number> {
   const paint = painter(process.stdout, call.env)
   let isWrong = false
   for (const file of call.words) {
-    const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
-    const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
-    isWrong ||= agent === null
-    await write(isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint))
+    const { isRight, text } = isModule(file)
+      ? await moduleVerdict(file, call, paint)
+      : await fileVerdict(file, call, paint)
+    isWrong ||= !isRight
+    await write(text)
   }
   return isWrong ? EXIT.other : EXIT.completed
+}
+
+interface FileVerdict {
+  readonly isRight: boolean
+  readonly text: string
+}
+
+async function fileVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
+  const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
+  const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
+  return { isRight: agent !== null, text: isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint) }
+}
+
+async function moduleVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
+  const looked = await lookAtModule(file)
+  return {
+    isRight: looked.problem === null,
+    text: isSet(call, 'json') ? moduleJson(looked) : moduleLine(looked, paint),
+  }
 }
 
 interface Looked {
@@ -52,4 +74,31 @@ function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
 /** As it was typed, where it is that file. */
 function shownPlace(place: string, typed: string): string {
   return path.resolve(typed) === place ? typed : path.relative(process.cwd(), place) || place
+}
+
+interface LookedAtModule {
+  readonly file: string
+  readonly agents: readonly AgentSight[]
+  /** Why its agents cannot be used. */
+  readonly problem: string | null
+}
+
+async function lookAtModule(file: string): Promise<LookedAtModule> {
+  try {
+    return { file, agents: (await moduleSight(file)).agents, problem: null }
+  } catch (error) {
+    if (error instanceof CliError) return { file, agents: [], problem: error.message }
+    throw error
+  }
+}
+
+function moduleJson({ file, agents, problem }: LookedAtModule): string {
+  const known = agents.map(({ name, model }) => ({ name, model: model.name, modelTrouble: model.trouble }))
+  return jsonLine({ file: path.resolve(file), ok: problem === null, dialect: 'module', agents: known, problem })
+}
+
+function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
+  if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
+  const known = agents.map(({ name, model }) => `${name}; ${model.trouble ?? `model ${model.name}`}`)
+  return `${oneLine(file)}: ${paint('green', 'ok')} (module, ${oneLine(known.join(', '))})\n`
 }
