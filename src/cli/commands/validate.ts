@@ -3,8 +3,9 @@ import { type AgentFile, type ModelUse, modelUse, type Notice, validateDefinitio
 import { type Call, CliError, EXIT, isSet } from '../command.ts'
 import { isModule } from '../definition/module-agent.ts'
 import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
-import { noticeLine } from '../notice-lines.ts'
+import { noticeLine, noticeStyle } from '../notice-lines.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { hanging } from '../terminal/hang.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
@@ -61,9 +62,15 @@ function asJson({ file, agent, notices, use }: Looked): string {
 }
 
 function linesOf({ file, agent, notices, use }: Looked, paint: Paint): string {
-  const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), paint))
-  const verdict = agent === null ? '' : `${oneLine(file)}: ${paint('green', 'ok')} (${whatOf(agent, use)})\n`
+  const style = noticeStyle(process.stdout, paint)
+  const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), style))
+  const verdict = agent === null ? '' : okLine(file, whatOf(agent, use), paint)
   return lines.join('') + verdict
+}
+
+function okLine(file: string, what: string, paint: Paint): string {
+  const lines = hanging(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
+  return `${lines.join('\n').replace(': ok (', () => `: ${paint('green', 'ok')} (`)}\n`
 }
 
 function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
@@ -100,5 +107,5 @@ function moduleJson({ file, agents, problem }: LookedAtModule): string {
 function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
   if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
   const known = agents.map(({ name, model }) => `${name}; ${model.trouble ?? `model ${model.name}`}`)
-  return `${oneLine(file)}: ${paint('green', 'ok')} (module, ${oneLine(known.join(', '))})\n`
+  return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }
