@@ -135,7 +135,7 @@ export class Executors implements Home {
     const run = this.runOf(claimed, work)
     if (run === undefined) return
     if (run.toolkit.isLate && SPEAKERS.includes(run.node.kind)) {
-      return run.toolkit.describe().then(() => this.withModel(run))
+      return run.toolkit.describe(this.loaded().keeperOf(run)).then((toolkit) => this.withModel({ ...run, toolkit }))
     }
     return this.withModel(run)
   }

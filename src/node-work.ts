@@ -5,6 +5,7 @@ import { planSay } from './graph/turn/say.ts'
 import type { SourcePool } from './tool/source/source-pool.ts'
 
 // What runs nodes, and the rules of a run. Loaded when a runtime starts: who only defines agents, or reads rows, does without.
+export { keeperOf } from './agent/run-files.ts'
 export { runStep } from './agent/step.ts'
 export { readyChildren } from './delegation/ready-children.ts'
 export { runTask } from './delegation/task.ts'

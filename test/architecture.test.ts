@@ -149,7 +149,8 @@ const diskUsers: Readonly<Record<string, string>> = {
   'src/recipe/discovery/discover.ts': 'finds definitions of the project and of the user',
   'src/recipe/discovery/files-below.ts': 'finds definitions and skills, and follows no link out of the project',
   'src/recipe/discovery/places.ts': 'looks for the root of the project',
-  'src/recipe/discovery/skills.ts': 'reads skills of the project and of the user, and files in their folders',
+  'src/recipe/discovery/skills.ts':
+    'reads skills of the project and of the user, each in its own folder; `Files.isKept` says which an agent may know of',
 }
 /** Rooms whose work is on the disk: a store's own files, what a person types, and what tests are made of. */
 const diskRooms = ['store', 'cli', 'testing']

@@ -4,6 +4,7 @@ import { PROOF_COMMANDS } from './commands-proof.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
+const SEEN_OPTION: Option = { name: 'seen', value: 'DIGEST', text: 'only what was shown with this digest' }
 
 const PARAM: Option = {
   name: 'param',
@@ -204,14 +205,16 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'approve',
-    usage: 'ID [--edit JSON] [--always]',
+    usage: 'ID [--seen DIGEST] [--edit JSON] [--always]',
     summary: 'allow a call that waits for a person',
     options: [
+      SEEN_OPTION,
       { name: 'edit', value: 'JSON', text: 'with these arguments instead' },
       { name: 'always', text: 'also the next ones like it in this conversation' },
     ],
     examples: [
-      ['legate approve 5ab9c1d0', 'the id of the call, or of its run if only one call waits there'],
+      ['legate approve 5ab9c1d0 --seen 2b7e151628ae', 'what legate approvals has shown, and nothing else'],
+      ['legate approve 5ab9c1d0', 'the id of the call: the first thing that it asks for'],
       ['legate approve 5ab9c1d0 --always', 'and do not ask again in this conversation'],
       [`legate approve 5ab9c1d0 --edit '{"to":"staging"}'`, 'but with other arguments'],
     ],
@@ -221,9 +224,9 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'deny',
-    usage: 'ID [--reason TEXT]',
+    usage: 'ID [--reason TEXT] [--seen DIGEST]',
     summary: 'refuse a call that waits for a person',
-    options: [REASON],
+    options: [REASON, SEEN_OPTION],
     examples: [['legate deny 5ab9c1d0 --reason "not on a Friday"', 'the agent reads the reason and goes on']],
     takes: [1, 1],
     completes: 'id',
@@ -267,7 +270,8 @@ export const COMMANDS: readonly Command[] = [
     usage: 'FILE... [--lenient] [--json]',
     summary: 'what is wrong with recipes and agent files, line by line',
     about: [
-      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose.',
+      'Recipes of goose and Aster, and agent files of Claude Code, opencode, Gemini, Codex, Copilot, Cursor and goose. A module is ' +
+        'loaded, and its agents are named.',
     ],
     options: [{ name: 'lenient', text: 'warn where a recipe would be refused and could still be used' }, JSON_LINES],
     examples: [
@@ -280,15 +284,18 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'explain',
-    usage: 'FILE [TEXT] [--param KEY=VALUE] [--model MODEL] [--json]',
+    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--json]',
     summary: 'what a run of a file begins with, without calling a model',
     about: [
       'The exact system prompt and first message, the tools, the model, what it may do, and what it can cost at most.',
+      'Of a module (.js, .mjs; .ts from Node 22.18 on) the agents that it exports: model, tools and what is decided of each, ' +
+        'subagents, servers, grant. The module is loaded; nothing of it is run.',
     ],
-    options: [PARAM, MODEL, JSON_LINES],
+    options: [PARAM, MODEL, AGENT, JSON_LINES],
     examples: [
       ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
       ['legate explain reviewer --json | jq -r .system', 'its system prompt alone'],
+      ['legate explain agents.mjs --agent poet', 'an agent written in code'],
     ],
     takes: [1, 2],
     completes: 'file',

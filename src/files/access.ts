@@ -1,5 +1,5 @@
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
-import type { Layer } from '../grant/grant.ts'
+import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
 import { denied, notFound, type Operation } from './failure.ts'
 import type { Area, LogicalPath } from './path.ts'
@@ -51,6 +51,16 @@ export class Access {
     return verdict === 'allow' || (verdict === 'ask' && listing === 'ask')
   }
 
+  /**
+   * Do rules keep a definition in these files from the agent? A layer that has no rule for files says nothing of it; whoever
+   * configured the definition did.
+   */
+  isKept(path: LogicalPath): boolean {
+    const request = fileRequest('read', path)
+    const { verdict } = decide(this.parts.layers.map(withoutSilence), request)
+    return verdict === 'deny' || (verdict === 'ask' && !this.parts.isApproved(request))
+  }
+
   private hasAreaOf({ segments: [area] }: LogicalPath): boolean {
     return (this.parts.areas as readonly unknown[]).includes(area)
   }
@@ -62,6 +72,10 @@ export class Access {
     const refused = refusedBy(policy, operation, path.segments[0])
     return refused === undefined ? decision : { verdict: 'deny', reason: refused }
   }
+}
+
+function withoutSilence(layer: Layer): Layer {
+  return layer.allow.some((rule) => rule.startsWith('file.')) ? layer : { ...layer, allow: EVERYTHING }
 }
 
 function refusedBy(policy: FilePolicy, operation: Operation, area: string | undefined): string | undefined {

@@ -24,6 +24,8 @@ export interface FileBackend {
   delete(path: LogicalPath): Promise<void>
   /** Does work with a directory as other programs reach it. Rejects where there is none on this machine. */
   inDirectory<T>(path: LogicalPath, work: (directory: string) => Promise<T>): Promise<T>
+  /** What a file of this machine is called here, links followed; undefined where it is none of these files. */
+  nameOf(place: string): LogicalPath | undefined
 }
 
 export interface Range {

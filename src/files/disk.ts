@@ -130,6 +130,16 @@ export class DiskBackend implements FileBackend {
     }
   }
 
+  nameOf(place: string): LogicalPath | undefined {
+    const real = realOf(place)
+    for (const [area, directory] of this.directories) {
+      if (real === undefined || !isWithin(real, directory)) continue
+      const segments = [area, ...path.relative(directory, real).split(path.sep)].filter((name) => name !== '')
+      return { text: `/${segments.join('/')}`, segments }
+    }
+    return undefined
+  }
+
   /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
   private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1
@@ -200,6 +210,14 @@ function resolveArea(area: Area, given: string): string {
     throw new DefinitionError('definition', `diskFiles({ ${area} }): ${given} is no directory that can be used.`, {
       cause,
     })
+  }
+}
+
+function realOf(place: string): string | undefined {
+  try {
+    return nodeFs.realpathSync.native(place)
+  } catch {
+    return undefined
   }
 }
 

@@ -32,11 +32,19 @@ export interface Files {
    * decided here.
    */
   inDirectory<T>(directory: string, work: (real: string) => Promise<T>): Promise<T>
+  /**
+   * Do rules keep a skill or another definition from the agent, by its path on this machine? Those that are none of these
+   * files are not kept, and a grant without any rule for files keeps none.
+   */
+  isKept(place: string): boolean
   /** Directories below which the agent may list or read. */
   allowedDirectories(): string[]
   /** What the agent may do where, a line for each place that rules name. */
   describe(): string
 }
+
+/** Do rules keep a file of this machine from whoever asks? */
+export type Keeper = (place: string) => boolean
 
 export interface Listing {
   readonly entries: readonly FileInfo[]
@@ -151,6 +159,11 @@ export class BoundFiles implements Files {
     const path = readPath(directory, 'directory')
     this.access.check('list', path)
     return this.parts.backend.inDirectory(path, work)
+  }
+
+  isKept(place: string): boolean {
+    const path = this.parts.backend.nameOf(place)
+    return path !== undefined && this.access.isKept(path)
   }
 
   allowedDirectories(): string[] {

@@ -75,6 +75,10 @@ class MemoryBackend implements FileBackend {
     return Promise.reject(new InputError('invalid_input', message))
   }
 
+  nameOf(): undefined {
+    return undefined
+  }
+
   put(path: LogicalPath, bytes: Uint8Array, overwrite: boolean): void {
     const { directory, name } = this.placeOf(path, { make: true })
     const found = directory.get(name)

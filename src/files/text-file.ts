@@ -1,4 +1,13 @@
-import { type BigIntStats, closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs'
 import { type FileHandle, open, readlink, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../base/error.ts'
@@ -49,10 +58,13 @@ export async function readTextFile(file: string, { mostBytes, inside }: TextFile
 }
 
 /** The same at once, for many small files: no thread is asked for each. */
-export function readTextFileNow(file: string, { mostBytes }: Pick<TextFileOptions, 'mostBytes'>): string {
+export function readTextFileNow(file: string, { mostBytes, inside }: TextFileOptions): string {
   let descriptor: number | undefined
   try {
-    descriptor = openSync(file, FLAGS)
+    const real = inside === undefined ? file : realpathSync(path.resolve(file))
+    if (inside !== undefined && !isInside(real, realpathSync(path.resolve(inside)))) throw outside()
+    descriptor = openSync(real, FLAGS)
+    if (inside !== undefined) checkPlace(openedNow(descriptor) ?? real, real)
     checkStats(fstatSync(descriptor, { bigint: true }), mostBytes)
     return decode(readFileSync(descriptor))
   } catch (error) {
@@ -83,7 +95,19 @@ export function isInside(real: string, folder: string): boolean {
 }
 
 async function checkOpened(handle: FileHandle, real: string): Promise<void> {
-  const opened = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => real)
+  checkPlace(await readlink(`/proc/self/fd/${handle.fd}`).catch(() => real), real)
+}
+
+/** Undefined where the system does not tell. */
+function openedNow(descriptor: number): string | undefined {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    return undefined
+  }
+}
+
+function checkPlace(opened: string, real: string): void {
   if (opened !== real) throw outside()
 }
 

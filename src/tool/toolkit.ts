@@ -1,3 +1,4 @@
+import type { Keeper } from '../files/files.ts'
 import { decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
@@ -30,7 +31,7 @@ export interface ToolEntry {
   /** Where it is shown to a model; left out: wherever it is allowed. */
   readonly isShown?: ((place: Place) => boolean) | undefined
   /** Says what it is for each time before a model is shown it; left out: always the same. */
-  readonly describe?: (() => Promise<string>) | undefined
+  readonly describe?: ((isKept: Keeper) => Promise<string>) | undefined
 }
 
 const NOT_DESCRIBED: ReadonlyMap<string, string> = new Map()
@@ -68,9 +69,7 @@ export class Toolkit {
   /** The same with the tools of sources that were started. What it has already stays. */
   with(entries: readonly ToolEntry[], notes: string): Toolkit {
     const all = new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries])
-    const toolkit = new Toolkit(all, this.groups, notes)
-    if (this.described.size > 0) toolkit.tell(this.described)
-    return toolkit
+    return new Toolkit(all, this.groups, notes).told(this.described)
   }
 
   find(name: string): ToolEntry | undefined {
@@ -106,19 +105,22 @@ export class Toolkit {
     return this.late.length > 0
   }
 
-  /** Finds it out. */
-  async describe(): Promise<void> {
+  /** The same for one agent that runs, once that is found out: others may know of other things. */
+  async describe(isKept: Keeper): Promise<Toolkit> {
     const said = new Map<string, string>()
-    for (const { name, describe } of this.late) if (describe !== undefined) said.set(name, await describe())
-    this.tell(said)
+    for (const { name, describe } of this.late) if (describe !== undefined) said.set(name, await describe(isKept))
+    return new Toolkit(this.entries, this.groups, this.notes).told(said)
   }
 
-  private tell(said: ReadonlyMap<string, string>): void {
+  /** Only for one that was just made. */
+  private told(said: ReadonlyMap<string, string>): this {
+    if (said.size === 0) return this
     this.described = said
     this.schemas = this.schemas.map((schema) => {
       const description = said.get(schema.name)
       return description === undefined || description === schema.description ? schema : { ...schema, description }
     })
+    return this
   }
 
   private inPlace(schemas: readonly ToolSchema[], { depth, model }: OfferScope): readonly ToolSchema[] {

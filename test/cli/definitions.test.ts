@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 import { project } from './support/project.ts'
+import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
@@ -184,4 +185,31 @@ describe('legate convert', () => {
     expect(code).toBe(1)
     expect(stderr).toMatch(/^legate: .*nope\.md: cannot be read: there is no such file\. Check the path[^\n]*\n$/)
   })
+})
+
+test.each([
+  ['validate', ['validate', '.claude/agents/reviewer.md'], 0],
+  ['doctor', ['doctor'], 0],
+  ['an error', ['run', 'bad.yaml'], 2],
+] as const)('notices are wrapped at the width of a terminal, indented: %s', async (_, args, code) => {
+  const agent =
+    '---\nname: reviewer\ndescription: R.\ntools: Read, NotebookEdit, KillShell, ExitPlanMode\n---\n\nYou review.\n'
+  const bad =
+    'title: T\ndescription: D\nprompt: P\nparameters:\n  - {key: topic, input_type: nothing of the kind, requirement: required, description: d}\n'
+  const place = project({ '.claude/agents/reviewer.md': agent, ...(code === 0 ? {} : { 'bad.yaml': bad }) })
+  const terminal = new Terminal(place, args, { cols: 60, rows: 50, env: KEYS })
+
+  expect(await terminal.ended).toBe(code)
+  const shown = terminal.screen.all
+  const lines = shown.split('\n')
+  const plain = await place.run(args, { env: KEYS })
+  expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(60)
+  expect(lines.filter((line) => /^ {4,}\S/.test(line)).length).toBeGreaterThan(0)
+  const words = (text: string) => text.replaceAll(/\s+/g, ' ')
+  for (const line of (plain.stdout + plain.stderr)
+    .split('\n')
+    .filter((text) => /: (?:warning|error)?/.test(text))
+    .slice(0, 2)) {
+    expect(words(shown)).toContain(words(line.trim()))
+  }
 })

@@ -72,7 +72,7 @@ describe.each(RECIPES)('a recipe with more than one MCP server asks for each: $w
       const said = last.stderr + last.stdout
       expect(last.code).toBe(3)
       expect(said).toMatch(new RegExp(`waits for a person:\\n {2}exec:${command}\\b`))
-      const [, approve = ''] = /waits for a person:[\s\S]*legate (approve \w{8}),/.exec(said) ?? []
+      const [, approve = ''] = /waits for a person:[\s\S]*legate (approve \w{8} --seen \w{12}),/.exec(said) ?? []
       expect(await place.run(approve.split(' '))).toMatchObject({ code: 0 })
       last = await place.run(resume.split(' '))
     }
@@ -144,6 +144,39 @@ test('an answer holds for the question that was on the screen, not for the one t
     'asks for something else now',
   )
   await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
+  expect(await place.run(['resume'])).toMatchObject({ code: 0 })
+})
+
+test('approve answers what was seen: not what the same call asks for next, and not what happens to wait in a run', async () => {
+  const place = await placeWith(programs(['cat', NOTHING], ['sort', NOTHING]))
+  const parked = await place.run(['run', 'a.yaml'])
+  const runtime = place.runtime()
+  const [, id = '', seen = ''] = /legate approve (\w{8}) --seen (\w{12})/.exec(parked.stderr) ?? []
+  const [asked] = await runtime.approvals()
+  expect(asked?.digest.slice(0, 12)).toBe(seen)
+
+  const byRun = await place.run(['approve', asked?.runId.slice(-8) ?? ''])
+  const short = await place.run(['approve', id, '--seen', seen.slice(0, 4)])
+  expect(byRun).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^legate: Nothing was answered: it must be seen first/),
+  })
+  expect(byRun.stderr).toContain(`legate approve ${id} --seen ${seen}`)
+  expect(short).toMatchObject({ code: 2, stderr: expect.stringContaining('--seen needs 12 characters') })
+  expect(await place.run(['approve', id, '--seen', seen])).toMatchObject({ code: 0 })
+  expect((await place.run(['resume'])).code).toBe(3)
+
+  const [next] = await runtime.approvals()
+  expect([next?.nodeId, next?.request]).toEqual([asked?.nodeId, expect.stringContaining('exec:sort')])
+  for (const words of [['--seen', seen], ['--seen', seen, '--always'], []]) {
+    const refused = await place.run(['approve', id, ...words])
+    expect(refused).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('Nothing was answered') })
+    expect(refused.stderr).toMatch(/What is asked for now:\n.*sort[\s\S]*--seen \w{12}/)
+  }
+  expect((await runtime.approvals()).map(({ digest }) => digest)).toEqual([next?.digest])
+  expect(await place.run(['deny', id, '--seen', seen])).toMatchObject({ code: 2 })
+  const answered = await place.run(['approve', id, '--seen', next?.digest.slice(0, 12) ?? ''])
+  expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Allowed: .*sort/) })
   expect(await place.run(['resume'])).toMatchObject({ code: 0 })
 })
 

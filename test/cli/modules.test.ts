@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { agentsModule, skipUnlessBuilt } from './support/cli.ts'
+import { agentsModule, root, skipUnlessBuilt } from './support/cli.ts'
 import { project } from './support/project.ts'
 import { Terminal } from './support/terminal.ts'
 
@@ -38,7 +41,9 @@ describe('an agent written in code', () => {
     place.open()
     const parked = await place.run(['run', 'careful.mjs', 'Look.'])
     const [, approve = '', resume = ''] =
-      /legate (approve \w{8}), [\s\S]*Then: legate (resume \w{8} --module careful\.mjs)\n/.exec(parked.stderr) ?? []
+      /legate (approve \w{8} --seen \w{12}), [\s\S]*Then: legate (resume \w{8} --module careful\.mjs)\n/.exec(
+        parked.stderr,
+      ) ?? []
     await place.run(approve.split(' '))
     const resumed = await place.run(resume.split(' '))
     const terminal = new Terminal(place, ['run', 'careful.mjs', 'Look.'], { cols: 100, rows: 24 })
@@ -78,7 +83,13 @@ describe('an agent written in code', () => {
     ['a file that is not there', ['run', 'no.mjs', 'x'], /There is no module/],
     ['another kind of file', ['run', 'a.py', 'x'], /a\.py is neither a recipe .* nor a module/],
     ['--agent without a module', ['run', 'a.yaml', '--agent', 'x'], /--agent is for a module/],
-    ['explain of a module', ['explain', 'none.mjs'], /none\.mjs is a module/],
+    ['explain of a module without agents', ['explain', 'none.mjs'], /none\.mjs exports no agent/],
+    [
+      'explain of an agent that there is not',
+      ['explain', 'one.mjs', '--agent', 'x'],
+      /exports no agent "x"\. There are: lead/,
+    ],
+    ['explain --agent of a file', ['explain', 'a.yaml', '--agent', 'x'], /--agent is for a module/],
     ['nothing', ['run'], /missing FILE/],
     ['a model for one that has its own', ['run', 'one.mjs', 'x', '--model', 'openai/gpt-5'], /has a model in its code/],
   ])('is told in a line what is wrong: %s', async (_, args, message) => {
@@ -107,5 +118,105 @@ describe('an agent written in code', () => {
         /^legate: Node v.* cannot load .*one\.ts: use Node 22\.18 or newer, or compile it to a \.mjs file\.\n$/,
       )
     }
+  })
+})
+
+describe('what a module has is shown without running it', () => {
+  const CODE = `
+import { writeFileSync } from 'node:fs'
+import { agent, mcpServer, tool } from '${pathToFileURL(path.join(root, 'dist/index.js')).href}'
+const ran = () => { writeFileSync('ran', ''); return 'x' }
+const made = (description) => tool({ description, inputSchema: { type: 'object' }, execute: ran })
+const model = { id: 'test/small', async *stream() { ran() } }
+const scout = agent({ name: 'scout', description: 'Looks.', instructions: 'You look.', model })
+export const boss = agent({
+  name: 'boss',
+  description: 'Decides.',
+  instructions: 'You decide.\\nBriefly.',
+  tools: { read: made('Reads mail.'), send: made('Sends mail.'), wipe: made('Deletes mail.') },
+  subagents: { look: scout },
+  sources: { mail: mcpServer({ command: 'node', args: ['server.mjs', '--token', 'SECRET-1'] }) },
+  grant: { use: ['tool:*', 'agent:*', 'exec:node *'], ask: ['tool:send'] },
+  budget: { turns: 3 },
+})
+export default { agents: [boss, scout], grant: { deny: ['tool:wipe'] }, model: 'openai/gpt-5' }
+`
+
+  test('explain lists its agents: model, tools, subagents, servers, grant', async () => {
+    const place = project({ 'agents.mjs': CODE })
+    const { code, stdout } = await place.run(['explain', 'agents.mjs'], { env: { OPENAI_API_KEY: 'k' } })
+
+    expect(code).toBe(0)
+    expect(stdout).toBe(`agents.mjs has 2 agents; --agent NAME shows one in full.
+
+Grant of the module, for all of its agents
+  deny      tool:wipe
+
+boss
+  about     Decides.
+  model     openai/gpt-5, named by the module
+  tools     read, send (asks), wipe (denied)
+  subagents look (scout)
+  servers   mail
+  grant     use tool:* agent:* exec:node *; ask tool:send
+
+scout
+  about     Looks.
+  model     test/small, named by its code
+  grant     none: its tools, agents and models; no files, programs or hosts
+`)
+    expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
+  })
+
+  test('explain --agent shows one whole, with what is decided of each tool and no secret', async () => {
+    const place = project({ 'agents.mjs': CODE })
+    const { code, stdout } = await place.run(['explain', 'agents.mjs', '--agent', 'boss'])
+    const json = await place.run(['explain', 'agents.mjs', '--agent', 'boss', '--json'])
+
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^boss\n {2}module +agents\.mjs\n {2}about +Decides\.\n {2}model +openai\/gpt-5/)
+    expect(stdout).toMatch(/\n {2}budget +\{"turns":3\}\n/)
+    expect(stdout).toMatch(
+      /\nTools \(3\)\n {2}read {2}Reads mail\.\n {2}send {2}Sends mail\.\n {8}asks: boss asks for tool:send\n/,
+    )
+    expect(stdout).toMatch(/\n {2}wipe {2}Deletes mail\.\n {8}denied: the runtime denies tool:wipe\n/)
+    expect(stdout).toMatch(
+      /\nServers\n {2}mail: exec:node server\.mjs --token '?\*\*\*'? \(its tools are known when it runs\)\n/,
+    )
+    expect(stdout).toMatch(/\nInstructions\n {2}You decide\.\n {2}Briefly\.\n/)
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      name: 'boss',
+      model: 'openai/gpt-5',
+      subagents: [{ tool: 'look', agent: 'scout' }],
+      grant: { runtime: { deny: ['tool:wipe'] }, agent: { ask: ['tool:send'] } },
+    })
+    expect(stdout + json.stdout).not.toContain('SECRET-1')
+    expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
+  })
+
+  test('validate names its agents and their models; a module that cannot be used is an error', async () => {
+    const place = project({
+      'agents.mjs': CODE,
+      'none.mjs': 'export const x = 1\n',
+      'bad.mjs': 'throw new Error("no\\nway")\n',
+    })
+    const env = { OPENAI_API_KEY: 'k' }
+    const good = await place.run(['validate', 'agents.mjs'], { env })
+    const bad = await place.run(['validate', 'bad.mjs', 'agents.mjs', 'none.mjs'], { env })
+    const json = await place.run(['validate', 'agents.mjs', '--json'], { env })
+
+    expect(good).toMatchObject({
+      code: 0,
+      stdout: 'agents.mjs: ok (module, boss; model openai/gpt-5, scout; model test/small)\n',
+    })
+    expect(bad.code).toBe(1)
+    expect(bad.stdout).toMatch(
+      /^bad\.mjs: error: Cannot load .*no way.*\nagents\.mjs: ok .*\nnone\.mjs: error: .* exports no agent/,
+    )
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      ok: true,
+      dialect: 'module',
+      agents: [{ name: 'boss' }, { name: 'scout' }],
+    })
   })
 })

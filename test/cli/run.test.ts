@@ -37,7 +37,8 @@ describe('legate run, in a pipe', () => {
     }
 
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'It is fast.\n' })
-    expect(stderr).toContain('is asked: Explain QUIC to a child.')
+    expect(stderr).toMatch(/ is asked: the prompt of "\w.*" with topic=QUIC\n/)
+    expect(stderr).not.toContain('Explain QUIC to a child.')
     expect(sent).toContain('You explain.')
     expect(sent).toContain(JSON.stringify(system).slice(1, -1))
     expect(sent).toContain(JSON.stringify(messages[0]?.content).slice(1, -1))
@@ -45,6 +46,20 @@ describe('legate run, in a pipe', () => {
     expect(limits).toMatchObject({ turns: 3 })
     expect(costBound.usd).toBeCloseTo(12)
     expect(place.runtime().store.turn(orphan)?.state).toBe('running')
+  })
+
+  test('a prompt of many lines is one line on stderr; words that were typed are shown, cut to one', async () => {
+    const prompt = `First.\n${'More of it.\n'.repeat(200)}`
+    const place = project({ 'a.yaml': `title: Long one\ndescription: D\nprompt: ${JSON.stringify(prompt)}\n` })
+    await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+
+    const own = await place.run(['run', 'a.yaml'])
+    const typed = await place.run(['run', 'a.yaml', `Second.\n${'More of it.\n'.repeat(200)}`])
+
+    expect(own.stderr).toMatch(/ is asked: the prompt of "Long one"\n/)
+    expect(own.stderr).not.toContain('More of it')
+    expect(typed.stderr).toMatch(/ is asked: Second\. More of it\..*…\n/)
+    for (const { stderr } of [own, typed]) expect(stderr.split('\n').length).toBeLessThan(12)
   })
 
   test('--json is one event a line, the last of them the end with its outcome; a value is text, whatever YAML or template is in it; --model is used instead of the one of the file', async () => {

@@ -424,6 +424,7 @@ test('an operation on one path asks for that path only: no tree is walked', asyn
       asked.push(`run in ${text}`)
       return work(text)
     },
+    nameOf: () => undefined,
   }
   const files = new FileDomain(backend, {}).open(ALL)
   const path = '/workspace/a/b'

@@ -53,6 +53,32 @@ describe.each<Place>(['stdio', 'HTTP'])('a server of 2026-07-28 over %s', (place
     expect(only(events, 'progress').map(({ data }) => data)).toContainEqual({ progress: 3, total: 3 })
   })
 
+  test('a tool that is none is left out by its name, and the others stay', async () => {
+    const source =
+      place === 'stdio'
+        ? mcpServer({ command: 'node', args: [MODERN, 'stdio'], env: { ODD: '1' } })
+        : (await modern(place, { ODD: '1' })).source
+    const { who, model } = caller({ new: source }, [
+      ['new__era', {}],
+      ['new__echo', { message: 'hi' }],
+    ])
+    const events = await eventsOf(openRuntime().run(who, 'go'))
+
+    expect(toolNamesIn(model.requests[0]).filter((name) => /era|echo|schema|words/.test(name))).toEqual([
+      'new__era',
+      'new__echo',
+    ])
+    expect(resultsIn(model.requests.at(-1)).map(({ content }) => content)).toEqual([
+      expect.stringMatching(/^modern/),
+      'Echo: hi',
+    ])
+    expect(only(events, 'warning').map(({ message }) => message)).toEqual([
+      'new: a tool without a name was left out',
+      'new: the tool "no_schema" was left out: its input schema does not describe an object',
+      'new: the tool "words" was left out: its input schema does not describe an object',
+    ])
+  })
+
   test('one that asks a person for input is refused in one line', async () => {
     const { shown } = await answers(place, [
       ['ask', {}],

@@ -433,6 +433,50 @@ describe('permissions only narrow', () => {
     ])
   })
 
+  test.each([
+    ['domain:x.org:8080', [], 'left out'],
+    ['https://x.org:8080/docs', [], 'left out'],
+    ['[::1]:8080', [], 'left out'],
+    ['domain:x.org:*', ['net:x.org'], null],
+    ['domain:x.org', ['net:x.org'], null],
+    ['domain:*.x.org', ['net:*.x.org'], null],
+  ])('Claude: a port cannot be allowed by itself, and that is told: WebFetch(%s)', async (limit, rules, told) => {
+    const text = markdown(`${named}\ntools: Read, WebFetch(${limit})`)
+    const agent = await agentIn('.claude/agents/a.md', text)
+    const ports = agent.notices.filter(({ message }) => message.includes('all of its ports'))
+
+    expect(agent.grant?.use?.filter((rule) => rule.startsWith('net:'))).toEqual(rules)
+    expect(ports.map(({ code, level, line }) => [code, level, line])).toEqual(
+      told === null ? [] : [['permission', 'warning', 4]],
+    )
+    if (told !== null) expect(ports[0]?.message).toContain(`WebFetch(${limit}) is ${told}`)
+  })
+
+  test('Claude: a port that is forbidden forbids its host, and no other, with a word on it', async () => {
+    const text = markdown(`${named}\ndisallowedTools: WebFetch(domain:evil.com:8080), WebFetch(domain:[::1]:9)`)
+    const agent = await agentIn('.claude/agents/a.md', text)
+
+    expect(agent.grant).toEqual({ deny: ['net:[::1]', 'net:evil.com'] })
+    expect(agent.notices.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^WebFetch\(domain:evil\.com:8080\) forbids all ports of that host: a rule/),
+      expect.stringMatching(/^WebFetch\(domain:\[::1\]:9\) forbids all ports/),
+    ])
+  })
+
+  test('opencode: the same of webfetch', async () => {
+    const permission = 'webfetch: {"*": deny, "x.org:8080": allow, "y.org": allow}'
+    const agent = await agentIn('.opencode/agent/a.md', markdown(`description: d\npermission:\n  ${permission}`))
+    const denied = await agentIn(
+      '.opencode/agent/a.md',
+      markdown('description: d\npermission:\n  webfetch: {"x.org:8080": deny}'),
+    )
+
+    expect(agent.grant?.use?.filter((rule) => rule.startsWith('net:'))).toEqual(['net:y.org'])
+    expect(agent.notices.map(({ message }) => message)).toEqual([expect.stringContaining('"x.org:8080" names a port')])
+    expect(denied.grant).toEqual({ deny: ['net:x.org'] })
+    expect(denied.notices).toHaveLength(1)
+  })
+
   test('Cursor and Codex: read-only', async () => {
     const cursor = await agentIn(
       '.cursor/agents/a.md',

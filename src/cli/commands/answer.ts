@@ -4,7 +4,7 @@ import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findIds, findRun, only, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { write } from '../terminal/output.ts'
-import { callOf, digestOf } from '../watch/asked.ts'
+import { answersOf, callOf, digestOf, SEEN, wholeCallOf } from '../watch/asked.ts'
 import { standingOf } from '../watch/standing.ts'
 
 export function approve(call: Call): Promise<number> {
@@ -18,7 +18,9 @@ export function deny(call: Call): Promise<number> {
 function answer(call: Call, allow: boolean): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const ending = call.words[0] ?? ''
-    const node = namedNode(runtime.store, ending) ?? onlyAsked(runtime, ending)
+    const named = namedNode(runtime.store, ending)
+    const node = named ?? onlyAsked(runtime, ending)
+    checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
     const reason = textOption(call, 'reason')
     const by = call.env['USER'] ?? 'user'
     const always = isSet(call, 'always')
@@ -33,9 +35,34 @@ function answer(call: Call, allow: boolean): Promise<number> {
       ...(edit === undefined ? {} : edit),
     }
     await runtime.answer(node.id, word)
-    await write(`${allow ? 'Allowed' : 'Denied'}: ${callOf(node)}\n`)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(node)}\n`)
     return EXIT.completed
   })
+}
+
+/**
+ * Allows what was shown and nothing else. The id of a call says which as long as it has asked for one thing; what it asks for
+ * next, and what happens to wait in a run, must have been seen.
+ */
+function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
+  const seen = textOption(call, 'seen')?.toLowerCase()
+  if (seen === undefined && !isNeeded) return
+  if (seen !== undefined && seen.length < SEEN) {
+    throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
+  }
+  if (seen !== undefined && digestOf(node).startsWith(seen)) return
+  const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
+  const lines = [
+    `Nothing was answered: ${why}. What is asked for now:`,
+    `  ${wholeCallOf(node)}`,
+    `  ${answersOf(node)}`,
+  ]
+  throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
+}
+
+/** A call may ask for several things, one after the other. */
+function wasAnswered({ metadata: { approved } }: Node): boolean {
+  return Array.isArray(approved) && approved.length > 0
 }
 
 function editOf(call: Call): { readonly edit: Json } | undefined {

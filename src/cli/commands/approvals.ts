@@ -6,7 +6,7 @@ import { age, duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
-import { replyTo, wantedIn } from '../watch/asked.ts'
+import { replyTo, seenOption, wantedIn } from '../watch/asked.ts'
 import { whole } from '../watch/words.ts'
 
 const PAGE = 200
@@ -53,7 +53,7 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
 }
 
 function linesOf(approval: PendingApproval): string {
-  const { nodeId, path, request, reason, since, expiresAt } = approval
+  const { nodeId, path, request, reason, digest, since, expiresAt } = approval
   const id = shortId(nodeId)
   const now = Date.now()
   return [
@@ -61,7 +61,7 @@ function linesOf(approval: PendingApproval): string {
     `  wants  ${indented(wantedIn(approval))}`,
     `  rule   ${indented(`${oneLine(reason)}, for ${oneLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(`legate approve ${id} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,
+    `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,
     '',
   ].join('\n')
 }

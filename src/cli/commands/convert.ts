@@ -1,7 +1,7 @@
 import { convert as converted, DIALECTS, readDefinition } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { refused } from '../definition/refused.ts'
-import { noticeLine } from '../notice-lines.ts'
+import { noticeLine, noticeStyle } from '../notice-lines.ts'
 import { note, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
 
@@ -16,7 +16,7 @@ export async function convert(call: Call): Promise<number> {
   })
   await write(text)
   const paint = painter(process.stderr, call.env)
-  for (const notice of notices) process.stderr.write(noticeLine(notice, file, paint))
+  for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
   if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
   return EXIT.completed
 }

@@ -8,7 +8,7 @@ import {
   validateDefinition,
 } from '../../recipe/index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { noticeLine } from '../notice-lines.ts'
+import { noticeLine, noticeStyle } from '../notice-lines.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -67,7 +67,8 @@ function page(looked: readonly Looked[], notices: readonly Notice[], look: Look)
   const table = looked.map(
     (one, at) => `${cut(line(rows[at] ?? []), outputColumns() - 1)}${stateOf(one, paint)}\n${remarks(one, look)}`,
   )
-  const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), paint))
+  const style = noticeStyle(process.stdout, paint)
+  const broken = notices.map((notice) => noticeLine(notice, shownPath(notice.file), style))
   return `${paint('dim', line(COLUMNS))}\n${table.join('')}${broken.length === 0 ? '' : '\n'}${broken.join('')}\n${modelTroubles(looked, paint)}${summary(looked, notices)}`
 }
 
@@ -78,10 +79,13 @@ function stateOf({ isUsable, shadowedBy }: Looked, paint: Paint): string {
 
 /** Notes are for those who want to know everything. */
 function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
+  const style = noticeStyle(process.stdout, paint)
+  const indented = { ...style, room: { ...style.room, from: 2 } }
   return notices
     .filter(({ level }) => isWhole || level !== 'note')
     .map(
-      (notice) => `  ${noticeLine(notice, notice.file === file ? path.basename(file) : shownPath(notice.file), paint)}`,
+      (notice) =>
+        `  ${noticeLine(notice, notice.file === file ? path.basename(file) : shownPath(notice.file), indented)}`,
     )
     .join('')
 }

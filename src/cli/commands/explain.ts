@@ -1,24 +1,31 @@
-import type { Grant } from '../../index.ts'
 import { type AgentFile, type ModelUse, modelUse } from '../../recipe/index.ts'
-import { type Call, EXIT, isSet, textOption } from '../command.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
+import { isModule } from '../definition/module-agent.ts'
 import { fromHere } from '../definition/refused.ts'
 import { rootGrant } from '../definition/root-grant.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { type CostBound, costBound } from '../explain/cost-bound.ts'
+import { explainModule } from '../explain/explain-module.ts'
 import { type FirstRequest, firstRequest } from '../explain/first-request.ts'
 import { showParameters } from '../explain/show-parameters.ts'
+import { factLines, grantLines, modelText, section } from '../explain/sight-lines.ts'
 import { duration, money } from '../terminal/amounts.ts'
-import { cleanText, oneLine } from '../terminal/clean.ts'
+import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
 import { wordsOf } from '../watch/words.ts'
 
-/** Everything a run of a file begins with, found without calling a model. */
+/** Everything a run of a file begins with, found without calling a model; of a module, what its agents are. */
 export async function explain(call: Call): Promise<number> {
+  const [file = ''] = call.words
+  if (isModule(file)) return explainModule(call, file)
+  if (textOption(call, 'agent') !== undefined) {
+    throw new CliError('--agent is for a module: legate explain agents.js --agent NAME.', EXIT.usage)
+  }
   await showParameters(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
@@ -59,11 +66,6 @@ function useOf(definition: AgentFile, named: string | undefined): ModelUse {
   return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
 
-function modelText({ name, where, trouble }: ModelUse): string {
-  const who = name === null ? '' : `${name}, named by ${where}`
-  return [who, trouble ?? ''].filter((text) => text !== '').join('; ')
-}
-
 function asJson({ definition, use, first, bound }: Sight): object {
   const { request, limits, spend, trouble } = first
   return {
@@ -98,7 +100,7 @@ function asText(sight: Sight, paint: Paint): string {
     ],
     ['cost', bound.usd === null ? `no bound: ${bound.how}` : `at most ${money(bound.usd)}: ${bound.how}`],
   ]
-  const facts = rows.map(([name, value]) => `  ${paint('dim', name.padEnd(9))} ${oneLine(value)}\n`).join('')
+  const facts = factLines(rows, paint)
   return [
     `${paint('bold', oneLine(definition.name))}\n${facts}`,
     section('Grant of the command line', grantLines(rootGrant()), paint),
@@ -110,17 +112,6 @@ function asText(sight: Sight, paint: Paint): string {
     section('It would not get so far', trouble ?? '', paint),
   ]
     .filter((part) => part !== '')
-    .join('\n')
-}
-
-function grantLines({ use, ask, deny, delegate }: Grant): string {
-  return [
-    ['use', use],
-    ['delegate', delegate],
-    ['ask', ask],
-    ['deny', deny],
-  ]
-    .flatMap(([name, rules]) => (rules === undefined ? [] : [`${String(name).padEnd(9)} ${[...rules].join(' ')}`]))
     .join('\n')
 }
 
@@ -155,10 +146,4 @@ function systemOf({ request }: FirstRequest): string {
 function userOf({ request }: FirstRequest): string {
   const asked = (request?.messages ?? []).find(({ role }) => role === 'user')
   return asked === undefined ? '' : wordsOf(asked.content)
-}
-
-function section(title: string, text: string, paint: Paint): string {
-  if (text.trim() === '') return ''
-  const lines = cleanText(text.trimEnd()).split('\n')
-  return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }

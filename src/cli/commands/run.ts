@@ -1,10 +1,12 @@
 import { type AnyAgent, createRuntime, diskFiles, type Id, type Json, type RuntimeOptions } from '../../index.ts'
+import type { AgentFile } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { agentOf } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
 import { askedAs, type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
+import { parametersOf } from '../definition/parameters.ts'
 import { provideSecrets } from '../definition/secrets.ts'
 import { tellNotices } from '../definition/tell-notices.ts'
 import { openOrMakeStore } from '../open-store.ts'
@@ -37,24 +39,34 @@ async function runFile(call: Call): Promise<number> {
   await provideSecrets(agent, call.env)
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }
-  return work(call, { agent, input, options, again: takeUp(undefined, textOption(call, 'store')) })
+  const prompt = input === definition.prompt ? promptLine(definition, call) : null
+  return work(call, { agent, input, options, prompt, again: takeUp(undefined, textOption(call, 'store')) })
+}
+
+/** A recipe's own prompt can be long, and whoever runs it knows it: `explain` shows all of it. */
+function promptLine({ title, name }: AgentFile, call: Call): string {
+  const values = Array.from(parametersOf(call), ([key, value]) => `${key}=${value}`)
+  const given = values.length === 0 ? '' : ` with ${values.join(', ')}`
+  return `the prompt of ${JSON.stringify(title ?? name)}${given}`
 }
 
 async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
   const { agent, options, file, words } = coded
   if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
   const input = await inputFor(askedAs(coded), { ...call, words: [file, ...words] })
-  return work(call, { agent, input, options, again: takeUp(file, textOption(call, 'store')) })
+  return work(call, { agent, input, options, prompt: null, again: takeUp(file, textOption(call, 'store')) })
 }
 
 interface Job {
   readonly agent: AnyAgent
   readonly input: Json
   readonly options: RuntimeOptions
+  /** What is told of the input, where it is not shown as it is. */
+  readonly prompt: string | null
   readonly again: TakeUp
 }
 
-async function work(call: Call, { agent, input, options, again }: Job): Promise<number> {
+async function work(call: Call, { agent, input, options, prompt, again }: Job): Promise<number> {
   const trees = new Set<Id>()
   const named = textOption(call, 'store')
   const own = named === undefined ? options.store : undefined
@@ -67,6 +79,7 @@ async function work(call: Call, { agent, input, options, again }: Job): Promise<
     hint: 'Ctrl-C stops',
     isBeside: true,
     isAllowed: isSet(call, 'yes'),
+    prompt,
   })
   const worker = new Worker({
     runtime,

@@ -140,7 +140,7 @@ function askedLines(standing: Standing | null): string {
   if (standing === null) return ''
   const { asked, questions } = standing
   return [
-    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node.id)}`),
+    ...asked.map((node) => `${wholeCallOf(node)}\n${answersOf(node)}`),
     ...questions.map((node) => `${questionOf(node)}\n${replyTo(node.id)}`),
   ].join('\n')
 }

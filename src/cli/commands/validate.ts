@@ -1,8 +1,11 @@
 import path from 'node:path'
 import { type AgentFile, type ModelUse, modelUse, type Notice, validateDefinition } from '../../recipe/index.ts'
-import { type Call, EXIT, isSet } from '../command.ts'
-import { noticeLine } from '../notice-lines.ts'
+import { type Call, CliError, EXIT, isSet } from '../command.ts'
+import { isModule } from '../definition/module-agent.ts'
+import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
+import { noticeLine, noticeStyle } from '../notice-lines.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { hanging } from '../terminal/hang.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
@@ -11,12 +14,32 @@ export async function validate(call: Call): Promise<number> {
   const paint = painter(process.stdout, call.env)
   let isWrong = false
   for (const file of call.words) {
-    const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
-    const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
-    isWrong ||= agent === null
-    await write(isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint))
+    const { isRight, text } = isModule(file)
+      ? await moduleVerdict(file, call, paint)
+      : await fileVerdict(file, call, paint)
+    isWrong ||= !isRight
+    await write(text)
   }
   return isWrong ? EXIT.other : EXIT.completed
+}
+
+interface FileVerdict {
+  readonly isRight: boolean
+  readonly text: string
+}
+
+async function fileVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
+  const { agent, notices } = await validateDefinition(file, { mode: isSet(call, 'lenient') ? 'lenient' : 'strict' })
+  const looked: Looked = { file, agent, notices, use: agent === null ? null : modelUse(agent) }
+  return { isRight: agent !== null, text: isSet(call, 'json') ? asJson(looked) : linesOf(looked, paint) }
+}
+
+async function moduleVerdict(file: string, call: Call, paint: Paint): Promise<FileVerdict> {
+  const looked = await lookAtModule(file)
+  return {
+    isRight: looked.problem === null,
+    text: isSet(call, 'json') ? moduleJson(looked) : moduleLine(looked, paint),
+  }
 }
 
 interface Looked {
@@ -39,9 +62,15 @@ function asJson({ file, agent, notices, use }: Looked): string {
 }
 
 function linesOf({ file, agent, notices, use }: Looked, paint: Paint): string {
-  const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), paint))
-  const verdict = agent === null ? '' : `${oneLine(file)}: ${paint('green', 'ok')} (${whatOf(agent, use)})\n`
+  const style = noticeStyle(process.stdout, paint)
+  const lines = notices.map((notice) => noticeLine(notice, shownPlace(notice.file, file), style))
+  const verdict = agent === null ? '' : okLine(file, whatOf(agent, use), paint)
   return lines.join('') + verdict
+}
+
+function okLine(file: string, what: string, paint: Paint): string {
+  const lines = hanging(`${oneLine(file)}: ok (${what})`, noticeStyle(process.stdout, paint).room)
+  return `${lines.join('\n').replace(': ok (', () => `: ${paint('green', 'ok')} (`)}\n`
 }
 
 function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
@@ -52,4 +81,31 @@ function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
 /** As it was typed, where it is that file. */
 function shownPlace(place: string, typed: string): string {
   return path.resolve(typed) === place ? typed : path.relative(process.cwd(), place) || place
+}
+
+interface LookedAtModule {
+  readonly file: string
+  readonly agents: readonly AgentSight[]
+  /** Why its agents cannot be used. */
+  readonly problem: string | null
+}
+
+async function lookAtModule(file: string): Promise<LookedAtModule> {
+  try {
+    return { file, agents: (await moduleSight(file)).agents, problem: null }
+  } catch (error) {
+    if (error instanceof CliError) return { file, agents: [], problem: error.message }
+    throw error
+  }
+}
+
+function moduleJson({ file, agents, problem }: LookedAtModule): string {
+  const known = agents.map(({ name, model }) => ({ name, model: model.name, modelTrouble: model.trouble }))
+  return jsonLine({ file: path.resolve(file), ok: problem === null, dialect: 'module', agents: known, problem })
+}
+
+function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
+  if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
+  const known = agents.map(({ name, model }) => `${name}; ${model.trouble ?? `model ${model.name}`}`)
+  return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }

@@ -2,13 +2,22 @@ import path from 'node:path'
 import { type Notice, noticesOf, noticeText } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { columnsOf, hanging } from '../terminal/hang.ts'
 
 /** A file that cannot be used is wrong usage: every reason, with file and line as seen from here. Else the error itself. */
 export function refused(error: unknown): unknown {
-  const lines = noticesOf(error).map(lineOf)
-  if (lines.length === 0) return error
-  return new CliError(lines.join('\n  '), EXIT.usage, { namesHelp: false })
+  const [first, ...others] = noticesOf(error).map(lineOf)
+  if (first === undefined) return error
+  const columns = columnsOf(process.stderr)
+  const texts = [
+    hanging(first, { columns, from: PREFIX.length }),
+    ...others.map((line) => hanging(line, { columns, from: 2 })),
+  ]
+  return new CliError(texts.map((lines) => lines.join('\n')).join('\n  '), EXIT.usage, { namesHelp: false })
 }
+
+/** What stands before the first line of an error. */
+const PREFIX = 'legate: '
 
 function lineOf(notice: Notice): string {
   const file = path.isAbsolute(notice.file) ? fromHere(notice.file) : notice.file

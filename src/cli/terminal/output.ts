@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { EXIT } from '../command.ts'
+import { columnsOf } from './hang.ts'
 
 /** When whoever reads our lines has gone (`| head`), a command that only reads is done; a worker goes on without them. */
 let onReaderGone: () => void = () => process.exit(EXIT.completed)
@@ -43,7 +44,7 @@ export async function exitNow(code: number): Promise<never> {
 
 /** How long a line may be that is written: as wide as the terminal, or as long as it is where there is none. */
 export function outputColumns(): number {
-  return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY
+  return columnsOf(process.stdout)
 }
 
 /** A line for people beside the output: it is never in the way of what a program reads. */

@@ -13,10 +13,11 @@ export function callOf(node: Node): string {
   return preview(requestWords(askedOf(node)), PREVIEW)
 }
 
-/** The same with all of its arguments: whoever answers must see what they say yes to. */
+/** What a person is asked to allow a node, whole and as it would be done: whoever answers must see what they say yes to. */
 export function wholeCallOf(node: Node): string {
+  const { request, input } = askedOf(node)
   const { call } = node.input
-  return call === undefined ? whole(requestWords(askedOf(node))) : `${oneLine(call.name)} ${whole(call.input)}`
+  return wantedIn({ request, tool: call?.name ?? null, input: input ?? call?.input ?? null })
 }
 
 /** What a person is asked to allow, whole: the call, or what would be asked or started. */
@@ -29,10 +30,18 @@ function requestWords({ request, input }: Asked): string {
 }
 
 /** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
-export function answersOf(nodeId: Id, where = ''): string {
-  const id = shortId(nodeId)
-  return `legate approve ${id}${where}, or legate deny ${id} --reason TEXT${where}`
+export function answersOf(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
+  const id = shortId(node.id)
+  return `legate approve ${id}${seenOption(digestOf(node))}${where}, or legate deny ${id} --reason TEXT${where}`
 }
+
+/** Binds an answer to what is shown beside it: a node may ask for something else by the time it is given. */
+export function seenOption(digest: string): string {
+  return digest === '' ? '' : ` --seen ${digest.slice(0, SEEN)}`
+}
+
+/** So many characters of a digest cannot be hit by chance, or by a model that tries. */
+export const SEEN = 12
 
 /** What a call has asked a person, on one line. */
 export function questionOf({ metadata: { question } }: Node): string {
@@ -46,7 +55,7 @@ export function replyTo(nodeId: Id, where = ''): string {
 }
 
 /** Which of the things that a node may ask for it asks for now. */
-export function digestOf({ metadata: { approval } }: Node): string {
+export function digestOf({ metadata: { approval } }: Pick<Node, 'metadata'>): string {
   const digest = typeof approval === 'object' && approval !== null ? Reflect.get(approval, 'digest') : undefined
   return typeof digest === 'string' ? digest : ''
 }

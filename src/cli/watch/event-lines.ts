@@ -20,6 +20,8 @@ export interface EventLinesOptions {
   readonly deltas: boolean
   /** Nothing of approvals: they are given at once, and whoever gives them says so. */
   readonly isAllowed?: boolean
+  /** What agents are asked takes one line; `prompt` says it for the one that a person runs. Left out: all of it is shown. */
+  readonly brief?: { readonly prompt: string | null }
 }
 
 /** When, who, what: one line, or more where what was said has more. */
@@ -37,6 +39,7 @@ export class EventLines {
   private readonly paint: Paint
   private readonly deltas: boolean
   private readonly isAllowed: boolean
+  private readonly brief: EventLinesOptions['brief']
   private startedAt: number | undefined
   /** What of a running node's words was shown already. */
   private readonly shown: Map<Id, string> = new Map()
@@ -45,8 +48,9 @@ export class EventLines {
   /** Why a node of a run ended as it did, as told last: the run may end for the same reason. */
   private readonly reasons: Map<Id, string> = new Map()
 
-  constructor({ paint, deltas, isAllowed = false }: EventLinesOptions) {
+  constructor({ paint, deltas, isAllowed = false, brief }: EventLinesOptions) {
     this.paint = paint
+    this.brief = brief
     this.deltas = deltas
     this.isAllowed = isAllowed
   }
@@ -94,7 +98,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf(event.nodeId ?? '')}`,
+          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
@@ -168,9 +172,10 @@ export class EventLines {
       .join('\n')
   }
 
-  private message({ role, content, nodeId, purpose }: Extract<RunEvent, { type: 'message' }>): string {
+  private message(event: Extract<RunEvent, { type: 'message' }>): string {
+    const { role, content, nodeId, purpose } = event
     const text = wordsOf(content)
-    if (role === 'user') return `is asked: ${cleanText(text.trimEnd())}`
+    if (role === 'user') return `is asked: ${this.asked(text, event.path)}`
     if (role === 'developer') return this.dim(`is told: ${preview(text, PREVIEW)}`)
     const seen = this.shown.get(nodeId ?? '') ?? ''
     this.shown.delete(nodeId ?? '')
@@ -179,6 +184,12 @@ export class EventLines {
     if (seen === '' || !text.startsWith(seen)) return `${verb}: ${cleanText(text)}`
     const rest = text.slice(seen.length)
     return rest === '' ? this.dim('has said that') : this.streamed(rest)
+  }
+
+  private asked(text: string, path: RunEvent['path']): string {
+    if (this.brief === undefined) return cleanText(text.trimEnd())
+    const own = path.length === 1 ? this.brief.prompt : null
+    return preview(own ?? text.trim(), PREVIEW)
   }
 
   private result({ tool, content, isError, state }: Extract<RunEvent, { type: 'tool-result' }>): string {

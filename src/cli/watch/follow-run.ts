@@ -23,7 +23,7 @@ export async function followRun(
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
   const { state, asked, questions, needs } = standingOf(runtime, turn)
   if (state === 'parked') {
-    for (const { id } of asked) note(`It waits for a person: ${answersOf(id)}.`)
+    for (const node of asked) note(`It waits for a person: ${answersOf(node)}.`)
     for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
   }
   if (state === 'unattended') {

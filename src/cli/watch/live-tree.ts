@@ -1,6 +1,7 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { columnsOf, hanging } from '../terminal/hang.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { doingIn } from './doing.ts'
@@ -53,10 +54,15 @@ export class LiveTree {
     const tree = this.trees.get(runId) ?? new RunTree(runId)
     this.trees.set(runId, tree)
     tree.take(event)
-    if (event.type === 'warning') this.say(`${this.paint('yellow', warningLine(event))}\n`)
+    if (event.type === 'warning') this.say(this.warning(event))
     if (this.timer === undefined) this.begin()
     if (this.soon !== undefined) return
     this.soon = setTimeout(() => this.draw(), Math.max(0, this.drawnAt + LEAST_MS - Date.now()))
+  }
+
+  private warning(event: Extract<RunEvent, { type: 'warning' }>): string {
+    const lines = hanging(warningLine(event), { columns: columnsOf(process.stdout) })
+    return lines.map((line) => `${this.paint('yellow', line)}\n`).join('')
   }
 
   say(text: string): void {

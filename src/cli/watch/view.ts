@@ -20,7 +20,8 @@ export interface View {
 }
 
 /** A live tree for people, plain lines where nobody looks at a terminal, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false, isAllowed = false }: ViewOptions): View {
+export function viewFor(runtime: Runtime, options: ViewOptions): View {
+  const { json, env, hint, isBeside = false, isAllowed = false, prompt = null } = options
   const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
     return {
@@ -34,7 +35,7 @@ export function viewFor(runtime: Runtime, { json, env, hint, isBeside = false, i
     }
   }
   if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint })
-  return lineView({ paint, deltas: false, isAllowed }, isBeside)
+  return lineView({ paint, deltas: false, isAllowed, ...(isBeside ? { brief: { prompt } } : {}) }, isBeside)
 }
 
 function lineView(options: EventLinesOptions, isBeside: boolean): View {
@@ -64,4 +65,6 @@ export interface ViewOptions {
   readonly isBeside?: boolean
   /** Everything that is asked for is allowed at once, and whoever does it says so. */
   readonly isAllowed?: boolean
+  /** What is shown, beside the output, instead of what the agent is asked that a person runs. */
+  readonly prompt?: string | null
 }

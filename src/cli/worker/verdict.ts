@@ -56,7 +56,7 @@ export function standstillOf(
   if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
   const name = nameOf(runtime, run)
   const waits = [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node.id, where)}`),
+    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
   ]
   if (waits.length > 0) {

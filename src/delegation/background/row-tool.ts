@@ -1,6 +1,7 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import type { Json } from '../../base/json.ts'
 import { type CheckedSchema, type JsonSchema, readSchema } from '../../base/schema.ts'
+import type { Keeper } from '../../files/files.ts'
 import type { Ask } from '../../graph/turn/approve.ts'
 import type { ToolEnd } from '../../tool/result.ts'
 import { errorEnd } from '../../tool/result.ts'
@@ -28,7 +29,7 @@ interface RowTool {
   /** False: no grant has to name it. Default true. */
   readonly needsGrant?: boolean
   /** Says what it is for when a model is about to be shown it, instead of its description. */
-  readonly describe?: () => Promise<string>
+  readonly describe?: (isKept: Keeper) => Promise<string>
 }
 
 const operations: WeakMap<Tool, RowTool> = new WeakMap()

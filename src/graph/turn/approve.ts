@@ -104,7 +104,11 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
     })
   }
   if (answer.digest !== undefined && answer.digest !== approvalOf(node).digest) {
-    throw new ConflictError('conflict', `The node ${nodeId} asks for something else now.`)
+    const { request } = approvalOf(node)
+    throw new ConflictError(
+      'conflict',
+      `Nothing was answered: the node ${nodeId} asks for something else now, ${request}.`,
+    )
   }
   if (allowedTooLate(draft, node, answer)) {
     throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)

@@ -42,12 +42,34 @@ export function commandPatterns(pattern: string): string[] {
   return command === undefined || command === '' ? [bare] : [command, `${command} *`]
 }
 
-/** `domain:example.com`, a host or an address: the host, for that is what is asked for. */
-export function hostPatterns(pattern: string): string[] {
+/**
+ * `domain:example.com`, a host or an address: the host, for that is what is asked for. A rule is for all ports of a host: one port
+ * of it can be forbidden only with the others, and not be allowed without them.
+ */
+export function hostPatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
+  const { host, port } = addressIn(pattern)
+  if (port !== null && purpose === 'allow') return []
+  return [host === '' ? '*' : host]
+}
+
+/** Does it mean one port of a host? */
+export function namesPort(pattern: string): boolean {
+  return addressIn(pattern).port !== null
+}
+
+interface Address {
+  readonly host: string
+  /** Null for none and for a star, which is every port. */
+  readonly port: string | null
+}
+
+function addressIn(pattern: string): Address {
   const bare = pattern
     .trim()
     .replace(/^domain:/, '')
     .replace(/^[a-z]+:\/\//i, '')
-  const host = bare.split('/', 1)[0] ?? ''
-  return [host === '' ? '*' : host]
+  const whole = bare.split('/', 1)[0] ?? ''
+  // Colons within a host are those of IPv6, which has brackets where a port follows.
+  const [, host = whole, port = null] = /^([^:]*|\[.*\]):([^:\]]*)$/.exec(whole) ?? []
+  return { host, port: port === '*' || port === '' ? null : port }
 }

@@ -1,7 +1,7 @@
 import type { Report } from '../text/notice.ts'
 import type { Tree } from '../text/tree.ts'
 import type { Narrowing } from './narrowing.ts'
-import { commandPatterns, filePatterns, hostPatterns } from './patterns.ts'
+import { commandPatterns, filePatterns, hostPatterns, namesPort } from './patterns.ts'
 import { isOurs, type ToolWords, toolsNamed } from './tool-words.ts'
 
 /** Where a list of tools stands, and by which words it is read: those of its dialect first. */
@@ -52,6 +52,7 @@ export function limitTools(words: readonly string[], narrowing: Narrowing, place
   for (const { name, limit } of named) {
     const domain = domainOf(name, place)
     if (limit === null || domain === undefined || open.has(domain)) continue
+    if (domain === 'net' && namesPort(limit)) tellPort(`${name}(${limit}) is left out`, place)
     narrowing.allowOnly(domain, patternsOf(domain, limit, 'allow'))
   }
 }
@@ -64,6 +65,7 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
     const domain = limit === null ? undefined : domainOf(name, place)
     if (isDelegation(name)) narrowing.deny(...agentsIn(limit).map((one) => `agent:${one}`))
     else if (limit !== null && domain !== undefined) {
+      if (domain === 'net' && namesPort(limit)) tellPort(`${word} forbids all ports of that host`, place)
       narrowing.deny(...patternsOf(domain, limit, 'restrict').map((one) => `${domain}:${one}`))
     } else denied.push(...deniedTools(name, place))
   }
@@ -126,6 +128,11 @@ function tellUnlimited(word: string, { line, report }: ListPlace): void {
   report.warning({ code: 'permission', message, line, hint: 'Name the tool without brackets to allow all of it.' })
 }
 
+function tellPort(what: string, { line, report }: ListPlace): void {
+  const message = `${what}: a rule for a host is for all of its ports`
+  report.warning({ code: 'permission', message, line, hint: 'Name the host without a port.' })
+}
+
 type LimitedDomain = 'exec' | 'net' | 'file.read' | 'file.write'
 
 function domainOf(name: string, { tables }: ListPlace): LimitedDomain | undefined {
@@ -138,7 +145,7 @@ function domainOf(name: string, { tables }: ListPlace): LimitedDomain | undefine
 
 function patternsOf(domain: LimitedDomain, limit: string, purpose: 'allow' | 'restrict'): string[] {
   if (domain === 'exec') return commandPatterns(limit)
-  return domain === 'net' ? hostPatterns(limit) : filePatterns(limit, purpose)
+  return domain === 'net' ? hostPatterns(limit, purpose) : filePatterns(limit, purpose)
 }
 
 /** What one word of a tool list asks for. */

@@ -1,6 +1,6 @@
 import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
-import { commandPatterns, filePatterns, hostPatterns } from '../agent-file/patterns.ts'
+import { commandPatterns, filePatterns, hostPatterns, namesPort } from '../agent-file/patterns.ts'
 import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 
@@ -88,6 +88,7 @@ function actionOf(tree: Tree, key: string, draft: Draft): Action {
 function apply(key: string, rules: readonly PermissionRule[], draft: Draft): void {
   const domain = own(DOMAINS, key)
   if (domain === undefined) return applyToTool(key, rules, draft)
+  if (domain.domains.includes('net')) tellPorts(rules, key, draft)
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
   const later = rules.slice(base + 1)
@@ -140,6 +141,15 @@ function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft
 function isBound({ pattern }: PermissionRule, before: readonly PermissionRule[]): boolean {
   return before.some(
     (other) => other.action !== 'allow' && (matchName(other.pattern, pattern) || matchName(pattern, other.pattern)),
+  )
+}
+
+function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+  const patterns = rules.filter(({ pattern }) => namesPort(pattern)).map(({ pattern }) => `"${pattern}"`)
+  if (patterns.length === 0) return
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns.join(', ')} names a port, and a rule is for all ports of a host; it restricts all of them and allows none`,
+    'permission',
   )
 }
 

@@ -1,4 +1,3 @@
-import { realpathSync } from 'node:fs'
 import path from 'node:path'
 import { readFrontMatter } from '../agent-file/front-matter.ts'
 import { Fields } from '../text/fields.ts'
@@ -38,6 +37,13 @@ export async function discoverSkills(options: DiscoveryOptions = {}): Promise<Di
   return { skills: [...skills.values()], notices }
 }
 
+/** What an agent may know of a skill, where rules keep files from it; undefined for one that is kept itself. */
+export function openPart(skill: Skill, isKept: (place: string) => boolean): Skill | undefined {
+  if (isKept(skill.file)) return undefined
+  const folder = path.dirname(skill.file)
+  return { ...skill, files: skill.files.filter((file) => !isKept(path.join(folder, file))) }
+}
+
 /** A file beside a skill, asked for as `name/path`. It must be in the folder of the skill, links followed. */
 export async function readSkillFile(skill: Skill, relative: string): Promise<string> {
   const folder = path.dirname(skill.file)
@@ -73,7 +79,7 @@ export function skillInstructions({ instructions, arguments: names }: Skill, giv
 async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
   try {
     const report = new Report(file, true)
-    const parts = await readFrontMatter(readTextNow(file), file, report)
+    const parts = await readFrontMatter(ownText(file), file, report)
     const fields = new Fields(parts?.fields, report)
     const name = parts === undefined ? null : fields.text('name')
     if (parts === undefined || name === null) return undefined
@@ -102,22 +108,35 @@ async function readSkill(file: string, notices: Notice[]): Promise<Skill | undef
   }
 }
 
+/** A skill is a folder: a SKILL.md that is a link to somewhere else is none. */
+function ownText(file: string): string {
+  try {
+    return readTextNow(file, { inside: path.dirname(file) })
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    if (notice?.code !== 'include') throw error
+    const message = 'this SKILL.md is a link that leads out of the folder of the skill'
+    throw refuse({ code: 'include', message, hint: 'Put the file itself there, or make the folder the link.' }, file)
+  }
+}
+
 function argumentNames(fields: Fields): readonly string[] {
   if (fields.get('arguments')?.kind === 'list') return fields.texts('arguments') ?? []
   return (fields.text('arguments') ?? '').split(/[\s,]+/).filter((name) => name !== '')
 }
 
-/** What lies in the folder of a skill, without the skills below it and without what links lead out of it. */
+/** What lies in the folder of a skill, without the skills below it. Links lead nowhere out of it. */
 function filesOf(folder: string): string[] {
-  const root = realpathSync(folder)
-  const isInside = (file: string) => realpathSync(file).startsWith(`${root}${path.sep}`)
-  const others = filesBelow(folder, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
-    .map((file) => path.dirname(file))
-    .filter((other) => other !== folder)
-  return filesBelow(folder, { isWanted: () => true, isDeep: true })
-    .filter((file) => !others.some((other) => file.startsWith(`${other}${path.sep}`)))
-    .filter((file) => path.basename(file) !== 'SKILL.md' && isInside(file))
+  const files = filesBelow(folder, { isWanted: () => true, isDeep: true, inside: folder })
+  const others = files.filter(isSkill).map((file) => path.dirname(file))
+  return files
+    .filter((file) => !others.some((other) => other !== folder && file.startsWith(`${other}${path.sep}`)))
+    .filter((file) => !isSkill(file))
     .map((file) => path.relative(folder, file).split(path.sep).join('/'))
+}
+
+function isSkill(file: string): boolean {
+  return path.basename(file) === 'SKILL.md'
 }
 
 /** Words, of which those in quotes may hold spaces. */

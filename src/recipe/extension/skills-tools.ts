@@ -1,5 +1,7 @@
+import { isLegateError } from '../../base/error.ts'
 import type { JsonSchema } from '../../base/schema.ts'
-import { type Tool, tool } from '../../tool/tool.ts'
+import type { Keeper } from '../../files/files.ts'
+import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
 import type { DiscoveryOptions } from '../discovery/places.ts'
 import type { Skill } from '../discovery/skills.ts'
 
@@ -14,9 +16,8 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       description: 'Lists the skills there are: instructions for certain kinds of work.',
       inputSchema: schema({}, []),
       effect: 'pure',
-      execute: async () => {
-        const { discoverSkills } = await discovery()
-        const { skills } = await discoverSkills(options)
+      execute: async (_, context) => {
+        const skills = await openSkills(options, context)
         return skills.map(({ name, description }) => `${name} - ${description}`).join('\n') || 'There are no skills.'
       },
     }) as Tool,
@@ -24,9 +25,9 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       description: 'Gives the instructions of a skill. Follow them for the work they are about.',
       inputSchema: schema({ name: NAME, arguments: { type: 'string', maxLength: 8_000 } }, ['name']),
       effect: 'pure',
-      execute: async (input) => {
+      execute: async (input, context) => {
         const { name, arguments: given = '' } = input as { name: string; arguments?: string }
-        const skill = await find(name, options)
+        const skill = find(name, await openSkills(options, context))
         const { skillInstructions } = await discovery()
         const files = skill.files.length === 0 ? [] : [`Files for skills_read: ${skill.files.slice(0, 100).join(', ')}`]
         return [`# ${skill.name}`, skillInstructions(skill, given), ...files].join('\n\n')
@@ -36,9 +37,9 @@ export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolNa
       description: 'Reads a file that belongs to a skill, by its path there.',
       inputSchema: schema({ name: NAME, file: NAME }, ['name', 'file']),
       effect: 'pure',
-      execute: async (input) => {
+      execute: async (input, context) => {
         const { name, file } = input as { name: string; file: string }
-        const skill = await find(name, options)
+        const skill = find(name, await openSkills(options, context))
         const { readSkillFile } = await discovery()
         if (skill.files.includes(file)) return readSkillFile(skill, file)
         throw new Error(`${name} has no file ${JSON.stringify(file)}. It has: ${skill.files.join(', ') || 'none'}`)
@@ -54,9 +55,26 @@ function schema(properties: Readonly<Record<string, JsonSchema>>, required: read
   return { type: 'object', properties, required: [...required], additionalProperties: false }
 }
 
-async function find(name: string, options: DiscoveryOptions): Promise<Skill> {
-  const { discoverSkills } = await discovery()
+/** What the rules for files keep from the agent is not there for it: neither the skill nor a file beside it. */
+async function openSkills(options: DiscoveryOptions, context: ToolContext): Promise<readonly Skill[]> {
+  const { discoverSkills, openPart } = await discovery()
   const { skills } = await discoverSkills(options)
+  const isKept = keeperOf(context)
+  return skills.flatMap((skill) => openPart(skill, isKept) ?? [])
+}
+
+/** A runtime without files keeps none, and whoever calls a tool by hand may give it none. */
+function keeperOf(context: Partial<Pick<ToolContext, 'files'>>): Keeper {
+  try {
+    const { files } = context
+    return (place) => files?.isKept(place) ?? false
+  } catch (error) {
+    if (isLegateError(error, 'definition')) return () => false
+    throw error
+  }
+}
+
+function find(name: string, skills: readonly Skill[]): Skill {
   const found = skills.find((skill) => skill.name === name)
   if (found !== undefined) return found
   throw new Error(

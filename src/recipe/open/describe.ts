@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import type { Keeper } from '../../files/files.ts'
 import { describeRecipe } from '../recipe/load-recipe.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { fixedDescription } from './fixed-description.ts'
@@ -6,11 +7,11 @@ import { sourcesOf } from './sources.ts'
 import type { OpenSpec, Surface } from './spec.ts'
 
 /** What a tool that starts subagents is said to be for: the same for all, and what this agent may start by name. */
-export async function describeOpen(spec: OpenSpec, surface: Surface): Promise<string> {
+export async function describeOpen(spec: OpenSpec, surface: Surface, isKept: Keeper): Promise<string> {
   const lines = await Promise.all(spec.subRecipes.map(subRecipeLine))
   const parts = [fixedDescription(surface)]
   if (lines.length > 0) parts.push(`Available subrecipes:\n${lines.join('\n')}`)
-  const others = (await sourcesOf(spec)).filter(({ kind }) => kind !== 'subrecipe')
+  const others = (await sourcesOf(spec, isKept)).filter(({ kind }) => kind !== 'subrecipe')
   if (others.length > 0) {
     const named = others.map(
       ({ name, kind, description }) => `• ${name} (${kind}) - ${cut(description || 'No description')}`,

@@ -1,4 +1,5 @@
 import type { NodeRun } from '../../agent/node-run.ts'
+import { keeperOf } from '../../agent/run-files.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { Draft } from '../../graph/draft.ts'
 import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/turn/load-task.ts'
@@ -20,7 +21,7 @@ export async function load(run: NodeRun, given: unknown, spec: OpenSpec): Promis
     const wish: TaskWish = args.flag('cancel') === true ? 'cancel' : args.flag('peek') === true ? 'peek' : 'wait'
     if (name === null) return text(await listed(run, spec))
     if (UUID.test(name) || TASK.test(name)) return await task(run, name, wish)
-    return text(await loaded(name, await sourcesOf(spec)))
+    return text(await loaded(name, await sourcesOf(spec, keeperOf(run))))
   } catch (error) {
     if (error instanceof OpenRefusal) return refusedCall(error, 'delegate')
     throw error
@@ -51,8 +52,9 @@ const HEADINGS: readonly (readonly [Source['kind'], string])[] = [
   ['skill', 'Skills'],
 ]
 
-async function listed({ home, conversation }: NodeRun, spec: OpenSpec): Promise<string> {
-  const sources = await sourcesOf(spec)
+async function listed(run: NodeRun, spec: OpenSpec): Promise<string> {
+  const { home, conversation } = run
+  const sources = await sourcesOf(spec, keeperOf(run))
   const rows = new Draft(home.ledger.store, home.ledger.clock.now())
   const finished = finishedTasks(rows, conversation).map((line) => `• ${line}`)
   const groups = HEADINGS.flatMap(([kind, heading]) => {

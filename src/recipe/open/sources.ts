@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { isLegateError } from '../../base/error.ts'
+import type { Keeper } from '../../files/files.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { EMPTY_AGENT_FILE } from '../agent-file/empty-agent-file.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
@@ -18,16 +19,22 @@ export type Source =
   | { readonly kind: 'recipe' | 'agent'; readonly name: string; readonly description: string; readonly file: string }
   | { readonly kind: 'skill'; readonly name: string; readonly description: string; readonly skill: Skill }
 
-/** What an agent may start by name: its sub-recipes first, then what was found, read anew each time. */
-export async function sourcesOf({ subRecipes, discover: folder }: OpenSpec): Promise<readonly Source[]> {
+/**
+ * What an agent may start by name: its sub-recipes first, then what was found, read anew each time. What rules keep from it is
+ * not there.
+ */
+export async function sourcesOf(
+  { subRecipes, discover: folder }: OpenSpec,
+  isKept: Keeper,
+): Promise<readonly Source[]> {
   const own = subRecipes.map((subRecipe): Source => {
     return { kind: 'subrecipe', name: subRecipe.name, description: subRecipe.description ?? '', subRecipe }
   })
   if (folder === null) return own
   const [{ definitions }, { skills }] = await Promise.all([discover({ cwd: folder }), discoverSkills({ cwd: folder })])
   const found: Source[] = [
-    ...definitions.filter(({ shadowedBy }) => shadowedBy === null).map(definitionSource),
-    ...skills.map((skill): Source => ({ kind: 'skill', name: skill.name, description: skill.description, skill })),
+    ...definitions.filter(({ shadowedBy, file }) => shadowedBy === null && !isKept(file)).map(definitionSource),
+    ...skills.filter(({ file }) => !isKept(file)).map(skillSource),
   ]
   const taken = new Set(own.map(({ name }) => name))
   return [...own, ...found.filter(({ name }) => (taken.has(name) ? false : taken.add(name)))]
@@ -35,6 +42,10 @@ export async function sourcesOf({ subRecipes, discover: folder }: OpenSpec): Pro
 
 function definitionSource({ kind, name, description, file }: Definition): Source {
   return { kind, name, description, file }
+}
+
+function skillSource(skill: Skill): Source {
+  return { kind: 'skill', name: skill.name, description: skill.description, skill }
 }
 
 /** The source of this name. Refuses any other with those there are, in order, and those that are near. */

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import type { AnyAgent } from '../../agent/agent.ts'
 import type { NodeRun } from '../../agent/node-run.ts'
-import { filesOf } from '../../agent/run-files.ts'
+import { filesOf, keeperOf } from '../../agent/run-files.ts'
 import { isLegateError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
@@ -58,7 +58,7 @@ async function prepare(
   given: unknown,
   { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
 ): Promise<Beginning> {
-  const sources = await sourcesOf(spec)
+  const sources = await sourcesOf(spec, keeperOf(run))
   const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
   const source = call.source === null ? null : findSource(call.source, sources, surface)
   const options = { parameters: call.parameters, readFile: (file: string) => readFor(run, file) }

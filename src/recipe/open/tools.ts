@@ -26,7 +26,7 @@ function openTool(spec: OpenSpec, surface: Surface): Tool {
       startsChild: true,
       isShown: (place) => isOffered(spec, place),
       // What reads files is loaded with the first use.
-      describe: async () => (await import('./describe.ts')).describeOpen(spec, surface),
+      describe: async (isKept) => (await import('./describe.ts')).describeOpen(spec, surface, isKept),
       operation: async (run: NodeRun, input) => {
         return (await import('./start-open.ts')).startOpen(run, input, { spec, surface })
       },

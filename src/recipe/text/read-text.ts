@@ -20,9 +20,9 @@ export async function readText(file: string, { mostBytes = MOST_BYTES, inside }:
 }
 
 /** The same at once, for many small files. */
-export function readTextNow(file: string): string {
+export function readTextNow(file: string, { mostBytes = MOST_BYTES, inside }: ReadOptions = {}): string {
   try {
-    return readTextFileNow(file, { mostBytes: MOST_BYTES })
+    return readTextFileNow(file, { mostBytes, inside })
   } catch (error) {
     throw refusalOf(error, file)
   }

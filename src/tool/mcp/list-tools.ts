@@ -1,5 +1,6 @@
 import type { Client, StandardSchemaV1 } from '@modelcontextprotocol/client'
 import { ToolError } from '../../base/error.ts'
+import { givenTools } from './given-tools.ts'
 import { MOST_PAGES, MOST_TOOLS } from './limits.ts'
 
 export interface ToolList {
@@ -19,7 +20,7 @@ export async function listTools(client: Client, timeout: number): Promise<ToolLi
   for (let page = 0; page < MOST_PAGES && tools.length <= MOST_TOOLS; page++) {
     const params = typeof cursor === 'string' ? { cursor } : {}
     const result = await client.request({ method: 'tools/list', params }, ANYTHING, { timeout })
-    const listed: unknown = result['tools']
+    const listed = givenTools(result)
     if (!Array.isArray(listed)) throw new ToolError('tool', 'it gave no list of tools')
     tools.push(...listed.slice(0, MOST_TOOLS + 1))
     if (page === 0) ttlMs = timeIn(result['ttlMs'])

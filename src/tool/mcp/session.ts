@@ -1,5 +1,6 @@
 import type { Client, Transport } from '@modelcontextprotocol/client'
 import { ToolError } from '../../base/error.ts'
+import { setToolsAside } from './given-tools.ts'
 import { plainReason } from './plain-reason.ts'
 
 export interface Session {
@@ -64,6 +65,7 @@ async function connect(transport: Transport, parts: SessionParts, isOld: boolean
     transport,
     isOld ? { timeout: parts.startTimeoutMs, prior: { kind: 'legacy' } } : { timeout: half },
   )
+  setToolsAside(transport)
   return { client, transport }
 }
 

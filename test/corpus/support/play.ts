@@ -118,10 +118,10 @@ async function playParked(place: Place, words: readonly string[]): Promise<Playe
     const [, again] = /^ *Then: legate resume (\w+)$/m.exec(ended.stderr) ?? []
     if (ended.code !== 3 || again === undefined) break
     const [, waiting = ''] = ended.stderr.split(' waits for a person:')
-    const ids = [...waiting.matchAll(/legate approve (\w+)/g)].map(([, id = '']) => id)
-    questions.push(...ids)
-    const answers = await Promise.all(ids.map((id) => place.run(['approve', id])))
-    expect(answers, printed).toEqual(ids.map(() => expect.objectContaining({ code: 0, stderr: '' })))
+    const asked = [...waiting.matchAll(/legate approve (\w+) --seen (\w+)/g)]
+    questions.push(...asked.map(([, id = '']) => id))
+    const answers = await Promise.all(asked.map(([, id = '', seen = '']) => place.run(['approve', id, '--seen', seen])))
+    expect(answers, printed).toEqual(asked.map(() => expect.objectContaining({ code: 0, stderr: '' })))
     ended = await place.run(['resume', again])
   }
   return { code: ended.code ?? -1, printed, stdout: ended.stdout, questions }

@@ -8,6 +8,16 @@ const [how] = process.argv.slice(2)
 const text = (words) => ({ content: [{ type: 'text', text: words }] })
 const object = (properties = {}) => fromJsonSchema({ type: 'object', properties })
 const seen = []
+const schema = { type: 'object', properties: {} }
+/** Some of them are no tools at all. */
+const ODD_TOOLS = [
+  { name: 'era', description: 'It is era', inputSchema: schema },
+  { name: 'no_schema', description: 'It has none' },
+  { name: 'words', description: 'Its schema is a text', inputSchema: 'an object' },
+  { name: 5, inputSchema: schema },
+  null,
+  { name: 'echo', description: 7, inputSchema: { type: 'object', properties: { message: { type: 'string' } } } },
+]
 let stopped = 0
 let isMore = false
 let lists = 0
@@ -63,6 +73,7 @@ function make({ era }) {
   server.registerPrompt('greet', { description: 'Greets' }, () => ({
     messages: [{ role: 'user', content: { type: 'text', text: 'Hello.' } }],
   }))
+  if (process.env.ODD === '1') server.server.setRequestHandler('tools/list', () => ({ tools: ODD_TOOLS }))
   return server
 }
 
