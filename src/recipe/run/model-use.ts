@@ -24,7 +24,8 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
     return said === undefined ? nobody() : { ...said, ...known(said.name) }
   } catch (error) {
     const [notice] = noticesOf(error)
-    return { name: null, where: null, trouble: notice?.message ?? messageOf(error) }
+    const trouble = notice === undefined ? messageOf(error) : `${notice.message}. ${notice.hint ?? ''}`.trim()
+    return { name: null, where: null, trouble }
   }
 }
 
