@@ -141,6 +141,7 @@ describe('which model it would be, and what is missing for it', () => {
         code: 0,
         stdout: expect.stringContaining('no model is named: set LEGATE_MODEL=anthropic/claude-sonnet-5'),
       })
+      expect((await here.run(words)).stdout).toContain('no model is named and no key is set: set LEGATE_MODEL=')
     }
   })
 
