@@ -18,12 +18,12 @@ const citation = new RegExp(
   'g',
 )
 const leading = /^(\d+(?:(?:, | and | to |-|–)\d+)*)[:,]/
-const invariant = /\bI(?:10|[1-9])\b/g
+const invariant = /\bI(?:1[01]|[1-9])\b/g
 
 const heading = [
   '# Scenarios',
   '',
-  'Which tests prove which invariant (`I1` to `I10`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) and which scenario, named by',
+  'Which tests prove which invariant (`I1` to `I11`, see [ARCHITECTURE.md](../ARCHITECTURE.md)) and which scenario, named by',
   'its specification and its number there. Tests cite them in their names; `node scripts/scenarios.mjs` writes this page.',
   '',
   '| cited as | proved in |',

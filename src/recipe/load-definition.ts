@@ -2,6 +2,7 @@ import path from 'node:path'
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { loadAgentFile } from './agent-file/load-agent-file.ts'
 import { type LoadedRecipe, loadRecipe, type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
+import { refuse } from './text/notice.ts'
 import { readTextNow } from './text/read-text.ts'
 
 /** Reads a recipe or an agent file of any dialect. Throws a RecipeError with file, line and hint. */
@@ -21,10 +22,17 @@ export async function readDefinition(
   return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
 }
 
-/** By its ending; a file with another one is a recipe unless it begins as an agent file does. */
+/**
+ * By its ending; a file without one is a recipe unless it begins as an agent file does. Throws a RecipeError where the ending
+ * says that it is something else.
+ */
 export function isRecipeFile(file: string): boolean {
   if (/\.(?:ya?ml|json)$/i.test(file)) return true
-  return /\.(?:md|markdown|toml)$/i.test(file) ? false : !/^\ufeff?---\s*\n/.test(readTextNow(path.resolve(file)))
+  if (/\.(?:md|markdown|toml)$/i.test(file)) return false
+  const text = readTextNow(path.resolve(file))
+  if (path.extname(file) === '') return !/^\ufeff?---\s*\n/.test(text)
+  const message = 'neither a recipe (.yaml, .json) nor an agent file (.md, .toml)'
+  throw refuse({ code: 'unreadable', message, hint: 'Name it by its kind, if it is one.' }, path.resolve(file))
 }
 
 export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {

@@ -11,6 +11,8 @@ interface Release {
   readonly profile?: string
   readonly host?: Grant
   readonly helper?: Grant
+  /** Nobody offers the worker any more. */
+  readonly isOfferGone?: boolean
 }
 
 const named = (text: string) => tool({ description: text, inputSchema: { type: 'object' }, execute: () => text })
@@ -27,7 +29,7 @@ function pausesThenCalls(name: string): Script {
   }
 }
 
-function release({ worker, offer, profile, host, helper }: Release, calls: string): AnyAgent {
+function release({ worker, offer, profile, host, helper, isOfferGone }: Release, calls: string): AnyAgent[] {
   const helperModel = scriptedModel(({ messages }) => {
     const last = messages.at(-1)
     return last?.role === 'tool' ? String(last.content) : { calls: [{ name: 'write', input: {} }] }
@@ -47,22 +49,27 @@ function release({ worker, offer, profile, host, helper }: Release, calls: strin
     subagents: { help: below },
     grant: { ...PAUSE, ...worker },
   })
-  return agent({
+  const boss = agent({
     name: 'host',
     instructions: '',
     model: scriptedModel(({ messages }) => {
       const last = messages.at(-1)
       return last?.role === 'tool' ? String(last.content) : { calls: [{ name: 'ask', input: { message: 'go' } }] }
     }),
-    subagents: {
-      ask: {
-        agent: child,
-        ...(offer === undefined ? {} : { grant: offer }),
-        ...(profile === undefined ? {} : { profile }),
-      },
-    },
+    ...(isOfferGone === true
+      ? {}
+      : {
+          subagents: {
+            ask: {
+              agent: child,
+              ...(offer === undefined ? {} : { grant: offer }),
+              ...(profile === undefined ? {} : { profile }),
+            },
+          },
+        }),
     ...(host === undefined ? {} : { grant: host }),
-  }) as AnyAgent
+  })
+  return [boss as AnyAgent, child as AnyAgent]
 }
 
 const ALL = ['tool:*', 'agent:*', 'model:*']
@@ -74,10 +81,11 @@ describe.each(lasting)('a child that waits while another release is installed, o
   /** What the child's next call comes to. */
   async function afterUpdate(before: Release, after: Release, calls = 'write'): Promise<string> {
     const first = world.start({ profiles: PROFILES })
-    const run = first.runtime.run(release(before, calls), 'go' as never)
+    const [host] = release(before, calls)
+    const run = first.runtime.run(host as AnyAgent, 'go' as never)
     for await (const event of run) if (event.type === 'approval-request') break
     await first.runtime.close()
-    const next = world.start({ profiles: PROFILES, agents: [release(after, calls)] })
+    const next = world.start({ profiles: PROFILES, agents: release(after, calls) })
     await next.runtime.resume()
     const [asked] = await next.runtime.approvals()
     await next.runtime.answer(asked?.nodeId ?? '', { allow: true })
@@ -114,6 +122,11 @@ describe.each(lasting)('a child that waits while another release is installed, o
     ['a grant of its own', { worker: { use: ALL }, offer: { use: ALL }, profile: 'full', host: { delegate: ALL } }],
   ])('goes on as it was where %s was said and nothing changed', async (_name, same) => {
     expect(await afterUpdate(same, same)).toBe('written')
+  })
+
+  test('stays as it was where its offer is gone', async () => {
+    expect(await afterUpdate({ offer: { use: ALL } }, { isOfferGone: true })).toBe('written')
+    expect(await afterUpdate({ offer: { use: NO_WRITE } }, { isOfferGone: true })).toMatch(/tool:write/)
   })
 
   test('I1: what it passes on is frozen with it, and is not what it may do itself', async () => {

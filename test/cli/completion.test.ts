@@ -38,8 +38,9 @@ describe.each(Object.keys(SHELLS) as Shell[])('completion for %s, in a terminal'
     await line.quiet()
     line.type('\r')
 
-    expect(await line.args()).toEqual(['run', name])
+    const args = await line.args()
     expect(line.owned()).toEqual([])
+    expect(args).toEqual(['run', name])
   })
 
   test('runs nothing that is in the folder when it lists all of it, nor after --store', async () => {
@@ -52,8 +53,9 @@ describe.each(Object.keys(SHELLS) as Shell[])('completion for %s, in a terminal'
     await line.quiet()
     line.type('\r')
 
-    expect(await line.args()).toEqual(['ps', '--store', 'a b.yaml'])
+    const args = await line.args()
     expect(line.owned()).toEqual([])
+    expect(args).toEqual(['ps', '--store', 'a b.yaml'])
   })
 
   test('takes only ids for ids, and runs none', async () => {
@@ -62,8 +64,9 @@ describe.each(Object.keys(SHELLS) as Shell[])('completion for %s, in a terminal'
     await line.quiet()
     line.type('\r')
 
-    expect(await line.args()).toEqual(['show', 'abcd1234'])
+    const args = await line.args()
     expect(line.owned()).toEqual([])
+    expect(args).toEqual(['show', 'abcd1234'])
   })
 })
 

@@ -73,6 +73,19 @@ describe('legate validate', () => {
     expect(shown[0]?.stdout).toContain(': ok (recipe')
   })
 
+  test.each(['print()\n', 'a: [\n'])('another type of file is told as such, here and by convert: %j', async (text) => {
+    const place = project({ 'a.py': text, 'good.yaml': RECIPE })
+    const validated = await place.run(['validate', 'a.py', 'good.yaml'], { env: KEYS })
+    const converted = await place.run(['convert', 'a.py', '--to', 'claude'])
+    const what = 'neither a recipe (.yaml, .json) nor an agent file (.md, .toml). Name it by its kind, if it is one.'
+
+    expect(validated).toMatchObject({
+      code: 1,
+      stdout: `a.py: error: ${what}\ngood.yaml: ok (recipe, good; model openai/gpt-5)\n`,
+    })
+    expect(converted).toMatchObject({ code: 2, stdout: '', stderr: `legate: a.py: ${what}\n` })
+  })
+
   test('without a file it says how it is used', async () => {
     const { code, stderr } = await new Place().run(['validate'])
 
@@ -182,7 +195,7 @@ describe('legate convert', () => {
   test('a file that cannot be read is told in one line', async () => {
     const { code, stderr } = await project({}).run(['convert', 'nope.md', '--to', 'claude'])
 
-    expect(code).toBe(1)
+    expect(code).toBe(2)
     expect(stderr).toMatch(/^legate: .*nope\.md: cannot be read: there is no such file\. Check the path[^\n]*\n$/)
   })
 })

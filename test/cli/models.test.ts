@@ -117,15 +117,32 @@ describe('which model it would be, and what is missing for it', () => {
 
   test('a name that nobody knows is told by all of them', async () => {
     const here = place(agentFile('poet', 'composer-1'))
-    const [doctor, validate, run] = [
+    const [doctor, validate, explain, run] = [
       await here.run(['doctor']),
       await here.run(['validate', '.claude/agents/poet.md']),
+      await here.run(['explain', 'poet']),
       await here.run(['run', 'poet', 'Go.']),
     ]
-    for (const { stdout, stderr } of [doctor, validate, run]) {
-      expect(stdout + stderr).toContain('the model `composer-1` is no "provider/model" and no alias')
+    for (const { stdout, stderr } of [doctor, validate, explain, run]) {
+      expect(stdout + stderr).toContain(
+        'the model `composer-1` is no "provider/model" and no alias. Say what it stands for: "aliases"',
+      )
     }
+    expect(explain).toMatchObject({ code: 0, stdout: expect.stringContaining('You write as poet.') })
     expect(run.code).toBe(2)
+  })
+
+  test('where nobody names a model, doctor, validate and explain name the line that would', async () => {
+    const here = place({ '.claude/agents/a.md': '---\nname: a\ndescription: d\n---\n\nYou write.\n' })
+    const env = { ANTHROPIC_API_KEY: 'key' }
+    for (const words of [['doctor'], ['validate', '.claude/agents/a.md'], ['explain', 'a']]) {
+      const { code, stdout } = await here.run(words, { env })
+      expect({ code, stdout }).toEqual({
+        code: 0,
+        stdout: expect.stringContaining('no model is named: set LEGATE_MODEL=anthropic/claude-sonnet-5'),
+      })
+      expect((await here.run(words)).stdout).toContain('no model is named and no key is set: set LEGATE_MODEL=')
+    }
   })
 
   test('a file whose model cannot be had need not be changed: the message names --model, which is used instead', async () => {

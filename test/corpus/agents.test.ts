@@ -13,12 +13,15 @@ beforeEach(skipWithoutCorpus)
 
 const all = agentFiles()
 
-test('there are files of every program', () => {
+test('there are files of every program, and one with limits in brackets', () => {
   expect(new Set(all.map(({ dialect }) => dialect)).size).toBe(7)
+  expect(all.filter(({ said }) => /Bash\(\w+:\*\)/.test(String(said.tools)))).not.toEqual([])
 })
 
 describe.skipIf(all.length === 0)('an agent file that is run', LIMIT, () => {
-  const share = shareOf(all, ({ dialect }) => dialect)
+  const share = shareOf(all, ({ dialect, said }) =>
+    String(said.tools).includes('(') ? `${dialect} with limits` : dialect,
+  )
   const nameless = all.filter((one) => modelOf(one).id === null)
 
   test.each(share)('%s %s: tools that it names work, others are refused', async (_name, mode, definition) => {

@@ -92,11 +92,30 @@ describe('OPENAI_BASE_URL of a server', () => {
     const { status, error } = await ask('openai/qwen3')
 
     expect(status).toBe('failed')
-    expect(error?.message).toContain(`It was asked at ${server.url}/chat/completions.`)
-    expect(error?.message).toContain(
-      'Check the name of the model, and the address in OPENAI_BASE_URL: most servers want /v1',
+    expect(error?.message).toBe(
+      `openai/qwen3 failed (status 404): Not Found. It was asked at ${server.url}/chat/completions. Check the name of the model, and the address in OPENAI_BASE_URL: most servers want /v1 at its end.`,
     )
   })
+
+  test.each([
+    ['openai/x', 'OPENAI_BASE_URL', '/v1', '/v1/chat/completions'],
+    ['anthropic/x', 'ANTHROPIC_BASE_URL', '', '/v1/messages'],
+    ['ollama/x', 'OLLAMA_HOST', '', '/v1/chat/completions'],
+    ['google/x', 'GEMINI_BASE_URL', '/v1beta', '/v1beta/models/x:streamGenerateContent'],
+  ])(
+    'of %s, whose address in %s is right, the name of the model is told to be looked at',
+    async (model, name, ending, asked) => {
+      const server = await serve(() => false)
+      vi.stubEnv(name, `${server.url}${ending}`)
+      vi.stubEnv('GEMINI_API_KEY', 'key')
+      const { error } = await ask(model)
+
+      expect(error?.message).toMatch(/^\w+\/x failed \(status 404\): Not Found\. It was asked at /)
+      expect(error?.message).toContain(
+        `It was asked at ${server.url}${asked}. Check the name of the model, and the address in ${name}.`,
+      )
+    },
+  )
 })
 
 describe('ANTHROPIC_BASE_URL', () => {

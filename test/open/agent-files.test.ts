@@ -92,6 +92,21 @@ describe('a layer that only takes away leaves the rest', () => {
     expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
   })
 
+  test('the reviewer of the guide reads, searches, and changes nothing', async () => {
+    const guide = readFileSync(path.join(import.meta.dirname, '../../docs/guide/recipe.md'), 'utf8')
+    const [, text = ''] = /'reviewer\.md'\), `(---\n.*?)`\)/s.exec(guide) ?? []
+    const calls = [read('notes.txt'), { name: 'search_text', input: { text: 'red' } }, write('new.txt'), shell('ls')]
+    const ran = await runFile('reviewer.md', text, { calls, grant: WORKSPACE })
+
+    expect(text).toContain('tools: Read, Grep\n')
+    expect(ran.results).toEqual([
+      expect.stringContaining('blue'),
+      expect.stringContaining('/workspace/docs/a.txt:1: red'),
+      expect.stringMatching(/write_file is not allowed here/),
+      expect.stringMatching(/shell is not allowed here/),
+    ])
+  })
+
   test('the mode of a run asks before changes and lets it read', async () => {
     const folder = folderWith({ 'a.md': markdown('tools: Read, Write'), ...NOTES })
     const calls = [read('notes.txt'), write('new.txt')]
@@ -204,6 +219,31 @@ describe('the tools of a file that is run by recipeAgent()', () => {
     const { tools } = await runFile('.claude/agents/helper.md', markdown('color: red'), { calls: [] })
 
     expect(tools).toEqual(expect.arrayContaining(['read_text_file', 'shell', 'subagent', 'write_file']))
+  })
+
+  test.each([
+    ['without extensions', '', true],
+    ['with the developer toolkit', 'extensions: [{type: builtin, name: developer}]\n', true],
+    [
+      'with two of its tools',
+      'extensions: [{type: builtin, name: developer, available_tools: [tree, shell]}]\n',
+      false,
+    ],
+    ['with none', 'extensions: []\n', false],
+  ])('a recipe %s', async (_, extensions, reads) => {
+    const text = `title: T\ndescription: D\ninstructions: I.\nprompt: Go.\n${extensions}`
+    const folder = folderWith({ 'r.yaml': text, ...NOTES })
+    const model = scriptedModel((request) =>
+      resultsIn(request).length === 0 ? { calls: [read('notes.txt')] } : 'Done.',
+    )
+    await using runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const recipe = await recipeAgent(path.join(folder, 'r.yaml'), { cwd: folder, grant: WORKSPACE })
+    await runtime.run(recipe as AnyAgent, undefined as never).result
+
+    const [result = ''] = resultsIn(model.requests[1] ?? { messages: [] })
+    expect(result).toMatch(reads ? /blue/ : /There is no tool "read_text_file"|not allowed/)
+    const names = model.requests[0]?.tools.map(({ name }) => name).filter((name) => name !== 'subagent') ?? []
+    if (!reads) expect(names.toSorted()).toEqual(extensions.includes('tree') ? ['shell', 'tree'] : [])
   })
 
   test('servers come beside the tools it lists', async () => {

@@ -2,7 +2,16 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import fc from 'fast-check'
 import { createRuntime, recipeAgent } from 'legate'
-import { type AgentFile, convert, DIALECTS, EMPTY_AGENT_FILE, loadAgentFile, noticesOf } from 'legate/recipe'
+import {
+  type AgentFile,
+  convert,
+  DIALECTS,
+  EMPTY_AGENT_FILE,
+  loadAgentFile,
+  loadDefinition,
+  noticesOf,
+  readDefinition,
+} from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { corpus, skipWithoutCorpus } from './support/corpus.ts'
@@ -59,19 +68,19 @@ async function wider(before: AgentFile, after: AgentFile): Promise<readonly stri
 async function through(agent: AgentFile, dialect: string, lossy: boolean) {
   try {
     const { text, path: place, notices } = await convert(agent, dialect, { lossy })
-    const folder = folderWith({ [place]: text })
-    return { again: await loadAgentFile(path.join(folder, place), { dialect, mode: 'lenient' }), notices }
+    const file = path.join(folderWith({ [place]: text }), place)
+    if (dialect === 'recipe')
+      return { again: await (agent.dialect === 'recipe' ? readDefinition : loadDefinition)(file), notices }
+    return { again: await loadAgentFile(file, { dialect, mode: 'lenient' }), notices }
   } catch (error) {
     if (noticesOf(error).length === 0) throw error
     return undefined
   }
 }
 
-const AGENT_DIALECTS = DIALECTS.filter((dialect) => dialect !== 'recipe')
-
 async function checkAll(file: AgentFile): Promise<number> {
   let written = 0
-  for (const dialect of AGENT_DIALECTS) {
+  for (const dialect of DIALECTS) {
     const strict = await through(file, dialect, false)
     if (strict !== undefined) {
       written++
@@ -83,6 +92,36 @@ async function checkAll(file: AgentFile): Promise<number> {
     expect(lossy?.notices.some(({ level }) => level === 'warning')).toBe(strict === undefined)
   }
   return written
+}
+
+/** A recipe may also be offered no more tools than before. */
+async function checkRecipe(file: AgentFile): Promise<void> {
+  await checkAll(file)
+  const had = await offered(file)
+  for (const dialect of DIALECTS) {
+    const strict = await through(file, dialect, false)
+    if (strict === undefined) continue
+    const has = await offered(strict.again)
+    expect(
+      has.filter((name) => !had.includes(name)),
+      `${file.file} to ${dialect}`,
+    ).toEqual([])
+  }
+}
+
+/** The names of the tools and servers that a model would be offered. */
+async function offered({ extensions, ...file }: AgentFile): Promise<readonly string[]> {
+  const isServer = ({ type }: { readonly type: string }) => type === 'stdio' || type === 'streamable_http'
+  const here = extensions === null ? null : extensions.filter((one) => !isServer(one))
+  const servers = (extensions ?? []).filter(isServer)
+  const model = scriptedModel(['Done.'])
+  const plain = { ...file, extensions: here, prompt: null, parameters: [], subRecipes: [], retry: null, output: null }
+  const own = createRuntime({ model })
+  await own.run((await recipeAgent({ ...plain, model: null, provider: null }, { grant: EVERYTHING })) as never, 'Go.')
+    .result
+  await own.close()
+  const tools = (model.requests[0]?.tools ?? []).map(({ name }) => name)
+  return [...tools, ...servers.map(({ name, availableTools }) => `${name}: ${availableTools.join() || 'all'}`)]
 }
 
 const some = (...values: readonly string[]) => fc.subarray([...values])
@@ -224,6 +263,31 @@ describe('a file in the words of another program may do no more than before', ()
     )
     expect(files.length).toBeGreaterThan(10)
     for (const file of files) await checkAll(await loadAgentFile(path.join(agents, file), { mode: 'lenient' }))
+  }, 120_000)
+
+  test('for recipes, whose extensions say what they may use', async () => {
+    const texts = [
+      'extensions: []',
+      'extensions: [{type: builtin, name: developer}]',
+      'extensions: [{type: builtin, name: developer, available_tools: [tree]}]',
+      'extensions: [{type: stdio, name: srv, cmd: srv, args: []}]',
+      'extensions: [{type: stdio, name: srv, cmd: srv, args: [], available_tools: [do]}]',
+      'settings: {max_turns: 3}',
+      'activities: [x]',
+    ]
+    for (const text of texts) {
+      const file = path.join(folderWith({ 'r.yaml': `title: T\ndescription: d\nprompt: Go.\n${text}\n` }), 'r.yaml')
+      await checkRecipe(await readDefinition(file))
+    }
+  })
+
+  test('for recipes that people have', async (context) => {
+    skipWithoutCorpus(context)
+    const folder = path.join(corpus, 'goose')
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.yaml'))
+    const share = files.toSorted().filter((_, at) => IS_FULL || at % 5 === 0)
+    expect(share.length).toBeGreaterThan(10)
+    for (const file of share) await checkRecipe(await readDefinition(path.join(folder, file), { mode: 'lenient' }))
   }, 120_000)
 
   test('the check of this test sees what is wider', async () => {

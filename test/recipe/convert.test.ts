@@ -175,6 +175,26 @@ describe('an agent in the words of another program', () => {
     expect(markdown.notices.map(({ message }) => /`([\w.]+)`/.exec(message)?.[1])).toEqual(['retry', 'parameters'])
   })
 
+  test.each([
+    'Write {{ name }} as text.',
+    '{% raw %} begins what never ends',
+    '{% raw %}{{ a }}{% endraw %} {# b #}',
+    '  {%- if x -%}\n{{ "{%" }}',
+    '{{{ }}}',
+  ])('braces of an agent file are no template when it becomes a recipe: %j', async (words) => {
+    const said = JSON.stringify(words)
+    const agent = await fileIn(
+      '.claude/agents/a.md',
+      `initialPrompt: ${said}\nmcpServers: {s: {command: x, args: [${said}]}}`,
+    )
+    const braced = { ...agent, instructions: words, description: words }
+    const { text } = await convert(braced, 'recipe')
+    const again = await loadDefinition(path.join(folderWith({ 'a.yaml': text }), 'a.yaml'))
+
+    expect(again).toMatchObject({ instructions: words, description: words, prompt: words })
+    expect(again.extensions).toEqual(agent.extensions)
+  })
+
   test('names of files are made of titles', () => {
     expect(recipeFileName('My Recipe! (v2)')).toBe('my-recipe-v2.yaml')
     expect(recipeFileName('***')).toBe('untitled-recipe.yaml')

@@ -10,15 +10,17 @@ export async function convert(call: Call): Promise<number> {
   const [file = ''] = call.words
   const dialect = dialectOf(textOption(call, 'to'))
   const options = { folder: process.cwd(), lossy: isSet(call, 'lossy') }
-  const agent = await readDefinition(file, { mode: 'lenient' })
-  const { text, path, notices } = await converted(agent, dialect, options).catch((error) => {
-    throw refused(error)
-  })
+  const agent = await readDefinition(file, { mode: 'lenient' }).catch(refuse)
+  const { text, path, notices } = await converted(agent, dialect, options).catch(refuse)
   await write(text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
   if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
   return EXIT.completed
+}
+
+function refuse(error: unknown): never {
+  throw refused(error)
 }
 
 function dialectOf(name: string | undefined): string {

@@ -32,7 +32,10 @@ export async function explain(call: Call): Promise<number> {
   const use = useOf(definition, textOption(call, 'model'))
   const model = use.name
   const asked = askable(definition, call)
-  const agent = await agentOf(withoutServers(asked), model === null ? {} : { model })
+  const agent = await agentOf(
+    withoutServers(model === null ? modelless(asked) : asked),
+    model === null ? {} : { model },
+  )
   const first = await firstRequest(agent, await inputFor(asked, call))
   const sight: Sight = { definition, use, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
@@ -52,6 +55,11 @@ function withoutServers(definition: AgentFile): AgentFile {
   if (definition.extensions === null) return definition
   const here = definition.extensions.filter(({ type }) => type !== 'stdio' && type !== 'streamable_http')
   return { ...definition, extensions: here }
+}
+
+/** What else a file says is shown also where nobody knows its model. */
+function modelless(definition: AgentFile): AgentFile {
+  return { ...definition, model: null, provider: null }
 }
 
 interface Sight {

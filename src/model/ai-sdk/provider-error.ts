@@ -41,13 +41,17 @@ export function providerError(adapted: Adapted, error: unknown, secrets: readonl
   const isPassing = mayPass(error, status)
   const advice = [
     adviceFor(status, { keyName, hint: isUnreachable(error) ? hint : undefined }),
-    isNotThere(status) ? notThere(error, urlName) : '',
+    isNotThere(status) ? withoutSecrets(notThere(error, urlName), known) : '',
     isPassing ? longPause(retryAfterMs) : '',
   ].join('')
-  const failure = new ModelError('model', `${id} failed${answered}: ${said}${advice}`, {
-    isRetryable: isPassing,
-    details: { model: id, ...(status === undefined ? {} : { statusCode: status }) },
-  })
+  const failure = new ModelError(
+    'model',
+    `${id} failed${answered}: ${advice === '' ? said : sentence(said)}${advice}`,
+    {
+      isRetryable: isPassing,
+      details: { model: id, ...(status === undefined ? {} : { statusCode: status }) },
+    },
+  )
   return retryAfterMs === undefined ? failure : Object.assign(failure, { retryAfterMs })
 }
 
@@ -109,8 +113,14 @@ export function isNotThere(status: unknown): boolean {
 function notThere(error: unknown, urlName: string | undefined): string {
   const url = field(error, 'url')
   const [asked] = typeof url === 'string' ? url.split('?') : []
-  const address = urlName === undefined ? '' : `, and the address in ${urlName}: most servers want /v1 at its end`
+  const version = asked === undefined || /\/v\d/.test(asked) ? '' : ': most servers want /v1 at its end'
+  const address = urlName === undefined ? '' : `, and the address in ${urlName}${version}`
   return `${asked === undefined ? '' : ` It was asked at ${asked}.`} Check the name of the model${address}.`
+}
+
+/** What follows is one of its own. */
+function sentence(said: string): string {
+  return /[.!?…]$/.test(said) ? said : `${said}.`
 }
 
 function longPause(askedMs: number | undefined): string {

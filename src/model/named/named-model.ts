@@ -37,7 +37,7 @@ export function callableModel(name: string): Model {
 async function load(name: string): Promise<Model> {
   const { id, provider, modelId } = resolveCallable(name)
   const { key: secret, hint, url } = provider
-  const urlName = url === null ? undefined : (provider.urlNames[0] ?? readConfig().path)
+  const urlName = url === null ? undefined : whereUrlIs(provider)
   const adapted = { id, secret, keyName: provider.keyNames[0], hint, urlName }
   const [first, ...others] = (await loadModels(provider, modelId)).map((model) => adapt(model, adapted))
   if (first === undefined) throw noSuchModel(name, id)
@@ -92,6 +92,13 @@ function noKey(id: string, { name, keyNames }: Provider): ModelError {
     'model',
     `${id} needs a key. Set ${keyNames.join(' or ')}, or name another variable in ${path}: {"providers":{"${name}":{"keyEnv":"MY_KEY"}}}. ${instead} (legate takes --model).`,
   )
+}
+
+/** The variable or file that says where a provider is, or could say it. */
+function whereUrlIs({ name, urlNames }: Provider): string {
+  const { providers, path } = readConfig()
+  if (providers.get(name)?.url != null) return path
+  return urlNames.find((one) => (process.env[one] ?? '').trim() !== '') ?? urlNames[0] ?? path
 }
 
 function userInUrl({ name, urlNames, keyNames }: Provider): DefinitionError {

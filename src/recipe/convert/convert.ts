@@ -9,6 +9,7 @@ import type { Recipe } from '../recipe/recipe.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
 import { writeYaml } from '../text/write-yaml.ts'
 import { lossesOf } from './losses.ts'
+import { withListedTools } from './recipe-tools.ts'
 import { recipeFileName, writeRecipe } from './write-recipe.ts'
 import { Writing } from './writing.ts'
 
@@ -31,7 +32,8 @@ export interface Converted {
  * The same agent as a file of another dialect. What is written is read again and compared: an agent that the dialect
  * cannot say in full, or that could do more than before, gives a RecipeError that lists why, unless `lossy` is set.
  */
-export async function convert(agent: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<Converted> {
+export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<Converted> {
+  const agent = dialect === 'recipe' ? given : withListedTools(given)
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'
   const losses = lossesOf(agent, again).map((loss) => `${loss} cannot be said in the dialect ${dialect}`)
@@ -57,7 +59,8 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
   if (name === 'recipe') {
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
-    return { text: await writeRecipe(recipe, folder), path, again: recipeAgent({ recipe, notices: [] }) }
+    const text = await writeRecipe(agent.dialect === 'recipe' ? recipe : withoutTags(recipe), folder)
+    return { text, path, again: recipeAgent({ recipe, notices: [] }) }
   }
   const dialect = agentDialect(name)
   if (dialect === undefined) {
@@ -129,6 +132,21 @@ function recipeOf(agent: AgentFile): Recipe {
     subRecipes: agent.subRecipes,
     retry: agent.retry,
   }
+}
+
+/** The texts of a recipe are templates: what is no template elsewhere is written so that it stays as it is. */
+function withoutTags<T>(value: T): T {
+  if (typeof value === 'string') return (TAG.test(value) ? untagged(value) : value) as T
+  if (Array.isArray(value)) return value.map((item) => withoutTags(item)) as T
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutTags(item)])) as T
+}
+
+const TAG = /\{[{%#]/
+
+function untagged(text: string): string {
+  if (!/endraw/.test(text)) return `{% raw %}${text}{% endraw %}`
+  return text.replaceAll(/\{[{%#]/g, (mark) => `{{ "${mark}" }}`)
 }
 
 interface About {

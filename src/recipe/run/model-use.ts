@@ -24,7 +24,8 @@ export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): 
     return said === undefined ? nobody() : { ...said, ...known(said.name) }
   } catch (error) {
     const [notice] = noticesOf(error)
-    return { name: null, where: null, trouble: notice?.message ?? messageOf(error) }
+    const trouble = notice === undefined ? messageOf(error) : `${notice.message}. ${notice.hint ?? ''}`.trim()
+    return { name: null, where: null, trouble }
   }
 }
 
@@ -36,6 +37,11 @@ function known(said: string): Pick<ModelUse, 'name' | 'trouble'> {
 }
 
 function nobody(): ModelUse {
-  const model = keyedModel() ?? 'provider/model'
-  return { name: null, where: null, trouble: `no model is named: set LEGATE_MODEL=${model}` }
+  const model = keyedModel()
+  const trouble = model === undefined ? NOTHING : `no model is named: set LEGATE_MODEL=${model}`
+  return { name: null, where: null, trouble }
 }
+
+/** Whether an Ollama answers is known when it is asked. */
+const NOTHING =
+  'no model is named and no key is set: set LEGATE_MODEL=provider/model and the key of the provider, or start Ollama'
