@@ -13,7 +13,8 @@ async function parts(
   messages: readonly Message[],
   { tools = [DELEGATE], path = ['chat'] }: Heard = {},
 ): Promise<Part[]> {
-  const { hooks } = mentions(async () => new Set(['poet']))
+  const known = { names: async () => new Set(['poet']), parametersOf: async () => ['topic', 'style'] }
+  const { hooks } = mentions(known)
   const request: ModelRequest = { messages, tools, settings: {}, outputSchema: null, path: [] }
   async function* next(): AsyncGenerator<Part> {
     yield { type: 'text-delta', text: 'mine' }
@@ -45,14 +46,32 @@ test.each<[string, readonly Message[], Heard?]>([
   ['a name in the middle', [said('ask @poet to write')]],
   ['a name and nothing else', [said('@poet')]],
   ['a result that comes after it', [said('@poet write'), result]],
-  ['it may not delegate', [said('@poet write')], { tools: [] }],
+  ['a space before the name', [said(' @poet write')]],
   ['a subagent that is told so by its host', [said('@poet write')], { path: ['chat', 'poet'] }],
 ])('the model answers itself: %s', async (_, messages, heard) => {
   expect(await parts(messages, heard)).toEqual([{ type: 'text-delta', text: 'mine' }])
 })
 
+test('values at the beginning are given by their keys; other words stay as they are', async () => {
+  const [call] = await parts([said('@poet topic=cats style="very short" write a=b')])
+  const [other] = await parts([said('@poet mood=sad topic=cats')])
+
+  expect(call).toMatchObject({
+    input: { source: 'poet', parameters: { topic: 'cats', style: 'very short' }, instructions: 'write a=b' },
+  })
+  expect(other).toMatchObject({ input: { source: 'poet', instructions: 'mood=sad topic=cats' } })
+})
+
+test('where the agent may not delegate, nobody else answers', async () => {
+  expect(await parts([said('@poet write')], { tools: [] })).toMatchObject([
+    { type: 'text-delta', text: expect.stringContaining('poet was not asked: this agent has no right to delegate.') },
+    { type: 'finish', usage: { inputTokens: 0 } },
+  ])
+})
+
 test('a colon or comma after the name is no part of it; an address is no name', () => {
   expect(mentionOf('@poet: write')).toEqual({ name: 'poet', rest: 'write' })
-  expect(mentionOf('  @my-agent.v2, go')).toEqual({ name: 'my-agent.v2', rest: 'go' })
+  expect(mentionOf('@my-agent.v2, go')).toEqual({ name: 'my-agent.v2', rest: 'go' })
+  expect(mentionOf(' @poet write')).toBeUndefined()
   expect(mentionOf('me@poet write')).toBeUndefined()
 })

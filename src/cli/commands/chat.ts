@@ -9,11 +9,11 @@ import {
   type Runtime,
   type RuntimeOptions,
 } from '../../index.ts'
-import { type AgentFile, discover } from '../../recipe/index.ts'
+import { type AgentFile, discover, readDefinition } from '../../recipe/index.ts'
 import { ASSISTANT, chatAgent } from '../chat/chat-agent.ts'
 import { ChatView } from '../chat/chat-view.ts'
 import { isExit, localReply } from '../chat/local-reply.ts'
-import { mentions } from '../chat/mentions.ts'
+import { type KnownNames, mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { loadFor } from '../definition/load.ts'
@@ -121,7 +121,7 @@ class Talk {
     this.knownAgents = knownAgents
     const options = parts.options ?? {
       files: diskFiles({ workspace: parts.folder }),
-      extensions: [mentions(() => namesHere(parts.definition, call.env))],
+      extensions: [mentions(knownNames(parts.definition, call.env))],
     }
     this.runtime = createRuntime({ ...options, store })
   }
@@ -168,7 +168,7 @@ class Talk {
   private async hasReplied(message: string): Promise<boolean> {
     const isCoded = this.parts.options !== undefined
     if (isCoded && message.startsWith('@')) return false
-    const reply = await localReply(message, () => namesHere(this.parts.definition, this.call.env))
+    const reply = await localReply(message, () => knownNames(this.parts.definition, this.call.env).names())
     if (reply !== undefined) note(reply)
     return reply !== undefined
   }
@@ -238,7 +238,14 @@ class Talk {
 }
 
 /** Whom a message can be handed to, read anew each time. */
-async function namesHere({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): Promise<ReadonlySet<string>> {
-  const { definitions } = await discover({ env })
-  return new Set([...subRecipes, ...definitions].map(({ name }) => name))
+function knownNames({ subRecipes }: AgentFile, env: NodeJS.ProcessEnv): KnownNames {
+  const found = async () => (await discover({ env })).definitions
+  return {
+    names: async () => new Set([...subRecipes, ...(await found())].map(({ name }) => name)),
+    parametersOf: async (wanted) => {
+      const named = (await found()).find(({ name, shadowedBy }) => name === wanted && shadowedBy === null)
+      const { parameters = [] } = named === undefined ? {} : await readDefinition(named.file)
+      return parameters.map(({ key }) => key)
+    },
+  }
 }

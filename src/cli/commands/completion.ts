@@ -109,8 +109,8 @@ function fish(commands: readonly Command[]): string {
     return [
       `complete -c legate -f -n "__fish_use_subcommand" -a ${command.name} -d ${quoted(command.summary)}`,
       ...optionsOf(command).map(({ name, short, value, text }) => {
-        const flag = `${short === undefined ? '' : `-s ${short} `}-l ${name}${value === undefined ? '' : ' -r -F'}`
-        return `complete -c legate -f ${used} ${flag} -d ${quoted(text)}`
+        const flag = `${short === undefined ? '' : `-s ${short} `}-l ${name}`
+        return `complete -c legate ${value === undefined ? '-f' : '-r -F'} ${used} ${flag} -d ${quoted(text)}`
       }),
       ...(words.length === 0 || words === 'files' ? [] : [`complete -c legate -f ${used} -a ${list}`]),
       ...(words === 'files' ? [`complete -c legate ${used} -F`] : []),

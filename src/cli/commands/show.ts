@@ -94,6 +94,7 @@ function asText(sight: Sight, paint: Paint): string {
     section('Input', typeof turn.input === 'string' ? turn.input : JSON.stringify(turn.input, null, 2), paint),
     section(outcome?.status === 'completed' ? 'Answer' : 'So far', outcome?.text ?? '', paint),
     section('Why', whyOf(outcome), paint),
+    section('Uncertain', uncertainLines(sight), paint),
     section('Without', withoutLines(turn), paint),
     section('Needs a person', askedLines(standing), paint),
     children(sight, paint),
@@ -129,6 +130,14 @@ function whyOf(outcome: Outcome | null): string {
   if (outcome === null || outcome.error === null) return ''
   const advice = outcome.advice === null ? '' : `\n${outcome.advice}`
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
+}
+
+/** Calls that may or may not have had their effect. */
+function uncertainLines({ runtime: { store }, outcome }: Sight): string {
+  const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
+  return nodes
+    .map((node) => `${wholeCallOf(node)}: it may or may not have taken effect (${shortId(node.id)})`)
+    .join('\n')
 }
 
 /** What gives tools and was not there for it. */

@@ -4,7 +4,7 @@ import { discover, findDefinition, noticesOf } from '../../recipe/index.ts'
 import { CliError, EXIT } from '../command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { isModule } from './module-agent.ts'
-import { refused } from './refused.ts'
+import { refusal, refused } from './refused.ts'
 
 /** The file that a word on the command line means: a path, or the name of a definition that is found from here. */
 export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
@@ -15,6 +15,8 @@ export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Prom
   } catch (error) {
     const [notice] = noticesOf(error)
     if (notice?.code !== 'not_found') throw refused(error)
+    const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
+    if (broken !== undefined) throw refusal([broken])
     const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists what is found.'
     const message = `There is no file "${oneLine(word)}" here, and no recipe or agent of that name. ${oneLine(near)}`
     throw new CliError(message, EXIT.usage, { namesHelp: false })

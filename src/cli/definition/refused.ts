@@ -6,8 +6,12 @@ import { columnsOf, hanging } from '../terminal/hang.ts'
 
 /** A file that cannot be used is wrong usage: every reason, with file and line as seen from here. Else the error itself. */
 export function refused(error: unknown): unknown {
-  const [first, ...others] = noticesOf(error).map(lineOf)
-  if (first === undefined) return error
+  const notices = noticesOf(error)
+  return notices.length === 0 ? error : refusal(notices)
+}
+
+export function refusal(notices: readonly Notice[]): CliError {
+  const [first = '', ...others] = notices.map(lineOf)
   const columns = columnsOf(process.stderr)
   const texts = [
     hanging(first, { columns, from: PREFIX.length }),

@@ -1,3 +1,4 @@
+import { Console } from 'node:console'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -26,7 +27,13 @@ export async function loadModule(file: string): Promise<WorkerOptions> {
   throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
 }
 
+/** What a module prints is for people: on stdout it would stand between the lines and the answer that programs read. */
+function printBesideOutput(): void {
+  globalThis.console = new Console(process.stderr, process.stderr)
+}
+
 async function load(path: string): Promise<Record<string, unknown>> {
+  printBesideOutput()
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>
   } catch (error) {
