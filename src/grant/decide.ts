@@ -92,17 +92,18 @@ function adviceFor(request: string): string {
   return `; without a grant it has no files, programs or hosts. Give it one: grant: { use: [${rules.join(', ')}] }`
 }
 
-/** A rule that cannot be read restricts everything of its domain, and allows nothing. */
 function findRule(rules: readonly string[], request: Request, isRestricting: boolean): string | undefined {
-  const { domain, name, key = name } = request
+  return rules.find((rule) => isMatch(parsed(rule), request, isRestricting))
+}
+
+/** A rule that cannot be read restricts everything of its domain, and allows nothing. */
+function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): boolean {
+  const { domain, name, key = name, anywhere = key } = request
   const isPath = domain.startsWith('file.')
-  for (const rule of rules) {
-    const { domain: ruled, pattern, trouble } = parsed(rule)
-    if (ruled !== domain && !(isPath && ruled === 'file.*')) continue
-    const isMatch = trouble === null ? (isPath ? matchPath(pattern, key) : matchName(pattern, key)) : isRestricting
-    if (isMatch) return rule
-  }
-  return undefined
+  if (rule.domain !== domain && !(isPath && rule.domain === 'file.*')) return false
+  if (rule.trouble !== null) return isRestricting
+  if (isPath) return matchPath(rule.pattern, key)
+  return matchName(rule.pattern, key) || (isRestricting && anywhere !== key && matchName(rule.pattern, anywhere))
 }
 
 /** Rules are few and asked for on every call. */

@@ -6,6 +6,11 @@ export function plainHost(given: string): string | undefined {
   return read(given)?.host
 }
 
+/** The address in the one form that everybody who reads it finds the same host in; a host alone is one of `http:`. */
+export function wholeAddress(given: string): string {
+  return new URL(addressIn(given)).href
+}
+
 /** The same of a rule's pattern, in which `*` stands for any text; else what is wrong with it. */
 export function hostPattern(given: string): { readonly pattern: string; readonly trouble: string | null } {
   const found = read(given)
@@ -33,19 +38,27 @@ interface Found {
 }
 
 function read(given: string): Found | undefined {
-  const isAddress = given.includes('://')
   try {
-    const { hostname, port, username, password, pathname, search, hash } = new URL(
-      isAddress ? given : `http://${given}`,
-    )
+    const address = addressIn(given)
+    const { hostname, port, username, password, pathname, search, hash } = new URL(address)
     const host = withoutMapping(hostname.replace(/\.+$/, ''))
     if (host === '') return undefined
-    const isBare = !isAddress && `${username}${password}${search}${hash}` === '' && pathname === '/'
+    const isBare = address !== given && `${username}${password}${search}${hash}` === '' && pathname === '/'
     return { host, port, isBare }
   } catch {
-    return isAddress || !/^[0-9a-f:.]+$/i.test(given) || !given.includes('::') ? undefined : read(`[${given}]`)
+    return undefined
   }
 }
+
+/** A host that is named alone becomes an address. What `fetch` would take for an address is one, however it is written. */
+function addressIn(given: string): string {
+  if (given.includes('://') || (URL.canParse(given) && SPECIAL.has(new URL(given).protocol))) return given
+  const isShortIp = /^[0-9a-f:.]+$/i.test(given) && given.includes('::')
+  return isShortIp ? `http://[${given}]` : `http://${given}`
+}
+
+/** Schemes whose addresses need no slashes before the host. */
+const SPECIAL: ReadonlySet<string> = new Set(['http:', 'https:', 'ws:', 'wss:', 'ftp:', 'file:'])
 
 /** An IPv4 address inside of an IPv6 one is the same machine. */
 function withoutMapping(host: string): string {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { decide } from './decide.ts'
-import { useLayer } from './grant.ts'
+import { type Grant, useLayer } from './grant.ts'
 import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
 import { readRule } from './rule.ts'
 import { readWords } from './words.ts'
@@ -36,11 +36,14 @@ describe('the request of a program', () => {
   test('says in its text what is run, and nothing else can be read in it: 5,000 command lines', () => {
     const word = fc.string({ unit: fc.constantFrom('a', ' ', "'", '"', '*', '\\', '$', '\n', '/', '-', 'é', '=') })
     fc.assert(
-      fc.property(word, fc.array(word, { maxLength: 4 }), (end, args) => {
+      fc.property(word, fc.array(word, { maxLength: 4 }), fc.option(word), (end, args, folder) => {
         const { name, argv } = programRequest([`p${end}`, ...args])
         expect(readWords(name)).toEqual(argv)
         expect(programRequest(argv)).toEqual(programRequest([`p${end}`, ...args]))
         expect(readRule(`exec:${name}`).pattern).toBe(programRequest(argv).key)
+        const placed = programRequest(argv, { folder })
+        expect(readRequest(requestText(placed))).toEqual(placed)
+        expect(readRule(requestText(placed)).pattern).toBe(placed.key)
       }),
       { numRuns: 5_000 },
     )
@@ -86,9 +89,33 @@ describe('the request of a program', () => {
     expect(allows(rule, programRequest(argv))).toBe(expected)
   })
 
+  test.each<[string, string | null, readonly string[], boolean]>([
+    ['exec:make', '/workspace/tmp', ['make'], false],
+    ['exec:make', null, ['make'], true],
+    ['exec:cd /workspace/tmp && make', '/workspace/tmp', ['make'], true],
+    ['exec:cd /workspace/tmp && make', '/workspace/other', ['make'], false],
+    ['exec:cd /workspace/tmp && make', null, ['make'], false],
+    ['exec:cd /workspace/tmp && make', null, ['cd', '/workspace/tmp', '&&', 'make'], false],
+    ['exec:cd /workspace/* && git *', '/workspace/a b', ['git', 'log'], true],
+    ['exec:cd *', '/workspace/tmp', ['make'], true],
+    ['exec:*', '/workspace/tmp', ['make'], true],
+  ])('the rule %s, in %j, for %j: %s', (rule, folder, argv, expected) => {
+    expect(allows(rule, programRequest(argv, { folder }))).toBe(expected)
+  })
+
+  test('what is forbidden or asked for anywhere is so in every folder', () => {
+    const request = programRequest(['rm', '-rf', 'x'], { folder: '/workspace/tmp' })
+    const verdict = (grant: Grant) => decide([useLayer('me', { use: ['exec:*'], ...grant })], request).verdict
+
+    expect(verdict({ deny: ['exec:rm *'] })).toBe('deny')
+    expect(verdict({ ask: ['exec:rm *'] })).toBe('ask')
+    expect(verdict({ deny: ['exec:cd /workspace/tmp && *'] })).toBe('deny')
+    expect(verdict({ deny: ['exec:make'] })).toBe('allow')
+  })
+
   test('shows no secret, and an answer holds for the real one', () => {
     const [one, other] = ['s3cret-one', 's3cret-two'].map((key) =>
-      programRequest(['npx', 'server', '--key', key, 'k3y-value'], ['k3y-value']),
+      programRequest(['npx', 'server', '--key', key, 'k3y-value'], { secrets: ['k3y-value'] }),
     )
 
     expect(requestText(one as never)).toBe("exec:npx server --key '***' '***'")

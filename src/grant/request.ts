@@ -1,9 +1,9 @@
 import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { plainHost } from './host.ts'
+import { plainHost, wholeAddress } from './host.ts'
 import { splitRule } from './rule.ts'
-import { keyOfWords, plainProgram, quoteWords, readWords } from './words.ts'
+import { keyOfPlace, keyOfWords, placeWords, plainProgram, quoteWords, readWords, splitPlace } from './words.ts'
 
 /**
  * What somebody wants to do, as rules are matched with it. Made here only, from the very value that is then used: whoever
@@ -15,6 +15,8 @@ export interface Request {
   readonly name: string
   /** What patterns are compared with, where that is not the name. */
   readonly key?: string | undefined
+  /** The same wherever it is done: what forbids it, or asks for it, anywhere holds here too. */
+  readonly anywhere?: string | undefined
   /** What people and the store get to see, where the name holds secrets. */
   readonly shown?: string | undefined
   /** Of what is asked for, where it may change or is not shown whole: an answer holds for this one. */
@@ -22,10 +24,17 @@ export interface Request {
   readonly [requestMark]: typeof MADE
 }
 
-/** A program is started. `name` is its whole command line. */
+/** A program is started. `name` is its whole command line, with the folder it runs in where that is not its agent's own. */
 export interface ProgramRequest extends Request {
   readonly domain: 'exec'
   readonly argv: readonly [program: string, ...args: string[]]
+}
+
+export interface ProgramOptions {
+  /** Texts that are not shown. */
+  readonly secrets?: readonly string[]
+  /** Where it runs, if that is not the folder its agent works in: the same words do something else there. */
+  readonly folder?: string | null
 }
 
 /** A host is reached. */
@@ -44,18 +53,22 @@ type FileOperation = 'list' | 'read' | 'write' | 'delete'
 const requestMark: unique symbol = Symbol('request')
 const MADE = true as const
 
-/** `secrets` are not shown. Throws an InputError for what no program can be started with. */
-export function programRequest(given: readonly string[], secrets: readonly string[] = []): ProgramRequest {
+/** Throws an InputError for what no program can be started with. */
+export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
+  const { secrets = [], folder = null } = options
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
   if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
   const argv = Object.freeze([plainProgram(program), ...args] as const)
   if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')
-  const name = quoteWords(argv)
-  const shown = quoteWords(shownWords(argv, secrets))
+  const place = folder === null ? '' : placeWords(folder)
+  const name = `${place}${quoteWords(argv)}`
+  const shown = `${place}${quoteWords(shownWords(argv, secrets))}`
+  const anywhere = keyOfWords(argv)
   return Object.freeze({
     domain: 'exec',
     name,
-    key: keyOfWords(argv),
+    key: folder === null ? anywhere : `${keyOfPlace(folder)}${anywhere}`,
+    ...(folder === null ? {} : { anywhere }),
     ...hidden(name, shown),
     argv,
     [requestMark]: MADE,
@@ -64,9 +77,10 @@ export function programRequest(given: readonly string[], secrets: readonly strin
 
 /** Throws an InputError for an address that has no host. */
 export function hostRequest(address: string | URL): HostRequest {
-  const url = String(address)
-  const name = plainHost(url)
-  if (name === undefined) throw invalid(`${JSON.stringify(url.slice(0, 200))} has no host.`)
+  const given = String(address)
+  const name = plainHost(given)
+  if (name === undefined) throw invalid(`${JSON.stringify(given.slice(0, 200))} has no host.`)
+  const url = wholeAddress(given)
   return Object.freeze({ domain: 'net', name, url, [requestMark]: MADE })
 }
 
@@ -94,7 +108,7 @@ export function modelRequest(name: string): Request {
 export function readRequest(text: string): Request {
   const { domain, pattern: name } = splitRule(text)
   try {
-    if (domain === 'exec') return programRequest(wordsIn(name))
+    if (domain === 'exec') return readProgram(name)
     if (domain === 'net') return hostRequest(name)
   } catch (error) {
     return unreadable(messageOf(error))
@@ -122,6 +136,11 @@ export function isProgramRequest(request: Request): request is ProgramRequest {
 
 export function isHostRequest(request: Request): request is HostRequest {
   return request.domain === 'net'
+}
+
+function readProgram(text: string): ProgramRequest {
+  const { folder, rest } = splitPlace(text)
+  return programRequest(wordsIn(rest), { folder })
 }
 
 function wordsIn(text: string): readonly string[] {

@@ -35,6 +35,23 @@ export function keyOfWords(words: readonly string[]): string {
   return words.map((word) => word.replaceAll('*', LITERAL_STAR)).join(BETWEEN)
 }
 
+/** What stands before the words of a program that runs in another folder: no word of a command line looks like `&&`. */
+export function placeWords(folder: string): string {
+  return `cd ${quoteWords([folder])} && `
+}
+
+/** A text that may begin so, and what follows it. */
+export function splitPlace(text: string): { readonly folder: string | null; readonly rest: string } {
+  const [whole = '', named = ''] = PLACE.exec(text) ?? []
+  const [folder = null] = whole === '' ? [] : (readWords(named) ?? [])
+  return folder === null ? { folder, rest: text } : { folder, rest: text.slice(whole.length) }
+}
+
+/** The same, as rules are compared with it. */
+export function keyOfPlace(folder: string): string {
+  return `${keyOfWords(['cd', folder])}${BETWEEN}${THEN}${BETWEEN}`
+}
+
 /** The same of a rule's pattern: a `*` outside of quotes stands for any text. Undefined where its quotes are open. */
 export function keyOfPattern(pattern: string): string | undefined {
   const words: string[] = []
@@ -51,7 +68,15 @@ export function keyOfPattern(pattern: string): string | undefined {
       word = undefined
     }
   }
-  const [program = '', ...args] = word === undefined ? words : [...words, word]
+  return placedKey(word === undefined ? words : [...words, word])
+}
+
+/** `cd /workspace/app && make` is about a program in that folder. */
+function placedKey(words: readonly string[]): string {
+  if (words[0] === 'cd' && words[2] === '&&' && words.length > 3) {
+    return [...words.slice(0, 2), THEN, placedKey(words.slice(3))].join(BETWEEN)
+  }
+  const [program = '', ...args] = words
   return [program.startsWith('*') ? program : plainProgram(program), ...args].join(BETWEEN)
 }
 
@@ -77,11 +102,14 @@ export function plainProgram(name: string): string {
 /** No word has these: a program cannot be given a NUL, and words are well-formed. */
 const BETWEEN = '\0'
 const LITERAL_STAR = '\ud800'
+/** Between a folder and the program that runs there. */
+const THEN = '\ud801'
 
 /** Blanks, plain characters, or a text in quotes that means itself. */
 const PART = /([ \t]+)|([\w@%+=:,./-]+)|'([^']*)'|"([^"$`\\!]*)"/y
 /** A rule is written by people: all but blanks and quotes stands for itself. */
 const PATTERN_PART = /([ \t]+)|([^ \t'"]+)|'([^']*)'|"([^"]*)"/y
+const PLACE = /^cd ((?:[\w@%+=:,./-]|'[^']*'|"[^"$`\\!]*")+) && (?=\S)/
 const PLAIN = /^[\w@%+=:,./-]+$/
 
 /** A first word with `=` looks like a variable that is set. */

@@ -61,8 +61,11 @@ function withSafePath(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { PATH } = env
   if (PATH === undefined) return env
   const safe = PATH.split(path.delimiter).filter((folder) => path.isAbsolute(folder))
-  return { ...env, PATH: safe.join(path.delimiter) }
+  // An empty PATH is the current folder.
+  return { ...env, PATH: safe.length === 0 ? USUAL_PATH : safe.join(path.delimiter) }
 }
+
+const USUAL_PATH = '/usr/local/bin:/usr/bin:/bin'
 
 /** To all of the group. */
 export function signalGroup({ pid }: GroupedChild, signal: NodeJS.Signals): void {

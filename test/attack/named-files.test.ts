@@ -192,7 +192,7 @@ describe('I11: the cwd of an Agent call is a folder of the runtime’s files', (
       ),
     })
     const input = { description: 'x', prompt: 'y', subagent_type: 'r', cwd: '/workspace/app' }
-    const use = ['file.*:/workspace/**', 'exec:ls *']
+    const use = ['file.*:/workspace/**', `exec:cd ${project}/app && ls *`]
     const options = { surfaces, subRecipes: { r: 'r.yaml' } }
     const { seen, text } = await tries(
       { name: 'Agent', input },

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agent, developerTools, diskFiles, type Grant, mcpServer, recipeAgent, runProcess } from 'legate'
+import { hostRequest } from 'legate/grant'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { caller, mark, running } from '../mcp/support.ts'
@@ -44,6 +45,70 @@ async function shell(use: readonly string[], inputs: readonly object[], more: Gr
 }
 
 const TOUCH = 'touch ran'
+
+describe('I11: where a program runs is a part of what is decided', () => {
+  const rules = ['exec:sh server.sh', 'exec:./scripts/*', 'file.write:/workspace/tmp/**']
+  const server = { path: '/workspace/tmp/server.sh', content: 'touch ran' }
+
+  test.each([{ cwd: '/workspace/tmp' }, { cwd: '/workspace/tmp/' }, { cwd: 'tmp' }, { cwd: './tmp' }])(
+    'a folder that the model chose: %j',
+    async ({ cwd }) => {
+      const workspace = path.join(tempFolder(), 'work')
+      const model = scriptedModel([
+        { calls: [{ name: 'write_file', input: server }] },
+        { calls: [{ name: 'shell', input: { command: 'sh server.sh', cwd } }] },
+        { calls: [{ name: 'shell', input: { command: 'sh server.sh' } }] },
+        'Done.',
+      ])
+      mkdirSync(path.join(workspace, 'tmp'), { recursive: true })
+      writeFileSync(path.join(workspace, 'server.sh'), 'echo ours')
+      const grant = { use: [...FILES, ...rules], deny: ['file.write:/workspace/server.sh'] }
+      const who = agent({ name: 'dev', instructions: '', model, tools: developerTools(), grant })
+      await openRuntime({ files: diskFiles({ workspace }) }).run(who, 'go').result
+
+      const [, elsewhere, here] = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
+      expect(elsewhere).toContain('no rule of dev allows exec:cd /workspace/tmp && sh server.sh')
+      expect(here).toBe('ours')
+      expect(existsSync(path.join(workspace, 'tmp/ran'))).toBe(false)
+    },
+  )
+})
+
+test.each(['', '.', 'bin:.', ':'])(
+  'I11: programs are not looked for in the folder they run in: PATH=%j',
+  async (PATH) => {
+    const cwd = tempFolder()
+    writeFileSync(path.join(cwd, 'tool'), '#!/bin/sh\necho hostile\n', { mode: 0o755 })
+    const { exitCode, stdout } = await runProcess('tool', [], {
+      cwd,
+      env: { PATH },
+      signal: new AbortController().signal,
+    })
+
+    expect({ exitCode, stdout }).toEqual({ exitCode: 127, stdout: '' })
+  },
+)
+
+describe('I11: an address is decided by the host that it leads to', () => {
+  test.each([
+    'http:/127.0.0.1:1/',
+    'http:127.0.0.1:1',
+    'http:\\\\127.0.0.1:1/',
+    'http:\t//127.0.0.1:1/',
+    'HTTP:/127.0.0.1:1',
+    'ws:/127.0.0.1:1',
+    'ftp:\\127.0.0.1',
+    ' http:/127.0.0.1/',
+    'http:///127.0.0.1/',
+    'http:/x@127.0.0.1/',
+  ])('%j', (address) => {
+    const { name, url } = hostRequest(address)
+
+    expect(name).toBe('127.0.0.1')
+    expect(new URL(url).hostname).toBe('127.0.0.1')
+    expect(url).toBe(new URL(address).href)
+  })
+})
 
 describe('I11: with a rule for ls and another for git and npm, the shell runs nothing else', () => {
   const rules = ['exec:ls', 'exec:ls *', 'exec:git', 'exec:git *', 'exec:npm test *', 'exec:./scripts/*']

@@ -1,4 +1,4 @@
-import { mcpServer } from '../../tool/mcp/mcp-server.ts'
+import { mcpServer, serverSource } from '../../tool/mcp/mcp-server.ts'
 import type { SourceScope, ToolSource } from '../../tool/source/source.ts'
 import { absentSource } from '../../tool/source/toolkit-source.ts'
 import type { ExtensionConfig, HttpExtension, StdioExtension } from '../recipe/recipe.ts'
@@ -11,6 +11,8 @@ export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'>
   readonly secrets?: (name: string) => string | undefined
   /** The folder that servers are started in. Default: this process's own. */
   readonly cwd?: string
+  /** The same, where a model has chosen it: it is a part of what is decided. */
+  readonly folder?: string | null
   /** Who shares a server. Default `run`. */
   readonly scope?: SourceScope
   /** Servers that agent files refer to by name. */
@@ -89,7 +91,7 @@ function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSo
 function stdioServer(extension: StdioExtension, options: ExtensionOptions): ToolSource | Absence {
   const { cmd, args, envs, envKeys, timeoutSeconds, availableTools, required } = extension
   if (cmd.trim() === '') return { message: 'it has no cmd', hint: 'Name the program that is the server.' }
-  return mcpServer({
+  const server = {
     command: cmd,
     args,
     env: envs,
@@ -98,7 +100,8 @@ function stdioServer(extension: StdioExtension, options: ExtensionOptions): Tool
     required,
     ...common(timeoutSeconds, options),
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-  })
+  }
+  return serverSource(server, options.folder ?? null)
 }
 
 function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSource | Absence {

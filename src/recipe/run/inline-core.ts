@@ -73,17 +73,24 @@ export function coreOf(
   })
 }
 
-function ownTools({ response, retry, cwd, open }: InlineAgent): { readonly [name: string]: Tool } {
+/** The folder of its programs, where a model has chosen it: then it is a part of what is decided. */
+function chosenFolder({ cwd, definitions }: InlineAgent): string | null {
+  return cwd === definitions ? null : cwd
+}
+
+function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
+  const { response, retry, cwd, open } = inline
   return {
     ...(open === null ? {} : openTools(open)),
     ...(response === null ? {} : { [FINAL_OUTPUT]: finalOutputTool(response) }),
-    ...(retry === null ? {} : retryTools(retry, cwd)),
+    ...(retry === null ? {} : retryTools(retry, { cwd, folder: chosenFolder(inline) })),
   }
 }
 
-function ownSources({ extensions, cwd, definitions }: InlineAgent): Sources {
+function ownSources(inline: InlineAgent): Sources {
+  const { extensions, cwd, definitions } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
-  return extensionSources(wanted, { cwd, skills: { cwd: definitions } }).sources
+  return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions } }).sources
 }
 
 /** What it takes over gives way to what it has itself. */

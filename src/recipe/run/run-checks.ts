@@ -11,16 +11,16 @@ import { permit } from '../../tool/permit.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { runProgram } from '../../tool/run-process.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
-import { CHECK, ON_FAILURE } from './retry-names.ts'
+import { CHECK, type CheckPlace, ON_FAILURE } from './retry-names.ts'
 
 /** Runs the checks of a recipe after an answer, or what cleans up after one that failed, and commits what follows. */
 export async function runChecks(
   run: NodeRun,
   name: string,
-  { retry, cwd }: { readonly retry: RetryConfig; readonly cwd: string },
+  { retry, ...place }: CheckPlace & { readonly retry: RetryConfig },
 ): Promise<RowToolEnd> {
   if (checkedAnswer(run.node) === undefined) return errorEnd(`There is no tool "${name}" to call.`)
-  const verdict = await (name === CHECK ? check(run, retry, cwd) : clean(run, retry, cwd))
+  const verdict = await (name === CHECK ? check(run, retry, place) : clean(run, retry, place))
   if (!('is' in verdict)) return verdict
   const { home, node, work } = run
   await home.ledger.commit({
@@ -33,10 +33,10 @@ export async function runChecks(
 
 type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
 
-async function check(run: NodeRun, retry: RetryConfig, cwd: string): Judged {
+async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
   const attempt = triesBefore(run)
   for (const { command } of retry.checks) {
-    const ran = await runCommand(run, command, { cwd, seconds: checkSeconds(retry) })
+    const ran = await runCommand(run, command, { ...place, seconds: checkSeconds(retry) })
     if ('ask' in ran) return ran
     if ('trouble' in ran) return over(ran.code, ran.trouble)
     if (ran.exitCode === 0) continue
@@ -47,9 +47,9 @@ async function check(run: NodeRun, retry: RetryConfig, cwd: string): Judged {
   return { is: 'passed', text: 'The checks passed.' }
 }
 
-async function clean(run: NodeRun, retry: RetryConfig, cwd: string): Judged {
+async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
   const command = retry.onFailure ?? ''
-  const ran = await runCommand(run, command, { cwd, seconds: cleanSeconds(retry) })
+  const ran = await runCommand(run, command, { ...place, seconds: cleanSeconds(retry) })
   if ('ask' in ran) return ran
   if ('trouble' in ran) return over(ran.code, ran.trouble)
   if (ran.exitCode === 0) {
@@ -91,9 +91,9 @@ const SHOWN = 2_000
 async function runCommand(
   run: NodeRun,
   command: string,
-  { cwd, seconds }: { readonly cwd: string; readonly seconds: number },
+  { cwd, folder, seconds }: CheckPlace & { readonly seconds: number },
 ): Promise<Ran> {
-  const request = programRequest(programOf(command))
+  const request = programRequest(programOf(command), { folder })
   const permission = permit(run, request, run.node.input.call?.input ?? null)
   if (permission.verdict === 'ask') return permission
   if (permission.verdict === 'deny') {

@@ -1,11 +1,12 @@
 import type { JsonSchema } from '../../base/schema.ts'
+import { readPath } from '../../files/path.ts'
 import { type ProgramRequest, programRequest } from '../../grant/request.ts'
 import { plainEnvironment } from '../environment.ts'
 import { fileNeed } from '../file-needs.ts'
 import { type ProcessResult, runProgram } from '../run-process.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
 import { programOf } from './command-words.ts'
-import { withWorkspacePaths } from './workspace-paths.ts'
+import { WORKSPACE, withWorkspacePaths } from './workspace-paths.ts'
 
 const MOST_SECONDS = 600
 const SECONDS = 120
@@ -67,13 +68,15 @@ async function run(input: ShellInput, { files, signal }: ToolContext): Promise<s
 }
 
 /** What is decided and run: as it stands where it can, so that the rules are about the program, else by a shell. */
-function programIn({ command, argv }: ShellInput): ProgramRequest {
+function programIn(input: ShellInput): ProgramRequest {
+  const { command, argv } = input
   const isOne = (command === undefined) !== (argv === undefined)
   if (!isOne || command?.trim() === '') throw new Error('give it either a command or an argv, and not an empty one')
-  return programRequest(argv ?? programOf(command ?? ''))
+  const { text } = readPath(placeOf(input), 'directory')
+  return programRequest(argv ?? programOf(command ?? ''), { folder: text === WORKSPACE ? null : text })
 }
 
-function placeOf({ cwd = '/workspace' }: ShellInput): string {
+function placeOf({ cwd = WORKSPACE }: ShellInput): string {
   return cwd
 }
 

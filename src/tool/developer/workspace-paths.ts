@@ -1,7 +1,7 @@
 import type { Checked, CheckedSchema, JsonSchema } from '../../base/schema.ts'
 import type { Tool } from '../tool.ts'
 
-const WORKSPACE = '/workspace'
+export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
 
 /** The same tool for paths that are relative to the workspace too. */

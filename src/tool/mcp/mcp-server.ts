@@ -15,12 +15,17 @@ import { secretsOf } from './secrets-of.ts'
  * It is started before the first step of a run that needs it, and ends with the runs that share it.
  */
 export function mcpServer(options: McpServerOptions): ToolSource {
+  return serverSource(options, null)
+}
+
+/** The same of a server whose program runs in a folder that somebody else than its definition has chosen. */
+export function serverSource(options: McpServerOptions, folder: string | null): ToolSource {
   const settings = readServerOptions(options)
   return Object.freeze({
     about: aboutOf(settings),
     tools: null,
     get needs() {
-      return needsOf(settings)
+      return needsOf(settings, folder)
     },
     required: settings.required,
     scope: settings.scope,
@@ -40,9 +45,9 @@ async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenS
 }
 
 /** The whole command line, or the host. What is no address asks for nothing, and cannot be reached. */
-function needsOf(settings: ServerSettings): readonly Request[] {
+function needsOf(settings: ServerSettings, folder: string | null): readonly Request[] {
   const { command, args } = settings
-  if (command !== null) return [programRequest([command, ...args], hiddenIn(settings))]
+  if (command !== null) return [programRequest([command, ...args], { secrets: hiddenIn(settings), folder })]
   const { text } = substituted(settings.url ?? '', knownTo(settings))
   return hostOf(text) === undefined ? [] : [hostRequest(text)]
 }
