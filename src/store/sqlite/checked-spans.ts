@@ -5,7 +5,8 @@ import { tampered } from '../tampered.ts'
 import { atOneMoment } from './at-one-moment.ts'
 import type { Connection } from './driver.ts'
 import { COMMITS_PER_TREE } from './rows.ts'
-import { type ReadSpan, ROWS_OF_SPAN, SpanCheck, type WrongSpan } from './span-check.ts'
+import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
+import { readSpanText } from './span-text.ts'
 
 /** Gives rows of the file to who works with them, and only such as its commits wrote. */
 export class CheckedSpans {
@@ -63,11 +64,10 @@ export class CheckedSpans {
   }
 
   private look(db: Connection, first: number, end: number): ReadSpan | WrongSpan | undefined {
-    const rows = db.all(ROWS_OF_SPAN, [first, end])
-    if (rows.length > 0) return this.check.check(db, { first, rows })
+    const text = readSpanText(db, first, end)
+    if (text.lines !== '') return this.check.check(db, text)
     // Of a tree that was deleted neither rows nor seals are left.
-    const [n] = db.first('SELECT n FROM rows WHERE n >= ? AND n < ?', [first, end]) ?? []
-    return typeof n === 'number' ? { what: `No commit wrote row ${n} of the file`, writer: 0 } : undefined
+    return text.count === 0 ? undefined : { what: `No commit wrote the rows from ${first} on`, writer: 0 }
   }
 
   private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {

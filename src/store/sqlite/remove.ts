@@ -144,7 +144,7 @@ function bury(db: Connection, { rootId, tree, spans }: Leaving, stone: Tombstone
     const first = span.rows[0]?.n ?? 0
     last = Math.max(last, first)
     for (const [id, slot] of keysOf(span)) db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
-    for (const table of ['rows', 'seals']) {
+    for (const table of ['rows', 'seals', 'stretches']) {
       db.run(`DELETE FROM ${table} WHERE n >= ? AND n < ?`, [first, first + SPAN])
     }
   }
