@@ -34,8 +34,9 @@ export default defineConfig({
     comments: { jsdoc: false },
     codeSplitting: {
       groups: [
-        ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length - at })),
-        { name: ofFirstRun, priority: 0 },
+        ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length + 1 - at })),
+        { name: ofFirstRun('of-first-run', true), priority: 1 },
+        { name: ofFirstRun('node-work', false), priority: 0 },
       ],
     },
   },
@@ -61,17 +62,17 @@ const reached = new Map<string, ReadonlySet<string>>()
 function partOf(part: Part) {
   return (id: string, modules: Modules) => {
     const isCommon = PARTS[part].some((door) => reachedFrom(door, modules).has(id))
-    const isOfRuns = ['index', 'node-work'].some((door) => reachedFrom(door, modules).has(id))
-    return isCommon && isOfRuns ? part : null
+    return isCommon && reachedFrom('index', modules).has(id) ? part : null
   }
 }
 
-/** The same for what is loaded with the first run. */
-function ofFirstRun(id: string, modules: Modules) {
-  const isElsewhere = Object.values(PARTS)
-    .flat()
-    .some((door) => reachedFrom(door, modules).has(id))
-  return !isElsewhere && reachedFrom('node-work', modules).has(id) ? 'node-work' : null
+/** The same for what is loaded with the first run; what small doors have in common with it is a part of its own. */
+function ofFirstRun(part: string, isCommon: boolean) {
+  return (id: string, modules: Modules) => {
+    if (!reachedFrom('node-work', modules).has(id) || reachedFrom('index', modules).has(id)) return null
+    const doors = Object.values(PARTS).flat()
+    return doors.some((door) => reachedFrom(door, modules).has(id)) === isCommon ? part : null
+  }
 }
 
 function reachedFrom(door: string, modules: Modules): ReadonlySet<string> {

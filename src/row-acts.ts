@@ -156,8 +156,8 @@ export abstract class RowActs {
 
   /**
    * Deletes the whole tree of a conversation at the root, or of a run of it, and leaves its tombstone: the hash of its last
-   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. What `export` gave
-   * before can be imported again.
+   * commit, and which conversation was whose child. Refused while a run of it is open: cancel it first. (A tree that was changed
+   * from outside cannot be cancelled: it goes as it is, by the id of its root.) What `export` gave before can be imported again.
    */
   async forget(id: Id, reason = 'forgotten'): Promise<Tombstone> {
     const { forget } = await import('./conversation/forget.ts')

@@ -79,6 +79,21 @@ export const PROOF_COMMANDS: readonly Command[] = [
     load: async () => (await import('./commands/export.ts')).importRun,
   },
   {
+    name: 'forget',
+    usage: 'ID [--reason TEXT] [--json]',
+    summary: 'delete one run with all that belongs to it',
+    about: [
+      'Its tree goes whole, from the root down, and leaves a tombstone, as by legate prune. While a run of it is not over it ' +
+        'is refused: legate cancel ID first.',
+      'A tree that was changed outside of the runtime cannot be cancelled. It goes as it is: name its root.',
+    ],
+    options: [{ name: 'reason', value: 'TEXT', text: 'what the tombstone says' }, JSON_LINES],
+    examples: [['legate forget 1f0c9a2e --reason "the customer asked for it"', 'and nothing else']],
+    takes: [1, 1],
+    completes: 'id',
+    load: async () => (await import('./commands/forget.ts')).forget,
+  },
+  {
     name: 'prune',
     usage: '[--keep N] [--older-than TIME] [--dry-run] [--json]',
     summary: 'delete runs that are over, with all that belongs to them',

@@ -1,24 +1,40 @@
-import { ConflictError, InputError, StoreError } from '../base/error.ts'
+import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Removal, Tombstone } from '../store/archive.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 import { archiveOf } from './export.ts'
 
-/** Deletes the tree of a root conversation, or of a run of it. Of what is deleted already it gives the tombstone. */
+/**
+ * Deletes the tree of a root conversation, or of a run of it. Of what is deleted already it gives the tombstone. One that
+ * was changed from outside goes by the id of its root, whatever is open in it.
+ */
 export async function forget(store: Store, id: Id, removal: Removal): Promise<Tombstone> {
   checkText(id, 'the id of a run or conversation')
   checkText(removal.reason, 'a reason in words')
   const archive = archiveOf(store)
-  const row = store.conversation(id) ?? store.conversation(store.turn(id)?.conversationId ?? '')
-  if (row !== undefined && row.id !== row.rootId) {
-    const message = `${id} is a part of the tree ${row.rootId}: trees are deleted whole. Name its root.`
-    throw new InputError('invalid_input', message, { details: { rootId: row.rootId } })
-  }
-  const stone = row === undefined ? undefined : await archive.remove(row.id, removal)
+  const stone = await archive.remove(rootOf(store, id), { ...removal, evenTampered: true })
   const known = stone ?? archive.tombstone(id)
   if (known === undefined) throw notFound(store, 'run or conversation', id)
   return known
+}
+
+function rootOf(store: Store, id: Id): Id {
+  try {
+    const row = store.conversation(id) ?? store.conversation(store.turn(id)?.conversationId ?? '')
+    if (row !== undefined && row.id !== row.rootId) throw partOf(row.rootId, id)
+    return row?.id ?? id
+  } catch (error) {
+    if (!isLegateError(error, 'tampered')) throw error
+    const { rootId } = error.details
+    if (typeof rootId === 'string' && rootId !== id) throw partOf(rootId, id)
+    return id
+  }
+}
+
+function partOf(rootId: Id, id: Id): InputError {
+  const message = `${id} is a part of the tree ${rootId}: trees are deleted whole. Name its root.`
+  return new InputError('invalid_input', message, { details: { rootId } })
 }
 
 export interface PruneOptions {

@@ -44,6 +44,8 @@ export interface Removal {
   readonly seq?: number
   /** Gives the tombstone and leaves the tree. */
   readonly dryRun?: boolean
+  /** A tree that is not what its commits wrote goes too, whatever is open in it. */
+  readonly evenTampered?: boolean
 }
 
 export interface Verified {
@@ -65,7 +67,7 @@ export interface Archive {
   restore(tree: WholeTree): void | Promise<void>
   /**
    * Deletes a tree whole, or nothing of it, and leaves its tombstone. Undefined when there is no such tree, or it has gone
-   * on after `seq`. Throws ConflictError while a turn of it is open.
+   * on after `seq`. Throws ConflictError while a turn of it is open: see `evenTampered`.
    */
   remove(rootId: Id, removal: Removal): Tombstone | undefined | Promise<Tombstone | undefined>
   /** The one that was made first in front. */

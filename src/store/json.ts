@@ -190,7 +190,9 @@ class JsonRows {
 
   remove(rootId: Id, removal: Removal): Tombstone | undefined {
     const stone = tombstoneIn(this.tables, rootId, removal)
-    if (stone !== undefined && removal.dryRun !== true) this.bury(stone)
+    if (stone === undefined || removal.dryRun === true) return stone
+    this.bury(stone)
+    this.tampered.delete(rootId)
     return stone
   }
 

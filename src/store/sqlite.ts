@@ -54,7 +54,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     isReadOnly: file.readOnly,
     ...sqliteScanner(graph, graph.heard),
     commit: (commit) => commitAtOnce({ session, graph, file }, commit),
-    tampered: () => session().spans.found,
+    tampered: () => read((db) => session().spans.found(db)),
     archive: sqliteArchive({
       read,
       write: (change) => writeAtOnce({ session, graph, file }, change),
@@ -205,7 +205,7 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
   const current = session()
   const { db, path } = current
   current.presence.requireUnseen()
-  current.spans.require(commit.rootId)
+  current.spans.require(db, commit.rootId)
   if (!begin(db, path)) return false
   current.spans.isWriting = true
   try {

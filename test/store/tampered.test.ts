@@ -78,12 +78,11 @@ function openRuntime(): Runtime {
 }
 
 /** A conversation whose second run waits for a person. */
-async function makeScene(): Promise<Scene> {
-  const runtime = openRuntime()
+async function makeScene(runtime = openRuntime()): Promise<Scene> {
   const { conversationId } = await runtime.run(agents.lead, 'Find it.', { title: 'Plan' }).result
   const run = runtime.run(agents.lead, 'Deploy it.', { conversationId })
   for await (const { type } of run) if (type === 'approval-request') break
-  const [node] = runtime.store.awaiting({ limit: 1 })
+  const node = runtime.store.awaiting({ limit: 9 }).find(({ turnId }) => turnId === run.id)
   return { runtime, run, rootId: conversationId, nodeId: node?.id ?? '' }
 }
 
@@ -192,9 +191,13 @@ const STOPS: readonly Attack[] = [
   ['which commit wrote a row', (db) => db.run(`UPDATE seals SET writer = writer - 1 WHERE n = (${TASK})`, [])],
   ['that a commit wrote a row', (db) => db.run(`DELETE FROM seals WHERE n = (${TASK})`, [])],
   ['the last commit, deleted', (db) => db.run('DELETE FROM commits WHERE n = (SELECT max(n) FROM commits)', [])],
-  ['what a commit wrote', (db) => db.run(`UPDATE commits SET marks = upper(marks)`, [])],
+  [
+    'what a commit wrote',
+    (db) => db.run(`UPDATE commits SET marks = upper(marks) WHERE n / 16777216 = (${LAST_TREE})`, []),
+  ],
 ]
 
+const LAST_TREE = 'SELECT max(n) / 16777216 FROM commits'
 const LAST_EDGES = `SELECT max(n) FROM rows WHERE data ->> '$.edges' IS NOT NULL`
 
 /** A process that runs has read it before. */
@@ -247,6 +250,63 @@ describe('a row that was changed while no process runs', () => {
     expect(before.length).toBeGreaterThan(0)
     expect(await findingsIn(runtime)).toEqual(expect.arrayContaining([...new Set(before)]))
     await runtime.close()
+  })
+})
+
+describe('a tree that was changed while a run of it is open', () => {
+  test.each(STOPS)('can be deleted, and nothing else with it: %s', async (_, change) => {
+    const first = openRuntime()
+    const { conversationId } = await first.run(agents.lead, 'Find it.').result
+    const { rootId } = await makeScene(first)
+    await first.close()
+    attack(change)
+    const runtime = openRuntime()
+
+    const stone = await runtime.forget(rootId, 'it was changed')
+
+    expect(stone).toMatchObject({ rootId, reason: 'it was changed' })
+    expect(runtime.store.archive?.tombstones()).toEqual([stone])
+    expect(runtime.store.conversation(rootId)).toBeUndefined()
+    expect([runtime.store.tampered?.(), await findingsIn(runtime)]).toEqual([[], []])
+    expect((await runtime.run(agents.lead, 'Find it.', { conversationId }).result).status).toBe('completed')
+    await runtime.close()
+  })
+
+  test('is not cancelled: the error has the command that deletes it, and nothing is written', async () => {
+    const { runtime, run, rootId } = await makeScene()
+    attack(edit('turn', 'Deploy it.', "'$.limits[1]', 999999"))
+    const before = readOne('SELECT max(n) FROM commits')
+
+    await expect(runtime.cancel(run.id)).rejects.toMatchObject({
+      code: 'tampered',
+      message: expect.stringContaining(`legate forget ${rootId}`),
+    })
+    await expect(runtime.forget(run.id, 'by its run')).rejects.toMatchObject({
+      code: 'invalid_input',
+      details: { rootId },
+    })
+
+    expect(readOne('SELECT max(n) FROM commits')).toBe(before)
+    await expect(run.result).rejects.toMatchObject({ code: 'tampered' })
+    await runtime.forget(rootId, 'by its root')
+    expect(() => runtime.attach(run.id)).toThrow(/was deleted/)
+    await runtime.close()
+  })
+
+  test('is not deleted by who prunes; one that is as it was written is not deleted while it is open', async () => {
+    const scene = await makeScene()
+    const open = await makeScene(scene.runtime)
+    attack((db) =>
+      db.run(`UPDATE rows SET data = json_set(data, '$.title', 'Forged') WHERE data ->> '$.conversation' = ?`, [
+        scene.rootId,
+      ]),
+    )
+
+    expect(await scene.runtime.prune({ keep: 0 })).toEqual([])
+    await expect(scene.runtime.forget(open.rootId, 'open')).rejects.toMatchObject({ code: 'conflict' })
+
+    expect(await findingsIn(scene.runtime)).toContain('altered_row')
+    await scene.runtime.close()
   })
 })
 
@@ -374,6 +434,8 @@ describe('a JSON store', () => {
     await expect(result).rejects.toMatchObject({ code: 'tampered', message: expect.stringContaining(conversationId) })
     expect(await findingsIn(runtime)).toContain('altered_row')
     expect((await runtime.run(agents.other, 'Hello.').result).status).toBe('completed')
+    await runtime.forget(conversationId, 'it was changed')
+    expect([runtime.store.tampered?.(), await findingsIn(runtime)]).toEqual([[], []])
     await runtime.close()
   })
 })

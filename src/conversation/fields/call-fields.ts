@@ -1,7 +1,7 @@
 import type { RunEvent } from '../../graph/event.ts'
 import type { FieldEvent } from '../../output/field-event.ts'
 import { AnswerReading } from './answer-reading.ts'
-import type { FieldBatch, FieldSource } from './read-fields.ts'
+import type { FieldBatch, FieldSource } from './field-source.ts'
 
 /**
  * The arguments of calls of a tool while a model writes them, each call by itself. Where they were not streamed, or the

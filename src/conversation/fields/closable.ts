@@ -1,5 +1,5 @@
 import type { RunEvent } from '../../graph/event.ts'
-import type { FieldSource } from './read-fields.ts'
+import type { FieldSource } from './field-source.ts'
 
 /** What `read` makes of the source, as an iterator that closes at once: a generator alone would wait for the next event. */
 export function closable<T>(

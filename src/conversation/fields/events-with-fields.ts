@@ -1,6 +1,6 @@
 import type { LiveEvent, RunEvent } from '../../graph/event.ts'
 import { View } from '../view.ts'
-import { Answers, type FieldBatch, type FieldSource } from './read-fields.ts'
+import type { FieldBatch, FieldSource } from './field-source.ts'
 
 /**
  * The events of a run as its readers see them, with a `field` event behind the one that completes a field. `events` gives
@@ -10,6 +10,7 @@ export async function* eventsWithFields(source: FieldSource, after: number): Asy
   const { store, runId } = source
   const view = new View(store, runId)
   const fields = new View(store, runId, 'fields')
+  const { Answers } = await import('./answers.ts')
   const answers = new Answers(source)
   for await (const event of source.events()) {
     const shown = view.show(event)

@@ -1,6 +1,7 @@
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { PathPattern } from '../../output/path-pattern.ts'
-import { doneFields, type FieldSource } from './read-fields.ts'
+import type { FieldSource } from './field-source.ts'
+import { doneFields } from './read-fields.ts'
 import { RunField } from './run-field.ts'
 
 /** What a handler made of one field, or what it threw. */

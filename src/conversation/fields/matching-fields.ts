@@ -1,6 +1,6 @@
 import type { PathPattern } from '../../output/path-pattern.ts'
-import { readCallFields } from './call-fields.ts'
-import { type FieldBatch, type FieldSource, readFields, wantedBy } from './read-fields.ts'
+import type { FieldBatch, FieldSource } from './field-source.ts'
+import { readFields, wantedBy } from './read-fields.ts'
 import { RunField } from './run-field.ts'
 
 export interface FieldsOptions {
@@ -18,7 +18,7 @@ export async function* matchingFields(
   pattern: PathPattern | null,
   { partial = false, agent, tool }: FieldsOptions,
 ): AsyncGenerator<RunField, void> {
-  const batches = tool === undefined ? readFields(source, agent) : readCallFields(source, tool, wantedBy(source, agent))
+  const batches = tool === undefined ? readFields(source, agent) : await callFields(source, tool, agent)
   for await (const batch of batches) {
     if (batch.isReset && partial) yield new RunField(null, batch.place)
     for (const event of batch.events) {
@@ -27,6 +27,11 @@ export async function* matchingFields(
       yield new RunField(event, batch.place)
     }
   }
+}
+
+async function callFields(source: FieldSource, tool: string, agent?: string): Promise<AsyncIterable<FieldBatch>> {
+  const { readCallFields } = await import('./call-fields.ts')
+  return readCallFields(source, tool, wantedBy(source, agent))
 }
 
 function isShown(kind: FieldBatch['events'][number]['kind'], partial: boolean): boolean {

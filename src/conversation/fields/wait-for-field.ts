@@ -5,7 +5,8 @@ import type { Status } from '../../graph/outcome.ts'
 import type { FieldEvent } from '../../output/field-event.ts'
 import type { PathPattern } from '../../output/path-pattern.ts'
 import { closable } from './closable.ts'
-import { type FieldBatch, type FieldSource, readFields } from './read-fields.ts'
+import type { FieldBatch, FieldSource } from './field-source.ts'
+import { readFields } from './read-fields.ts'
 
 export interface FieldOptions<Default = never> {
   /** Rejects when the field has not come by then; the run goes on. */

@@ -12,6 +12,7 @@ import type { Connection, SqlValue } from './driver.ts'
 import { numberRows } from './numbers.ts'
 import { putRows } from './portions.ts'
 import { findStone, readStones, removeTree, toStone } from './remove.ts'
+import { removeEvenAltered } from './remove-altered.ts'
 import {
   COMMITS_PER_TREE,
   pushConversation,
@@ -52,7 +53,7 @@ export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
 function remove(write: ArchiveUse['write'], rootId: Id, removal: Removal): ReturnType<Archive['remove']> {
   let stone: Tombstone | undefined
   const written = write((db) => {
-    stone = removeTree(db, rootId, removal)
+    stone = removal.evenTampered === true ? removeEvenAltered(db, rootId, removal) : removeTree(db, rootId, removal)
   })
   return written instanceof Promise ? written.then(() => stone) : stone
 }

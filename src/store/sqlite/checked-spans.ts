@@ -5,7 +5,8 @@ import { tampered } from '../tampered.ts'
 import { atOneMoment } from './at-one-moment.ts'
 import type { Connection } from './driver.ts'
 import { COMMITS_PER_TREE } from './rows.ts'
-import { type ReadSpan, ROWS_OF_SPAN, SpanCheck, type WrongSpan } from './span-check.ts'
+import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
+import { readSpanText } from './span-text.ts'
 
 /** Gives rows of the file to who works with them, and only such as its commits wrote. */
 export class CheckedSpans {
@@ -19,15 +20,16 @@ export class CheckedSpans {
     this.path = path
   }
 
-  /** Trees that were found to be changed from outside: one error for each. */
-  get found(): readonly StoreError[] {
+  /** Trees that were found to be changed from outside, and are still there: one error for each. */
+  found(db: Connection): readonly StoreError[] {
+    for (const rootId of this.trees.keys()) if (db.first(RECORD, [rootId]) === undefined) this.trees.delete(rootId)
     return [...this.trees.values()]
   }
 
   /** Nothing is added to a tree that was changed from outside. */
-  require(rootId: Id | null): void {
+  require(db: Connection, rootId: Id | null): void {
     const error = rootId === null ? undefined : this.trees.get(rootId)
-    if (error !== undefined) throw error
+    if (error !== undefined && this.found(db).includes(error)) throw error
   }
 
   /** Undefined when its tree was deleted. */
@@ -49,7 +51,7 @@ export class CheckedSpans {
 
   /** Looks through all rows: for a tree in which a run seems to be missing. */
   requireWhole(db: Connection, rootId: Id): void {
-    const [first = 0] = db.first('SELECT n FROM commits WHERE root_id = ?', [rootId]) ?? []
+    const [first = 0] = db.first(RECORD, [rootId]) ?? []
     const [n] = db.first(MISSING, [Number(first), Number(first) + COMMITS_PER_TREE]) ?? []
     if (typeof n !== 'number') return
     const error = tampered(`Row ${n} of the file is missing`, { rootId, path: this.path })
@@ -63,11 +65,10 @@ export class CheckedSpans {
   }
 
   private look(db: Connection, first: number, end: number): ReadSpan | WrongSpan | undefined {
-    const rows = db.all(ROWS_OF_SPAN, [first, end])
-    if (rows.length > 0) return this.check.check(db, { first, rows })
+    const text = readSpanText(db, first, end)
+    if (text.lines !== '') return this.check.check(db, text)
     // Of a tree that was deleted neither rows nor seals are left.
-    const [n] = db.first('SELECT n FROM rows WHERE n >= ? AND n < ?', [first, end]) ?? []
-    return typeof n === 'number' ? { what: `No commit wrote row ${n} of the file`, writer: 0 } : undefined
+    return text.count === 0 ? undefined : { what: `No commit wrote the rows from ${first} on`, writer: 0 }
   }
 
   private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {
@@ -82,6 +83,7 @@ const IS_HASH = /^[0-9a-f]{64}$/
 
 const MISSING = `SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n
   WHERE seals.writer >= ? AND seals.writer < ? AND rows.n IS NULL LIMIT 1`
+const RECORD = 'SELECT n FROM commits WHERE root_id = ?'
 const ROOT = 'SELECT root_id FROM commits WHERE n = ?'
 
 /** The record says whose commit it was; a row that was changed may say anything. */

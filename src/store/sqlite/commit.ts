@@ -22,6 +22,7 @@ import {
   WIDTH,
 } from './rows.ts'
 import { putSeals } from './seals.ts'
+import { type Growth, sealStretches, unseal } from './stretches.ts'
 
 /** A commit as it is written, made before the file is locked. */
 export interface CommitTexts {
@@ -77,12 +78,24 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
   if (tail !== undefined) putSeals(db, [...numbers, ...edges.keys()], tree * COMMITS_PER_TREE + tail.commit)
+  unseal(db, numbered.aged)
+  for (const growth of growthOf(cache, ends)) sealStretches(db, growth)
   for (const body of commit.bodies) putBody(db, body)
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
   return { numbers, ends, tail }
+}
+
+/** Of turns that were there before. */
+function growthOf(cache: RowCache, ends: Written['ends']): Growth[] {
+  const grown: Growth[] = []
+  for (const [turnId, last] of ends) {
+    const before = cache.home(turnId)?.turns.get(turnId)?.last
+    if (before !== undefined) grown.push({ turnId, before, last })
+  }
+  return grown
 }
 
 /** A tree whose root is new has no log; if it is not new, its key refuses it. */

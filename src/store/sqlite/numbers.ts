@@ -4,12 +4,15 @@ import type { Edge, Id } from '../../graph/rows.ts'
 import type { Cell, RowCache, Written } from '../row-cache.ts'
 import type { Connection } from './driver.ts'
 import { type EdgeEnds, SPAN, spanOf } from './rows.ts'
+import { mayBeSealed } from './stretches.ts'
 
 /** By the number of the row that has them: at most one row of edges for a turn. */
 export type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>
 
 export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
   readonly edges: NumberedEdges
+  /** Rows that are written anew after many others of their turn. */
+  readonly aged: readonly number[]
 }
 
 /**
@@ -35,6 +38,7 @@ class Numbering implements Numbered {
   readonly numbers: number[] = []
   readonly ends = new Map<Id, number>()
   readonly edges = new Map<number, EdgeEnds[]>()
+  readonly aged: number[] = []
   private readonly newNodes = new Map<Id, { readonly n: number; readonly turnId: Id }>()
   /** By turn. */
   private readonly edgeRows = new Map<Id, EdgeEnds[]>()
@@ -58,14 +62,15 @@ class Numbering implements Numbered {
 
   node(row: Versioned & { readonly turnId: Id }): void {
     const { id, version, turnId } = row
-    const n = version === 1 ? this.nextOf(turnId) : known(row, this.cache.home(id)?.nodes)
+    const n = version === 1 ? this.nextOf(turnId) : this.again(turnId, known(row, this.cache.home(id)?.nodes))
     if (version === 1) this.newNodes.set(id, { n, turnId })
     this.numbers.push(n)
   }
 
   link(row: Versioned & { readonly hostTurnId: Id }): void {
-    const isNew = row.version === 1
-    this.numbers.push(isNew ? this.nextOf(row.hostTurnId) : known(row, this.cache.home(row.id)?.links))
+    const { id, version, hostTurnId } = row
+    const n = version === 1 ? this.nextOf(hostTurnId) : this.again(hostTurnId, known(row, this.cache.home(id)?.links))
+    this.numbers.push(n)
   }
 
   edge({ from, to, type }: Edge): void {
@@ -97,17 +102,25 @@ class Numbering implements Numbered {
     return fresh
   }
 
+  private again(turnId: Id, n: number): number {
+    if (mayBeSealed(n, this.lastOf(turnId))) this.aged.push(n)
+    return n
+  }
+
   private nextSpan(): number {
     this.cache.lastSpan ??= spanOf(Number(this.db.first(LAST_ROW)?.[0] ?? 0))
     return ++this.cache.lastSpan * SPAN
   }
 
   private nextOf(turnId: Id): number {
-    const last = this.ends.get(turnId) ?? this.cache.home(turnId)?.turns.get(turnId)?.last ?? SPAN - 1
-    const n = last + 1
+    const n = this.lastOf(turnId) + 1
     if (n % SPAN === 0) throw new StoreError('store', `The turn ${turnId} is full; start another.`)
     this.ends.set(turnId, n)
     return n
+  }
+
+  private lastOf(turnId: Id): number {
+    return this.ends.get(turnId) ?? this.cache.home(turnId)?.turns.get(turnId)?.last ?? SPAN - 1
   }
 }
 

@@ -16,10 +16,16 @@ import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
 export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
   const leaving = findLeaving(db, rootId)
   if (leaving === undefined || (removal.seq ?? leaving.seq) !== leaving.seq) return undefined
+  // Who deletes even that goes another way.
+  if (removal.evenTampered === true && !leaving.isWhole) return undefined
   const open = leaving.turns.find(({ state }) => state !== 'ended')
   if (open !== undefined) throw openTree(rootId, open.id)
   const stone = tombstoneOf(leaving, removal)
-  if (removal.dryRun !== true) bury(db, leaving, stone)
+  if (removal.dryRun === true) return stone
+  for (const [id, slot] of leaving.spans.flatMap(keysOf)) {
+    db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
+  }
+  bury(db, { ...leaving, spans: leaving.spans.map(({ rows }) => rows[0]?.n ?? 0) }, stone)
   return stone
 }
 
@@ -55,6 +61,8 @@ interface Leaving {
   readonly hash: string
   readonly seq: number
   readonly spans: readonly FileSpan[]
+  /** Every row that was committed is among them. */
+  readonly isWhole: boolean
   readonly conversations: readonly Conversation[]
   readonly turns: readonly Turn[]
 }
@@ -69,24 +77,25 @@ function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
   const first = tree * COMMITS_PER_TREE
   const commits = db.all(COMMITS, [first, first + COMMITS_PER_TREE])
   const [seq = 0, , hash = ''] = commits.at(-1) ?? []
-  const spans = spansOf(
-    db,
-    rootId,
-    commits.map(([, marks]) => String(marks)),
-  )
+  const marks = commits.map(([, text]) => String(text))
+  const spans = spansOf(db, rootId, marks)
   const conversations = spans.flatMap((span) => conversationIn(span) ?? [])
   if (conversations[0]?.rootId !== rootId) return undefined
   const turns = spans.flatMap(({ turn }) => turn ?? [])
-  return { rootId, tree, hash: String(hash), seq: Number(seq), spans, conversations, turns }
+  const isWhole = hasAll(spans, marks)
+  return { rootId, tree, hash: String(hash), seq: Number(seq), spans, isWhole, conversations, turns }
 }
 
 /** Those that lead to each other from the root on. Where a row was committed that is not among them, all are looked through. */
 function spansOf(db: Connection, rootId: Id, marks: readonly string[]): readonly FileSpan[] {
   const walked = walk(db, rootId)
-  const found = new Set(walked.flatMap(rowsIn).map((row) => markOf(row).key))
-  const isWhole = marks.every((some) => (readMarks(some) ?? []).every(({ key }) => key[0] === 'e' || found.has(key)))
-  if (isWhole) return walked
+  if (hasAll(walked, marks)) return walked
   return (findTrees(db, rootId).byRoot.get(rootId)?.spans ?? []).map((n) => readable(readSpan(db, n)))
+}
+
+function hasAll(spans: readonly FileSpan[], marks: readonly string[]): boolean {
+  const found = new Set(spans.flatMap(rowsIn).map((row) => markOf(row).key))
+  return marks.every((some) => (readMarks(some) ?? []).every(({ key }) => key[0] === 'e' || found.has(key)))
 }
 
 const TURNS = "SELECT n FROM keys WHERE id = ? AND slot > 'T' AND slot < 'U'"
@@ -110,7 +119,7 @@ function walk(db: Connection, rootId: Id): FileSpan[] {
   return spans
 }
 
-function conversationIn({ rows: [head] }: FileSpan): Conversation | undefined {
+export function conversationIn({ rows: [head] }: FileSpan): Conversation | undefined {
   return head?.packed != null && 'conversation' in head.packed ? toConversation(head.packed) : undefined
 }
 
@@ -138,13 +147,19 @@ function readable(span: FileSpan): FileSpan {
 const DROP_BODIES = `DELETE FROM bodies WHERE hash IN (SELECT hash FROM uses WHERE tree = ?1)
   AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = bodies.hash AND uses.tree <> ?1)`
 
-function bury(db: Connection, { rootId, tree, spans }: Leaving, stone: Tombstone): void {
-  let last = 0
-  for (const span of spans) {
-    const first = span.rows[0]?.n ?? 0
+/** What is deleted of a tree; the keys that lead to it are deleted already. */
+export interface Buried {
+  readonly rootId: Id
+  readonly tree: number
+  /** The first row of each. */
+  readonly spans: readonly number[]
+}
+
+export function bury(db: Connection, { rootId, tree, spans }: Buried, stone: Tombstone): void {
+  let last = tree * SPAN
+  for (const first of spans) {
     last = Math.max(last, first)
-    for (const [id, slot] of keysOf(span)) db.run('DELETE FROM keys WHERE id = ? AND slot = ?', [id, slot])
-    for (const table of ['rows', 'seals']) {
+    for (const table of ['rows', 'seals', 'stretches']) {
       db.run(`DELETE FROM ${table} WHERE n >= ? AND n < ?`, [first, first + SPAN])
     }
   }

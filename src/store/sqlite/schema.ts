@@ -109,11 +109,14 @@ function addSeals(connection: Connection): void {
   sealAll(connection)
 }
 
+/** Rows that were left alone for long have one hash for many: see `sealStretches`. */
+const stretches = 'CREATE TABLE stretches (n INTEGER PRIMARY KEY, hash TEXT NOT NULL);'
+
 /** SQL, or what does it. */
 type MigrationStep = string | ((connection: Connection) => void)
 
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
-export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, addSeals]
+export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, addSeals, stretches]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do the same at the same time. */
 export function migrate(connection: Connection, migrations: readonly MigrationStep[] = MIGRATIONS): void {

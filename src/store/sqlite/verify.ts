@@ -19,6 +19,7 @@ import {
   turnSlot,
 } from './rows.ts'
 import { writersOf } from './seals.ts'
+import { brokenStretches } from './stretches.ts'
 import {
   edgesIn,
   type FileRow,
@@ -100,7 +101,7 @@ class Verifying implements Verified {
     for (const [id, slot] of this.db.all(STRAY_KEYS)) {
       this.put('altered_index', { id: String(id), rootId: null }, `The key ${slot} of ${id} leads nowhere.`)
     }
-    for (const [n] of this.db.all(STRAY_SEALS)) {
+    for (const [n] of [...this.db.all(STRAY_SEALS), ...this.db.all(STRAY_STRETCHES)]) {
       this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
     }
     for (const [tree, hash] of this.db.all(STRAY_USES)) {
@@ -138,6 +139,10 @@ class Verifying implements Verified {
         // A row that no commit wrote is told of as such.
         if (writer === undefined || sealed.get(n) === tree * COMMITS_PER_TREE + writer) continue
         const message = `Row ${n} of the file is said to be of another commit than the one that wrote it.`
+        this.put('altered_index', { id: `row ${n}`, rootId }, message)
+      }
+      for (const n of brokenStretches(this.db, first)) {
+        const message = `The rows of the file from ${n} on are not what they were sealed as.`
         this.put('altered_index', { id: `row ${n}`, rootId }, message)
       }
     }
@@ -210,6 +215,7 @@ const SUBJECTS = {
 const STRAY_USES = `SELECT tree, hash FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
   OR NOT EXISTS (SELECT 1 FROM rows WHERE n = tree * 1048576)`
 const STRAY_SEALS = 'SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n WHERE rows.n IS NULL'
+const STRAY_STRETCHES = 'SELECT s.n FROM stretches AS s LEFT JOIN rows ON rows.n = s.n WHERE rows.n IS NULL'
 const STRAY_KEYS = 'SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n WHERE rows.n IS NULL'
 
 /** queue, due and mark as the row says; null when it says nothing that can be read. */

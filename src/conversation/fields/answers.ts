@@ -1,0 +1,150 @@
+import type { CheckedSchema } from '../../base/schema.ts'
+import { writtenText } from '../../graph/content.ts'
+import type { RunEvent } from '../../graph/event.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { FieldEvent } from '../../output/field-event.ts'
+import type { Store } from '../../store/store.ts'
+import { AnswerReading } from './answer-reading.ts'
+import type { FieldBatch, FieldSource } from './field-source.ts'
+
+/** The answers of all runs whose events it is given. */
+export class Answers {
+  private readonly source: Pick<FieldSource, 'store' | 'schemaOf'>
+  private readonly runs: Map<Id, RunAnswers> = new Map()
+
+  constructor(source: Pick<FieldSource, 'store' | 'schemaOf'>) {
+    this.source = source
+  }
+
+  take(event: RunEvent): FieldBatch | undefined {
+    const known = this.runs.get(event.turnId)
+    const run = known ?? new RunAnswers(this.source, event.turnId)
+    if (known === undefined) this.runs.set(event.turnId, run)
+    if (event.type === 'run-end') this.runs.delete(event.turnId)
+    return run.take(event)
+  }
+}
+
+/** The answers of one run, one after the other. */
+class RunAnswers {
+  private readonly store: Store
+  private readonly schema: CheckedSchema | null
+  private attempt = 1
+  private nodeId: Id | null = null
+  private reading: AnswerReading | null = null
+  /** Has anything been told of the attempt at hand, and of those before? */
+  private isTold = false
+  private wasTold = false
+
+  constructor(source: Pick<FieldSource, 'store' | 'schemaOf'>, runId: Id) {
+    this.store = source.store
+    this.schema = source.schemaOf(runId) ?? null
+  }
+
+  take(event: RunEvent): FieldBatch | undefined {
+    switch (event.type) {
+      case 'text-delta':
+        return this.hear(event)
+      case 'message':
+        return event.role === 'agent' ? this.close(event) : undefined
+      case 'reset':
+        this.drop(event)
+        return undefined
+      case 'retry':
+      case 'node-state':
+        return this.change(event)
+      case 'run-end':
+        return this.cut(event)
+      default:
+        return undefined
+    }
+  }
+
+  private hear(event: Extract<RunEvent, { type: 'text-delta' }>): FieldBatch | undefined {
+    const reading = this.readingOf(event)
+    if (reading === null) return undefined
+    return this.told(event, reading, reading.hear(event.text, event.cumulative === true))
+  }
+
+  /** The message has all of the text: what was streamed may be known only in part, or not at all. */
+  private close(event: Extract<RunEvent, { type: 'message' }>): FieldBatch | undefined {
+    const isCall = event.calls.length > 0
+    const reading = isCall ? this.current(event) : this.readingOf(event)
+    this.nodeId = null
+    this.reading = null
+    if (reading === null || isCall) return undefined
+    const text = writtenText(event.content)
+    const whole = reading.isOf(text) ? reading : this.again()
+    const events = [...whole.hear(text, true), ...whole.parser.end()]
+    return this.told(event, whole, events)
+  }
+
+  /** The text that was recorded is not the one that was streamed: it is read from its beginning. */
+  private again(): AnswerReading {
+    this.begin()
+    return new AnswerReading(this.schema)
+  }
+
+  /** A call that is made again is another attempt; one that ended without a message is over. */
+  private change(event: Extract<RunEvent, { type: 'retry' | 'node-state' }>): FieldBatch | undefined {
+    const isAgain = event.type === 'retry' || event.to === 'pending'
+    if (!isAgain) return this.cut(event)
+    if (!this.isAnswer(event.nodeId)) return undefined
+    this.drop(event)
+    this.attempt++
+    return undefined
+  }
+
+  private cut(event: RunEvent): FieldBatch | undefined {
+    const { reading } = this
+    if (reading === null || (event.nodeId !== null && event.nodeId !== this.nodeId)) return undefined
+    const batch = this.told(event, reading, reading.parser.end())
+    this.reading = null
+    return batch
+  }
+
+  private drop({ nodeId }: RunEvent): void {
+    if (nodeId !== this.nodeId) return
+    this.nodeId = null
+    this.reading = null
+  }
+
+  private current({ nodeId }: RunEvent): AnswerReading | null {
+    return nodeId === this.nodeId ? this.reading : null
+  }
+
+  private readingOf(event: RunEvent): AnswerReading | null {
+    if (event.nodeId === this.nodeId) return this.reading
+    if (!this.isAnswer(event.nodeId)) return null
+    this.nodeId = event.nodeId
+    this.begin()
+    if (this.purposeOf(event.nodeId) === 'repair') this.attempt++
+    this.reading = new AnswerReading(this.schema)
+    return this.reading
+  }
+
+  private begin(): void {
+    this.wasTold ||= this.isTold
+    this.isTold = false
+  }
+
+  private told(event: RunEvent, reading: AnswerReading, events: readonly FieldEvent[]): FieldBatch | undefined {
+    if (events.length === 0) return undefined
+    const isReset = this.wasTold
+    this.wasTold = false
+    this.isTold = true
+    const place = { runId: event.turnId, nodeId: event.nodeId ?? '', agentPath: event.path, attempt: this.attempt }
+    return { event, place, parser: reading.parser, events, isReset }
+  }
+
+  /** What plans, briefs or sums up is no answer of the run. */
+  private isAnswer(nodeId: Id | null): boolean {
+    const purpose = this.purposeOf(nodeId)
+    return purpose === 'answer' || purpose === 'repair' || purpose === null
+  }
+
+  private purposeOf(nodeId: Id | null) {
+    const node = nodeId === null ? undefined : this.store.node(nodeId)
+    return node?.kind === 'task' ? undefined : node?.purpose
+  }
+}

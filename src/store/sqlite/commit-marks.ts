@@ -1,0 +1,80 @@
+import { parseOwnJson } from '../../base/json.ts'
+import { type Mark, readMarks } from '../tree-chain.ts'
+import type { Connection } from './driver.ts'
+import type { RowMarks } from './row-marks.ts'
+import type { SpanRow } from './span-text.ts'
+
+/** What commits wrote. Those that wrote much are asked again soon: an imported tree has one commit. */
+export class CommitMarks {
+  private readonly large = new Map<number, Marks>()
+
+  /** The first row that is not what its commit wrote. */
+  findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
+    const written = this.find(db, rows)
+    return rows.find((row) => written.get(row.writer)?.hasAll(marks.of(row)) !== true)
+  }
+
+  /** By the number of the commit in the log. */
+  private find(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
+    const marks = new Map(this.large)
+    const wanted = new Set<number>()
+    for (const { writer } of rows) if (!marks.has(writer)) wanted.add(writer)
+    if (wanted.size === 0) return marks
+    for (const [writer, text] of readCommits(db, wanted)) {
+      const found = new Marks(text)
+      marks.set(writer, found)
+      if (found.isLarge) this.keep(writer, found)
+    }
+    return marks
+  }
+
+  private keep(writer: number, marks: Marks): void {
+    if (this.large.size >= MOST_LARGE) this.large.clear()
+    this.large.set(writer, marks)
+  }
+}
+
+const MOST_LARGE = 4
+
+type CommitText = readonly [writer: number, marks: string]
+
+/** Commits that lie side by side are read as they lie. */
+function readCommits(db: Connection, writers: ReadonlySet<number>): readonly CommitText[] {
+  let [low, high] = [Number.MAX_SAFE_INTEGER, 0]
+  for (const writer of writers) [low, high] = [Math.min(low, writer), Math.max(high, writer)]
+  const isDense = writers.size > FEW && high - low < 2 * writers.size
+  const [texts] = (isDense ? db.first(BETWEEN, [low, high]) : db.first(AMONG, [JSON.stringify([...writers])])) ?? []
+  return parseOwnJson(`[${texts ?? ''}]`) as readonly CommitText[]
+}
+
+const FEW = 16
+const MARKS = 'SELECT group_concat(json_array(n, marks)) FROM commits WHERE n'
+const BETWEEN = `${MARKS} BETWEEN ? AND ?`
+const AMONG = `${MARKS} IN (SELECT value FROM json_each(?))`
+
+/** What one commit wrote. A mark has a hash: it is found in the text as it is, and in a set where many are looked for. */
+class Marks {
+  readonly isLarge: boolean
+  private readonly text: string
+  private asked = 0
+  private set: ReadonlySet<string> | undefined
+
+  constructor(text: string) {
+    this.text = text
+    this.isLarge = text.length > LARGE
+  }
+
+  hasAll(wanted: readonly string[]): boolean {
+    this.asked += wanted.length
+    if (this.isLarge && this.asked > MANY) this.set ??= new Set((readMarks(this.text) ?? []).map(wholeMark))
+    const { set, text } = this
+    return wanted.every((mark) => (set === undefined ? text.includes(mark) : set.has(mark)))
+  }
+}
+
+const LARGE = 4_000
+const MANY = 200
+
+function wholeMark({ key, hash }: Mark): string {
+  return key === hash ? key : key + hash
+}

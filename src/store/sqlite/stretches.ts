@@ -1,0 +1,87 @@
+import { shortSha256 } from '../../base/hash.ts'
+import type { Id } from '../../graph/rows.ts'
+import { CommitMarks } from './commit-marks.ts'
+import type { Connection } from './driver.ts'
+import { idsIn, RowMarks } from './row-marks.ts'
+import { SPAN, spanOf } from './rows.ts'
+import { readSpanText, rowsIn, type SpanRow, type SpanText } from './span-text.ts'
+
+/**
+ * A stretch is so many rows of a turn, one after the other. When they have been left alone for as many more, they are held
+ * against the record and sealed with one hash: a long run is read at the price of a hash for each stretch, not each row.
+ */
+const STRETCH = 128
+
+/** The number of its first row. The row of the turn itself, which most commits write, is in none. */
+function stretchOf(n: number): number {
+  const place = n % SPAN
+  return n - ((place - 1) % STRETCH)
+}
+
+/** A row that a commit writes anew may be in a sealed stretch; `last` is the newest of its turn. */
+export function mayBeSealed(n: number, last: number): boolean {
+  return n % SPAN > 0 && last - n >= STRETCH
+}
+
+/** Of rows that are written anew. */
+export function unseal(db: Connection, numbers: Iterable<number>): void {
+  for (const n of numbers) db.run('DELETE FROM stretches WHERE n = ?', [stretchOf(n)])
+}
+
+/** The rows of a span that are in no stretch, or not what it was sealed with. */
+export function unsealedRows({ first, stretches }: SpanText, rows: readonly SpanRow[]): readonly SpanRow[] {
+  if (stretches === '') return rows
+  const sealed = new Set<SpanRow>()
+  for (const one of stretches.split(',')) {
+    const [n, hash] = one.split(' ')
+    const at = Number(n) - first
+    const some = rows.slice(at, at + STRETCH)
+    if (hashOf(some.map(({ line }) => line).join('\n')) === hash) for (const row of some) sealed.add(row)
+  }
+  return rows.filter((row) => !sealed.has(row))
+}
+
+/** The newest row of a turn, before and after a commit. */
+export interface Growth {
+  readonly turnId: Id
+  readonly before: number
+  readonly last: number
+}
+
+/** Seals what has become old, when a new stretch begins. What is not as it was written is left to who reads it. */
+export function sealStretches(db: Connection, { turnId, before, last }: Growth): void {
+  if (stretchOf(before) === stretchOf(last)) return
+  const first = spanOf(last) * SPAN
+  const [newest] = db.first('SELECT max(n) FROM stretches WHERE n > ? AND n < ?', [first, last]) ?? []
+  const record = new CommitMarks()
+  const end = stretchOf(before)
+  for (let n = typeof newest === 'number' ? newest + STRETCH : first + 1; n < end; n += STRETCH) {
+    const text = readStretch(db, n)
+    const rows = rowsIn(text, [])
+    const known = idsIn(rows)
+    const marks = new RowMarks(turnId, (place) => known(place) || readId(db, first + place))
+    if (rows.length !== STRETCH || record.findForged(db, rows, marks) !== undefined) continue
+    db.run('REPLACE INTO stretches (n, hash) VALUES (?, ?)', [n, hashOf(text.lines)])
+  }
+}
+
+/** Sealed stretches of a span whose rows are not those that were sealed: the numbers of their first rows. */
+export function brokenStretches(db: Connection, first: number): readonly number[] {
+  return db
+    .all('SELECT n, hash FROM stretches WHERE n >= ? AND n < ?', [first, first + SPAN])
+    .filter(([n, hash]) => hashOf(readStretch(db, Number(n)).lines) !== hash)
+    .map(([n]) => Number(n))
+}
+
+function readStretch(db: Connection, n: number): SpanText {
+  return readSpanText(db, n, n + STRETCH)
+}
+
+function readId(db: Connection, n: number): Id {
+  const [id] = db.first("SELECT iif(json_valid(data), data ->> '$.node', '') FROM rows WHERE n = ?", [n]) ?? []
+  return String(id ?? '')
+}
+
+function hashOf(lines: string): string {
+  return shortSha256(lines)
+}
