@@ -2,7 +2,7 @@ import { messageOf } from '../base/error.ts'
 import { DEFAULT_USE, isDefault, type Layer } from './grant.ts'
 import { matchName, matchPath } from './match.ts'
 import { type Request, requestText } from './request.ts'
-import { type ReadRule, readRule } from './rule.ts'
+import { readRule } from './rule.ts'
 
 export type Verdict = 'allow' | 'ask' | 'deny'
 
@@ -97,22 +97,10 @@ function findRule(rules: readonly string[], request: Request, isRestricting: boo
   const { domain, name, key = name } = request
   const isPath = domain.startsWith('file.')
   for (const rule of rules) {
-    const { domain: ruled, pattern, trouble } = parsed(rule)
+    const { domain: ruled, pattern, trouble } = readRule(rule)
     if (ruled !== domain && !(isPath && ruled === 'file.*')) continue
     const isMatch = trouble === null ? (isPath ? matchPath(pattern, key) : matchName(pattern, key)) : isRestricting
     if (isMatch) return rule
   }
   return undefined
-}
-
-/** Rules are few and asked for on every call. */
-const known: Map<string, ReadRule> = new Map()
-const MOST_KNOWN = 10_000
-
-function parsed(rule: string): ReadRule {
-  const found = known.get(rule)
-  if (found !== undefined) return found
-  const made = readRule(rule)
-  keep(known, [rule, made], MOST_KNOWN)
-  return made
 }

@@ -1,3 +1,5 @@
+import { trimEnd } from '../base/trim-end.ts'
+
 /**
  * The host of an address, or one that is named alone, in the one form it has in rules and requests: lower case, ASCII, no
  * dot at its end, no port, no user; an IPv4 address as four numbers, however it was written. Undefined where there is none.
@@ -38,7 +40,7 @@ function read(given: string): Found | undefined {
     const { hostname, port, username, password, pathname, search, hash } = new URL(
       isAddress ? given : `http://${given}`,
     )
-    const host = withoutMapping(hostname.replace(/\.+$/, ''))
+    const host = withoutMapping(trimEnd(hostname, '.'))
     if (host === '') return undefined
     const isBare = !isAddress && `${username}${password}${search}${hash}` === '' && pathname === '/'
     return { host, port, isBare }

@@ -158,7 +158,14 @@ describe('what cannot be started', () => {
     ['a folder that is not there', 'echo', ['x'], { cwd: '/no/such/folder' }, /in \/no\/such\/folder \(is that folder/],
     ['an argument with a NUL', 'echo', ['a\0b'], {}, /^A command line cannot hold a NUL character/],
     ['a name that looks like an option', '-c', ['id'], {}, /^"-c" is no name of a program/],
-    ['an argument that is too long', 'echo', ['x'.repeat(3_000_000)], {}, /^echo could not be started: .*E2BIG/],
+    ['an argument that is too long', 'echo', ['x'.repeat(1_900_000)], {}, /^echo could not be started: .*E2BIG/],
+    [
+      'a line that no system takes',
+      'echo',
+      ['x'.repeat(3_000_000)],
+      {},
+      /^A command line has at most 2000000 characters/,
+    ],
   ])('%s is an error that says so', async (_, command, args, options, message) => {
     const call = runProcess(command, args, { signal: never, ...options })
     await expect(call).rejects.toThrow(message)
