@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
 import path from 'node:path'
+import { InputError } from '../../base/error.ts'
 import { readFrontMatter } from '../agent-file/front-matter.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
@@ -56,18 +57,31 @@ export async function readSkillFile(skill: Skill, relative: string): Promise<str
 /** The instructions with what was given to the skill: `$ARGUMENTS`, `$ARGUMENTS[0]`, `$1`, `$name`; else it is added. */
 export function skillInstructions({ instructions, arguments: names }: Skill, given: string): string {
   const words = wordsOf(given)
+  const places = new Map(names.map((name, at) => [name, at] as const).reverse())
   let isUsed = false
+  let length = instructions.length
   const text = instructions.replace(
     /\$ARGUMENTS\[(\d{1,3})\]|\$(ARGUMENTS)\b|\$(\d{1,3})\b|\$([A-Za-z_]\w*)/g,
     (...found) => {
       const [whole, index, all, position, name] = found as (string | undefined)[]
-      const at = name === undefined ? Number(index ?? Number(position) - 1) : names.indexOf(name)
+      const at = name === undefined ? Number(index ?? Number(position) - 1) : (places.get(name) ?? -1)
       if (all === undefined && name !== undefined && at === -1) return whole ?? ''
       isUsed = true
-      return all === undefined ? (words[at] ?? '') : given
+      const filled = all === undefined ? (words[at] ?? '') : given
+      length += filled.length
+      if (length > MOST_FILLED) throw tooLong()
+      return filled
     },
   )
   return isUsed || given.trim() === '' ? text : `${text}\n\nARGUMENTS: ${given}`
+}
+
+/** Characters of a skill with all that was given to it. */
+const MOST_FILLED = 4_000_000
+
+function tooLong(): InputError {
+  const message = `The skill with its arguments has more than ${MOST_FILLED} characters: give it less.`
+  return new InputError('invalid_input', message)
 }
 
 async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
@@ -111,13 +125,20 @@ function argumentNames(fields: Fields): readonly string[] {
 function filesOf(folder: string): string[] {
   const root = realpathSync(folder)
   const isInside = (file: string) => realpathSync(file).startsWith(`${root}${path.sep}`)
-  const others = filesBelow(folder, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
-    .map((file) => path.dirname(file))
-    .filter((other) => other !== folder)
+  const skills = filesBelow(folder, { isWanted: (name) => name === 'SKILL.md', isDeep: true })
+  const others = new Set(skills.map((file) => path.dirname(file)).filter((other) => other !== folder))
   return filesBelow(folder, { isWanted: () => true, isDeep: true })
-    .filter((file) => !others.some((other) => file.startsWith(`${other}${path.sep}`)))
+    .filter((file) => !isInOneOf(others, file, folder))
     .filter((file) => path.basename(file) !== 'SKILL.md' && isInside(file))
     .map((file) => path.relative(folder, file).split(path.sep).join('/'))
+}
+
+/** Is a folder above the file, below `top`, one of these? */
+function isInOneOf(folders: ReadonlySet<string>, file: string, top: string): boolean {
+  for (let folder = path.dirname(file); folder.length > top.length; folder = path.dirname(folder)) {
+    if (folders.has(folder)) return true
+  }
+  return false
 }
 
 /** Words, of which those in quotes may hold spaces. */
