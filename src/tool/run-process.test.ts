@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -152,6 +153,22 @@ describe('cybros A70: a program that is asked to stop', () => {
     expect(running(word)).toEqual([])
   })
 })
+
+test('what a program printed is kept although this process was busy when it ended', async () => {
+  const printed = sh('sleep 0.3; echo here')
+  await sleep(100)
+  // The end of this one is told after what it printed, and with it that of all others that have ended by then.
+  const other = spawn('echo', ['x'])
+  other.stdout.on('data', () => beBusy(800))
+  other.once('exit', () => beBusy(300))
+  beBusy(100)
+
+  expect(await printed).toMatchObject({ exitCode: 0, stdout: 'here\n' })
+})
+
+function beBusy(ms: number): void {
+  for (const until = performance.now() + ms; performance.now() < until; );
+}
 
 describe('what cannot be started', () => {
   test.each([
