@@ -80,9 +80,7 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
   const whole = parseJson(unfenced(text))
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
   if (first?.issue === null) return first
-  const parser = new FieldParser(schema, {})
-  parser.push(text)
-  parser.end()
+  const parser = await findDocument(schema, text)
   if (parser.state === 'complete') {
     const found = await readValue(schema, parser.value as Json, repair)
     return found.issue === null ? found : (first ?? found)
@@ -94,6 +92,19 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
     value: undefined,
   }
 }
+
+/** A long text is read piece by piece, and others get their turn in between. */
+async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {
+  const parser = new FieldParser(schema, {})
+  for (let at = 0; at < text.length; at += PIECE) {
+    if (at > 0) await new Promise((resolve) => setImmediate(resolve))
+    parser.push(text.slice(at, at + PIECE))
+  }
+  parser.end()
+  return parser
+}
+
+const PIECE = 500_000
 
 async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
   const checked = await schema.validate(written)

@@ -11,15 +11,22 @@ export function shownCommand(words: readonly string[], secrets: readonly string[
   return shownWords(words, secrets).join(' ')
 }
 
-/** The same, word by word. */
+/** The same, word by word. Of a line with more secrets than anybody gives a program, only the program is shown. */
 export function shownWords(words: readonly string[], secrets: readonly string[] = []): string[] {
-  const known = new Secrets([...secrets, ...secretsInCommand(words)])
+  const own = [...new Set(secretsInCommand(words))]
+  const size = own.reduce((sum, { length }) => sum + length, 0)
+  if (own.length > MOST_SECRETS || size > MOST_SECRET) return [...words.slice(0, 1), SECRET_MARK]
+  const known = new Secrets([...secrets, ...own])
   const marked = words.map((word, at) => {
     const value = secretIn(word, words[at - 1] ?? '')
     return value === '' ? word : word.slice(0, word.length - value.length) + SECRET_MARK
   })
   return known.cleanAll(marked).map((word) => withoutShapes(withoutOptions(word)))
 }
+
+const MOST_SECRETS = 50
+/** Characters of all of them. */
+const MOST_SECRET = 20_000
 
 /** The values in a command line that are secrets by the names that stand before them. */
 export function secretsInCommand(words: readonly string[]): string[] {

@@ -5,19 +5,21 @@ export const SECRET_MARK = '***'
 export function withoutShapes(text: string): string {
   const keyless = KEYS.reduce((left, key) => left.replaceAll(key, SECRET_MARK), text)
   return keyless
+    .replaceAll(WEB_TOKEN, (whole: string, rest: string | undefined) => (rest === undefined ? whole : SECRET_MARK))
     .replaceAll(USER_INFO, `//${SECRET_MARK}@`)
     .replaceAll(PRIVATE_KEY, SECRET_MARK)
     .replaceAll(/\b(Bearer|Basic)\s+[^\s"']+/gi, `$1 ${SECRET_MARK}`)
     .replaceAll(/((?:key|token|secret|password|passwd|_pat|_pass|_pwd|sig)=["']?)[^&\s"']+/gi, `$1${SECRET_MARK}`)
     .replaceAll(
-      /((?:key|token|secret|password)["']?\s*:\s*["']?)(?=[^\s"']*\d)[-_.~+/=*A-Za-z0-9]{16,}/gi,
+      /((?:key|token|secret|password)["']?\s*:\s*["']?)(?=[-_.~+/=*A-Za-z]*\d)[-_.~+/=*A-Za-z0-9]{16,}/gi,
       `$1${SECRET_MARK}`,
     )
 }
 
 /** Does this value hold a key or the password of an address? */
 export function looksSecret(value: string): boolean {
-  return [PASSWORD, PRIVATE_KEY, ...KEYS].some((shape) => value.search(shape) !== -1)
+  if ([PASSWORD, PRIVATE_KEY, ...KEYS].some((shape) => value.search(shape) !== -1)) return true
+  return Array.from(value.matchAll(WEB_TOKEN)).some(([, rest]) => rest !== undefined)
 }
 
 const USER_INFO = /\/\/[^\s/?#"']*@/g
@@ -41,6 +43,11 @@ const KEYS: readonly RegExp[] = [
   /(?<![A-Za-z0-9])(?:hf|npm|r8|lin_api|ntn)_[A-Za-z0-9]{16,}/g,
   // PyPI, Docker, DigitalOcean, Databricks, Vault
   /(?<![A-Za-z0-9])(?:pypi-|dckr_pat_|do[opr]_v1_|dapi(?=[a-f0-9]{32})|hv[sbr]\.)[-_A-Za-z0-9]{16,}/g,
-  // JSON web tokens, SendGrid
-  /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3}/g,
 ]
+
+/**
+ * JSON web tokens and those of SendGrid, if there is more behind the first dot. Without it the run of characters is passed over
+ * whole: it may hold the beginnings of a thousand others, none of which has more.
+ */
+const WEB_TOKEN =
+  /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})(\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3})?/g

@@ -54,10 +54,12 @@ export class Secrets {
     const ranges = this.finders.flatMap((finder) => finder.rangesIn(whole))
     if (ranges.length === 0) return [...texts]
     const merged = merge(ranges)
-    let from = 0
+    let [from, first] = [0, 0]
     return texts.map((text) => {
+      const start = from
       from += text.length
-      return without(text, merged, from - text.length)
+      while (first < merged.length && endOf(merged[first]) <= start) first++
+      return without(text, rangesUntil(merged, first, from), start)
     })
   }
 }
@@ -192,6 +194,17 @@ function add(ranges: Range[], [from, to]: Range): void {
   const last = ranges.at(-1)
   if (last !== undefined && from <= last[1]) ranges[ranges.length - 1] = [last[0], Math.max(last[1], to)]
   else ranges.push([from, to])
+}
+
+function endOf(range: Range | undefined): number {
+  return range?.[1] ?? 0
+}
+
+/** Those from the first on that begin before `end`. */
+function rangesUntil(ranges: readonly Range[], first: number, end: number): readonly Range[] {
+  let last = first
+  while (last < ranges.length && (ranges[last]?.[0] ?? end) < end) last++
+  return ranges.slice(first, last)
 }
 
 /** The text, which begins at `start`, with a mark for each range that touches it. */

@@ -104,10 +104,10 @@ export function only<T>(found: readonly T[], ending: string, lineFor: (one: T) =
 export function withDashes(ending: string): string {
   const bare = ending.trim().toLowerCase().replaceAll('-', '')
   const groups = [bare.slice(-12)]
-  for (let end = bare.length - 12; end > 0; end -= 4) groups.unshift(bare.slice(Math.max(0, end - 4), end))
-  if (groups.length <= 4) return groups.join('-')
+  let end = bare.length - 12
+  for (; end > 0 && groups.length < 4; end -= 4) groups.unshift(bare.slice(Math.max(0, end - 4), end))
   // The first group of an id has eight characters.
-  return [groups.slice(0, -4).join(''), ...groups.slice(-4)].join('-')
+  return end > 0 ? [bare.slice(0, end), ...groups].join('-') : groups.join('-')
 }
 
 function turnOf(store: Store, id: Id, type: 'conversation' | 'turn' | 'node'): Turn | undefined {

@@ -93,7 +93,7 @@ function adviceFor(request: string): string {
 }
 
 function findRule(rules: readonly string[], request: Request, isRestricting: boolean): string | undefined {
-  return rules.find((rule) => isMatch(parsed(rule), request, isRestricting))
+  return rules.find((rule) => isMatch(readRule(rule), request, isRestricting))
 }
 
 /** A rule that cannot be read restricts everything of its domain, and allows nothing. */
@@ -104,16 +104,4 @@ function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): bool
   if (rule.trouble !== null) return isRestricting
   if (isPath) return matchPath(rule.pattern, key)
   return matchName(rule.pattern, key) || (isRestricting && anywhere !== key && matchName(rule.pattern, anywhere))
-}
-
-/** Rules are few and asked for on every call. */
-const known: Map<string, ReadRule> = new Map()
-const MOST_KNOWN = 10_000
-
-function parsed(rule: string): ReadRule {
-  const found = known.get(rule)
-  if (found !== undefined) return found
-  const made = readRule(rule)
-  keep(known, [rule, made], MOST_KNOWN)
-  return made
 }

@@ -1,3 +1,5 @@
+import { trimEnd } from '../base/trim-end.ts'
+
 /**
  * The host of an address, or one that is named alone, in the one form it has in rules and requests: lower case, ASCII, no
  * dot at its end, no port, no user; an IPv4 address as four numbers, however it was written. Undefined where there is none.
@@ -41,7 +43,7 @@ function read(given: string): Found | undefined {
   try {
     const address = addressIn(given)
     const { hostname, port, username, password, pathname, search, hash } = new URL(address)
-    const host = withoutMapping(hostname.replace(/\.+$/, ''))
+    const host = withoutMapping(trimEnd(hostname, '.'))
     if (host === '') return undefined
     const isBare = address !== given && `${username}${password}${search}${hash}` === '' && pathname === '/'
     return { host, port, isBare }

@@ -1,6 +1,6 @@
 /**
  * Does `pattern` match all of `text`? `*` stands for anything within a segment, `**` as a whole segment for any number
- * of segments; segments are separated by `/`. Time is at most length of pattern x length of text, whatever they hold.
+ * of segments; segments are separated by `/`. Time is at most segments of the pattern x length of the text: paths have few.
  */
 export function matchPath(pattern: string, text: string): boolean {
   if (pattern === text || pattern === '**') return true
@@ -8,7 +8,7 @@ export function matchPath(pattern: string, text: string): boolean {
   return matchSegments(pattern.split('/'), text.split('/'))
 }
 
-/** The same for a name, which has no segments: `*` stands for anything. `model:openai*` covers `openai/gpt-5`. */
+/** The same for a name, which has no segments: `*` stands for anything. `model:openai*` covers `openai/gpt-5`. In linear time. */
 export function matchName(pattern: string, text: string): boolean {
   return pattern === '*' || pattern === text || (pattern.includes('*') && matchSegment(pattern, text))
 }
@@ -35,23 +35,47 @@ function matchSegments(patterns: readonly string[], segments: readonly string[])
   return p === patterns.length
 }
 
+/** What stands between stars is looked for from left to right: the first place is as good as any. */
 function matchSegment(pattern: string, text: string): boolean {
-  let at = 0
-  let star = -1
-  let retryFrom = 0
-  let p = 0
-  while (at < text.length) {
-    if (pattern[p] === '*') {
-      star = p++
-      retryFrom = at
-    } else if (pattern[p] === text[at]) {
-      p++
-      at++
-    } else if (star >= 0) {
-      p = star + 1
-      at = ++retryFrom
-    } else return false
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop()
+  if (last === undefined) return pattern === text
+  const end = text.length - last.length
+  if (first.length > end || !text.startsWith(first) || !text.endsWith(last)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = part === '' ? at : findPart(text, part, at)
+    if (found === -1 || found + part.length > end) return false
+    at = found + part.length
   }
-  while (pattern[p] === '*') p++
-  return p === pattern.length
+  return true
+}
+
+/** As `indexOf`, which may compare all of the part at each place: a long one is looked for in linear time. */
+function findPart(text: string, part: string, from: number): number {
+  if (part.length <= SHORT_PART) return text.indexOf(part, from)
+  const borders = bordersOf(part)
+  let matched = 0
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    while (matched > 0 && part.charCodeAt(matched) !== code) matched = borders[matched - 1] ?? 0
+    if (part.charCodeAt(matched) === code) matched++
+    if (matched === part.length) return at - matched + 1
+  }
+  return -1
+}
+
+const SHORT_PART = 32
+
+/** For each beginning of the text, how much of its end is the text's beginning again. */
+function bordersOf(text: string): Uint32Array {
+  const borders = new Uint32Array(text.length)
+  let matched = 0
+  for (let at = 1; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    while (matched > 0 && text.charCodeAt(matched) !== code) matched = borders[matched - 1] ?? 0
+    if (text.charCodeAt(matched) === code) matched++
+    borders[at] = matched
+  }
+  return borders
 }

@@ -50,6 +50,9 @@ export interface FileRequest extends Request {
 
 type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
+/** No system takes more. */
+const MOST_CHARACTERS = 2_000_000
+
 const requestMark: unique symbol = Symbol('request')
 const MADE = true as const
 
@@ -57,6 +60,9 @@ const MADE = true as const
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
   const { secrets = [], folder = null } = options
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
+  const length = args.reduce((sum, word) => sum + word.length + 1, program.length)
+  if (length > MOST_CHARACTERS)
+    throw invalid(`A command line has at most ${MOST_CHARACTERS} characters, not ${length}.`)
   if (program === '' || program.startsWith('-')) throw invalid(`${JSON.stringify(program)} is no name of a program.`)
   const argv = Object.freeze([plainProgram(program), ...args] as const)
   if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')

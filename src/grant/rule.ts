@@ -19,6 +19,21 @@ export interface ReadRule extends Rule {
 }
 
 export function readRule(rule: string): ReadRule {
+  const found = known.get(rule)
+  if (found !== undefined) return found
+  const made = readNow(rule)
+  // Rather than too much, nothing is known.
+  if (known.size >= MOST_KNOWN) known.clear()
+  if (rule.length <= LONGEST_KNOWN) known.set(rule, made)
+  return made
+}
+
+/** Rules are few and asked for on every call. */
+const known: Map<string, ReadRule> = new Map()
+const MOST_KNOWN = 10_000
+const LONGEST_KNOWN = 4_096
+
+function readNow(rule: string): ReadRule {
   const { domain, pattern } = splitRule(rule)
   if (domain === 'net') return { domain, ...hostPattern(pattern) }
   const key = domain === 'exec' ? keyOfPattern(pattern) : pattern

@@ -21,7 +21,7 @@ export function unpackTree({ rootId, rows, edges, bodies, records }: WholeTree):
     else if ('link' in packed) links.push(toLink(packed, turnOf(turns, turnId, id)))
   }
   const events: EventRow[] = []
-  for (const record of records) events.push(...unpackEvents(record.events, record.seq))
+  for (const record of records) for (const event of unpackEvents(record.events, record.seq)) events.push(event)
   const at = records.at(-1)?.at ?? 0
   return {
     ...emptyCommit('mutate', at, rootId),

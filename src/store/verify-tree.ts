@@ -36,11 +36,18 @@ function eventCount(events: string): number {
   return read.ok && Array.isArray(read.value) ? read.value.length : Number.NaN
 }
 
+/** Of a row, as its commits wrote it. */
+interface Versions {
+  count: number
+  last: string
+  readonly hashes: Set<string>
+}
+
 /** What the records say was written. */
 class Written {
   private readonly rootId: Id
-  /** By letter and end of the id: the hashes of its versions, the last one last. */
-  private readonly rows = new Map<string, string[]>()
+  /** By letter and end of the id. */
+  private readonly rows = new Map<string, Versions>()
   private readonly edges = new Set<string>()
 
   constructor(rootId: Id) {
@@ -61,9 +68,11 @@ class Written {
   private take(key: string, hash: string): void {
     if (key === hash) this.edges.add(hash)
     else {
-      const known = this.rows.get(key)
-      if (known === undefined) this.rows.set(key, [hash])
-      else known.push(hash)
+      const known = this.rows.get(key) ?? { count: 0, last: hash, hashes: new Set() }
+      this.rows.set(key, known)
+      known.count++
+      known.last = hash
+      known.hashes.add(hash)
     }
   }
 
@@ -84,7 +93,7 @@ class Written {
     // A commit makes one version more: of what was put back, more were written than there are.
     for (const row of rows) {
       const { key } = markOf(row)
-      const written = this.rows.get(key)?.length ?? 0
+      const written = this.rows.get(key)?.count ?? 0
       if (!told.has(key) && written > (versions.get(key) ?? written)) yield this.found(PUT_BACK, row)
     }
     for (const key of this.rows.keys()) {
@@ -115,8 +124,9 @@ class Written {
   private wrong(key: string, hash: string, isShared: boolean): Wrong | undefined {
     const versions = this.rows.get(key)
     if (versions === undefined) return ['unknown_row', 'was written by no commit']
-    if (versions.at(-1) === hash || (isShared && versions.includes(hash))) return undefined
-    if (versions.includes(hash)) return ['altered_row', 'is an older version than the last that was written']
+    const isKnown = versions.hashes.has(hash)
+    if (versions.last === hash || (isShared && isKnown)) return undefined
+    if (isKnown) return ['altered_row', 'is an older version than the last that was written']
     return ['altered_row', 'is not what was written']
   }
 

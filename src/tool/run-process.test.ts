@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -153,12 +154,35 @@ describe('cybros A70: a program that is asked to stop', () => {
   })
 })
 
+test('what a program printed is kept although this process was busy when it ended', async () => {
+  const printed = sh('sleep 0.3; echo here')
+  await sleep(100)
+  // The end of this one is told after what it printed, and with it that of all others that have ended by then.
+  const other = spawn('echo', ['x'])
+  other.stdout.on('data', () => beBusy(800))
+  other.once('exit', () => beBusy(300))
+  beBusy(100)
+
+  expect(await printed).toMatchObject({ exitCode: 0, stdout: 'here\n' })
+})
+
+function beBusy(ms: number): void {
+  for (const until = performance.now() + ms; performance.now() < until; );
+}
+
 describe('what cannot be started', () => {
   test.each([
     ['a folder that is not there', 'echo', ['x'], { cwd: '/no/such/folder' }, /in \/no\/such\/folder \(is that folder/],
     ['an argument with a NUL', 'echo', ['a\0b'], {}, /^A command line cannot hold a NUL character/],
     ['a name that looks like an option', '-c', ['id'], {}, /^"-c" is no name of a program/],
-    ['an argument that is too long', 'echo', ['x'.repeat(3_000_000)], {}, /^echo could not be started: .*E2BIG/],
+    ['an argument that is too long', 'echo', ['x'.repeat(1_900_000)], {}, /^echo could not be started: .*E2BIG/],
+    [
+      'a line that no system takes',
+      'echo',
+      ['x'.repeat(3_000_000)],
+      {},
+      /^A command line has at most 2000000 characters/,
+    ],
   ])('%s is an error that says so', async (_, command, args, options, message) => {
     const call = runProcess(command, args, { signal: never, ...options })
     await expect(call).rejects.toThrow(message)

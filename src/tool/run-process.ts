@@ -85,7 +85,8 @@ function ended(child: GroupedChild, options: ProcessOptions): Promise<Pick<Proce
         for (const stream of child.stdio) stream?.destroy()
         resolve({ exitCode: code ?? KILLED, timedOut })
       }
-      const draining = setTimeout(done, DRAIN_MS)
+      // Not before the outputs have been looked at once more: this process may have been busy all the time.
+      const draining = setTimeout(() => setImmediate(done), DRAIN_MS)
       child.once('close', done)
     })
   })

@@ -35,3 +35,8 @@ export const JSON_TOKENS: readonly string[] = [
   ...['{', '}', '[', ']', ',', ':', '"', "'", '\\', '\\"', '\\u', '\\ud800', '\u{d800}', '\ufeff', '//', '/*', '*/'],
   ...['\n', ' ', 'a', '1', '-', '.', 'e', 'true', 'null', '"a":1,', '{"a":', '[1,', '1e999,', '```json\n', '<think>'],
 ]
+
+/** The text in pieces of so many characters, as a stream brings it. */
+export function inChunks(text: string, size: number): string[] {
+  return Array.from({ length: Math.ceil(text.length / size) }, (_, at) => text.slice(at * size, (at + 1) * size))
+}

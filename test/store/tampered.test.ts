@@ -222,7 +222,7 @@ const NAMED: readonly Attack[] = [
 ]
 
 describe('a row that was changed while no process runs', () => {
-  test.each([...STOPS, ...STOPS_A_NEW_PROCESS])('is never built upon: %s', async (_, change) => {
+  test.each([...STOPS, ...STOPS_A_NEW_PROCESS])('is never built upon, and other trees go on: %s', async (_, change) => {
     const scene = await makeScene()
     await scene.runtime.close()
     attack(change)
@@ -234,6 +234,7 @@ describe('a row that was changed while no process runs', () => {
 
     expect(ended).toBe('tampered')
     expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
+    expect((await runtime.run(agents.other, 'Hello.').result).status).toBe('completed')
     await runtime.close()
   })
 

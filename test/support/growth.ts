@@ -11,6 +11,8 @@ export interface Reader {
   readonly most: number
   /** What stands around the tokens, as in `(body) => '{{ ' + body + ' }}'`. */
   readonly around?: (body: string) => string
+  /** It is read piece by piece as it comes, and others get their turn in between: all of it may take longer than a second. */
+  readonly isStreamed?: boolean
 }
 
 const isFull = process.env['LEGATE_FULL'] === '1'
@@ -20,6 +22,9 @@ const FEWEST_MS = 20
 const MOST_GROWTH = 6
 const MOST_MS = 1_000
 const TIMES = 5
+/** So often it is tried once more, later each time, before a reader is called slow: the machine may be busy for a while. */
+const LATER_TIMES = 8
+const PAUSE_MS = 250
 
 /**
  * Four times the text takes at most six times the time, whatever is in it; the longest takes at most a second. The tokens of the
@@ -41,7 +46,10 @@ async function findGrowth(reader: Reader, makeText: TextMaker): Promise<string> 
   for (const part of [256, 64, 16, 4, 1]) {
     const longer = new Measure(reader, makeText(Math.ceil(reader.most / PART / part)))
     await longer.again()
-    const found = shorter === undefined ? '' : await compare(shorter, longer)
+    const found =
+      shorter === undefined
+        ? ''
+        : await compare(shorter, longer, reader.isStreamed ? Number.POSITIVE_INFINITY : MOST_MS)
     if (found !== '') return found
     shorter = longer
   }
@@ -75,13 +83,18 @@ class Measure {
 }
 
 /** Both are read again, in turns, as long as they look wrong: another program may have been in the way. */
-async function compare(shorter: Measure, longer: Measure): Promise<string> {
-  const isFine = () => longer.leastMs <= Math.min(MOST_MS, Math.max(shorter.leastMs, FEWEST_MS) * MOST_GROWTH)
-  for (let time = 1; time < TIMES && !isFine(); time++) {
+async function compare(shorter: Measure, longer: Measure, most: number): Promise<string> {
+  const isFine = () => longer.leastMs <= Math.min(most, Math.max(shorter.leastMs, FEWEST_MS) * MOST_GROWTH)
+  for (let time = 1; time < TIMES + LATER_TIMES && !isFine(); time++) {
+    if (time >= TIMES) await pause((time - TIMES + 1) * PAUSE_MS)
     await shorter.again()
     await longer.again()
   }
   return isFine() ? '' : `${JSON.stringify(longer.text.slice(0, 100))}...: ${shorter}, ${longer}`
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
 function repeated(unit: string): TextMaker {

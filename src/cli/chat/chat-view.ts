@@ -10,8 +10,8 @@ import { wordsOf } from '../watch/words.ts'
 export class ChatView implements View {
   readonly wantsHistory = true
   private readonly tree: LiveTree
-  /** Of the node that speaks: what it has said, and how much of it stands on the screen. */
-  private speaks: { readonly nodeId: Id; text: string; shown: number } | undefined
+  /** Of the node that speaks: what it has said, and the end of it that does not stand on the screen yet. */
+  private speaks: { readonly nodeId: Id; text: string; left: string } | undefined
 
   constructor(runtime: Runtime, env: NodeJS.ProcessEnv) {
     this.tree = new LiveTree(runtime, { paint: painter(process.stdout, env), hint: 'Ctrl-C stops', leaves: 'footer' })
@@ -40,29 +40,32 @@ export class ChatView implements View {
     if (nodeId === null) return
     if (event.type === 'text-delta' && event.cumulative !== true) {
       this.add(nodeId, event.text)
-      this.show((text) => text.lastIndexOf('\n') + 1)
+      // Only what is new is looked at: a line may come in a million pieces.
+      const fresh = event.text.length - event.text.lastIndexOf('\n') - 1
+      if (fresh < event.text.length) this.show(fresh)
     }
     if (event.type === 'message' && event.role === 'agent') {
       const text = wordsOf(event.content)
       if (this.speaks?.nodeId !== nodeId || !text.startsWith(this.speaks.text)) this.speaks = undefined
       this.add(nodeId, text.slice(this.speaks?.text.length ?? 0))
-      this.show(({ length }) => length)
+      this.show(0)
       this.speaks = undefined
     }
   }
 
   private add(nodeId: Id, text: string): void {
-    if (this.speaks?.nodeId !== nodeId) this.speaks = { nodeId, text: '', shown: 0 }
+    if (this.speaks?.nodeId !== nodeId) this.speaks = { nodeId, text: '', left: '' }
     this.speaks.text += text
+    this.speaks.left += text
   }
 
-  private show(until: (text: string) => number): void {
+  /** All that is left but the last so many characters. */
+  private show(kept: number): void {
     const { speaks } = this
-    if (speaks === undefined) return
-    const end = until(speaks.text)
-    if (end <= speaks.shown) return
-    const text = cleanText(speaks.text.slice(speaks.shown, end))
+    if (speaks === undefined || speaks.left.length <= kept) return
+    const end = speaks.left.length - kept
+    const text = cleanText(speaks.left.slice(0, end))
     this.tree.say(text.endsWith('\n') ? text : `${text}\n`)
-    speaks.shown = end
+    speaks.left = speaks.left.slice(end)
   }
 }

@@ -18,7 +18,7 @@ export class TypedLine {
       this.clear()
       return line
     }
-    if (BACKSPACE.test(key)) this.text = [...this.text].slice(0, -1).join('')
+    if (BACKSPACE.test(key)) this.text = this.text.slice(0, this.text.length - lastLength(this.text))
     else if (/^\P{Cc}$/u.test(key) && this.text.length < this.longest) this.text += key
     return undefined
   }
@@ -26,4 +26,9 @@ export class TypedLine {
   clear(): void {
     this.text = ''
   }
+}
+
+/** Of the last character, in code units. */
+function lastLength(text: string): number {
+  return [...text.slice(-2)].at(-1)?.length ?? 0
 }

@@ -1,4 +1,6 @@
-export const graphemes: Intl.Segmenter = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+/** Code units that are taken apart at once: what that takes grows with their square. */
+const PIECE = 128
 const ASCII = /^[ -~]*$/
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1f64f}\u{1f680}-\u{1f6ff}\u{1f900}-\u{1f9ff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u
@@ -8,8 +10,36 @@ const INVISIBLE = /^[\p{M}\p{Cf}\p{Cc}\u115f-\u11ff]+$/u
 export function widthOf(text: string): number {
   if (ASCII.test(text)) return text.length
   let width = 0
-  for (const { segment } of graphemes.segment(text)) width += widthOfGrapheme(segment)
+  for (const grapheme of graphemesIn(text)) width += widthOfGrapheme(grapheme)
   return width
+}
+
+/** What a person takes for one character each. One that is longer than a piece comes in several. */
+export function* graphemesIn(text: string): Generator<string> {
+  let at = 0
+  while (at < text.length) {
+    if (isAlone(text, at)) yield text.charAt(at++)
+    else at = yield* graphemesOfPiece(text, at)
+  }
+}
+
+/** Of ASCII nothing joins what follows it but a carriage return. */
+function isAlone(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  return code < 0x80 && code !== 0x0d && !(text.charCodeAt(at + 1) >= 0x80)
+}
+
+/** Gives where it ends: the last one may go on behind the piece. */
+function* graphemesOfPiece(text: string, from: number): Generator<string, number> {
+  let [at, last] = [from, '']
+  for (const { segment } of graphemes.segment(text.slice(from, from + PIECE))) {
+    if (last !== '') yield last
+    at += last.length
+    last = segment
+  }
+  if (at > from && from + PIECE < text.length) return at
+  yield last
+  return at + last.length
 }
 
 /** At most so many columns of the text, with `…` where something is missing. Never half a character. */
@@ -18,11 +48,11 @@ export function cut(text: string, columns: number): string {
   if (text.length <= columns && ASCII.test(text)) return text
   let width = 0
   let fits = ''
-  for (const { segment } of graphemes.segment(text)) {
-    width += widthOfGrapheme(segment)
+  for (const grapheme of graphemesIn(text)) {
+    width += widthOfGrapheme(grapheme)
     if (width > columns) return `${fits.trimEnd()}…`
     // One column is kept for the sign that something is missing.
-    if (width < columns) fits += segment
+    if (width < columns) fits += grapheme
   }
   return text
 }

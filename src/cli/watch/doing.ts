@@ -77,7 +77,11 @@ function listed(all: readonly string[]): string {
   const times = new Map<string, number>()
   for (const name of all) times.set(name, (times.get(name) ?? 0) + 1)
   const names = [...times].map(([name, number]) => (number === 1 ? name : `${number} × ${name}`))
-  const shown = names.filter((_, at) => at === 0 || names.slice(0, at + 1).join(', ').length <= LISTED)
+  let length = 0
+  const shown = names.filter((name, at) => {
+    length += name.length + (at === 0 ? 0 : 2)
+    return at === 0 || length <= LISTED
+  })
   const hidden = names.length - shown.length
   return hidden === 0 ? shown.join(', ') : `${shown.join(', ')} and ${hidden} more`
 }

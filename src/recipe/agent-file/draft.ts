@@ -14,7 +14,7 @@ import { bothGrants } from './both-grants.ts'
 import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
 import { readServers } from './mcp-servers.ts'
 import { nameByPath } from './name-by-path.ts'
-import { Narrowing } from './narrowing.ts'
+import { MOST_RULES, Narrowing } from './narrowing.ts'
 import { ownNeeds } from './own-needs.ts'
 import { denyTools, knownTools, type ListPlace, limitTools, readToolWords, toolWords } from './tool-lists.ts'
 
@@ -165,7 +165,7 @@ export class Draft {
   limitAgents(agents: readonly string[]): void {
     if (agents.includes('*')) return
     this.agent.agents = agents
-    if (agents.length === 0) this.narrowing.deny('agent:*')
+    if (agents.length === 0) this.narrowing.deny(['agent:*'])
     else this.narrowing.allowOnly('agent', agents)
   }
 
@@ -200,7 +200,7 @@ export class Draft {
   finish(): AgentFile {
     this.readExtras()
     this.tellMissingServers()
-    const grant = bothGrants(this.ownGrant, this.narrowing.grant(ownNeeds(this.agent.extensions)))
+    const grant = this.wholeGrant()
     const unread = this.fields.keys().filter((key) => !this.read.has(key))
     const properties = unread.map((key): [string, Json] => {
       const tree = this.fields.get(key)
@@ -221,12 +221,26 @@ export class Draft {
     }
   }
 
+  private wholeGrant(): Grant | null {
+    const narrowed = this.narrowing.grant(ownNeeds(this.agent.extensions))
+    const count = [this.ownGrant, narrowed].flatMap((grant) => Object.values(grant ?? {}).flat()).length
+    if (count <= MOST_RULES) return bothGrants(this.ownGrant, narrowed)
+    this.tooManyRules(count, null)
+    return { use: [] }
+  }
+
+  tooManyRules(count: number, line: number | null): void {
+    const message = `there are ${count} rules about what is allowed, asked or forbidden; a file has at most ${MOST_RULES}`
+    this.report.error({ code: 'permission', message, line, hint: 'Write fewer, wider ones: a * stands for any text.' })
+  }
+
   /** A tool of a server that the file does not start is there only where its host has the server. */
   private tellMissingServers(): void {
     const known = new Set((this.agent.extensions ?? []).map(({ name }) => sourceName(name)))
     const missing = new Set<string>()
     const allowed = this.agent.tools.allow ?? []
-    for (const tool of allowed.filter((one) => !allowed.includes(one.replace('__', '_')))) {
+    const names = new Set(allowed)
+    for (const tool of allowed.filter((one) => !names.has(one.replace('__', '_')))) {
       const [, server = '*'] = /^(.+?)__/.exec(tool) ?? []
       if (server !== '*' && !known.has(sourceName(server))) missing.add(server)
     }

@@ -9,17 +9,20 @@ export interface OwnNeeds {
   readonly net: readonly string[]
 }
 
+/** Of one file, in all: they are compared with one another. */
+export const MOST_RULES = 500
+
 /** Collects what a file forbids, asks about or limits itself to. What it says can only narrow. */
 export class Narrowing {
   private readonly denied = new Set<string>()
   private readonly asked = new Set<string>()
   private readonly only = new Map<Domain, Set<string>>()
 
-  deny(...rules: readonly string[]): void {
+  deny(rules: readonly string[]): void {
     for (const rule of rules) this.denied.add(strict(rule))
   }
 
-  ask(...rules: readonly string[]): void {
+  ask(rules: readonly string[]): void {
     for (const rule of rules) this.asked.add(strict(rule))
   }
 
@@ -32,7 +35,7 @@ export class Narrowing {
 
   /** No changes to files, no programs. */
   readOnly(): void {
-    this.deny('file.write:**', 'file.delete:**', 'exec:*')
+    this.deny(['file.write:**', 'file.delete:**', 'exec:*'])
   }
 
   /** Null when nothing was said. */

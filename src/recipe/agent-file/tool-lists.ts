@@ -34,11 +34,12 @@ export interface ToolList {
 /** The tools that words of other programs ask for, by the names they have here. A notice names each that is not here. */
 export function readToolWords(words: readonly string[], place: ListPlace): ToolList {
   const tools = new Set<string>()
-  let agents: readonly string[] | null = null
+  let agents: string[] | null = null
   for (const word of words) {
     const { name, limit } = namedIn(word)
     if (isDelegation(name)) {
-      agents = [...(agents ?? []), ...(limit === null ? ['*'] : splitOutsideBrackets(limit).map((one) => one.trim()))]
+      agents ??= []
+      for (const one of agentsIn(limit)) agents.push(one)
     } else if (limit !== null && domainOf(name, place) === undefined) tellUnlimited(word, place)
     else for (const tool of namedTools(name, place)) tools.add(tool)
   }
@@ -63,13 +64,13 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
   for (const word of words) {
     const { name, limit } = namedIn(word)
     const domain = limit === null ? undefined : domainOf(name, place)
-    if (isDelegation(name)) narrowing.deny(...agentsIn(limit).map((one) => `agent:${one}`))
+    if (isDelegation(name)) narrowing.deny(agentsIn(limit).map((one) => `agent:${one}`))
     else if (limit !== null && domain !== undefined) {
       if (domain === 'net' && namesPort(limit)) tellPort(`${word} forbids all ports of that host`, place)
-      narrowing.deny(...patternsOf(domain, limit, 'restrict').map((one) => `${domain}:${one}`))
+      narrowing.deny(patternsOf(domain, limit, 'restrict').map((one) => `${domain}:${one}`))
     } else denied.push(...deniedTools(name, place))
   }
-  narrowing.deny(...denied.map((name) => `tool:${name}`))
+  narrowing.deny(denied.map((name) => `tool:${name}`))
   return denied
 }
 
@@ -80,6 +81,7 @@ export function serverTools(name: string): readonly string[] | undefined {
 }
 
 function serverTool(name: string): string | undefined {
+  if (/[\n\r\u2028\u2029]/.test(name)) return undefined
   if (/^mcp_+\*$/.test(name) || name === 'mcp') return '*__*'
   const [, server, tool = '*'] = /^mcp__(.+?)(?:__(.+))?$/.exec(name) ?? /^([\w.-]+)\/([\w.*-]+)$/.exec(name) ?? []
   if (server !== undefined) return `${server}__${tool}`

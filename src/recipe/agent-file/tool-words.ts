@@ -37,8 +37,17 @@ export function isOurs(name: string): boolean {
 }
 
 function inTable(word: string, table: ToolWords): readonly string[] | undefined {
-  const key = word.toLowerCase()
-  return Object.entries(table).find(([one]) => one.toLowerCase() === key)?.[1]
+  const words = loweredTables.get(table) ?? new Map(lowered(table))
+  loweredTables.set(table, words)
+  return words.get(word.toLowerCase())
+}
+
+/** By words in lower case; of two that differ in case only, the first counts. */
+const loweredTables: WeakMap<ToolWords, ReadonlyMap<string, readonly string[]>> = new WeakMap()
+
+function lowered(table: ToolWords): (readonly [string, readonly string[]])[] {
+  const entries = Object.entries(table).map(([word, tools]) => [word.toLowerCase(), tools] as const)
+  return entries.reverse()
 }
 
 function ours(word: string): readonly string[] | undefined {

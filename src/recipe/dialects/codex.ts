@@ -38,11 +38,11 @@ function readSandbox(draft: Draft): void {
   if (mode === null) return
   if (mode === 'read-only') {
     draft.narrowing.readOnly()
-    draft.narrowing.deny('net:*')
+    draft.narrowing.deny(['net:*'])
     const message = '`sandbox_mode: read-only`: programs cannot be fenced here, so none may be started'
     return draft.tightened(message, 'sandbox_mode')
   }
-  if (mode === 'workspace-write') return draft.narrowing.deny('net:*')
+  if (mode === 'workspace-write') return draft.narrowing.deny(['net:*'])
   draft.report.warning({
     code: 'permission',
     message: `\`sandbox_mode: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`,

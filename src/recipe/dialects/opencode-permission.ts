@@ -1,5 +1,6 @@
 import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
+import { MOST_RULES } from '../agent-file/narrowing.ts'
 import { commandPatterns, filePatterns, hostPatterns, namesPort } from '../agent-file/patterns.ts'
 import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
@@ -65,7 +66,7 @@ function applyToAll(action: Action, others: ReadonlyMap<string, readonly Permiss
   const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
   if (action === 'deny') return draft.narrowing.allowOnly('tool', [...tools])
   const asked = [...TOOL_KEYS.flatMap((key) => draft.toolsNamed(key)), '*__*'].filter((tool) => !tools.has(tool))
-  draft.narrowing.ask(...asked.map((tool) => `tool:${tool}`))
+  draft.narrowing.ask(asked.map((tool) => `tool:${tool}`))
 }
 
 /** Keys that are about a tool, not about what it does it with. */
@@ -74,6 +75,10 @@ const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
 
 function rulesOf(tree: Tree, key: string, draft: Draft): PermissionRule[] {
   if (tree.kind !== 'map') return [{ pattern: '*', action: actionOf(tree, key, draft) }]
+  if (tree.entries.size > MOST_RULES) {
+    draft.tooManyRules(tree.entries.size, tree.line)
+    return [{ pattern: '*', action: 'deny' }]
+  }
   return [...tree.entries].map(([pattern, { value }]) => ({ pattern, action: actionOf(value, key, draft) }))
 }
 
@@ -94,7 +99,7 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
   const later = rules.slice(base + 1)
   const put = (list: 'ask' | 'deny', pattern: string): void => {
     for (const one of domain.domains) {
-      draft.narrowing[list](...domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
+      draft.narrowing[list](domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
     }
   }
   if (action === 'deny') return onlySome(later, domain, { key, draft, put })
@@ -111,7 +116,7 @@ function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft
   const has = (action: Action) => rules.some((rule) => rule.action === action)
   if (!has('deny') && !has('ask')) return
   const tools = draft.toolsNamed(key).map((tool) => `tool:${tool}`)
-  draft.narrowing[has('deny') ? 'deny' : 'ask'](...tools)
+  draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
   const lost = rules.filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
   if (lost.length > 0) tell(lost, key, draft)
 }

@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { InputError } from '../../base/error.ts'
 import { readFrontMatter } from '../agent-file/front-matter.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
@@ -62,18 +63,31 @@ export async function readSkillFile(skill: Skill, relative: string): Promise<str
 /** The instructions with what was given to the skill: `$ARGUMENTS`, `$ARGUMENTS[0]`, `$1`, `$name`; else it is added. */
 export function skillInstructions({ instructions, arguments: names }: Skill, given: string): string {
   const words = wordsOf(given)
+  const places = new Map(names.map((name, at) => [name, at] as const).reverse())
   let isUsed = false
+  let length = instructions.length
   const text = instructions.replace(
     /\$ARGUMENTS\[(\d{1,3})\]|\$(ARGUMENTS)\b|\$(\d{1,3})\b|\$([A-Za-z_]\w*)/g,
     (...found) => {
       const [whole, index, all, position, name] = found as (string | undefined)[]
-      const at = name === undefined ? Number(index ?? Number(position) - 1) : names.indexOf(name)
+      const at = name === undefined ? Number(index ?? Number(position) - 1) : (places.get(name) ?? -1)
       if (all === undefined && name !== undefined && at === -1) return whole ?? ''
       isUsed = true
-      return all === undefined ? (words[at] ?? '') : given
+      const filled = all === undefined ? (words[at] ?? '') : given
+      length += filled.length
+      if (length > MOST_FILLED) throw tooLong()
+      return filled
     },
   )
   return isUsed || given.trim() === '' ? text : `${text}\n\nARGUMENTS: ${given}`
+}
+
+/** Characters of a skill with all that was given to it. */
+const MOST_FILLED = 4_000_000
+
+function tooLong(): InputError {
+  const message = `The skill with its arguments has more than ${MOST_FILLED} characters: give it less.`
+  return new InputError('invalid_input', message)
 }
 
 async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
@@ -128,15 +142,27 @@ function argumentNames(fields: Fields): readonly string[] {
 /** What lies in the folder of a skill, without the skills below it. Links lead nowhere out of it. */
 function filesOf(folder: string): string[] {
   const files = filesBelow(folder, { isWanted: () => true, isDeep: true, inside: folder })
-  const others = files.filter(isSkill).map((file) => path.dirname(file))
+  const others = new Set(
+    files
+      .filter(isSkill)
+      .map((file) => path.dirname(file))
+      .filter((other) => other !== folder),
+  )
   return files
-    .filter((file) => !others.some((other) => other !== folder && file.startsWith(`${other}${path.sep}`)))
-    .filter((file) => !isSkill(file))
+    .filter((file) => !isInOneOf(others, file, folder) && !isSkill(file))
     .map((file) => path.relative(folder, file).split(path.sep).join('/'))
 }
 
 function isSkill(file: string): boolean {
   return path.basename(file) === 'SKILL.md'
+}
+
+/** Is a folder above the file, below `top`, one of these? */
+function isInOneOf(folders: ReadonlySet<string>, file: string, top: string): boolean {
+  for (let folder = path.dirname(file); folder.length > top.length; folder = path.dirname(folder)) {
+    if (folders.has(folder)) return true
+  }
+  return false
 }
 
 /** Words, of which those in quotes may hold spaces. */

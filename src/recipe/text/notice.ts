@@ -82,13 +82,15 @@ export class Report {
   }
 
   private add(level: Notice['level'], { code, message, line = null, hint }: Finding): void {
-    if (this.notices.length >= MOST) return
+    if (this.notices.length >= (level === 'error' ? MOST_WITH_ERRORS : MOST)) return
     this.notices.push({ level, code, message, file: this.file, line, hint: hint ?? null })
   }
 }
 
 /** More than anybody reads; a hostile file must not make more of it. */
 const MOST = 200
+/** What refuses a file is told whatever came before it. */
+const MOST_WITH_ERRORS = 2 * MOST
 
 /** One error of a file, thrown: its message says where, what, and what to do; `details` has the parts. */
 export function refuse(finding: Finding, file: string): RecipeError {

@@ -124,8 +124,9 @@ class Numbering implements Numbered {
   }
 }
 
-/** Of all that there ever was. */
-const LAST_ROW = `SELECT max(coalesce((SELECT max(n) FROM rows), 0), coalesce((SELECT max(n) FROM stones), 0))`
+/** Of all that there ever was: of rows that somebody took away, the seals are left. */
+const LAST_ROW = `SELECT max(coalesce((SELECT max(n) FROM rows), 0), coalesce((SELECT max(n) FROM seals), 0),
+  coalesce((SELECT max(n) FROM stones), 0))`
 
 function known({ id }: Versioned, cells: ReadonlyMap<Id, Cell<unknown>> | undefined): number {
   const n = cells?.get(id)?.n

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import type { Place } from '../../cli/support/cli.ts'
+import { type Place, until } from '../../cli/support/cli.ts'
 import type { Definition } from './definition.ts'
 import { type Expectation, expectationOf } from './expectation.ts'
 import { type Mode, type Played, play, SECRET, serversOf, workplace } from './play.ts'
@@ -29,7 +29,8 @@ export async function tryOut(definition: Definition, mode: Mode, model: readonly
   expect(changesIn(place)).toEqual(changesOf(calls))
   checkAnswer(played, expected)
   expect(printed).not.toContain(SECRET)
-  expect(serversOf(place).filter(({ isAlive }) => isAlive)).toEqual([])
+  // What was killed may take a moment to be gone.
+  await until('the end of its servers', () => serversOf(place).every(({ isAlive }) => !isAlive))
   checkEnd(place)
   return provider.requests
 }
