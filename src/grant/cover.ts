@@ -28,10 +28,11 @@ function beforeStar(pattern: string): string {
 /** `**` stands for no segment, and for more than the pattern can have: only another `**` matches both. */
 function coversPath(pattern: string, other: string): boolean {
   if (pattern === '**' || pattern === other) return true
+  if (!pattern.includes('*')) return false
   const [most, segments] = [pattern.split('/').length + 1, other.split('/')]
   const doubles = segments.filter((segment) => segment === '**').length
   if (most * (segments.length + doubles * most) > MOST_COMPARED) return false
-  return [0, most].every((count) => {
+  return (doubles === 0 ? [0] : [0, most]).every((count) => {
     const stars = Array.from({ length: count }, () => '*')
     return matchPath(pattern, segments.flatMap((segment) => (segment === '**' ? stars : [segment])).join('/'))
   })

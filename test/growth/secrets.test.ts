@@ -15,6 +15,8 @@ const KNOWN = [
   'aaaaaaaaaaaaaaaaaaaa',
 ]
 
+const SHORT = KNOWN.filter(({ length }) => length < 100)
+
 /** Beginnings of what looks like a secret, and what may stand around it. */
 const SHAPES: readonly string[] = [
   ...[
@@ -137,7 +139,7 @@ describe('known secrets', () => {
     tokens,
     most: MOST / 8,
   })
-  testGrowth('an error', { read: (text) => withoutSecrets(text, KNOWN), tokens, most: MOST })
+  testGrowth('an error', { read: (text) => withoutSecrets(text, SHORT), tokens, most: MOST })
 })
 
 describe('a command line', () => {

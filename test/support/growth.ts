@@ -46,10 +46,7 @@ async function findGrowth(reader: Reader, makeText: TextMaker): Promise<string> 
   for (const part of [256, 64, 16, 4, 1]) {
     const longer = new Measure(reader, makeText(Math.ceil(reader.most / PART / part)))
     await longer.again()
-    const found =
-      shorter === undefined
-        ? ''
-        : await compare(shorter, longer, reader.isStreamed ? Number.POSITIVE_INFINITY : MOST_MS)
+    const found = shorter === undefined ? '' : await compare(shorter, longer, reader.isStreamed ? Number.POSITIVE_INFINITY : MOST_MS)
     if (found !== '') return found
     shorter = longer
   }
