@@ -39,7 +39,7 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
     return { verdict: 'ok', answerTokens }
   }
   draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
-  if (isLast || overLimit(draft, node.turnId, last) !== undefined) {
+  if (isLast || isAside(node) || overLimit(draft, node.turnId, last) !== undefined) {
     endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
     settle(draft)
     return { verdict: 'over' }
@@ -54,6 +54,11 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
     metadata,
   })
   return { verdict: 'wrap_up', node: wrapUp, answerTokens }
+}
+
+/** A call to brief, or to sum up what was said, has nothing to wrap up. */
+function isAside({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
 }
 
 function costWith({ question, usdPerToken }: CallCost, answerTokens: number): Money {
