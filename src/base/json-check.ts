@@ -23,17 +23,20 @@ export async function compileJsonSchema(schema: JsonSchema, where: string): Prom
   const { Ajv2020 } = await import('ajv/dist/2020.js')
   const meter = new WorkMeter()
   try {
+    if (hasMoreValues(schema, MOST_SCHEMA_VALUES)) throw new Error(`it has more than ${MOST_SCHEMA_VALUES} values`)
     const regExp = await patternReaderFor(schema, meter)
     const compile = (allErrors: boolean) => {
-      const ajv = new Ajv2020({ ...ajvOptions, allErrors, ...(regExp === undefined ? {} : { code: { regExp } }) })
+      const ajv = new Ajv2020({ ...ajvOptions, allErrors, code: { optimize: false, ...(regExp && { regExp }) } })
       ajv.removeKeyword('uniqueItems').removeKeyword('enum')
       return ajv.addVocabulary([uniqueItems, listed, meter.keyword]).compile(countedReferences(schema))
     }
-    const first = compile(false)
-    let all: typeof first | undefined
+    const isWide = hasMoreValues(schema, MOST_NESTED)
+    const first = compile(isWide)
+    let all: typeof first | undefined = isWide ? first : undefined
     return (value) => {
+      if (isWide && hasMoreValues(value, MOST_VALUES)) throw new Error('the value is too large for so large a schema')
       if (meter.run(first, value)) return []
-      if (isLarge(value)) return (first.errors ?? []).map(readError)
+      if (hasMoreValues(value, MOST_VALUES)) return (first.errors ?? []).map(readError)
       all ??= compile(true)
       meter.run(all, value)
       return (all.errors ?? []).map(readError)
@@ -53,19 +56,24 @@ const ajvOptions = {
   logger: false,
 } as const
 
-/** More than 5,000 values: the validator would copy all errors with each one it finds. */
-function isLarge(value: unknown): boolean {
+/** The validator makes code of a schema, and takes more than linear time for it. */
+const MOST_SCHEMA_VALUES = 5_000
+/** Code that stops at the first error is nested as deep as a schema is long: only some is read. */
+const MOST_NESTED = 1_000
+
+function hasMoreValues(value: unknown, most: number): boolean {
   const open: unknown[] = [value]
   for (let at = 0; at < open.length; at++) {
     const next = open[at]
     if (typeof next !== 'object' || next === null) continue
     const inner: readonly unknown[] = Object.values(next)
-    if (open.length + inner.length > MOST_VALUES) return true
+    if (open.length + inner.length > most) return true
     open.push(...inner)
   }
   return false
 }
 
+/** With more, the validator would copy all errors with each one it finds. */
 const MOST_VALUES = 5_000
 
 /** Compares each item with those before it by its text: the validator's own compares every pair. */

@@ -18,7 +18,7 @@ describe('values and their schemas', async () => {
     around: asList,
   })
 
-  const choice = await compileJsonSchema({ items: { enum: Array.from({ length: 5_000 }, (_, at) => at) } }, 'test')
+  const choice = await compileJsonSchema({ items: { enum: Array.from({ length: 4_000 }, (_, at) => at) } }, 'test')
   testGrowth('a list of allowed values', {
     read: (text) => choice(JSON.parse(text)),
     tokens: lists,
@@ -91,6 +91,24 @@ describe('errors', () => {
 
     expect(check([1, 'a', 2])).toEqual(['/0', '/2'].map((pointer) => ({ pointer, message: 'must be string' })))
     expect(check(Array.from({ length: 5_000 }, () => 1))).toEqual([{ pointer: '/0', message: 'must be string' }])
+  })
+})
+
+describe('a schema of a file or a server', () => {
+  const strings = (count: number) => Array.from({ length: count }, () => ({ type: 'string' }))
+
+  test.each<[string, JsonSchema]>([
+    ['properties', { properties: Object.fromEntries(strings(2_400).map((one, at) => [`p${at}`, one])) }],
+    ['allOf', { allOf: strings(2_400) }],
+    ['prefixItems', { prefixItems: strings(2_400) }],
+  ])('that is as large as it may be is compiled: %s', async (_, schema) => {
+    const check = await compileJsonSchema(schema, 'test')
+
+    expect(check({ p1: 1 })).toHaveLength('properties' in schema ? 1 : 'allOf' in schema ? 2_400 : 0)
+  })
+
+  test('that is larger is refused with the limit', async () => {
+    await expect(compileJsonSchema({ allOf: strings(5_000) }, 'test')).rejects.toThrow(/more than 5000 values/)
   })
 })
 
