@@ -235,5 +235,7 @@ function setLast(turn: TurnCell | undefined, last: number): void {
 function insertByOrdinal<C extends Cell<{ readonly ordinal: number }>>(cells: C[], cell: C): void {
   let at = cells.length
   while (at > 0 && (cells[at - 1]?.row.ordinal ?? 0) > cell.row.ordinal) at--
-  cells.splice(at, 0, cell)
+  // Rows come in order but for hand-made commits: to splice makes a list of what it takes out.
+  if (at === cells.length) cells.push(cell)
+  else cells.splice(at, 0, cell)
 }

@@ -2,7 +2,7 @@ import { parseOwnJson } from '../../base/json.ts'
 import { type Mark, readMarks } from '../tree-chain.ts'
 import type { Connection } from './driver.ts'
 import type { RowMarks } from './row-marks.ts'
-import type { SpanRow } from './span-text.ts'
+import { type SpanRow, writerOf } from './span-text.ts'
 
 /** What commits wrote. Those that wrote much are asked again soon: an imported tree has one commit. */
 export class CommitMarks {
@@ -11,14 +11,14 @@ export class CommitMarks {
   /** The first row that is not what its commit wrote. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
     const written = this.find(db, rows)
-    return rows.find((row) => written.get(row.writer)?.hasAll(marks.of(row)) !== true)
+    return rows.find((row) => written.get(writerOf(row))?.hasAll(marks.of(row)) !== true)
   }
 
   /** By the number of the commit in the log. */
   private find(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
     const marks = new Map(this.large)
     const wanted = new Set<number>()
-    for (const { writer } of rows) if (!marks.has(writer)) wanted.add(writer)
+    for (const writer of rows.map(writerOf)) if (!marks.has(writer)) wanted.add(writer)
     if (wanted.size === 0) return marks
     for (const [writer, text] of readCommits(db, wanted)) {
       const found = new Marks(text)

@@ -27,7 +27,6 @@ export function readSpanText(db: Connection, first: number, end: number): SpanTe
 
 export interface SpanRow {
   readonly n: number
-  readonly writer: number
   readonly line: string
   /** What the row says; empty when it is missing. */
   readonly text: string
@@ -42,15 +41,13 @@ export function rowsIn({ lines }: SpanText, before: readonly SpanRow[]): readonl
 
 function rowIn(line: string): SpanRow {
   const writerAt = line.indexOf(' ') + 1
-  const textAt = line.indexOf(' ', writerAt) + 1
-  const text = line.slice(textAt)
-  return {
-    n: Number(line.slice(0, writerAt)),
-    writer: Number(line.slice(writerAt, textAt)),
-    line,
-    text,
-    packed: packedIn(text),
-  }
+  const text = line.slice(line.indexOf(' ', writerAt) + 1)
+  return { n: Number(line.slice(0, writerAt)), line, text, packed: packedIn(text) }
+}
+
+/** The number in the log of the commit that wrote it. Few are asked for it. */
+export function writerOf({ line, text }: SpanRow): number {
+  return Number(line.slice(line.indexOf(' '), line.length - text.length))
 }
 
 function packedIn(text: string): Packed {

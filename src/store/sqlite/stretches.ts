@@ -31,14 +31,14 @@ export function unseal(db: Connection, numbers: Iterable<number>): void {
 /** The rows of a span that are in no stretch, or not what it was sealed with. */
 export function unsealedRows({ first, stretches }: SpanText, rows: readonly SpanRow[]): readonly SpanRow[] {
   if (stretches === '') return rows
-  const sealed = new Set<SpanRow>()
+  const isSealed = new Uint8Array(rows.length)
   for (const one of stretches.split(',')) {
     const [n, hash] = one.split(' ')
     const at = Number(n) - first
     const some = rows.slice(at, at + STRETCH)
-    if (hashOf(some.map(({ line }) => line).join('\n')) === hash) for (const row of some) sealed.add(row)
+    if (hashOf(some.map(({ line }) => line).join('\n')) === hash) isSealed.fill(1, at, at + STRETCH)
   }
-  return rows.filter((row) => !sealed.has(row))
+  return rows.filter((_, at) => isSealed[at] === 0)
 }
 
 /** The newest row of a turn, before and after a commit. */
