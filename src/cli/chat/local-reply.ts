@@ -1,5 +1,5 @@
-import { trimEnd } from '../../base/trim-end.ts'
 import { oneLine } from '../terminal/clean.ts'
+import { bareName } from './mentions.ts'
 
 const NAMED = 20
 
@@ -19,7 +19,7 @@ export async function localReply(
   const [, command] = /^\/([a-z][\w-]*)(?:\s|$)/i.exec(message) ?? []
   if (command !== undefined) return command === 'help' ? HELP : `There is no /${oneLine(command)}.\n${HELP}`
   const [, name, rest = ''] = /^@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)[,:]?\s*(.*)/su.exec(message) ?? []
-  return name === undefined ? undefined : replyTo(trimEnd(name, './-'), rest, await namesHere())
+  return name === undefined ? undefined : replyTo(bareName(name), rest, await namesHere())
 }
 
 export function isExit(message: string): boolean {

@@ -37,10 +37,14 @@ function mentionedCall(request: ModelRequest, names: ReadonlySet<string>): Menti
 /** Whom a message is for and what it says; undefined where it begins with no name. */
 export function mentionOf(text: string): { readonly name: string; readonly rest: string } | undefined {
   const [, name = '', rest = ''] = /^\s*@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)[,:]?\s+(\S[\s\S]*)$/u.exec(text) ?? []
-  if (name === '') return undefined
+  return name === '' ? undefined : { name: bareName(name), rest: rest.trim() }
+}
+
+/** A name without what only follows it: the end of a sentence, a dash. */
+export function bareName(name: string): string {
   let end = name.length
   while (/[./-]/.test(name.charAt(end - 1))) end--
-  return { name: name.slice(0, end), rest: rest.trim() }
+  return name.slice(0, end)
 }
 
 /** What the person has said, if nothing was done since. What the runtime tells beside it is not theirs. */
