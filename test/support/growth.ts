@@ -17,7 +17,7 @@ export interface Reader {
 
 const isFull = process.env['LEGATE_FULL'] === '1'
 /** How many seeded mixtures of tokens, and which part of the longest text is read. */
-const { SEEDS, PART } = isFull ? { SEEDS: 200, PART: 1 } : { SEEDS: 6, PART: 32 }
+const { SEEDS, PART } = isFull ? { SEEDS: 60, PART: 1 } : { SEEDS: 6, PART: 32 }
 const FEWEST_MS = 20
 const MOST_GROWTH = 6
 const MOST_MS = 1_000
@@ -46,7 +46,10 @@ async function findGrowth(reader: Reader, makeText: TextMaker): Promise<string> 
   for (const part of [256, 64, 16, 4, 1]) {
     const longer = new Measure(reader, makeText(Math.ceil(reader.most / PART / part)))
     await longer.again()
-    const found = shorter === undefined ? '' : await compare(shorter, longer, reader.isStreamed ? Number.POSITIVE_INFINITY : MOST_MS)
+    const found =
+      shorter === undefined
+        ? ''
+        : await compare(shorter, longer, reader.isStreamed ? Number.POSITIVE_INFINITY : MOST_MS)
     if (found !== '') return found
     shorter = longer
   }
