@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { isVisible } from '../base/visible.ts'
 import { decide } from './decide.ts'
 import { useLayer } from './grant.ts'
 import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
@@ -86,6 +87,33 @@ describe('the request of a program', () => {
     expect(allows(rule, programRequest(argv))).toBe(expected)
   })
 
+  test.each<[string, readonly string[], string]>([
+    ['a line break', ['sh', '-c', 'server # it\ntouch x'], "exec:sh -c $'server # it\\ntouch x'"],
+    ['a line break that is only written', ['sh', '-c', 'a\\nb'], "exec:sh -c 'a\\nb'"],
+    ['both', ['sh', '-c', "a\\n\n'b'"], "exec:sh -c $'a\\\\n\\n\\'b\\''"],
+    ['a control', ['echo', 'x\u009b;touch y'], "exec:echo $'x\\u009b;touch y'"],
+    ['a mark of direction', ['echo', 'x\u202ey'], "exec:echo $'x\\u202ey'"],
+    ['no width', ['git\u200b', 'status'], "exec:$'git\\u200b' status"],
+  ])('I11 shows %s', (_, argv, shown) => {
+    expect(requestText(programRequest(argv))).toBe(shown)
+  })
+
+  test('I11 no two command lines are shown as one', () => {
+    const pieces = fc.constantFrom(...'a\'\\\n\u009b$ n"', '\u200b', "$'")
+    const line = fc.array(
+      fc.array(pieces).map((parts) => parts.join('')),
+      { minLength: 1, maxLength: 3 },
+    )
+    fc.assert(
+      fc.property(line, line, (one, other) => {
+        const [a, b] = [one, other].map((words) => requestText(programRequest(['x', ...words])))
+        expect(a === b).toBe(JSON.stringify(one) === JSON.stringify(other))
+        expect(isVisible(a ?? '')).toBe(true)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
   test('shows no secret, and an answer holds for the real one', () => {
     const [one, other] = ['s3cret-one', 's3cret-two'].map((key) =>
       programRequest(['npx', 'server', '--key', key, 'k3y-value'], ['k3y-value']),
@@ -156,6 +184,9 @@ describe('a request that is given as a text', () => {
     ['exec: git', "exec:' git'"],
     ['net:https://EVIL.test./x', 'net:evil.test'],
     ['tool:x', 'tool:x'],
+    ['tool:x\u009by', 'tool:"x\\u009by"'],
+    ['file.write:/workspace/a\nb', 'file.write:"/workspace/a\\nb"'],
+    ['tool:"x"', 'tool:"\\"x\\""'],
     ['exec:', 'unreadable:"" is no name of a program'],
     ['net:a b', 'unreadable:"a b" has no host'],
   ])('%j is %s', (given, text) => {

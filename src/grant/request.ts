@@ -1,9 +1,10 @@
 import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
+import { isVisible, visible } from '../base/visible.ts'
 import { plainHost } from './host.ts'
 import { splitRule } from './rule.ts'
-import { keyOfWords, plainProgram, quoteWords, readWords } from './words.ts'
+import { keyOfWords, plainProgram, quoteWords, readWords, showWords } from './words.ts'
 
 /**
  * What somebody wants to do, as rules are matched with it. Made here only, from the very value that is then used: whoever
@@ -15,7 +16,7 @@ export interface Request {
   readonly name: string
   /** What patterns are compared with, where that is not the name. */
   readonly key?: string | undefined
-  /** What people and the store get to see, where the name holds secrets. */
+  /** What people and the store get to see, where the name holds secrets or what cannot be seen. */
   readonly shown?: string | undefined
   /** Of what is asked for, where it may change or is not shown whole: an answer holds for this one. */
   readonly version?: string | undefined
@@ -43,6 +44,7 @@ type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
 const requestMark: unique symbol = Symbol('request')
 const MADE = true as const
+const UNREADABLE = 'unreadable'
 
 /** `secrets` are not shown. Throws an InputError for what no program can be started with. */
 export function programRequest(given: readonly string[], secrets: readonly string[] = []): ProgramRequest {
@@ -51,7 +53,7 @@ export function programRequest(given: readonly string[], secrets: readonly strin
   const argv = Object.freeze([plainProgram(program), ...args] as const)
   if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')
   const name = quoteWords(argv)
-  const shown = quoteWords(shownWords(argv, secrets))
+  const shown = showWords(shownWords(argv, secrets))
   return Object.freeze({
     domain: 'exec',
     name,
@@ -104,12 +106,20 @@ export function readRequest(text: string): Request {
 
 /** No rule is about it. */
 export function unreadable(why: string): Request {
-  return { domain: 'unreadable', name: why.replace(/\.$/, ''), [requestMark]: MADE }
+  return { domain: UNREADABLE, name: why.replace(/\.$/, ''), [requestMark]: MADE }
 }
 
-/** As people see it and as it is stored: `exec:git status`. */
+/**
+ * As people see it and as it is stored: `exec:git status`. The one way to show a request. A name with characters that
+ * cannot be seen is written as JSON, so no two requests look the same.
+ */
 export function requestText({ domain, name, shown }: Request): string {
-  return `${domain}:${shown ?? name}`
+  return `${visible(domain)}:${shown ?? shownName(domain, name)}`
+}
+
+function shownName(domain: string, name: string): string {
+  if (domain === UNREADABLE) return visible(name)
+  return isVisible(name) && !name.startsWith('"') ? name : visible(JSON.stringify(name))
 }
 
 export function isRequest(value: unknown): value is Request {

@@ -3,7 +3,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { withoutSecrets } from '../../base/secrets.ts'
 import { hostRequest, programRequest, type Request } from '../../grant/request.ts'
-import { quoteWords } from '../../grant/words.ts'
+import { showWords } from '../../grant/words.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
 import { knownTo, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
@@ -57,7 +57,7 @@ function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSetti
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: quoteWords([program, ...shown]),
+    mcp: showWords([program, ...shown]),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),
