@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 import { project } from './support/project.ts'
-import { Terminal, Terminal } from './support/terminal.ts'
+import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
