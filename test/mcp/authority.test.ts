@@ -1,7 +1,8 @@
 import path from 'node:path'
-import { agent, createRuntime, type PendingApproval, type Run, type Runtime } from 'legate'
+import { agent, createRuntime, mcpServer, type PendingApproval, type Run, type Runtime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { requestText } from '../../src/grant/request.ts'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
 import { memoryRows, stores } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -106,6 +107,18 @@ describe('I2: starting a server is decided like everything else', () => {
     expect(everything).toContain("--token '***' 'PASSWORD=***' 'postgres://***@db' plain")
     expect(everything).not.toContain('abc-secret')
     expect(resultIn(model.requests[1])).toBe('["--token","***","PASSWORD=***","postgres://me:***@db","plain"]')
+  })
+
+  test('I11 no value of a definition hides what would be started', () => {
+    const shown = (command: string, args: readonly string[], env = {}) =>
+      mcpServer({ command, args, env }).needs.map(requestText)
+
+    expect(shown('node', ['./evil.cjs'], { API_KEY: './evil.cjs' })).toEqual(['exec:node ./evil.cjs'])
+    expect(shown('npx', ['evil-package'], { API_KEY: 'evil-package' })).toEqual(['exec:npx evil-package'])
+    expect(shown('node', ['-e', 'run()', '--', '--token', 'run()'])).toEqual([
+      "exec:node -e 'run()' -- --token 'run()'",
+    ])
+    expect(shown('sh', ['-c', 'TOKEN=abc; touch PWNED'])).toEqual(["exec:sh -c 'TOKEN=***; touch PWNED'"])
   })
 
   test('a denial ends a run that needs it', async () => {

@@ -8,7 +8,6 @@ import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '
 import { knownTo, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
 import { type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
-import { secretsOf } from './secrets-of.ts'
 
 /**
  * An MCP server as a source of tools: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys: [...] }) }`.
@@ -42,13 +41,14 @@ async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenS
 /** The whole command line, or the host. What is no address asks for nothing, and cannot be reached. */
 function needsOf(settings: ServerSettings): readonly Request[] {
   const { command, args } = settings
-  if (command !== null) return [programRequest([command, ...args], hiddenIn(settings))]
+  if (command !== null) return [programRequest([command, ...args], givenTo(settings))]
   const { text } = substituted(settings.url ?? '', knownTo(settings))
   return hostOf(text) === undefined ? [] : [hostRequest(text)]
 }
 
-function hiddenIn(settings: ServerSettings): readonly string[] {
-  return [...secretsOf(settings), ...settings.envKeys.flatMap((name) => settings.secrets(name) ?? [])]
+/** The secrets of whoever runs it. What a definition calls one could hide what is started. */
+function givenTo({ envKeys, secrets }: ServerSettings): readonly string[] {
+  return envKeys.flatMap((name) => secrets(name) ?? [])
 }
 
 /** What a person who is asked should see. Of what may be secret, the names. */
