@@ -1,6 +1,7 @@
 import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
+import { canonicalJson, type Json } from '../base/json.ts'
 import { isVisible, visible } from '../base/visible.ts'
 import { plainHost } from './host.ts'
 import { splitRule } from './rule.ts'
@@ -62,6 +63,11 @@ export function programRequest(given: readonly string[], secrets: readonly strin
     argv,
     [requestMark]: MADE,
   })
+}
+
+/** The same request, with all that is handed over with it: an answer holds for just that. */
+export function withHanded<R extends Request>(request: R, handed: Json): R {
+  return Object.freeze({ ...request, version: sha256(canonicalJson([request.version ?? null, handed])) })
 }
 
 /** Throws an InputError for an address that has no host. */

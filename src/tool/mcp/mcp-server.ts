@@ -2,7 +2,7 @@ import { shownWords } from '../../base/command-secrets.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { withoutSecrets } from '../../base/secrets.ts'
-import { hostRequest, programRequest, type Request } from '../../grant/request.ts'
+import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
 import { knownTo, substituted } from './environment.ts'
@@ -38,12 +38,22 @@ async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenS
   return openConnection(settings, place)
 }
 
-/** The whole command line, or the host. What is no address asks for nothing, and cannot be reached. */
+/**
+ * The whole command line, or the host, and all that is handed over. What is no address asks for nothing, and cannot be
+ * reached.
+ */
 function needsOf(settings: ServerSettings): readonly Request[] {
   const { command, args } = settings
-  if (command !== null) return [programRequest([command, ...args], givenTo(settings))]
+  const handed = handedTo(settings)
+  if (command !== null) return [withHanded(programRequest([command, ...args], givenTo(settings)), handed)]
   const { text } = substituted(settings.url ?? '', knownTo(settings))
-  return hostOf(text) === undefined ? [] : [hostRequest(text)]
+  return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
+}
+
+/** As the definition has it: of secrets only the names. */
+function handedTo({ command, url, headers, env, envKeys, cwd }: ServerSettings): Json {
+  const place = command === null ? { url } : { cwd: cwd ?? process.cwd() }
+  return { ...place, headers: { ...headers }, env: { ...env }, secrets: [...envKeys].sort() }
 }
 
 /** The secrets of whoever runs it. What a definition calls one could hide what is started. */
