@@ -1,5 +1,13 @@
 import path from 'node:path'
-import { agent, createRuntime, mcpServer, type PendingApproval, type Run, type Runtime } from 'legate'
+import {
+  agent,
+  createRuntime,
+  mcpServer,
+  type PendingApproval,
+  type Run,
+  type Runtime,
+  type StdioServerOptions,
+} from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { requestText } from '../../src/grant/request.ts'
@@ -119,6 +127,36 @@ describe('I2: starting a server is decided like everything else', () => {
       "exec:node -e 'run()' -- --token 'run()'",
     ])
     expect(shown('sh', ['-c', 'TOKEN=abc; touch PWNED'])).toEqual(["exec:sh -c 'TOKEN=***; touch PWNED'"])
+  })
+
+  test.each<[string, Partial<StdioServerOptions>, Partial<StdioServerOptions>]>([
+    ['secrets', {}, { envKeys: ['HOME'] }],
+    ['other variables', { env: { MODE: 'a' } }, { env: { MODE: 'b' } }],
+    ['another folder', {}, { cwd: '/' }],
+  ])('I11 always for one server is no yes for another of the same command line with %s', async (_, one, other) => {
+    const grant = { ...MAY_START, ask: ['exec:*'] }
+    const sources = { first: oddServer('x', one), same: oddServer('x', one), second: oddServer('x', other) }
+    const { who } = caller(sources, [], grant)
+    const runtime = openRuntime()
+
+    expect(await answering(runtime, runtime.run(who, 'go'), { always: true })).toEqual([
+      expect.stringMatching(/^exec:node .*: caller asks for exec:\*$/),
+      expect.stringMatching(/^exec:node .*: caller asks for exec:\*, and it has changed since it was allowed$/),
+    ])
+  })
+
+  test('I11 the same holds for servers of one host: their address, headers and secrets', () => {
+    const server = (more: object) => mcpServer({ url: 'https://host.test/docs', ...more } as never).needs[0]?.version
+    const versions = [
+      {},
+      { url: 'https://host.test/collect' },
+      { headers: { 'x-k': 'v' } },
+      { headers: { 'x-other': 'v' } },
+      { envKeys: ['KEY'] },
+    ].map(server)
+
+    expect(new Set(versions).size).toBe(5)
+    expect(server({})).toBe(versions[0])
   })
 
   test('a denial ends a run that needs it', async () => {
