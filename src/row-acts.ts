@@ -84,6 +84,10 @@ export abstract class RowActs {
     // Read before anything is awaited: what its holder changes later changes nothing.
     const given = 'text' in answer ? readReply(answer) : readAnswer(answer)
     const { rootId } = node
+    if ('edit' in given && given.edit !== undefined) {
+      const { checkEdit } = await import('./conversation/check-edit.ts')
+      await checkEdit(node, given.edit)
+    }
     const done = after(this.rules(), ({ planApproval, planReply }) =>
       this.ledger.commit({
         kind: 'answer',

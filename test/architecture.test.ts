@@ -379,7 +379,8 @@ function mayImport(source: Source, target: string): boolean {
   const to = roomOf(target)
   if (to === source.room) return true
   if (to === 'cli') return false
-  if (source.room === 'cli') return doors.includes(target) || target === 'src/base/json.ts'
+  if (source.room === 'cli')
+    return doors.includes(target) || ['src/base/json.ts', 'src/base/visible.ts'].includes(target)
   if (source.room === 'index' || source.room === 'testing') return true
   if (joints.includes(source.room)) return rooms.includes(to) || joints.includes(to)
   const known = narrowRooms[source.room] ?? rooms

@@ -16,6 +16,11 @@ export function withoutShapes(text: string): string {
     )
 }
 
+/** A command line, or a part of one, without keys: only those that are a word of their own, and no part of a path. */
+export function withoutKeys(text: string): string {
+  return WHOLE_KEYS.reduce((left, key) => left.replace(key, SECRET_MARK), text)
+}
+
 /** Does this value hold a key or the password of an address? */
 export function looksSecret(value: string): boolean {
   if ([PASSWORD, PRIVATE_KEY, ...KEYS].some((shape) => value.search(shape) !== -1)) return true
@@ -51,3 +56,7 @@ const KEYS: readonly RegExp[] = [
  */
 const WEB_TOKEN =
   /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})(\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3})?/g
+
+const WHOLE_KEYS: readonly RegExp[] = KEYS.map(
+  ({ source }) => new RegExp(`(?<![\\w.~/*-])(?:${source})(?![\\w.~/*-])`, 'g'),
+)

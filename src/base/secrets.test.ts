@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { secretsInCommand, shownCommand } from './command-secrets.ts'
+import { watchWork } from '../../test/support/pace.ts'
+import { secretsInCommand, shownWords } from './command-secrets.ts'
 import { isSecretName } from './secret-names.ts'
 import { Secrets, withoutSecrets } from './secrets.ts'
 
@@ -111,16 +112,16 @@ describe('a command line is shown without its secrets', () => {
   test.each<[string, readonly string[], string]>([
     ['an option', ['deploy', '--token', 'abc', 'now'], 'deploy --token *** now'],
     ['an option with =', ['deploy', '--api-key=abc'], 'deploy --api-key=***'],
-    ['a value with spaces', ['deploy', '--password', 'a b c'], 'deploy --password ***'],
     ['a variable', ['env', 'GITHUB_PAT=abc', 'PLAIN=x', 'deploy'], 'env GITHUB_PAT=*** PLAIN=x deploy'],
     ['user and password', ['curl', '-u', 'me:abc', 'http://host'], 'curl -u me:*** http://host'],
     ['a header', ['curl', '-H', 'Authorization: Bearer abc'], 'curl -H Authorization: Bearer ***'],
     ['an address', ['psql', 'postgres://me:abc@host/db'], 'psql postgres://***@host/db'],
-    ['a script', ['sh', '-c', "deploy --token 'abc' && x --secret=abc"], 'sh -c deploy --token *** && x --secret=***'],
+    ['a script', ['sh', '-c', 'deploy --secret=abc && x'], 'sh -c deploy --secret=*** && x'],
+    ['a key', ['curl', '-d', 'x sk-12345678abc;y'], 'curl -d x ***;y'],
+    ['options of a script', ['node', 'server.mjs', '--token', 'abc'], 'node server.mjs --token ***'],
     ['a secret that is known', ['deploy', 'hunter2-hunter3-hunter4'], 'deploy ***'],
-    ['a secret that comes again', ['deploy', '--token', 'abcdef', 'x/abcdef/y'], 'deploy --token *** x/***/y'],
   ])('%s', (_, words, shown) => {
-    expect(shownCommand(words, [SECRET])).toBe(shown)
+    expect(shownWords(words, [SECRET]).join(' ')).toBe(shown)
   })
 
   test.each<[string, readonly string[]]>([
@@ -130,8 +131,60 @@ describe('a command line is shown without its secrets', () => {
     ],
     ['an option without a value', ['deploy', '--token', '--force']],
     ['what a shell would run', ['sh', '-c', 'deploy --token "$(rm -rf x)" --password `id` --secret $X']],
-  ])('%s stay to be seen', (_, words) => {
-    expect(shownCommand(words)).toBe(words.join(' '))
+    ['a value with spaces', ['deploy', '--password', 'a b c']],
+    ['a secret that is a path', ['node', './evil.cjs', './evil.cjs']],
+    ['what an interpreter would run', ['node', '-e', 'PAYLOAD()', '--', '--token', 'PAYLOAD']],
+    ['what a shell would be given', ['sh', '-c', '$1', '--token', 'evil']],
+    ['what a variable would run', ['sh', '-c', 'TOKEN=evil; $TOKEN']],
+    ['a package', ['npx', '--token', 'evil', 'server']],
+    ['a package of a command', ['npm', 'exec', '--token', 'evil', 'server']],
+    ['a package behind another program', ['sudo', '-u', 'me', 'npx', '--token', 'evil', 'server']],
+    ['a file that looks like a user', ['python3', '-u', 'a:evil']],
+    ['a path that looks like a key', ['node', './sk-evilscript1.mjs', 'x/sk-evilscript1']],
+    ['a path behind a name', ['deploy', '--token', './evil', 'TOKEN=./evil']],
+    ['a script in a private key', ['sh', '-c', '-----BEGIN PRIVATE KEY-----\ntouch x']],
+  ])('I11 %s stay to be seen', (_, words) => {
+    expect(shownWords(words, ['./evil.cjs', 'a b c']).join(' ')).toBe(words.join(' '))
+  })
+
+  test.each([
+    ['curl http://h/?token=abc;echo$IFS>PWNED', ';echo$IFS>PWNED'],
+    ['notes-server --token=abc;echo$IFS>PWNED', ';echo$IFS>PWNED'],
+    ['TOKEN=abc; anything at all', '; anything at all'],
+    ['TOKEN=abc|evil', '|evil'],
+    ['x //a;evil:b@c', ';evil'],
+    ['curl -H "Authorization: Bearer abc;evil"', ';evil'],
+    ['token: abcdefgh1234567890;evil', ';evil'],
+  ])('I11 a mark hides nothing that a shell would run: %s', (script, payload) => {
+    for (const words of [
+      ['sh', '-c', script],
+      ['x', script],
+      ['node', 'x', script],
+    ]) {
+      expect(shownWords(words).at(-1)).toContain(payload)
+    }
+  })
+
+  test('I10 in time linear in its length', () => {
+    const work = watchWork()
+    for (const part of [
+      'token:',
+      'token=',
+      '//a',
+      'a=',
+      'sk-',
+      '*sk-aaaaaaaaa',
+      'Bearer ',
+      '--',
+      'eyJaaaaaaaa.',
+      'env ',
+      '//a:',
+    ]) {
+      shownWords(['x', part.repeat(Math.ceil(400_000 / part.length)), './'])
+      shownWords(['env', ...Array.from({ length: 40_000 }, () => part)])
+    }
+
+    expect(work()).toBeLessThan(5_000)
   })
 
   test('the secrets in it can be known', () => {

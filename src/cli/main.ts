@@ -4,6 +4,7 @@ import { CliError, EXIT } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { helpText } from './help-text.ts'
 import { readArgs } from './read-args.ts'
+import { cleanText } from './terminal/clean.ts'
 import { endWithReader, exitNow } from './terminal/output.ts'
 
 // A user's module may hold whatever it likes: connections, timers, tools that do not hear their signal.
@@ -43,7 +44,7 @@ function fail(error: unknown, args: readonly string[]): number {
 }
 
 function complain(message: string, code: number): number {
-  process.stderr.write(`legate: ${message}\n`)
+  process.stderr.write(`legate: ${cleanText(message)}\n`)
   return code
 }
 

@@ -11,6 +11,7 @@ import { isRepeating, MAX_REPEATS, REPEATED } from '../graph/turn/repeats.ts'
 import { planResult } from '../graph/turn/result.ts'
 import { inactiveText } from '../tool/groups.ts'
 import { type Asked, invoke } from '../tool/invoke.ts'
+import { withArgumentsOf } from '../tool/permit.ts'
 import { errorEnd, type ToolEnd } from '../tool/result.ts'
 import type { ToolEntry } from '../tool/toolkit.ts'
 import { operationOf } from './background/row-tool.ts'
@@ -95,7 +96,9 @@ function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> 
   const ids = childIds(run.node.id, 0)
   const input = withPresets(call?.input, entry.presets)
   const spawned = spawn(run, { offer: entry, input, mode: 'parked', ids })
-  return after(spawned, (result) => ('ask' in result ? commitAsk(run, result.ask) : fallBack(run, entry, result)))
+  return after(spawned, (result) =>
+    'ask' in result ? commitAsk(run, withArgumentsOf(result.ask, entry.schema)) : fallBack(run, entry, result),
+  )
 }
 
 /** The item of a plan whose child a person has allowed. */

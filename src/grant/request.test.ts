@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { isVisible } from '../base/visible.ts'
 import { decide } from './decide.ts'
 import { type Grant, useLayer } from './grant.ts'
 import { hostRequest, programRequest, readRequest, requestText } from './request.ts'
@@ -42,8 +43,8 @@ describe('the request of a program', () => {
         expect(programRequest(argv)).toEqual(programRequest([`p${end}`, ...args]))
         expect(readRule(`exec:${name}`).pattern).toBe(programRequest(argv).key)
         const placed = programRequest(argv, { folder })
-        expect(readRequest(requestText(placed))).toEqual(placed)
-        expect(readRule(requestText(placed)).pattern).toBe(placed.key)
+        expect(readRequest(`exec:${placed.name}`)).toEqual(placed)
+        expect(readRule(`exec:${placed.name}`).pattern).toBe(placed.key)
       }),
       { numRuns: 5_000 },
     )
@@ -111,6 +112,33 @@ describe('the request of a program', () => {
     expect(verdict({ ask: ['exec:rm *'] })).toBe('ask')
     expect(verdict({ deny: ['exec:cd /workspace/tmp && *'] })).toBe('deny')
     expect(verdict({ deny: ['exec:make'] })).toBe('allow')
+  })
+
+  test.each<[string, readonly string[], string]>([
+    ['a line break', ['sh', '-c', 'server # it\ntouch x'], "exec:sh -c $'server # it\\ntouch x'"],
+    ['a line break that is only written', ['sh', '-c', 'a\\nb'], "exec:sh -c 'a\\nb'"],
+    ['both', ['sh', '-c', "a\\n\n'b'"], "exec:sh -c $'a\\\\n\\n\\'b\\''"],
+    ['a control', ['echo', 'x\u009b;touch y'], "exec:echo $'x\\u009b;touch y'"],
+    ['a mark of direction', ['echo', 'x\u202ey'], "exec:echo $'x\\u202ey'"],
+    ['no width', ['git\u200b', 'status'], "exec:$'git\\u200b' status"],
+  ])('I11 shows %s', (_, argv, shown) => {
+    expect(requestText(programRequest(argv))).toBe(shown)
+  })
+
+  test('I11 no two command lines are shown as one', () => {
+    const pieces = fc.constantFrom(...'a\'\\\n\u009b$ n"', '\u200b', "$'")
+    const line = fc.array(
+      fc.array(pieces).map((parts) => parts.join('')),
+      { minLength: 1, maxLength: 3 },
+    )
+    fc.assert(
+      fc.property(line, line, (one, other) => {
+        const [a, b] = [one, other].map((words) => requestText(programRequest(['x', ...words])))
+        expect(a === b).toBe(JSON.stringify(one) === JSON.stringify(other))
+        expect(isVisible(a ?? '')).toBe(true)
+      }),
+      { numRuns: 2_000 },
+    )
   })
 
   test('shows no secret, and an answer holds for the real one', () => {
@@ -183,6 +211,9 @@ describe('a request that is given as a text', () => {
     ['exec: git', "exec:' git'"],
     ['net:https://EVIL.test./x', 'net:evil.test'],
     ['tool:x', 'tool:x'],
+    ['tool:x\u009by', 'tool:"x\\u009by"'],
+    ['file.write:/workspace/a\nb', 'file.write:"/workspace/a\\nb"'],
+    ['tool:"x"', 'tool:"\\"x\\""'],
     ['exec:', 'unreadable:"" is no name of a program'],
     ['net:a b', 'unreadable:"a b" has no host'],
   ])('%j is %s', (given, text) => {

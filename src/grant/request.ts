@@ -1,9 +1,21 @@
 import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
+import { canonicalJson, type Json } from '../base/json.ts'
+import { isVisible, visible } from '../base/visible.ts'
 import { plainHost, wholeAddress } from './host.ts'
 import { splitRule } from './rule.ts'
-import { keyOfPlace, keyOfWords, placeWords, plainProgram, quoteWords, readWords, splitPlace } from './words.ts'
+import {
+  keyOfPlace,
+  keyOfWords,
+  placeWords,
+  plainProgram,
+  quoteWords,
+  readWords,
+  showPlace,
+  showWords,
+  splitPlace,
+} from './words.ts'
 
 /**
  * What somebody wants to do, as rules are matched with it. Made here only, from the very value that is then used: whoever
@@ -17,7 +29,7 @@ export interface Request {
   readonly key?: string | undefined
   /** The same wherever it is done: what forbids it, or asks for it, anywhere holds here too. */
   readonly anywhere?: string | undefined
-  /** What people and the store get to see, where the name holds secrets. */
+  /** What people and the store get to see, where the name holds secrets or what cannot be seen. */
   readonly shown?: string | undefined
   /** Of what is asked for, where it may change or is not shown whole: an answer holds for this one. */
   readonly version?: string | undefined
@@ -55,6 +67,7 @@ const MOST_CHARACTERS = 2_000_000
 
 const requestMark: unique symbol = Symbol('request')
 const MADE = true as const
+const UNREADABLE = 'unreadable'
 
 /** Throws an InputError for what no program can be started with. */
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
@@ -68,7 +81,7 @@ export function programRequest(given: readonly string[], options: ProgramOptions
   if (argv.some((word) => word.includes('\0'))) throw invalid('A command line cannot hold a NUL character.')
   const place = folder === null ? '' : placeWords(folder)
   const name = `${place}${quoteWords(argv)}`
-  const shown = `${place}${quoteWords(shownWords(argv, secrets))}`
+  const shown = `${folder === null ? '' : showPlace(folder)}${showWords(shownWords(argv, secrets))}`
   const anywhere = keyOfWords(argv)
   return Object.freeze({
     domain: 'exec',
@@ -79,6 +92,11 @@ export function programRequest(given: readonly string[], options: ProgramOptions
     argv,
     [requestMark]: MADE,
   })
+}
+
+/** The same request, with all that is handed over with it: an answer holds for just that. */
+export function withHanded<R extends Request>(request: R, handed: Json): R {
+  return Object.freeze({ ...request, version: sha256(canonicalJson([request.version ?? null, handed])) })
 }
 
 /** Throws an InputError for an address that has no host. */
@@ -124,12 +142,20 @@ export function readRequest(text: string): Request {
 
 /** No rule is about it. */
 export function unreadable(why: string): Request {
-  return { domain: 'unreadable', name: why.replace(/\.$/, ''), [requestMark]: MADE }
+  return { domain: UNREADABLE, name: why.replace(/\.$/, ''), [requestMark]: MADE }
 }
 
-/** As people see it and as it is stored: `exec:git status`. */
+/**
+ * As people see it and as it is stored: `exec:git status`. The one way to show a request. A name with characters that
+ * cannot be seen is written as JSON, so no two requests look the same.
+ */
 export function requestText({ domain, name, shown }: Request): string {
-  return `${domain}:${shown ?? name}`
+  return `${visible(domain)}:${shown ?? shownName(domain, name)}`
+}
+
+function shownName(domain: string, name: string): string {
+  if (domain === UNREADABLE) return visible(name)
+  return isVisible(name) && !name.startsWith('"') ? name : visible(JSON.stringify(name))
 }
 
 export function isRequest(value: unknown): value is Request {

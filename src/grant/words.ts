@@ -1,9 +1,21 @@
+import { isVisible, visible } from '../base/visible.ts'
+
 /**
  * The words of a command line as one text that can be read in one way only: plain words as they are, all others in quotes.
  * `readWords` gives the same words back, and so does a shell.
  */
 export function quoteWords(words: readonly string[]): string {
-  return words.map((word, at) => (isPlain(word, at === 0) ? word : quote(word))).join(' ')
+  return words.map((word, at) => quoteWord(word, at === 0)).join(' ')
+}
+
+/**
+ * The same for people: a word with characters that cannot be seen is written as `$'one\ntwo'`, in which a backslash stands
+ * before each of them, and before each backslash and quote. Nothing is left out, and no two command lines look the same.
+ */
+export function showWords(words: readonly string[]): string {
+  return words
+    .map((word, at) => (isVisible(word) ? quoteWord(word, at === 0) : `$'${visible(word.replace(/[\\']/g, '\\$&'))}'`))
+    .join(' ')
 }
 
 /**
@@ -38,6 +50,11 @@ export function keyOfWords(words: readonly string[]): string {
 /** What stands before the words of a program that runs in another folder: no word of a command line looks like `&&`. */
 export function placeWords(folder: string): string {
   return `cd ${quoteWords([folder])} && `
+}
+
+/** The same for people. */
+export function showPlace(folder: string): string {
+  return `cd ${showWords([folder])} && `
 }
 
 /** A text that may begin so, and what follows it. */
@@ -115,6 +132,10 @@ const PLAIN = /^[\w@%+=:,./-]+$/
 /** A first word with `=` looks like a variable that is set. */
 function isPlain(word: string, isProgram: boolean): boolean {
   return PLAIN.test(word) && !(isProgram && word.includes('='))
+}
+
+function quoteWord(word: string, isProgram: boolean): string {
+  return isPlain(word, isProgram) ? word : quote(word)
 }
 
 function quote(word: string): string {

@@ -3,10 +3,11 @@ import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
 import type { Node } from '../graph/rows.ts'
+import type { Ask } from '../graph/turn/approve.ts'
 import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
-import { type Asker, type Permission, permit, refuseCall } from './permit.ts'
+import { type Asker, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
 import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
 import { KILL_AFTER_MS } from './run-process.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
@@ -49,10 +50,11 @@ export async function invoke(
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
   if (permission?.verdict === 'ask') {
-    return { verdict: 'ask', ask: { ...permission.ask, required: tool.approval === 'required' } }
+    return withSchema({ ...permission.ask, required: tool.approval === 'required' }, entry)
   }
   const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
-  if (refused !== undefined) return refused.verdict === 'deny' ? denied(call.name, refused.reason) : refused
+  if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
+  if (refused !== undefined) return withSchema(refused.ask, entry)
   if (isStopped(run)) return notBegun(run)
   const execution = { tool, current, input: checked.value }
   const { tape } = run.home
@@ -60,6 +62,10 @@ export async function invoke(
   const { node, work } = run
   const running = { node, work, current, name: call.name, input: input.value }
   return endOf(run, await tape.run(running, (watch) => execute(run, execution, watch)))
+}
+
+function withSchema(ask: Ask, { schema }: ToolEntry): Asked {
+  return { verdict: 'ask', ask: withArgumentsOf(ask, schema) }
 }
 
 interface Execution {

@@ -1,10 +1,11 @@
 import { messageOf } from '../base/error.ts'
-import type { Json } from '../base/json.ts'
+import { type Json, toJson } from '../base/json.ts'
 import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
 import { type Ask, isApproved, wasApproved } from '../graph/turn/approve.ts'
+import type { ToolSchema } from '../model/model.ts'
 import type { Tool } from './tool.ts'
 
 /** Whose request it is. */
@@ -51,13 +52,21 @@ export function refuseCall(
     if (answer !== undefined) return answer
   }
   let asked: Refusal | undefined
-  for (const request of needsOf(tool, call.input)) {
+  for (const [place, request] of needsOf(tool, call.input).entries()) {
     const answer = permit(asker, request, call.asked)
     if (answer.verdict === 'deny' && !(tool.skipsDenied && request.domain.startsWith('file.'))) return answer
-    if (answer.verdict === 'ask') asked ??= answer
+    if (answer.verdict === 'ask') asked ??= { ...answer, ask: { ...answer.ask, place } }
   }
   return asked
 }
+
+/** With the schema that other arguments must fit, unless it is too long to be kept with each question. */
+export function withArgumentsOf(ask: Ask, { inputSchema }: Pick<ToolSchema, 'inputSchema'>): Ask {
+  const schema = toJson(inputSchema)
+  return schema.ok && JSON.stringify(schema.value).length <= MOST_SCHEMA ? { ...ask, schema: schema.value } : ask
+}
+
+const MOST_SCHEMA = 20_000
 
 /** Undefined when a person has allowed it. */
 function withAnswer(asker: Asker, { verdict, reason }: Decision, about: Omit<Ask, 'reason'>): Refusal | undefined {

@@ -1,9 +1,13 @@
 import { type AnyAgent, agent, type PendingApproval, type Run, type Runtime, tool } from 'legate'
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import type { Json } from '../../src/base/json.ts'
+import { programRequest } from '../../src/grant/request.ts'
+import type { Conversation, Node } from '../../src/graph/rows.ts'
+import { isApproved } from '../../src/graph/turn/approve.ts'
 import { useWorld } from '../support/agents.ts'
 import { eventsOf, only, openRuntime, resultIn, taskOf } from '../support/reading.ts'
-import { stores } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 
 const HOUR = 3_600_000
 const done: unknown[] = []
@@ -262,6 +266,99 @@ describe.each(stores)('a yes on %s', (_, create) => {
   })
 })
 
+describe.each(lasting)('I11 always, on %s', (_, create) => {
+  const world = useWorld(create)
+  const ran: string[] = []
+
+  /** Runs these commands, one after the other; each is asked for. */
+  const runner = (...commands: readonly (readonly string[])[]) =>
+    agent({
+      name: 'runner',
+      instructions: '',
+      tools: {
+        shell: tool({
+          description: 'Runs',
+          inputSchema: { type: 'object', properties: { argv: { type: 'array', items: { type: 'string' } } } },
+          needs: (input) => [programRequest((input as { argv: string[] }).argv), 'net:log'],
+          execute: (input) => {
+            ran.push((input as { argv: string[] }).argv.join(' '))
+            return 'ok'
+          },
+        }),
+      },
+      grant: { use: ['tool:*', 'exec:*', 'net:*'], ask: ['exec:*'] },
+      model: scriptedModel(({ messages }) => {
+        const argv = commands[messages.filter(({ role }) => role === 'tool').length]
+        return argv === undefined ? 'done' : { calls: [{ name: 'shell', input: { argv: [...argv] } }] }
+      }),
+    })
+
+  /** Answers each question, in a process of its own; gives what was asked for. */
+  async function answered(who: AnyAgent, answer: (request: string) => object): Promise<string[]> {
+    ran.length = 0
+    const requests: string[] = []
+    const first = world.start()
+    const run = first.runtime.run(who, 'go' as never)
+    await asked(first.runtime)
+    await first.runtime.close()
+    const { runtime } = world.start({ agents: [who] })
+    await runtime.resume()
+    const ended = runtime.attach(run.id).result
+    let isOver = false
+    const over = ended.then(() => {
+      isOver = true
+    })
+    while (!isOver) {
+      const [ask] = await runtime.approvals()
+      if (ask !== undefined) {
+        requests.push(ask.request)
+        await runtime.answer(ask.nodeId, { allow: true, by: 'ann', ...answer(ask.request) })
+      }
+      await Promise.race([over, new Promise((resolve) => setTimeout(resolve, 5))])
+    }
+    return requests
+  }
+
+  test('with an edit is remembered for what runs, not for what it replaces, and is asked for once', async () => {
+    const who = runner(['echo', 'EVIL'], ['echo', 'GOOD'], ['echo', 'EVIL'])
+    const requests = await answered(who, (request) =>
+      request === 'exec:echo EVIL' ? { always: true, edit: { argv: ['echo', 'GOOD'] } } : {},
+    )
+
+    expect(requests).toEqual(['exec:echo EVIL', 'exec:echo EVIL'])
+    expect(ran).toEqual(['echo GOOD', 'echo GOOD', 'echo GOOD'])
+  })
+
+  test('no command line spells out the yes for another', async () => {
+    const evil = ['sh', '-c', 'TOKEN=1; echo hostile > PWNED; echo done']
+    const { version = '' } = programRequest(evil)
+    const baits = ['TOKEN=***; echo hostile > PWNED; echo done', 'TOKEN=***'].map((bait) => ['sh', '-c', bait])
+    const requests = await answered(
+      runner(...baits, ...baits.map((bait) => [...bait, 'version', version]), evil),
+      () => ({ always: true }),
+    )
+
+    expect(version).not.toBe('')
+    expect(requests).toHaveLength(5)
+    expect(requests.at(-1)).toContain('echo hostile')
+  })
+})
+
+test('I11 a yes of an older store that may hold a version is asked for again', () => {
+  const isAllowed = (approved: Json, version?: string) =>
+    isApproved({ metadata: {} } as unknown as Node, { metadata: { approved } } as unknown as Conversation, {
+      request: 'exec:x',
+      input: null,
+      ...(version === undefined ? {} : { version }),
+    })
+
+  expect(isAllowed(['exec:x'])).toBe(true)
+  expect(isAllowed(['exec:x version abc'], 'abc')).toBe(false)
+  expect(isAllowed([{ request: 'exec:x', version: 'abc' }], 'abc')).toBe(true)
+  expect(isAllowed([{ request: 'exec:x', version: 'abc' }])).toBe(false)
+  expect(isAllowed([{ request: 'exec:x version abc', version: null }], 'abc')).toBe(false)
+})
+
 describe('an answer', () => {
   test('that denies is read by the model with its reason, and names who denied', async () => {
     const runtime = openRuntime()
@@ -288,16 +385,32 @@ describe('an answer', () => {
     expect(only(await eventsOf(run), 'approval-answer')).toMatchObject([{ edited: true }])
   })
 
-  test('with arguments that do not fit is a result the model reads, not an effect', async () => {
+  test('with arguments that do not fit is refused, and answers nothing', async () => {
     done.length = 0
     const runtime = openRuntime()
     const run = start(runtime, worker())
     const [ask] = await asked(runtime)
+    const wrong = runtime.answer(ask?.nodeId ?? '', { allow: true, edit: { to: 7 } })
 
-    await runtime.answer(ask?.nodeId ?? '', { allow: true, edit: { to: 7 } })
+    await expect(wrong).rejects.toThrow(
+      'Nothing was answered: the new arguments of deploy are wrong. to: must be string',
+    )
+    expect(await asked(runtime)).toEqual([ask])
+    await runtime.answer(ask?.nodeId ?? '', { allow: true, edit: { to: 'x' } })
+    await run.result
+    expect(done).toEqual([{ to: 'x' }])
+  })
 
-    expect((await run.result).text).toMatch(/arguments of deploy are wrong/)
-    expect(done).toEqual([])
+  test('that was given says by whom and how', async () => {
+    const runtime = openRuntime()
+    const run = start(runtime, worker())
+    const [ask] = await asked(runtime)
+    await runtime.answer(ask?.nodeId ?? '', { allow: true, by: 'ann', always: true, edit: { to: 'x' } })
+    await run.result
+
+    await expect(runtime.answer(ask?.nodeId ?? '', { allow: true })).rejects.toThrow(
+      /does not await approval: ann has allowed it already, for the conversation, with other arguments\./,
+    )
   })
 
   test('for the conversation is not asked for again there, and is asked for in another', async () => {

@@ -155,6 +155,25 @@ describe('legate doctor', () => {
 })
 
 describe('legate convert', () => {
+  test('writes no control character of a file to a terminal, and every one to a file', async () => {
+    const place = project({
+      'bad.yaml': `${HOSTILE_HEAD}parameters: [{key: k, input_type: "Z\\e]0;owned\\a", requirement: required, description: x}]\n`,
+      'ok.yaml': `${HOSTILE_HEAD}`,
+    })
+    const terminal = new Terminal(place, ['convert', 'ok.yaml', '--to', 'claude'], { cols: 120, rows: 24 })
+    const [bad, ok] = await Promise.all([
+      place.run(['convert', 'bad.yaml', '--to', 'claude']),
+      place.run(['convert', 'ok.yaml', '--to', 'claude']),
+      terminal.ended,
+    ])
+
+    expect(bad.stderr).toContain('Z\\u001b]0;owned\\u0007')
+    expect(bad.stderr).not.toContain('\u001b')
+    expect(ok.stdout).toContain('Z\u001b]0;owned\u0007')
+    expect(terminal.screen.all).toContain('Z\\u001b]0;owned\\u0007')
+    expect(terminal.written).not.toContain('\u001b]')
+  })
+
   test('a file that the dialect cannot say in full is not written: the error lists what would be lost', async () => {
     const place = project({ '.claude/agents/a.md': AGENT })
     const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex'])
@@ -226,3 +245,5 @@ test.each([
     expect(words(shown)).toContain(words(line.trim()))
   }
 })
+
+const HOSTILE_HEAD = 'title: t\ndescription: d\nprompt: "Z\\e]0;owned\\a"\n'

@@ -73,7 +73,7 @@ describe('what legate run may do', () => {
     const { code, stderr } = await place.run(['run', 'reviewer', 'Review.'])
 
     expect({ code, written: written(place) }).toEqual({ code: 3, written: undefined })
-    expect(stderr).toMatch(/waits for a person:\n {2}write_file/)
+    expect(stderr).toMatch(/waits for a person:\n {2}file\.write:\/workspace\/out\.txt for write_file/)
     expect(results(mock)[0]).toContain('blue')
   })
 
@@ -97,7 +97,7 @@ describe('what legate run may do', () => {
     const parked = await place.run(['run', 'a.yaml'])
     expect(parked).toMatchObject({ code: 3, stdout: '' })
     const said =
-      /waits for a person:\n {2}write_file \{.*"made".*\}\n {4}legate (approve (\w{8}) --seen \w{12}), or legate deny \2 --reason TEXT\n {2}Then: legate (resume \w{8})\n/
+      /waits for a person:\n {2}file\.write:\/workspace\/out\.txt for write_file \{.*"made".*\}\n {4}legate (approve (\w{8}) --seen \w{12}), or legate deny \2 --reason TEXT\n {2}Then: legate (resume \w{8})\n/
     const [, approve = '', , resume = ''] = said.exec(parked.stderr) ?? []
     expect(written(place)).toBeUndefined()
 
@@ -138,9 +138,9 @@ describe('what legate run may do', () => {
   test('in a terminal it asks inline, below the tree', async () => {
     const place = project({ 'a.yaml': HEAD + DEVELOPER })
     await serveModel(place, calls(WRITE))
-    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 100, rows: 24 })
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 160, rows: 24 })
     await terminal.shows((screen) => HEARD.test(screen))
-    expect(terminal.screen.text).toMatch(/^a wants write_file \{.*"made".*\}/m)
+    expect(terminal.screen.text).toMatch(/^a wants file\.write:\/workspace\/out\.txt for write_file \{.*"made".*\}/m)
     terminal.type('y')
     await terminal.shows('then Enter > y')
     terminal.type('\r')
@@ -279,3 +279,39 @@ describe('extensions', () => {
     expect(readFileSync(place.store).includes('hush-hush')).toBe(false)
   })
 })
+
+describe('I11 what a person says yes to is shown to the letter', () => {
+  test('the command line of a check, before the yes', async () => {
+    const place = project({ 'a.yaml': `${HEAD}${checkOf('echo hostile > PWNED')}` })
+    await serveModel(place, calls())
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 150, rows: 24 })
+    await terminal.shows((screen) => HEARD.test(screen))
+
+    expect(terminal.screen.text).toContain("a wants exec:sh -c 'echo hostile > PWNED' for recipe__check")
+    expect(existsSync(path.join(place.folder, 'PWNED'))).toBe(false)
+    terminal.type('n\r')
+    await terminal.ended
+  })
+
+  test.each([
+    ['a control character', 'echo these files: \u009b;touch PWNED', 'echo these files: \\u009b;touch PWNED'],
+    ['an escape sequence', 'echo \u001b]0;title\u0007 x', 'echo \\u001b]0;title\\u0007 x'],
+    ['a line break', 'echo it # and\ntouch PWNED', 'echo it # and\\ntouch PWNED'],
+    ['a mark of direction', 'echo \u202e x', 'echo \\u202e x'],
+  ])('%s in a command', async (_, command, shown) => {
+    const place = project({ 'a.yaml': HEAD + DEVELOPER })
+    await serveModel(place, calls(['shell', { command }]))
+    const { code, stderr } = await place.run(['run', 'a.yaml'])
+    const { stdout } = await place.run(['approvals'])
+
+    expect(code).toBe(3)
+    for (const text of [stderr, stdout]) {
+      expect(text.replaceAll(/\n {2,}/g, ' ')).toContain(`${shown}"}`)
+      expect(text).toContain(`exec:sh -c $'${shown}'`)
+    }
+  })
+})
+
+function checkOf(command: string): string {
+  return `retry: {max_retries: 1, checks: [{type: shell, command: ${JSON.stringify(command)}}]}\n`
+}

@@ -38,10 +38,10 @@ test('shows what was said, page by page back to the beginning, and writes nothin
   expect(whole).toMatchObject({
     code: 0,
     stdout:
-      'user\n  one\n\nassistant\n  First.\n  red\n\nuser\n  two\n\nassistant\n  Second.\n\nuser\n  three\n\nassistant\n  Third.\n\n',
+      'user\n  one\n\nassistant\n  First.\n  \\u001b[31mred\n\nuser\n  two\n\nassistant\n  Second.\n\nuser\n  three\n\nassistant\n  Third.\n\n',
   })
   expect(page.stdout).toMatch(/^user\n {2}two\n[\s\S]*Third\.\n\n2 rounds\. Those before: /)
-  expect(first.stdout).toBe('user\n  one\n\nassistant\n  First.\n  red\n\n')
+  expect(first.stdout).toBe('user\n  one\n\nassistant\n  First.\n  \\u001b[31mred\n\n')
 })
 
 test('--json is one line of the transcript a line; any run of the conversation names it', async () => {

@@ -1,7 +1,16 @@
 import path from 'node:path'
-import { agent, createRuntime, type PendingApproval, type Run, type Runtime } from 'legate'
+import {
+  agent,
+  createRuntime,
+  mcpServer,
+  type PendingApproval,
+  type Run,
+  type Runtime,
+  type StdioServerOptions,
+} from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { requestText } from '../../src/grant/request.ts'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
 import { memoryRows, stores } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -106,6 +115,48 @@ describe('I2: starting a server is decided like everything else', () => {
     expect(everything).toContain("--token '***' 'PASSWORD=***' 'postgres://***@db' plain")
     expect(everything).not.toContain('abc-secret')
     expect(resultIn(model.requests[1])).toBe('["--token","***","PASSWORD=***","postgres://me:***@db","plain"]')
+  })
+
+  test('I11 no value of a definition hides what would be started', () => {
+    const shown = (command: string, args: readonly string[], env = {}) =>
+      mcpServer({ command, args, env }).needs.map(requestText)
+
+    expect(shown('node', ['./evil.cjs'], { API_KEY: './evil.cjs' })).toEqual(['exec:node ./evil.cjs'])
+    expect(shown('npx', ['evil-package'], { API_KEY: 'evil-package' })).toEqual(['exec:npx evil-package'])
+    expect(shown('node', ['-e', 'run()', '--', '--token', 'run()'])).toEqual([
+      "exec:node -e 'run()' -- --token 'run()'",
+    ])
+    expect(shown('sh', ['-c', 'TOKEN=abc; touch PWNED'])).toEqual(["exec:sh -c 'TOKEN=***; touch PWNED'"])
+  })
+
+  test.each<[string, Partial<StdioServerOptions>, Partial<StdioServerOptions>]>([
+    ['secrets', {}, { envKeys: ['HOME'] }],
+    ['other variables', { env: { MODE: 'a' } }, { env: { MODE: 'b' } }],
+    ['another folder', {}, { cwd: '/' }],
+  ])('I11 always for one server is no yes for another of the same command line with %s', async (_, one, other) => {
+    const grant = { ...MAY_START, ask: ['exec:*'] }
+    const sources = { first: oddServer('x', one), same: oddServer('x', one), second: oddServer('x', other) }
+    const { who } = caller(sources, [], grant)
+    const runtime = openRuntime()
+
+    expect(await answering(runtime, runtime.run(who, 'go'), { always: true })).toEqual([
+      expect.stringMatching(/^exec:node .*: caller asks for exec:\*$/),
+      expect.stringMatching(/^exec:node .*: caller asks for exec:\*, and it has changed since it was allowed$/),
+    ])
+  })
+
+  test('I11 the same holds for servers of one host: their address, headers and secrets', () => {
+    const server = (more: object) => mcpServer({ url: 'https://host.test/docs', ...more } as never).needs[0]?.version
+    const versions = [
+      {},
+      { url: 'https://host.test/collect' },
+      { headers: { 'x-k': 'v' } },
+      { headers: { 'x-other': 'v' } },
+      { envKeys: ['KEY'] },
+    ].map(server)
+
+    expect(new Set(versions).size).toBe(5)
+    expect(server({})).toBe(versions[0])
   })
 
   test('a denial ends a run that needs it', async () => {

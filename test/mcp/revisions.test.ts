@@ -170,6 +170,27 @@ test('a list of tools is asked for again when its time has passed, and not befor
   expect((await times(often.source)).at(-1)).not.toBe('modern, listed 1 times')
 })
 
+test('a tool that says something else of itself each time it is allowed is refused, and nobody is asked without end', async () => {
+  const { source } = await modern('HTTP', { TTL_MS: '1', FICKLE: '1' })
+  const grant = { use: ['tool:*', 'model:*', 'net:*'], ask: ['tool:new__era'] }
+  const { who, model } = caller({ new: source }, [['new__era', {}]], grant)
+  const runtime = openRuntime()
+  const run = runtime.run(who, 'go')
+  let asked = 0
+  for await (const event of run) {
+    if (event.type !== 'approval-request') continue
+    asked++
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    await runtime.answer(event.nodeId ?? '', { allow: true, always: true })
+  }
+
+  expect(asked).toBe(3)
+  expect(resultIn(model.requests[1])).toBe(
+    'tool:new__era is refused: it was changed 3 times while a person was asked to allow it.',
+  )
+  expect((await run.result).status).toBe('completed')
+})
+
 describe('servers before 2026-07-28', () => {
   test.each([
     ['answers that it does not know the question', 'strict', 10_000],

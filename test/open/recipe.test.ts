@@ -329,6 +329,27 @@ describe('aster-goose 14/63: checks decide whether an answer is one', () => {
     expect(existsSync(path.join(cwd, 'ran'))).toBe(true)
   })
 
+  test('I11 a yes for once runs a check once, however many there are, also the same one twice', async () => {
+    const cwd = folderWith()
+    const checks = ['first', 'second', 'second', 'third'].map(
+      (word) => `{ type: shell, command: "echo ${word} >> ran" }`,
+    )
+    const file = recipe(`prompt: x\nretry: { max_retries: 1, checks: [${checks.join(', ')}] }\n`)
+    await using runtime = createRuntime({ model: scriptedModel(['done']) })
+    const started = runtime.run(await recipeAgent(file, { cwd, grant: { ...EXEC, ask: ['exec:*'] } }))
+    const asked: string[] = []
+    for await (const event of started) {
+      if (event.type !== 'approval-request') continue
+      expect(existsSync(path.join(cwd, 'ran'))).toBe(false)
+      asked.push(event.request)
+      await runtime.answer(event.nodeId ?? '', { allow: true })
+    }
+
+    expect((await started.result).status).toBe('completed')
+    expect(asked).toEqual(['first', 'second', 'second', 'third'].map((word) => `exec:sh -c 'echo ${word} >> ran'`))
+    expect(readFileSync(path.join(cwd, 'ran'), 'utf8')).toBe('first\nsecond\nsecond\nthird\n')
+  })
+
   test('together with a response schema the checks run, and the value is the answer', async () => {
     const cwd = folderWith()
     const file = recipe(

@@ -3,11 +3,10 @@ import { type Call, EXIT, isSet } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
 import { age, duration } from '../terminal/amounts.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { exactLine, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
 import { replyTo, seenOption, wantedIn } from '../watch/asked.ts'
-import { whole } from '../watch/words.ts'
 
 const PAGE = 200
 const INDENT = 9
@@ -45,7 +44,7 @@ function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion
   const now = Date.now()
   return [
     `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
-    `  asks   ${indented(whole(text))}`,
+    `  asks   ${indented(oneLine(text))}`,
     `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(replyTo(nodeId))}`,
     '',
@@ -59,7 +58,7 @@ function linesOf(approval: PendingApproval): string {
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
     `  wants  ${indented(wantedIn(approval))}`,
-    `  rule   ${indented(`${oneLine(reason)}, for ${oneLine(request)}`)}`,
+    `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,
     '',

@@ -2,6 +2,7 @@ import { convert as converted, DIALECTS, readDefinition } from '../../recipe/ind
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { refused } from '../definition/refused.ts'
 import { noticeLine, noticeStyle } from '../notice-lines.ts'
+import { cleanText } from '../terminal/clean.ts'
 import { note, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
 
@@ -12,7 +13,7 @@ export async function convert(call: Call): Promise<number> {
   const options = { folder: process.cwd(), lossy: isSet(call, 'lossy') }
   const agent = await readDefinition(file, { mode: 'lenient' }).catch(refuse)
   const { text, path, notices } = await converted(agent, dialect, options).catch(refuse)
-  await write(text)
+  await write(process.stdout.isTTY ? cleanText(text) : text)
   const paint = painter(process.stderr, call.env)
   for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
   if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { cleanText, oneLine } from './clean.ts'
+import { cleanText, exactLine, oneLine } from './clean.ts'
 import { jsonLine } from './output.ts'
 
 const HOSTILE = 'a\u001b[31mb\u001b]0;title\u0007c\u001bPq\u001b\\d\u009b2Je\u0008f\rg\u202eh\u0000i'
@@ -11,14 +11,33 @@ test('no text can do anything to a terminal, whatever it is', () => {
     fc.property(fc.array(characters), (parts) => {
       const text = parts.join('')
       expect(oneLine(text)).not.toMatch(/\p{Cc}/u)
+      expect(exactLine(text)).not.toMatch(/[\p{Cc}\p{Cf}]/u)
       expect(cleanText(text).replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
       expect(jsonLine(text).trimEnd()).not.toMatch(/\p{Cc}/u)
     }),
   )
 })
 
-test('escape sequences go as a whole, line breaks stay where there may be lines', () => {
-  expect(oneLine(HOSTILE)).toMatch(/^abc/)
+test('I11 a control character is shown for what it is, and takes nothing of what follows with it', () => {
+  expect(exactLine('echo these files: \u009b;touch PWNED')).toBe('echo these files: \\u009b;touch PWNED')
+  expect(oneLine('git status \u009b;./evil&\u009c')).toBe('git status \\u009b;./evil&\\u009c')
+  expect(cleanText('notes\u001b]0;./evil;\u0007\nend')).toBe('notes\\u001b]0;./evil;\\u0007\nend')
+  expect(exactLine('a  b\n# c\u202ed\u200be\u00a0f')).toBe('a  b\\n# c\\u202ed\\u200be\\u00a0f')
+})
+
+test('I11 nothing that can be seen is ever left out', () => {
+  fc.assert(
+    fc.property(fc.array(fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ maxLength: 3 }))), (parts) => {
+      const seen = parts.join('').replace(/[^!-~]/g, '')
+      for (const shown of [oneLine, cleanText, exactLine]) {
+        const left = [...shown(parts.join(''))]
+        expect([...seen].every((one) => left.splice(0, left.indexOf(one) + 1).length > 0)).toBe(true)
+      }
+    }),
+  )
+})
+
+test('line breaks stay where there may be lines', () => {
   expect(oneLine('one\n  two\tthree ')).toBe('one two three')
   expect(cleanText('one\r\n\ttwo')).toBe('one\n  two')
 })

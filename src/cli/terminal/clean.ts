@@ -1,23 +1,18 @@
 /// <reference lib="es2024.string" />
 
-import { stripVTControlCharacters } from 'node:util'
+import { visible, visibleProse } from '../../base/visible.ts'
 
-/** Marks that change the direction of what follows: they could make a line read as something else. */
-const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g
-
-/** Text of a model, a tool or a store as one line in which no character can do anything to a terminal. */
+/** Text of a model, a tool or a store as one line in which no character can do anything to a terminal. None is left out. */
 export function oneLine(text: string): string {
-  return shown(text).replace(/\s+/g, ' ').trim()
+  return visibleProse(text.replace(/[ \t\r\n]+/g, ' ')).trim()
 }
 
 /** The same with its line breaks. */
 export function cleanText(text: string): string {
-  return shown(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '))
+  return visibleProse(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '))
 }
 
-/** Line breaks stay; every other control character becomes a space once no escape sequence is left. */
-function shown(text: string): string {
-  return stripVTControlCharacters(text.toWellFormed())
-    .replace(/[^\P{Cc}\n]/gu, ' ')
-    .replace(DIRECTION, '')
+/** What somebody decides about, on one line and to the letter: no blank is left out, and every character can be seen. */
+export function exactLine(text: string): string {
+  return visible(text)
 }

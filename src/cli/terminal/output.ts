@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { visible } from '../../base/visible.ts'
 import { EXIT } from '../command.ts'
 import { columnsOf } from './hang.ts'
 
@@ -54,8 +55,5 @@ export function note(text: string): void {
 
 /** JSON on one line in which no character can do anything to a terminal. */
 export function jsonLine(value: unknown): string {
-  const text = JSON.stringify(value).replace(/[\u007f-\u009f\u2028\u2029]/g, (found) => {
-    return `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`
-  })
-  return `${text}\n`
+  return `${visible(JSON.stringify(value))}\n`
 }

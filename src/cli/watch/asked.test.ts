@@ -31,6 +31,24 @@ test('who is asked to let a server be reached sees its address, and no control c
   expect(words).not.toContain('\u001b')
 })
 
+test('I11 who is asked for a call sees what it needs where the call does not say it', () => {
+  const request = "exec:sh -c 'echo hostile > PWNED'"
+  const asked = { state: 'awaiting_approval', input: { call: { id: 'x', name: 'recipe__check', input: {} } } }
+
+  expect(wantedIn({ request, tool: 'recipe__check', input: {} })).toBe(`${request} for recipe__check {}`)
+  expect(wholeCallOf(node({ ...asked, metadata: { approval: { request, input: {} } } }))).toContain(request)
+  expect(wantedIn({ request: 'tool:look', tool: 'look', input: { at: 'x' } })).toBe('look {"at":"x"}')
+})
+
+test('I11 no character of what is asked for is hidden or left out', () => {
+  const input = { command: 'echo these files: \u009b;touch PWNED \u202e \u200b' }
+
+  expect(wantedIn({ request: 'tool:shell', tool: 'shell', input })).toBe(
+    'shell {"command":"echo these files: \\u009b;touch PWNED \\u202e \\u200b"}',
+  )
+  expect(wantedIn({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
+})
+
 test('a model that is asked for has no more to show than its name', () => {
   const asked = node({ metadata: { approval: { request: 'model:openai/gpt-5', input: null } } })
 

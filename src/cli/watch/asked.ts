@@ -1,6 +1,6 @@
 import type { Id, Json, Node, PendingApproval } from '../../index.ts'
 import { shortId } from '../find-run.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { exactLine, oneLine } from '../terminal/clean.ts'
 import { serverWords } from './server-words.ts'
 import { preview, whole } from './words.ts'
 
@@ -13,16 +13,23 @@ export function callOf(node: Node): string {
   return preview(requestWords(askedOf(node)), PREVIEW)
 }
 
-/** What a person is asked to allow a node, whole and as it would be done: whoever answers must see what they say yes to. */
+/** What a node does, or a person is asked to allow it, whole and as it would be done: whoever answers must see what they say yes to. */
 export function wholeCallOf(node: Node): string {
   const { request, input } = askedOf(node)
   const { call } = node.input
-  return wantedIn({ request, tool: call?.name ?? null, input: input ?? call?.input ?? null })
+  if (call === undefined) return wantedIn({ request, tool: null, input })
+  if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${whole(call.input)}`
+  return wantedIn({ request, tool: call.name, input: input ?? call.input })
 }
 
-/** What a person is asked to allow, whole: the call, or what would be asked or started. */
+/**
+ * What a person is asked to allow, whole: what would be asked, started or done, and the call that it is for where the call
+ * does not say it all.
+ */
 export function wantedIn({ request, tool, input }: Pick<PendingApproval, 'request' | 'tool' | 'input'>): string {
-  return tool === null ? whole(requestWords({ request, input })) : `${oneLine(tool)} ${whole(input)}`
+  if (tool === null) return whole(requestWords({ request, input }))
+  const call = `${exactLine(tool)} ${whole(input)}`
+  return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
 function requestWords({ request, input }: Asked): string {
@@ -46,7 +53,7 @@ export const SEEN = 12
 /** What a call has asked a person, on one line. */
 export function questionOf({ metadata: { question } }: Node): string {
   const text = typeof question === 'object' && question !== null ? Reflect.get(question, 'text') : undefined
-  return typeof text === 'string' ? whole(text) : ''
+  return typeof text === 'string' ? oneLine(text) : ''
 }
 
 /** Which command answers a question. */

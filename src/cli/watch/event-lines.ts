@@ -2,7 +2,7 @@ import type { Content, Id, RunEvent } from '../../index.ts'
 import { subagentLine, subagentNotice } from '../../recipe/index.ts'
 import { shortId } from '../find-run.ts'
 import { count, duration, plural } from '../terminal/amounts.ts'
-import { cleanText, oneLine } from '../terminal/clean.ts'
+import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import { cut, pad } from '../terminal/width.ts'
 import { answersOf, replyTo } from './asked.ts'
@@ -98,7 +98,7 @@ export class EventLines {
       case 'approval-request':
         return this.colour(
           'yellow',
-          `needs a person for ${oneLine(event.call?.name ?? event.request)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
+          `needs a person for ${needed(event)}: ${answersOf({ id: event.nodeId ?? '', metadata: {} })}`,
         )
       case 'approval-answer':
         return `${event.allowed ? 'allowed' : 'denied'} by ${oneLine(event.by)}${because(event.reason)}`
@@ -222,6 +222,13 @@ export class EventLines {
 
 function lineOf(content: Content): string {
   return preview(wordsOf(content), PREVIEW)
+}
+
+/** What a person is asked to allow, and for which call. */
+function needed({ call, request }: Extract<RunEvent, { type: 'approval-request' }>): string {
+  const name = call === null ? '' : exactLine(call.name)
+  if (name === '' || request === `tool:${name}`) return name || exactLine(request)
+  return `${exactLine(request)} for ${name}`
 }
 
 function because(reason: string | null): string {

@@ -1,5 +1,5 @@
 import type { Content, Json } from '../../index.ts'
-import { cleanText, oneLine } from '../terminal/clean.ts'
+import { exactLine, oneLine } from '../terminal/clean.ts'
 import { cut } from '../terminal/width.ts'
 
 /** What was said, for people: text as it is, other blocks by their kind. */
@@ -15,9 +15,9 @@ export function wordsOf(content: Content): string {
     .join('\n')
 }
 
-/** All of a value on one line. */
+/** All of a value on one line, to the letter. */
 export function whole(value: Json): string {
-  return cleanText(typeof value === 'string' ? value : JSON.stringify(value)).replaceAll('\n', ' ')
+  return exactLine(typeof value === 'string' ? value : JSON.stringify(value))
 }
 
 /** Any value on one line of at most so many columns. */

@@ -1,5 +1,5 @@
 import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { TypedLine } from '../terminal/typed-line.ts'
 import { digestOf, wantedIn } from '../watch/asked.ts'
@@ -155,7 +155,7 @@ export class InlineAsk implements Asker {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
     return {
-      text: `${who} wants ${wantedIn(asked)}. It needs your approval: ${oneLine(asked.reason)}.`,
+      text: `${who} wants ${wantedIn(asked)}. It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
     }
   }
@@ -169,7 +169,7 @@ function isSame(one: Asked | undefined, other: Asked | undefined): boolean {
 function saidOf(asked: Asked, word: Word): string {
   if (isQuestion(asked)) return `Answered ${asked.path.map(oneLine).join(' > ')}.`
   const { allow, always = false } = 'allow' in word ? word : { allow: false }
-  return `${allow ? 'Allowed' : 'Denied'} ${oneLine(asked.request)}${always ? ' for this conversation' : ''}.`
+  return `${allow ? 'Allowed' : 'Denied'} ${exactLine(asked.request)}${always ? ' for this conversation' : ''}.`
 }
 
 const CTRL_C = '\u0003'

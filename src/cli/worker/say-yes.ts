@@ -1,5 +1,5 @@
 import type { PendingApproval, Run, Runtime } from '../../index.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { exactLine } from '../terminal/clean.ts'
 import type { View } from '../watch/view.ts'
 import { type Asker, approvalsIn, keyOf } from './asker.ts'
 
@@ -42,7 +42,7 @@ export class SayYes implements Asker {
     const { runtime, view, by } = this.options
     try {
       await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)`, digest })
-      view.say(`Allowed ${oneLine(request)}.\n`)
+      view.say(`Allowed ${exactLine(request)}.\n`)
     } catch {
       // Somebody else was faster, or the store is locked for a moment: the next look sees which.
     }

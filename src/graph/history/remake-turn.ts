@@ -316,11 +316,14 @@ export function askAgain(draft: Draft, node: Node): void {
 
 /** What only one attempt has to say of itself. */
 const OF_ONE_ATTEMPT = [
+  'answered',
   'approval',
   'approved',
   'approvedBy',
+  'changes',
   'copyOf',
   'deniedBy',
+  'edited',
   'held',
   'response',
   'slot',

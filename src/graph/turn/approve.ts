@@ -24,6 +24,10 @@ export interface Ask {
   readonly required: boolean
   /** Of what is asked for, where it may change: an answer holds for this one. */
   readonly version?: string
+  /** Which of the things that a call needs it is; left out for the call itself. */
+  readonly place?: number
+  /** JSON Schema of the arguments: others are held against it before they are taken. */
+  readonly schema?: Json
 }
 
 /** The node waits as a row for a person; the clock of its run stands still. */
@@ -36,17 +40,19 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     return settle(draft)
   }
   releaseSpend(draft, node.id)
+  const word = editedWord(node, ask)
+  if (word !== undefined) return allowEdited(draft, node, { ask, word })
+  const changes = changesOf(node, ask)
+  if (changes > MOST_CHANGES) return refuseChanged(draft, node, ask)
   const wakeAt = draft.now + APPROVAL_MS
-  const { request, reason, required } = ask
-  const digest = digestOf(ask, ask.input)
-  const version = ask.version === undefined ? {} : { version: ask.version }
-  const approval = { request, reason, required, input: ask.input, digest, since: draft.now, ...version }
+  const { request, reason } = ask
+  const approval = { ...ask, digest: digestOf(ask, ask.input), since: draft.now }
   draft.changeNode(node, {
     state: 'awaiting_approval',
     engineId: null,
     startedAt: null,
     wakeAt,
-    metadata: { ...draft.node(node.id).metadata, approval },
+    metadata: { ...draft.node(node.id).metadata, approval, ...(changes === 0 ? {} : { changes }) },
   })
   pauseClocks(draft, node.turnId)
   draft.due(wakeAt)
@@ -59,27 +65,65 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   })
 }
 
+/** What is asked for changes each time that it is allowed: nobody is asked without end. */
+const MOST_CHANGES = 2
+
+/** How often what this node asks for has changed while a person was asked for it. */
+function changesOf({ metadata }: Node, { request, version }: Ask): number {
+  const before = metadata['approval'] as Partial<Ask> | undefined
+  const changes = typeof metadata['changes'] === 'number' ? metadata['changes'] : 0
+  return before?.request === request && before.version !== version ? changes + 1 : changes
+}
+
+function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
+  const message = `${request} is refused: it was changed ${MOST_CHANGES + 1} times while a person was asked to allow it.`
+  const isCall = node.input.call !== undefined
+  endNode(
+    draft,
+    node,
+    isCall
+      ? { state: 'finished', output: { content: message, isError: true } }
+      : { state: 'errored', failure: { code: 'denied', message } },
+  )
+  settle(draft)
+}
+
 type Asked = Pick<Ask, 'request' | 'input' | 'version'>
 
 /** Has a person allowed this node, or its conversation, to do just this? */
 export function isApproved(node: Node, conversation: Conversation, about: Asked): boolean {
-  const always = conversation.metadata['approved']
-  if (Array.isArray(always) && always.includes(nameOf(about))) return true
+  if (allowedIn(conversation).some((one) => isSame(one, about))) return true
   const once = node.metadata['approved']
   return Array.isArray(once) && once.includes(digestOf(about, about.input))
 }
 
 /** Has a person allowed an earlier version of this for the whole conversation? */
 export function wasApproved({ metadata }: Conversation, { request, version }: Asked): boolean {
-  const always = metadata['approved']
-  if (version === undefined || !Array.isArray(always)) return false
-  return always.some((name) => typeof name === 'string' && name.startsWith(`${request}${VERSION}`))
+  if (version === undefined) return false
+  return allowedIn({ metadata }).some((one) => one.request === request && one.version !== undefined)
 }
 
-const VERSION = ' version '
+/** What a person has allowed for a whole conversation. Request and version stand apart: no text can be both. */
+type Allowed = Pick<Ask, 'request' | 'version'>
 
-function nameOf({ request, version }: Pick<Ask, 'request' | 'version'>): string {
-  return version === undefined ? request : `${request}${VERSION}${version}`
+function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly Allowed[] {
+  const known = metadata['approved']
+  return Array.isArray(known) ? known.flatMap(readAllowed) : NONE
+}
+
+const NONE: readonly Allowed[] = []
+
+/** Older stores have a text, with the version behind it: one that may hold a version is asked for again. */
+function readAllowed(stored: Json): Allowed[] {
+  if (typeof stored === 'string') return stored.includes(' version ') ? [] : [{ request: stored }]
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return []
+  const { request, version } = stored as Readonly<Record<string, Json>>
+  if (typeof request !== 'string') return []
+  return [typeof version === 'string' ? { request, version } : { request }]
+}
+
+function isSame(one: Allowed, other: Allowed): boolean {
+  return one.request === other.request && one.version === other.version
 }
 
 export interface ApprovalAnswer {
@@ -99,9 +143,8 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   const node = draft.findNode(nodeId)
   if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
   if (node.state !== 'awaiting_approval') {
-    throw new ConflictError('conflict', `The node ${nodeId} does not await approval: it is ${node.state}.`, {
-      details: { state: node.state },
-    })
+    const message = `The node ${nodeId} does not await approval: ${answeredBy(node) ?? `it is ${node.state}`}.`
+    throw new ConflictError('conflict', message, { details: { state: node.state } })
   }
   if (answer.digest !== undefined && answer.digest !== approvalOf(node).digest) {
     const { request } = approvalOf(node)
@@ -123,7 +166,7 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
       code: 'approval_denied',
       message: reason ?? `${by} denied ${approvalOf(node).request || 'it'}, and gave no reason.`,
     },
-    metadata: { ...node.metadata, deniedBy: by },
+    metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(answer) },
   })
   settle(draft)
 }
@@ -140,28 +183,101 @@ export function planExpiry(draft: Draft, nodeId: Id): void {
   if (isDue) planApproval(draft, nodeId, { allowed: false, by: 'nobody', reason: 'Nobody answered in time.' })
 }
 
-function allow(draft: Draft, node: Node, { by, always, edit }: ApprovalAnswer): void {
-  const edited = edit === undefined ? node.input : editedInput(node, edit)
+function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+  const { by, always, edit } = answer
   const approval = approvalOf(node)
-  const digest = edit === undefined ? approval.digest : digestOf(approval, edit)
-  const once = Array.isArray(node.metadata['approved']) ? node.metadata['approved'] : []
+  const input = edit === undefined ? node.input : editedInput(node, edit)
+  // What other arguments need is known when they are read: it may be something else than was asked for.
+  const isKnown = edit === undefined || approval.request === `tool:${node.input.call?.name}`
+  const said = isKnown
+    ? { approved: [...onceIn(node), digestOf(approval, edit ?? approval.input)] }
+    : { approved: [...onceIn(node), ...callWith(node, edit)], edited: wordOf(approval, answer) }
   const ready = draft.changeNode(node, {
     state: 'pending',
     wakeAt: null,
-    input: edited,
-    metadata: { ...node.metadata, approved: [...once, digest], approvedBy: by },
+    input,
+    metadata: { ...node.metadata, ...said, approvedBy: by, answered: answeredAs(answer) },
   })
-  if (always) allowAlways(draft, node.conversationId, nameOf(approval))
+  if (always && isKnown) allowAlways(draft, node.conversationId, approval)
   resumeClocks(draft, node.turnId)
   if (ready.blockers === 0) draft.claim(ready)
 }
 
-function allowAlways(draft: Draft, conversationId: Id, request: string): void {
+/** Who allowed the call itself, and gives it other arguments, allows it with those. */
+function callWith(node: Node, edit: Json): readonly Json[] {
+  const call = { request: `tool:${node.input.call?.name}` }
+  return onceIn(node).includes(digestOf(call, approvalOf(node).input)) ? [digestOf(call, edit)] : []
+}
+
+/** A person's yes to other arguments, until what they need is known. */
+interface EditedWord {
+  readonly domain: string
+  readonly place: number | null
+  /** Hash of the arguments. */
+  readonly input: string
+  readonly always: boolean
+}
+
+function wordOf({ request, place }: Approval, { always = false, edit = null }: ApprovalAnswer): Record<string, Json> {
+  const word: EditedWord = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
+  return { ...word }
+}
+
+/** The yes that this node has for what stands in the place of what was asked for, with just these arguments. */
+function editedWord({ metadata }: Node, { request, place, input }: Ask): EditedWord | undefined {
+  const word = metadata['edited'] as unknown as EditedWord | undefined
+  if (word === undefined || word.domain !== domainOf(request) || word.place !== (place ?? null)) return undefined
+  return word.input === hashOf(input) ? word : undefined
+}
+
+/** It goes on at once, and the yes is used up. */
+function allowEdited(draft: Draft, node: Node, { ask, word }: { readonly ask: Ask; readonly word: EditedWord }): void {
+  const { edited: _, ...metadata } = node.metadata
+  const ready = draft.changeNode(node, {
+    state: 'pending',
+    engineId: null,
+    startedAt: null,
+    metadata: { ...metadata, approved: [...onceIn(node), digestOf(ask, ask.input)] },
+  })
+  if (word.always) allowAlways(draft, node.conversationId, ask)
+  if (ready.blockers === 0) draft.claim(ready)
+}
+
+function domainOf(request: string): string {
+  return request.slice(0, request.indexOf(':') + 1)
+}
+
+function hashOf(input: Json): string {
+  return sha256(canonicalJson(input))
+}
+
+function onceIn({ metadata }: Node): readonly Json[] {
+  return Array.isArray(metadata['approved']) ? metadata['approved'] : []
+}
+
+function allowAlways(draft: Draft, conversationId: Id, { request, version }: Allowed): void {
   const conversation = draft.conversation(conversationId)
   const known = conversation.metadata['approved']
-  const approved = Array.isArray(known) ? known : []
-  if (approved.includes(request)) return
-  draft.changeConversation(conversation, { metadata: { ...conversation.metadata, approved: [...approved, request] } })
+  if (allowedIn(conversation).some((one) => isSame(one, version === undefined ? { request } : { request, version })))
+    return
+  const approved = [...(Array.isArray(known) ? known : []), { request, version: version ?? null }]
+  draft.changeConversation(conversation, { metadata: { ...conversation.metadata, approved } })
+}
+
+function answeredAs({ allowed, by, reason, always = false, edit }: ApprovalAnswer): Json {
+  return { allowed, by, reason, always, edited: edit !== undefined }
+}
+
+/** Who answered a node last, and how; undefined for one that nobody was asked about. */
+function answeredBy({ metadata }: Node): string | undefined {
+  const answered = metadata['answered'] as Readonly<Record<string, Json>> | undefined
+  if (answered === undefined) return undefined
+  const { allowed, by, reason, always, edited } = answered
+  const how = [always === true ? 'for the conversation' : '', edited === true ? 'with other arguments' : '']
+  const words = [`${by} has ${allowed === true ? 'allowed' : 'denied'} it already`, ...how].filter(
+    (word) => word !== '',
+  )
+  return typeof reason === 'string' ? `${words.join(', ')}: ${reason.replace(/\.$/, '')}` : words.join(', ')
 }
 
 function editedInput(node: Node, edit: Json): Node['input'] {

@@ -1,5 +1,6 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import { messageOf } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
@@ -35,9 +36,16 @@ type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
 
 async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
   const attempt = triesBefore(run)
-  for (const { command } of retry.checks) {
-    const ran = await runCommand(run, command, { ...place, seconds: checkSeconds(retry) })
-    if ('ask' in ran) return ran
+  const permitted: Permitted[] = []
+  // All of them are asked for before the first is run: what was allowed once is run once.
+  for (const [at, { command }] of retry.checks.entries()) {
+    const one = permitOne(run, { command, folder: place.folder }, { check: at + 1, of: retry.checks.length })
+    if ('ask' in one) return one
+    if ('trouble' in one) return over(one.code, one.trouble)
+    permitted.push(one)
+  }
+  for (const { command, request } of permitted) {
+    const ran = await runCommand(run, { request, command, cwd: place.cwd, seconds: checkSeconds(retry) })
     if ('trouble' in ran) return over(ran.code, ran.trouble)
     if (ran.exitCode === 0) continue
     const text = `The check failed (exit ${ran.exitCode}): ${command}${ran.said}`
@@ -49,8 +57,10 @@ async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judge
 
 async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
   const command = retry.onFailure ?? ''
-  const ran = await runCommand(run, command, { ...place, seconds: cleanSeconds(retry) })
-  if ('ask' in ran) return ran
+  const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
+  if ('ask' in one) return one
+  if ('trouble' in one) return over(one.code, one.trouble)
+  const ran = await runCommand(run, { ...one, cwd: place.cwd, seconds: cleanSeconds(retry) })
   if ('trouble' in ran) return over(ran.code, ran.trouble)
   if (ran.exitCode === 0) {
     const text = 'Begun again after a check that failed.'
@@ -82,27 +92,32 @@ function triesBefore({ home, node, turn }: NodeRun): number {
   return failed.length
 }
 
-type CommandEnd = { exitCode: number; said: string } | { code: string; trouble: string }
+type Trouble = { readonly code: string; readonly trouble: string }
 
-type Ran = CommandEnd | Extract<RowToolEnd, { ask: unknown }>
+type CommandEnd = { readonly exitCode: number; readonly said: string } | Trouble
 
 const SHOWN = 2_000
 
-async function runCommand(
+type Permitted = Pick<Command, 'request' | 'command'>
+
+/** What may be run; else why not, or what a person is asked first. `input` tells it from others of the same command line. */
+function permitOne(
   run: NodeRun,
-  command: string,
-  { cwd, folder, seconds }: CheckPlace & { readonly seconds: number },
-): Promise<Ran> {
+  { command, folder }: { readonly command: string; readonly folder: string | null },
+  input: Json,
+): Permitted | Trouble | Extract<RowToolEnd, { ask: unknown }> {
   const request = programRequest(programOf(command), { folder })
-  const permission = permit(run, request, run.node.input.call?.input ?? null)
+  const permission = permit(run, request, input)
   if (permission.verdict === 'ask') return permission
-  if (permission.verdict === 'deny') {
-    return { code: 'denied', trouble: `${requestText(request)} is not allowed here: ${permission.reason}.` }
-  }
-  const code = () => runDecided(run, { request: permission.request, command, cwd, seconds })
+  if (permission.verdict === 'allow') return { request: permission.request, command }
+  return { code: 'denied', trouble: `${requestText(request)} is not allowed here: ${permission.reason}.` }
+}
+
+async function runCommand(run: NodeRun, one: Command): Promise<CommandEnd> {
+  const code = () => runDecided(run, one)
   const { node, work, home } = run
   if (home.tape === null) return code()
-  const running = { node, work, current: null, name: 'exec', input: command }
+  const running = { node, work, current: null, name: 'exec', input: one.command }
   const given = await home.tape.run(running, async () => ({ value: await code() }))
   if ('value' in given) return given.value as CommandEnd
   work.signal.throwIfAborted()

@@ -2,13 +2,12 @@ import { shownWords } from '../../base/command-secrets.ts'
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { withoutSecrets } from '../../base/secrets.ts'
-import { hostRequest, programRequest, type Request } from '../../grant/request.ts'
-import { quoteWords } from '../../grant/words.ts'
+import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
+import { showWords } from '../../grant/words.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
 import { knownTo, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
 import { type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
-import { secretsOf } from './secrets-of.ts'
 
 /**
  * An MCP server as a source of tools: `sources: { github: mcpServer({ command: 'npx', args: [...], envKeys: [...] }) }`.
@@ -44,16 +43,29 @@ async function open(settings: ServerSettings, place: SourcePlace): Promise<OpenS
   return openConnection(settings, place)
 }
 
-/** The whole command line, or the host. What is no address asks for nothing, and cannot be reached. */
+/**
+ * The whole command line, or the host, and all that is handed over. What is no address asks for nothing, and cannot be
+ * reached.
+ */
 function needsOf(settings: ServerSettings, folder: string | null): readonly Request[] {
   const { command, args } = settings
-  if (command !== null) return [programRequest([command, ...args], { secrets: hiddenIn(settings), folder })]
+  const handed = handedTo(settings)
+  if (command !== null) {
+    return [withHanded(programRequest([command, ...args], { secrets: givenTo(settings), folder }), handed)]
+  }
   const { text } = substituted(settings.url ?? '', knownTo(settings))
-  return hostOf(text) === undefined ? [] : [hostRequest(text)]
+  return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
 }
 
-function hiddenIn(settings: ServerSettings): readonly string[] {
-  return [...secretsOf(settings), ...settings.envKeys.flatMap((name) => settings.secrets(name) ?? [])]
+/** As the definition has it: of secrets only the names. */
+function handedTo({ command, url, headers, env, envKeys, cwd }: ServerSettings): Json {
+  const place = command === null ? { url } : { cwd: cwd ?? process.cwd() }
+  return { ...place, headers: { ...headers }, env: { ...env }, secrets: [...envKeys].sort() }
+}
+
+/** The secrets of whoever runs it. What a definition calls one could hide what is started. */
+function givenTo({ envKeys, secrets }: ServerSettings): readonly string[] {
+  return envKeys.flatMap((name) => secrets(name) ?? [])
 }
 
 /** What a person who is asked should see. Of what may be secret, the names. */
@@ -62,7 +74,7 @@ function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSetti
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: quoteWords([program, ...shown]),
+    mcp: showWords([program, ...shown]),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),

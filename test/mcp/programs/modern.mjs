@@ -21,13 +21,15 @@ const ODD_TOOLS = [
 let stopped = 0
 let isMore = false
 let lists = 0
+let made = 0
 
 function make({ era }) {
   const capabilities = { tools: { listChanged: true }, resources: {}, prompts: {} }
   const cacheHints = { 'tools/list': { ttlMs: Number(process.env.TTL_MS ?? 0), cacheScope: 'private' } }
   const server = new McpServer({ name: 'modern', version: '1' }, { capabilities, instructions: 'Say era.', cacheHints })
+  const fickle = process.env.FICKLE === '1' ? `, version ${++made}` : ''
   const tool = (name, execute, properties) =>
-    server.registerTool(name, { description: `It is ${name}`, inputSchema: object(properties) }, execute)
+    server.registerTool(name, { description: `It is ${name}${fickle}`, inputSchema: object(properties) }, execute)
   tool('era', () => text(`${era}, listed ${lists} times`))
   tool('echo', ({ message }) => text(`Echo: ${message}`), { message: { type: 'string' } })
   tool('region', ({ region }) => text(`In ${region}`), { region: { type: 'string', 'x-mcp-header': 'Region' } })
