@@ -3,6 +3,7 @@ export const SECRET_MARK = '***'
 
 /** A text without what looks like a secret. Takes time in proportion to the text. */
 export function withoutShapes(text: string): string {
+  if (text.length < SHORTEST) return text
   const keyless = KEYS.reduce((left, key) => left.replaceAll(key, SECRET_MARK), text)
   return keyless
     .replaceAll(WEB_TOKEN, (whole: string, rest: string | undefined) => (rest === undefined ? whole : SECRET_MARK))
@@ -20,6 +21,8 @@ export function withoutShapes(text: string): string {
 export function withoutKeys(text: string): string {
   return WHOLE_KEYS.reduce((left, key) => left.replace(key, SECRET_MARK), text)
 }
+/** `//a@` */
+const SHORTEST = 4
 
 /** Does this value hold a key or the password of an address? */
 export function looksSecret(value: string): boolean {
