@@ -1,4 +1,5 @@
 import { cancelCalled } from '../child/cancel.ts'
+import { askerOf } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import type { Id, Node } from '../rows.ts'
 import { endNode, interruptedEnd } from './end-node.ts'
@@ -23,7 +24,8 @@ export const MAX_RECOVERIES = 5
 export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
-  const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
+  const isInnocent = lost.isClosed || isAwaiting(draft, node)
+  const recoveries = isInnocent ? node.recoveries : node.recoveries + 1
   releaseSpend(draft, nodeId)
   recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
   settle(draft)
@@ -56,6 +58,12 @@ function recover(draft: Draft, node: Node, reason: string): void {
   })
   draft.dropBlock(node.id)
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
+}
+
+/** Its code waits for a child or a person, who may take longer than many processes live: that does not count either. */
+function isAwaiting(draft: Draft, { id, turnId }: Node): boolean {
+  if (draft.openLinks(turnId).some(({ taskId, mode }) => taskId === id && mode === 'called')) return true
+  return draft.openNodes(turnId).some((node) => askerOf(node) === id)
 }
 
 function isAskedToStop(draft: Draft, { turnId, marks }: Node): boolean {
