@@ -24,8 +24,7 @@ export const MAX_RECOVERIES = 5
 export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
-  const isInnocent = lost.isClosed || isAwaiting(draft, node)
-  const recoveries = isInnocent ? node.recoveries : node.recoveries + 1
+  const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
   releaseSpend(draft, nodeId)
   recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
   settle(draft)
@@ -42,7 +41,7 @@ export function planForce(draft: Draft, nodeId: Id): void {
 
 function recover(draft: Draft, node: Node, reason: string): void {
   if (isAskedToStop(draft, node) || node.effect === 'effectful') return interrupt(draft, node, reason)
-  if (node.recoveries > MAX_RECOVERIES) {
+  if (node.recoveries > MAX_RECOVERIES && !isAwaiting(draft, node)) {
     const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
     cancelCalled(draft, node)
     return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
@@ -60,7 +59,7 @@ function recover(draft: Draft, node: Node, reason: string): void {
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
 }
 
-/** Its code waits for a child or a person, who may take longer than many processes live: that does not count either. */
+/** Its code waits for a child or a person, who may take longer than many processes live: it is not given up meanwhile. */
 function isAwaiting(draft: Draft, { id, turnId }: Node): boolean {
   if (draft.openLinks(turnId).some(({ taskId, mode }) => taskId === id && mode === 'called')) return true
   return draft.openNodes(turnId).some((node) => askerOf(node) === id)
