@@ -1,8 +1,8 @@
-import { agent, type Effect, type Runtime } from 'legate'
+import { agent, createRuntime, type Effect, type Runtime } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import { speaker, useWorld } from '../support/agents.ts'
+import { simpleTool, speaker, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { eventsOfType, tasksOf } from '../support/rows.ts'
@@ -378,6 +378,51 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       expect(await resumed?.result).toMatchObject({ status: 'failed', error: { code: 'conflict' } })
       expect(await runtime.questions()).toEqual([])
     })
+  })
+})
+
+describe('an agent has a model or a reply', () => {
+  const reply = async () => 'ok'
+
+  test.each([
+    'model',
+    'instructions',
+    'tools',
+    'prompt',
+    'settings',
+    'sources',
+    'toolkit',
+    'repair',
+    'eager',
+    'briefing',
+    'toolTrace',
+    'contextTurns',
+  ])('%s beside a reply is refused by its name', (key) => {
+    expect(() => agent({ name: 'both', reply, [key]: {} } as never)).toThrow(
+      new RegExp(`"both" has a reply and "${key}", which is for a model`),
+    )
+  })
+
+  test('what is neither, no function, or an effect of a model is refused', () => {
+    expect(() => agent({ name: 'none' } as never)).toThrow(/needs instructions.*Code that answers needs a reply/)
+    expect(() => agent({ name: 'text', reply: 'hi' } as never)).toThrow(/must be a function/)
+    expect(() => agent({ name: 'odd', reply, effect: 'none' } as never)).toThrow(/"pure", "idempotent" or "effectful"/)
+    expect(() => agent({ name: 'talker', instructions: '', effect: 'pure' } as never)).toThrow(/give it a reply too/)
+  })
+
+  test('what only a model could use cannot be added later', async () => {
+    const code = agent({ name: 'code', reply })
+    expect(() =>
+      code.registerTool(
+        'x',
+        simpleTool(() => 1),
+      ),
+    ).toThrow(/has a reply.*no model for tools/)
+    expect(() => code.auto({ description: 'x', input: z.string(), output: z.string() })).toThrow(/has a reply/)
+    expect(() => code.request()).toThrow(/has a reply.*no model for a request/)
+    const host = { name: 'host', instructions: '', subagents: { code: { agent: code, model: scriptedModel(['x']) } } }
+    await using runtime = createRuntime()
+    expect(() => runtime.run(agent(host), 'x')).toThrow(/has a reply.*no model for another one/)
   })
 })
 
