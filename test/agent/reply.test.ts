@@ -6,7 +6,7 @@ import { simpleTool, speaker, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { eventsOfType, tasksOf } from '../support/rows.ts'
-import { lasting } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 
 describe.each(lasting)('an agent that is code, on %s', (_, create) => {
   const world = useWorld(create)
@@ -378,6 +378,38 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       expect(await resumed?.result).toMatchObject({ status: 'failed', error: { code: 'conflict' } })
       expect(await runtime.questions()).toEqual([])
     })
+  })
+})
+
+describe.each(stores)('an agent that is code whose process is killed, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('I5: more often than others are given up, while a person is awaited: it goes on with the answer', async () => {
+    const asker = agent({
+      name: 'asker',
+      effect: 'idempotent',
+      reply: async (_message, { ask }) => `You said ${await ask('Well?')}.`,
+    })
+    const first = world.start()
+    const run = first.runtime.run(asker, 'go')
+    await questionsOf(first.runtime)
+    await first.kill()
+    const kills = 7
+    for (let killed = 1; killed < kills; killed++) {
+      const next = world.start({ agents: [asker] })
+      await next.runtime.resume()
+      await until('it runs again', () => {
+        const [node] = world.store.nodesOf(run.id).filter(({ kind }) => kind === 'agent_message')
+        return node?.recoveries === killed && node.state === 'running'
+      })
+      await next.kill()
+    }
+    const last = world.start({ agents: [asker] })
+    await last.runtime.resume()
+    const [question] = await questionsOf(last.runtime)
+    await last.runtime.answer(question?.nodeId ?? '', { text: 'yes' })
+    expect(await last.runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'You said yes.' })
+    expect(world.store.nodesOf(run.id).map(({ recoveries }) => recoveries)).toContain(kills)
   })
 })
 
