@@ -1,6 +1,7 @@
 import type { ExtensionCore } from './agent/hooks/extension.ts'
 import type { Home } from './agent/node-run.ts'
 import type { AgentRegistry } from './agent/registry.ts'
+import type { NodeEnds } from './conversation/node-ends.ts'
 import type { TurnEnds } from './conversation/turn-ends.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import type { Layer } from './grant/grant.ts'
@@ -15,6 +16,7 @@ type Handed = Pick<
 
 export interface ExecutorParts extends Handed {
   readonly ends: TurnEnds
+  readonly nodeEnds: NodeEnds
   readonly registry: AgentRegistry
   readonly kinds: ReadonlyMap<string, KindDefinition>
   readonly models: Models

@@ -34,6 +34,7 @@ import type { Groups } from './tool/groups.ts'
 import { SourcePool } from './tool/source/source-pool.ts'
 import { leave, type Tape } from './tool/tape.ts'
 import type { Logger } from './tool/tool.ts'
+import type { Toolkit } from './tool/toolkit.ts'
 import { Toolkits } from './toolkits.ts'
 import { turnBounds } from './turn-bounds.ts'
 
@@ -148,15 +149,25 @@ export class Executors implements Home {
     const conversation = store.conversation(claimed.conversationId)
     if (node === undefined || turn === undefined || conversation === undefined) return undefined
     const agent = this.agentOf(turn, conversation)
-    const toolkit = this.toolkits.of(agent)
+    const toolkit = this.toolkitOf(agent, { turn, conversation })
     const layers = this.layers.of(agent, { turn, conversation })
     const hooks = this.hooksOf(agent)
     if (hooks !== null) this.extensionRuns.enter(turn.id, agent.name, hooks)
     return { node, turn, conversation, agent, toolkit, layers, hooks, work, home: this, said: null }
   }
 
+  /** With the file tools of its host, where it inherits them. */
+  private toolkitOf(agent: AgentCore, place: Place): Toolkit {
+    const own = this.toolkits.of(agent)
+    const host = agent.files === null ? undefined : this.hostOf(place)
+    const hostAgent = host === undefined ? undefined : this.maker.of(host.turn.id, host.conversation)
+    if (host === undefined || hostAgent === undefined) return own
+    return this.toolkits.withFiles(own, this.toolkitOf(hostAgent, host))
+  }
+
   private withModel(run: NodeRun): void | Promise<void> {
     const { agent } = run
+    if (answersByCode(run)) return this.start(run)
     if (agent.model === null && this.modelOf(agent, run) === null) {
       return this.maker.models.find().then(
         () => this.start(run),
@@ -268,6 +279,10 @@ export class Executors implements Home {
     return this.parts.ends.waitUnless(runId, signal)
   }
 
+  waitForNode(nodeId: Id, signal: AbortSignal): Promise<Node | null> {
+    return this.parts.nodeEnds.waitUnless(nodeId, signal)
+  }
+
   /** A run has ended: what it held in this process is let go. */
   left(runId: Id): void {
     this.parts.registry.leave(runId)
@@ -294,6 +309,7 @@ export class Executors implements Home {
   private executeAs(run: NodeRun): void | Promise<void> {
     const { kind, purpose } = run.node
     if (purpose === 'brief') return this.briefAs(run)
+    if (answersByCode(run)) return this.loaded().runReply(run)
     if (SPEAKERS.includes(kind)) {
       const model = this.modelOf(run.agent, run)
       if (model === null)
@@ -370,6 +386,11 @@ export class Executors implements Home {
       plan: (draft) => this.loaded().planResult(draft, work.claim, { state: 'errored', failure }),
     })
   }
+}
+
+/** Summing up a conversation is a model's work, whoever speaks in it. */
+function answersByCode({ agent, node }: NodeRun): boolean {
+  return agent.reply !== null && SPEAKERS.includes(node.kind) && node.purpose !== 'summarize'
 }
 
 /** The name of what kept a node from its work. */

@@ -59,6 +59,7 @@ export type { NameClash } from './agent/name-clash.ts'
 export type { PlanContext, PlanFunction, ToolCommand } from './agent/planner/settings.ts'
 export type { EventType, StreamOptions } from './agent/read-forward.ts'
 export type { Repair } from './agent/repair.ts'
+export type { ReplyAnswer, ReplyContext, ReplyDefinition, ReplyDelegate, ReplyInput } from './agent/reply.ts'
 export type { AgentRequest, RequestRuntime, RequestStartOptions } from './agent/request/agent-request.ts'
 export { type ToolkitOptions, toolkit } from './agent/toolkit.ts'
 export {
@@ -109,7 +110,7 @@ export { type Joined, type JoinOptions, joinSpawned } from './delegation/backgro
 export type { BackgroundOptions } from './delegation/background/options.ts'
 export type { SpawnAgentOptions } from './delegation/background/spawn-agent.ts'
 export { backgroundSubagents } from './delegation/background/tools.ts'
-export type { KindContext, KindDefinition } from './delegation/kind.ts'
+export type { KindDefinition } from './delegation/kind.ts'
 export {
   type MadeSubagentTool,
   type MakeSubagentOptions,
@@ -177,4 +178,12 @@ export { type MemoryToolsOptions, memoryTools } from './tool/memory/memory-tools
 export { type ProcessOptions, type ProcessResult, runProcess } from './tool/run-process.ts'
 export type { OpenSource, SourcePlace, SourceScope, SourceTool, ToolSource } from './tool/source/source.ts'
 export { todoTools } from './tool/todo-tools.ts'
-export { type Delegate, type Logger, type Tool, type ToolContext, type ToolDefinition, tool } from './tool/tool.ts'
+export {
+  type Delegate,
+  type KindContext,
+  type Logger,
+  type Tool,
+  type ToolContext,
+  type ToolDefinition,
+  tool,
+} from './tool/tool.ts'

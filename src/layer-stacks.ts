@@ -1,6 +1,7 @@
 import type { AgentCore } from './agent/agent.ts'
 import { profileOf, storedProfileLayer } from './agent/conversation-settings.ts'
 import { fileUseLayers } from './agent/file-layers.ts'
+import { grantAt } from './agent/inherited-files.ts'
 import type { AgentFinder } from './agent-finder.ts'
 import { offerLayers } from './delegation/frame.ts'
 import type { ExecutorParts } from './executor-parts.ts'
@@ -45,7 +46,8 @@ export class LayerStacks {
     if (isSame) return last.layers
     const frozen = boundBy(ceiling)
     const stored = profile === undefined ? [] : [storedProfileLayer(profile, profiles)]
-    const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), useLayer(agent.name, agent.grant)]
+    const own = useLayer(agent.name, grantAt(agent, place.conversation.depth))
+    const said = [...this.saidAbove(place), ...stored, ...fileUseLayers(agent), own]
     const live = said.filter((layer) => !frozen.some((one) => saysSame(one, layer)))
     const layers = [...runtimeLayer, ...frozen, ...live]
     this.stacks.set(key, { agent, version, layers, profile })
@@ -63,7 +65,10 @@ export class LayerStacks {
     for (let below = place, host = hostOf(ledger.store, place); host !== undefined; ) {
       const agent = this.maker.of(host.turn.id, host.conversation)
       const name = ledger.store.link(below.turn.id)?.toolName ?? ''
-      if (agent !== undefined) said.push(delegateLayer(agent.name, agent.grant), ...offerNow(agent, name, profiles))
+      if (agent !== undefined) {
+        const passedOn = delegateLayer(agent.name, grantAt(agent, host.conversation.depth))
+        said.push(passedOn, ...offerNow(agent, name, profiles))
+      }
       below = host
       host = hostOf(ledger.store, below)
     }

@@ -32,9 +32,9 @@ export class Models {
     return (name === null ? undefined : this.own.get(name)) ?? agent.model
   }
 
-  /** Has an agent that nobody delegates to a model? */
-  hasFor(agent: { readonly model: Model | null }): boolean {
-    return agent.model !== null || this.standard !== null
+  /** Has an agent that nobody delegates to a model, or does it need none? */
+  hasFor(agent: Pick<AgentCore, 'model' | 'reply'>): boolean {
+    return agent.model !== null || this.standard !== null || agent.reply !== null
   }
 
   /** Looks for the model where nobody named one. Throws a DefinitionError when there is none. */

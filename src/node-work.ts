@@ -28,6 +28,10 @@ export async function eagerChildren(run: NodeRun): Promise<EagerWork> {
   return new EagerChildren(run)
 }
 
+export async function runReply(run: NodeRun): Promise<void> {
+  return (await import('./delegation/reply.ts')).runReply(run)
+}
+
 export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
   return (await import('./delegation/kind.ts')).runKind(run, kind)
 }

@@ -15,6 +15,7 @@ import { Feeds } from './conversation/feeds.ts'
 import { follow } from './conversation/follow.ts'
 import { untilIdle } from './conversation/idle.ts'
 import { KeepAlive } from './conversation/keep-alive.ts'
+import { NodeEnds } from './conversation/node-ends.ts'
 import { type Begun, Recordings } from './conversation/recordings.ts'
 import { Reports } from './conversation/reports.ts'
 import type { Run, RunOutcome } from './conversation/run.ts'
@@ -69,6 +70,7 @@ export class Runtime extends RowActs {
   protected readonly engine: Engine
   private readonly feeds: Feeds
   private readonly ends: TurnEnds
+  private readonly nodeEnds: NodeEnds
   private readonly keepAlive: KeepAlive = new KeepAlive()
   private readonly blocks: BlockWriter
   private readonly copies: SessionCopies
@@ -101,6 +103,7 @@ export class Runtime extends RowActs {
     const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)
     this.ends = new TurnEnds(this.store, this.keepAlive)
+    this.nodeEnds = new NodeEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
     this.copies = new SessionCopies({ reader: this.store, registry: this.registry, report })
     this.ledger = new Ledger({
@@ -113,6 +116,7 @@ export class Runtime extends RowActs {
           this.feeds.committed(commit)
           this.executors.extensionRuns.committed(commit)
           this.ends.committed(commit)
+          this.nodeEnds.committed(commit)
           this.copies.committed(commit)
           for (const turn of commit.turns) if (turn.state === 'ended') this.executors.left(turn.id)
           this.engine.committed(draft)
@@ -134,6 +138,7 @@ export class Runtime extends RowActs {
       ledger: this.ledger,
       feeds: this.feeds,
       ends: this.ends,
+      nodeEnds: this.nodeEnds,
       registry: this.registry,
       kinds,
       logger,
@@ -389,6 +394,7 @@ export class Runtime extends RowActs {
     try {
       this.feeds.changed()
       this.ends.changed()
+      this.nodeEnds.changed()
       this.executors.extensionRuns.changed()
       for (const error of this.store.tampered?.() ?? []) this.report(error)
     } catch (error) {

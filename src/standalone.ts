@@ -12,11 +12,14 @@ import {
   type Extension,
   markAgent,
   type RunOptions,
+  type Subagents,
 } from './agent/agent.ts'
 import { autoCore, autoOf, callable } from './agent/auto.ts'
 import { defineAgent } from './agent/definition.ts'
 import { identified } from './agent/identified.ts'
 import { Direct } from './agent/input.ts'
+import type { ReplyDefinition } from './agent/reply.ts'
+import { refuseForReply } from './agent/reply-core.ts'
 import { AgentRequest, type RequestAgent, type RequestStartOptions } from './agent/request/agent-request.ts'
 import type { Asked } from './agent/request/asked.ts'
 import { methodsOf, withExtension } from './agent/with-extension.ts'
@@ -28,19 +31,29 @@ import type { StartOptions } from './options.ts'
 import { createRuntime, Runtime } from './runtime.ts'
 import { currentCall } from './tool/current.ts'
 
+/** Code as an agent: what it is given, answers and may do is as of one with a model. */
+export function agent<
+  const In extends Schema | undefined = undefined,
+  const Out extends Schema | undefined = undefined,
+  const Below extends Subagents = Record<never, never>,
+>(definition: ReplyDefinition<In, Out, Below>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
 /** Defines an agent: an immutable value, which may be run by itself, by a runtime, or as a subagent of others. */
 export function agent<
   const In extends Schema | undefined = undefined,
   const Out extends Schema | undefined = undefined,
->(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>> {
-  return asAgent(defineAgent(definition))
+>(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
+export function agent(definition: object): unknown {
+  return asAgent(defineAgent(definition as Parameters<typeof defineAgent>[0]))
 }
 
 /** The object that users hold of an agent. */
 export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
   const start = (input: In | DirectInput, options?: RunOptions) => run(new Direct(input), runtimeHere(), options)
   const run = (input: Direct, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
-  const request = () => new AgentRequest<Out>(requestAgent(run))
+  const request = () => {
+    refuseForReply(core, 'a request')
+    return new AgentRequest<Out>(requestAgent(run))
+  }
   const agent = Object.defineProperties(
     {
       generate: (input: In | DirectInput, options?: RunOptions) => completedHere(() => start(input, options)),

@@ -13,6 +13,8 @@ import { type ToolEntry, Toolkit, toolEntry } from './tool/toolkit.ts'
 export class Toolkits {
   private readonly ledger: Ledger
   private made: WeakMap<AgentCore, Toolkit> = new WeakMap()
+  /** The last one that was made of a toolkit, and of whose. */
+  private readonly inherited: WeakMap<Toolkit, { readonly host: Toolkit; readonly toolkit: Toolkit }> = new WeakMap()
   private readonly sources: WeakMap<AgentCore, readonly SubagentSource[]> = new WeakMap()
 
   constructor(ledger: Ledger) {
@@ -32,6 +34,15 @@ export class Toolkits {
     }
     const toolkit = new Toolkit(entries, agent.groups)
     this.made.set(agent, toolkit)
+    return toolkit
+  }
+
+  /** An agent's toolkit with the file tools of its host's. What it has already stays. */
+  withFiles(own: Toolkit, host: Toolkit): Toolkit {
+    const known = this.inherited.get(own)
+    if (known?.host === host) return known.toolkit
+    const toolkit = own.with(host.fileEntries(), own.notes)
+    this.inherited.set(own, { host, toolkit })
     return toolkit
   }
 

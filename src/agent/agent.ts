@@ -26,6 +26,7 @@ import type { Manner } from './manner.ts'
 import type { NameClash } from './name-clash.ts'
 import type { EventType, StreamOptions } from './read-forward.ts'
 import type { Repair } from './repair.ts'
+import type { ReplyCore } from './reply-core.ts'
 import type { AgentRequest } from './request/agent-request.ts'
 
 export type Tools = { readonly [name: string]: Tool<never, unknown> }
@@ -76,6 +77,11 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly toolTrace?: boolean
   /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
   readonly contextTurns?: number
+  /** `inherit`: as a subagent it has its host's files and file tools, as far as both grants go. Default: its own tools only. */
+  readonly files?: 'inherit'
+  /** Code that answers is an agent of its own form: see ReplyDefinition. */
+  readonly reply?: undefined
+  readonly effect?: undefined
 }
 
 /** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
@@ -96,6 +102,8 @@ export interface SubagentConfig extends Attempts {
   readonly name?: string
   /** Instead of the agent's own tools. */
   readonly tools?: Tools
+  /** `inherit`: the host's files and file tools, as far as both grants go. Default: as the agent says. */
+  readonly files?: 'inherit'
   /** Instead of the agent's own model, and of its host's. */
   readonly model?: ModelLike
   /** What the child is told of its host's context. Default: the agent's own, else snapshot if it has an `input`, else none. */
@@ -214,6 +222,10 @@ export interface AgentCore {
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
   readonly contextTurns: number
+  /** Has it its host's files and file tools? */
+  readonly files: 'inherit' | null
+  /** The code that answers; null: its model does. */
+  readonly reply: ReplyCore | null
   /** What it is asked in slots: only of an agent as one request has it, else null. */
   readonly asked: Prompt | null
   /** How it is told what it is and when its answer is one; null: as any agent. */

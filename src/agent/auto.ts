@@ -5,6 +5,7 @@ import { toModel } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
 import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from './agent.ts'
 import { identified } from './identified.ts'
+import { refuseForReply } from './reply-core.ts'
 
 const KEYS: ReadonlySet<string> = new Set(['name', 'description', 'input', 'output', 'model'])
 const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
@@ -27,6 +28,7 @@ export function autoCore(base: AgentCore | null, definition: AutoDefinition<Sche
 
 /** The same of an agent that has tools, a model and the like: all of it is the function's too. */
 export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
+  refuseForReply(agent, 'a function')
   return identified({ ...agent, ...autoCore(agent, definition) })
 }
 

@@ -9,15 +9,19 @@ import type { Model } from '../model/model.ts'
 import { readSettings } from '../model/settings.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
 import { checkAttempts } from '../tool/attempts.ts'
-import { type AgentCore, type AgentDefinition, checkAgentName } from './agent.ts'
+import { type AgentCore, type AgentDefinition, checkAgentName, type Subagents } from './agent.ts'
 import { readBriefing } from './briefing.ts'
 import { checkHooks, OWN_HOOKS } from './hooks/extension.ts'
 import { identified } from './identified.ts'
+import { readInherit } from './inherited-files.ts'
 import { readEager } from './read-eager.ts'
 import { readKit } from './read-kit.ts'
 import { readRepair } from './repair.ts'
+import { type ReplyDefinition, readReply } from './reply.ts'
+import type { ReplyCore } from './reply-core.ts'
 
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
+type CodeDefinition = ReplyDefinition<Schema | undefined, Schema | undefined, Subagents>
 
 const KEYS: ReadonlySet<string> = new Set([
   'name',
@@ -41,11 +45,15 @@ const KEYS: ReadonlySet<string> = new Set([
   'briefing',
   'toolTrace',
   'contextTurns',
+  'files',
+  'reply',
+  'effect',
 ])
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
-export function defineAgent(definition: Definition): AgentCore {
-  checkKeys(definition)
+export function defineAgent(given: Definition | CodeDefinition): AgentCore {
+  const definition = given as Definition
+  const reply = checkKeys(definition)
   const { name } = definition
   const where = `agent "${name}"`
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
@@ -75,6 +83,8 @@ export function defineAgent(definition: Definition): AgentCore {
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
+    files: readInherit(definition.files, where),
+    reply,
     asked: null,
     manner: null,
     inline: null,
@@ -83,18 +93,22 @@ export function defineAgent(definition: Definition): AgentCore {
 }
 
 function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {
-  const { description = '', instructions, prompt = null } = given
+  const { description = '', instructions = '', prompt = null } = given
   return { description, instructions, prompt }
 }
 
-function checkKeys(definition: Definition): void {
+function checkKeys(definition: Definition): ReplyCore | null {
   if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
   const { name, instructions, prompt = '-' } = definition
   checkNames('agent()', definition, KEYS)
   checkAgentName(name, 'agent()')
-  if (typeof instructions !== 'string') refuse(`"${name}" needs instructions: what the model is told it is and does.`)
+  const reply = readReply(definition, name)
+  if (reply === null && typeof instructions !== 'string') {
+    refuse(`"${name}" needs instructions: what the model is told it is and does. Code that answers needs a reply.`)
+  }
   if (typeof prompt !== 'string' || prompt.trim() === '')
     refuse(`the prompt of "${name}" must be a text that is not empty.`)
+  return reply
 }
 
 function readModel(given: ModelLike | undefined, name: string): Model | null {

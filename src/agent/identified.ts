@@ -58,10 +58,19 @@ function hashOf(core: Unidentified): string {
     ...filedOf(core),
     budget: core.budget ?? null,
     contextTurns: core.contextTurns,
-    ...(core.extensions.length === 0 ? {} : { extensions: core.extensions.map(({ name }) => name) }),
+    ...codeOf(core),
   })
   const value: Json = shown.ok ? shown.value : core.name
   return sha256(canonicalJson(value)).slice(0, 16)
+}
+
+/** What code does for it, and where. */
+function codeOf({ files, reply, extensions }: Unidentified): object {
+  return {
+    ...(files === null ? {} : { files }),
+    ...(reply === null ? {} : { reply: reply.effect }),
+    ...(extensions.length === 0 ? {} : { extensions: extensions.map(({ name }) => name) }),
+  }
 }
 
 /** A definition that is kept whole has them in itself. */

@@ -3,6 +3,7 @@ import { type Json, toJson } from '../base/json.ts'
 import { type Checked, type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
 import type { TurnBriefing } from '../graph/turn/open-turn.ts'
+import type { ReplyCore } from './reply-core.ts'
 
 export type ReadInput =
   | {
@@ -52,7 +53,8 @@ export function readGiven(agent: InputTaker, given: unknown): ReadInput | Promis
   const isDirect = given instanceof Direct
   const input = isDirect ? given.input : given
   if (input === undefined && agent.prompt !== null) return readDirect(agent, agent.prompt)
-  return isDirect ? readDirect(agent, input) : readInput(agent.name, agent.input, input)
+  // Code takes its input only: there is nobody to be told something in words.
+  return isDirect && agent.reply === null ? readDirect(agent, input) : readInput(agent.name, agent.input, input)
 }
 
 /** An input in slots: what of it is said, and what the rows keep. */
@@ -81,6 +83,7 @@ interface InputTaker {
   readonly name: string
   readonly prompt: string | null
   readonly input: CheckedSchema | null
+  readonly reply: ReplyCore | null
 }
 
 /**

@@ -1,4 +1,4 @@
-import { eagerField, isEager } from '../graph/child/is-eager.ts'
+import { eagerField, isBeside, isEager } from '../graph/child/is-eager.ts'
 import { type Content, plainContent, textOf } from '../graph/content.ts'
 import type { Node } from '../graph/rows.ts'
 import { checkedAnswer } from '../graph/turn/check-answer.ts'
@@ -36,7 +36,7 @@ function messageOf(node: Node): Message | undefined {
       return spoken(node)
     case 'task':
       if (checkedAnswer(node) !== undefined) return undefined
-      return node.input.call === undefined || isEager(node) ? given(node) : taskResult(node)
+      return node.input.call === undefined || isBeside(node) ? given(node) : taskResult(node)
     default:
       return given(node)
   }

@@ -117,6 +117,8 @@ export interface Home {
   waitFor(runId: Id): Promise<Outcome>
   /** The same, or null as soon as the signal aborts. */
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
+  /** A node when it has ended; null as soon as the signal aborts. */
+  waitForNode(nodeId: Id, signal: AbortSignal): Promise<Node | null>
   /** What starts children for items of an answer that is being written. */
   eagerFor(run: NodeRun): Promise<EagerWork>
   /** Those calls of an answer that become children at once; each of the others is left to its task. */

@@ -18,6 +18,7 @@ import {
 } from './agent.ts'
 import { readBriefing } from './briefing.ts'
 import { checkFit } from './check-fit.ts'
+import { readInherit } from './inherited-files.ts'
 import { NAME_CLASHES } from './name-clash.ts'
 import { checkAgent, providedAgent, sparing } from './provided.ts'
 import { readForward } from './read-forward.ts'
@@ -55,6 +56,7 @@ const KEYS: ReadonlySet<string> = new Set([
   'group',
   'presets',
   'tools',
+  'files',
   'model',
   'briefing',
   'memory',
@@ -107,6 +109,7 @@ function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void 
 }
 
 function checkSettings(config: Partial<SubagentConfig>, where: string): void {
+  readInherit(config.files, `agent(): ${where}`)
   readBriefing(config.briefing, where)
   checkChoice(config.onNameClash, NAME_CLASHES, `${where}.onNameClash`)
   checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)

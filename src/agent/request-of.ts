@@ -1,4 +1,4 @@
-import { isEager } from '../graph/child/is-eager.ts'
+import { isBeside } from '../graph/child/is-eager.ts'
 import { sessionsText } from '../graph/child/session.ts'
 import { contextOf } from '../graph/context.ts'
 import { Draft } from '../graph/draft.ts'
@@ -56,7 +56,7 @@ function historyOf({ turn, agent, conversation, home: { ledger } }: NodeRun): Me
  */
 function shownTo({ purpose, input, turnId }: Node, all: Node[]): Node[] {
   if (purpose !== 'repair') return all
-  const context = all.filter((node) => node.turnId !== turnId || !isEager(node))
+  const context = all.filter((node) => node.turnId !== turnId || !isBeside(node))
   if (input.nudge !== undefined) return context
   const last = context.findLastIndex(({ kind, output }) => kind !== 'agent_message' || output.calls !== undefined)
   return context.slice(0, last + 1)

@@ -5,6 +5,7 @@ import { withToolsOfCode } from './file-layers.ts'
 import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
 import { type Repair, readRepair } from './repair.ts'
+import { refuseForReply } from './reply-core.ts'
 
 export interface Changes {
   readonly name?: string | undefined
@@ -12,16 +13,21 @@ export interface Changes {
   /** Instead of all it has. */
   readonly tools?: Tools | undefined
   readonly repair?: Repair | undefined
+  readonly files?: 'inherit' | undefined
 }
 
-/** An agent with another name, model, set of tools or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
-export function variant(agent: AnyAgent, { name, model, tools, repair }: Changes): AnyAgent {
-  if (name === undefined && model === undefined && tools === undefined && repair === undefined) return agent
+/** An agent with another name, model, set of tools, files or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
+export function variant(agent: AnyAgent, { name, model, tools, repair, files }: Changes): AnyAgent {
+  if ([name, model, tools, repair, files].every((change) => change === undefined)) return agent
+  if (model !== undefined) refuseForReply(agent, 'another one')
+  if (tools !== undefined) refuseForReply(agent, 'tools')
+  if (repair !== undefined) refuseForReply(agent, 'a repair')
   const changed: Omit<AgentCore, 'identity'> = {
     ...agent,
     name: name ?? agent.name,
     model: toModel(model) ?? agent.model,
     ...(tools === undefined ? {} : kitOf(agent, tools)),
+    files: files ?? agent.files,
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
     // Its rows cannot keep it as its file any more. What the file takes away still binds it.
     inline: null,

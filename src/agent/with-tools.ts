@@ -7,9 +7,11 @@ import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, T
 import { withToolsOfCode } from './file-layers.ts'
 import { identified } from './identified.ts'
 import { readKit } from './read-kit.ts'
+import { refuseForReply } from './reply-core.ts'
 
 /** The agent with more tools and sources. A name that is taken is refused. */
 function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly sources?: Sources }): AgentCore {
+  refuseForReply(agent, 'tools')
   const where = whereOf(agent)
   const kit = readKit({ name: agent.name, ...added }, where)
   const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => hasTool(agent, name))

@@ -8,6 +8,7 @@ import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
 import { nextTryOf } from '../graph/child/retry-child.ts'
 import { type ChildIds, childIds, planDeliver } from '../graph/child/spawn.ts'
+import type { LiveBody } from '../graph/event.ts'
 import { type Outcome, withWords } from '../graph/outcome.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ask } from '../graph/turn/approve.ts'
@@ -28,8 +29,9 @@ import { type Offer, type SpawnResult, spawn } from './spawn.ts'
 /** The children a node's code starts while it runs, in the order it starts them: on a rerun the same order finds them. */
 export class CalledChildren implements CurrentCall {
   readonly runtime: object
-  private readonly run: NodeRun
-  private started = 0
+  protected readonly run: NodeRun
+  /** How many calls for others its code has made. */
+  private places = 0
   private live: LiveNode | undefined
   private allowance: Allowance | undefined
 
@@ -46,17 +48,20 @@ export class CalledChildren implements CurrentCall {
   start(agent: object, input: unknown, { grant, budget, attempts }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
     if (attempts !== undefined) checkAttempts(attempts, 'delegate(agent, input, options)')
-    const ids = childIds(this.run.node.id, this.started++)
-    const offer = { ...this.offerOf(agent), grant, budget, attempts }
+    return this.startAs({ ...this.offerOf(agent), grant, budget, attempts }, input)
+  }
+
+  protected startAs(offer: Offer, input: unknown): StartedChild {
+    const ids = childIds(this.run.node.id, this.nextPlace())
     const started = this.begin(offer, input, ids)
-    const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned)))
+    const outcome = this.run.work.lend(started.then((spawned) => this.finish(spawned, ids)))
     outcome.catch(() => undefined)
     return { runId: ids.turn, conversationId: ids.conversation, started, outcome }
   }
 
   async spawn(agent: object, input: unknown, { wake, sessionId }: SpawnOptions): Promise<SpawnedChild> {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'spawn(agent, input): make the agent with agent().')
-    const ids = childIds(this.run.node.id, this.started++)
+    const ids = childIds(this.run.node.id, this.nextPlace())
     const background = { wake, sessionId, briefing: null, title: null, metadata: null, result: null, wait: null }
     const offer = sessionId === null ? this.offerOf(agent) : { ...this.offerOf(agent), input: null }
     const spawned = await spawn(this.run, { offer, input, mode: 'background', ids, background })
@@ -88,7 +93,12 @@ export class CalledChildren implements CurrentCall {
     if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
   }
 
-  private context(): ToolContext {
+  /** Calls are known by their place in the order in which the code makes them. */
+  protected nextPlace(): number {
+    return this.places++
+  }
+
+  protected context(): ToolContext {
     const { node, conversation, work, home } = this.run
     const files = () => this.files()
     const attributes = () => attributesOf(home.ledger.store, this.run.turn)
@@ -121,21 +131,27 @@ export class CalledChildren implements CurrentCall {
 
   /** Every progress of every tool comes through here: a call that floods is heard, and shown as often as it may. */
   private progress(message: string, data: Json): boolean {
-    const { node, conversation, home, work } = this.run
+    const { home, work } = this.run
     const { clock } = home.ledger
     work.stirred()
     this.allowance ??= new Allowance(PROGRESS_AT_ONCE, PROGRESS_PER_SECOND)
     if (!this.allowance.take(weightOf(message, data), clock.now())) return false
-    this.live ??= home.feeds.beginLive(node, conversation)
-    this.live.emit({ type: 'progress', message, data }, clock)
+    this.show({ type: 'progress', message, data })
     return true
   }
 
-  private async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+  /** Seen by whoever watches the run. */
+  show(body: LiveBody): void {
+    const { node, conversation, home } = this.run
+    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live.emit(body, home.ledger.clock)
+  }
+
+  protected async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
     return spawn(this.run, { offer, input, mode: 'called', ids })
   }
 
-  private offerOf(agent: AnyAgent): Offer {
+  protected offerOf(agent: AnyAgent): Offer {
     return {
       name: this.run.node.input.call?.name ?? this.run.node.kind,
       contract: 'typed',
@@ -151,14 +167,14 @@ export class CalledChildren implements CurrentCall {
     }
   }
 
-  private async finish(spawned: SpawnResult): Promise<Outcome> {
+  protected async finish(spawned: SpawnResult, _ids: ChildIds): Promise<Outcome> {
     if ('lost' in spawned) throw this.lost()
     if ('ask' in spawned) return withWords(refusedOutcome('denied', cannotAsk(spawned.ask)), {})
     if ('refused' in spawned) return withWords(spawned.refused, {})
     return this.taken(spawned.link.id)
   }
 
-  private lost(): unknown {
+  protected lost(): unknown {
     const { work } = this.run
     return work.stopCause === null ? tooLate() : work.signal.reason
   }
@@ -210,7 +226,7 @@ function tooLate(): LegateError {
 
 /** Code that runs cannot be put aside: the person would have to be asked before it began. */
 function cannotAsk({ request, reason }: Ask): string {
-  return `${request} must be allowed by a person (${reason}), and code inside a tool cannot wait for one. Delegate it from the agent itself.`
+  return `${request} must be allowed by a person (${reason}), and code that runs cannot wait for one. Let the model of an agent delegate it.`
 }
 
 const NO_BRIEFING = { mode: 'none', tokens: 0 } as const

@@ -1,6 +1,7 @@
 import type { AgentCore } from '../agent/agent.ts'
 import { profileOf, storedProfileLayer } from '../agent/conversation-settings.ts'
 import { fileDelegateLayers } from '../agent/file-layers.ts'
+import { grantAt } from '../agent/inherited-files.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
@@ -56,7 +57,7 @@ export function frameOf(
   const last = frames.get(offer)
   const isSame = last?.above === above && last.depth === depth && last.agent === agent && last.budget === budget
   if (last !== undefined && isSame && last.hostProfile === hostProfile) return last
-  const passedOn = delegateLayer(host.name, host.grant, smallerBudget(host.budget, offer.budget))
+  const passedOn = delegateLayer(host.name, grantAt(host, conversation.depth), smallerBudget(host.budget, offer.budget))
   const frozen = boundBelow(above).filter((layer) => layer.budget !== undefined || !saysSame(layer, passedOn))
   const budgets = [...frozen, passedOn].map((layer) => layer.budget)
   const own = [agent.budget, offer.budget, budget]
@@ -68,7 +69,7 @@ export function frameOf(
     ...fileDelegateLayers(host),
     ...stored,
     ...offered,
-    ...ownLayers(agent.name, agent.grant),
+    ...ownLayers(agent.name, grantAt(agent, conversation.depth + 1)),
   ]
   const ceiling = layers.map(freezeLayer)
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])

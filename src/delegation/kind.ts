@@ -2,18 +2,12 @@ import type { NodeRun } from '../agent/node-run.ts'
 import { toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import type { KindFlags } from '../graph/kinds.ts'
-import type { Reader } from '../graph/reader.ts'
 import type { Node } from '../graph/rows.ts'
 import { interruptedEnd, type NodeEnd } from '../graph/turn/end-node.ts'
 import { planResult } from '../graph/turn/result.ts'
 import { type Given, type Watch, watchedContext } from '../tool/tape.ts'
-import type { ToolContext } from '../tool/tool.ts'
+import type { KindContext } from '../tool/tool.ts'
 import { CalledChildren } from './called-children.ts'
-
-export interface KindContext extends ToolContext {
-  /** Rows as they are now: what the node may build on. */
-  readonly graph: Reader
-}
 
 /** A node kind of the user's own. It is a task unless its flags say otherwise. */
 export interface KindDefinition extends Partial<KindFlags> {

@@ -89,9 +89,9 @@ function nameFor(host: SubagentHost, wanted: string, { onNameClash }: SubagentSp
 }
 
 /** The fields it is called with, where it can be called at all. */
-function inputOf({ name, input, model }: AgentCore, host: SubagentHost): CheckedSchema {
+function inputOf({ name, input, model, reply }: AgentCore, host: SubagentHost): CheckedSchema {
   if (input === null) return refuse(`"${name}" must set \`input\`: here a subagent is called with the fields of it.`)
-  if (model === null && !host.model) {
+  if (model === null && reply === null && !host.model) {
     refuse(`Neither "${name}" nor its host "${host.name}" has a model: name one in either, or in the spec.`)
   }
   return input

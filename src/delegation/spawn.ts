@@ -1,4 +1,4 @@
-import type { AnyAgent } from '../agent/agent.ts'
+import type { AgentCore, AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
 import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { Home, NodeRun, ReadyChild } from '../agent/node-run.ts'
@@ -70,7 +70,13 @@ export interface BackgroundDelegation extends BackgroundSpawn {
 
 export type SpawnResult =
   | { readonly link: Link }
-  | { readonly refused: OutcomeRecord; readonly agentName: string; readonly issues: readonly Issue[] }
+  | {
+      readonly refused: OutcomeRecord
+      readonly agentName: string
+      readonly issues: readonly Issue[]
+      /** The same place had another delegation before the code ran again. */
+      readonly isChanged?: boolean
+    }
   | { readonly lost: true }
   /** A person must be asked first: nothing was started. */
   | { readonly ask: Ask }
@@ -164,7 +170,7 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   const permission = permit(run, agentRequest(taken.name), asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
   if (permission.verdict === 'ask') return permission
-  if (taken.model === null && home.modelOf(host, run) === null) {
+  if (needsModel(taken, host) && home.modelOf(host, run) === null) {
     return refuse('unavailable', taken.name, { error: `Neither ${taken.name} nor its host has a model.` })
   }
   const frame = frameOf(run, offer, taken)
@@ -175,6 +181,11 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
       return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, document }) }
     })
   })
+}
+
+/** A host that is code has asked for none yet: the child looks for the one of the environment itself. */
+function needsModel({ model, reply }: AnyAgent, host: AgentCore): boolean {
+  return model === null && reply === null && host.reply === null
 }
 
 interface Request extends SpawnRequest {
@@ -190,7 +201,9 @@ function commitSpawn(run: NodeRun, { agent, request }: Ready): SpawnResult | Pro
   return after(home.ledger.commit(step), (spawned) => {
     if ('link' in spawned) return spawned
     home.leaveChild(request.ids.turn)
-    return 'lost' in spawned ? spawned : refuse('unavailable', agent.name, { error: `${spawned.reason}.` })
+    if ('lost' in spawned) return spawned
+    const isChanged = spawned.refused === 'changed'
+    return { ...refuse('unavailable', agent.name, { error: `${spawned.reason}.` }), isChanged }
   })
 }
 
@@ -199,7 +212,7 @@ export function refuse(
   status: 'invalid_input' | 'unavailable' | 'denied',
   agentName: string,
   { error, issues = [] }: { readonly error: string; readonly issues?: readonly Issue[] },
-): SpawnResult {
+): Extract<SpawnResult, { refused: OutcomeRecord }> {
   return { refused: refusedOutcome(status, error), agentName, issues }
 }
 

@@ -108,7 +108,7 @@ function entryOf(name: string, { config, memberOf, agent, take }: Given): Subage
     tool: null,
     contract: isTyped ? 'typed' : 'message',
     input,
-    briefing: briefing ?? (isTyped ? SNAPSHOT : NO_BRIEFING),
+    briefing: briefing ?? (isTyped && agent.reply === null ? SNAPSHOT : NO_BRIEFING),
     grant: config.grant,
     budget: config.budget,
     profile: config.profile,

@@ -1,4 +1,5 @@
 import type { TreeRows } from '../graph/audit/tree-rows.ts'
+import { askerOf } from '../graph/child/is-eager.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { DurableEventType, EventBody, EventRow } from '../graph/event.ts'
 import type { Id, Link, Node, Turn } from '../graph/rows.ts'
@@ -99,7 +100,7 @@ function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
   expect(
     'tool calls',
     account.toolCalls,
-    own.reduce((sum, { output }) => sum + (output.calls?.length ?? 0), 0),
+    own.reduce((sum, node) => sum + (node.output.calls?.length ?? 0) + (askerOf(node) === undefined ? 0 : 1), 0),
   )
   return wrong
 }

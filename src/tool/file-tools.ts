@@ -6,6 +6,7 @@ import type { Operation } from '../files/failure.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
 import { listingForm, textForm } from './file-forms.ts'
+import { markFileTools } from './file-mark.ts'
 import { fileNeed } from './file-needs.ts'
 import { searchFiles, sizesBelow } from './file-search.ts'
 import { type Tool, type ToolDefinition, tool } from './tool.ts'
@@ -28,7 +29,7 @@ export type FileToolName =
  * calling agent's grant, and nothing else: `createRuntime({ files })`, and rules such as `file.read:/workspace/**`.
  */
 export function fileTools(): Record<FileToolName, Tool> {
-  return { ...readingTools(), ...listingTools(), ...changingTools() }
+  return markFileTools({ ...readingTools(), ...listingTools(), ...changingTools() })
 }
 
 const EMPTY = '<empty>'

@@ -7,9 +7,9 @@ import type { Ask } from '../graph/turn/approve.ts'
 import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
+import { orStopped } from './or-stopped.ts'
 import { type Asker, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
 import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
-import { KILL_AFTER_MS } from './run-process.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
@@ -135,31 +135,6 @@ function timedOut(task: Node): ToolEnd {
   if (task.effect !== 'effectful') return errorEnd(`Error: ${message}`)
   const content = `Error: ${message} It may or may not have taken effect: check before you call it again.`
   return { ...interruptedEnd(task, message), output: { content, isError: true }, body: null }
-}
-
-/** How long a tool that was asked to stop may take to do so: what it runs and holds has ended when its call has. */
-const STOP_MS = KILL_AFTER_MS + 150
-
-/** The tool's value; or a rejection when the node is asked to stop and its code has, or does not hear of it. */
-function orStopped<T>(value: PromiseLike<T>, work: Work): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const { signal } = work
-    let waiting: NodeJS.Timeout | undefined
-    const giveUp = () => reject(signal.reason)
-    const stop = () => {
-      const isOurs = work.stopCause === 'cancel' || work.stopCause === 'timeout'
-      if (!isOurs) return giveUp()
-      waiting = setTimeout(giveUp, STOP_MS)
-    }
-    signal.addEventListener('abort', stop, { once: true })
-    if (signal.aborted) stop()
-    Promise.resolve(value)
-      .then((given) => (signal.aborted ? giveUp() : resolve(given)), reject)
-      .finally(() => {
-        clearTimeout(waiting)
-        signal.removeEventListener('abort', stop)
-      })
-  })
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {

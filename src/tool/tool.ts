@@ -5,6 +5,7 @@ import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '.
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
+import type { Reader } from '../graph/reader.ts'
 import type { Effect, Id } from '../graph/rows.ts'
 import type { Attempts } from './attempts.ts'
 
@@ -33,6 +34,12 @@ export interface ToolContext {
   readonly tracer: unknown
   readonly longTermMemory: unknown
   readonly logger: Logger
+}
+
+/** The same for code that is a node of its own. */
+export interface KindContext extends ToolContext {
+  /** Rows as they are now: what the node may build on. */
+  readonly graph: Reader
 }
 
 export type Attributes = { readonly [name: string]: Json }

@@ -4,6 +4,7 @@ import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
 import type { Effect, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
+import { isFileTool } from './file-mark.ts'
 import { type GroupState, type Groups, isAvailable, NO_GROUPS } from './groups.ts'
 import { READ_RESULT } from './read-result.ts'
 import { RESET_TOOLS } from './reset-tools.ts'
@@ -70,6 +71,13 @@ export class Toolkit {
   with(entries: readonly ToolEntry[], notes: string): Toolkit {
     const all = new Map([...entries.map((entry) => [entry.name, entry] as const), ...this.entries])
     return new Toolkit(all, this.groups, notes).told(this.described)
+  }
+
+  /** Its file tools, for a child that inherits them: groups are its own. */
+  fileEntries(): readonly ToolEntry[] {
+    return [...this.entries].flatMap(([name, { tool }]) => {
+      return tool !== null && isFileTool(tool) ? [toolEntry(name, tool)] : []
+    })
   }
 
   find(name: string): ToolEntry | undefined {

@@ -184,6 +184,30 @@ describe('every way to delegate', () => {
   })
 })
 
+describe('agents that are code', () => {
+  test('their code does not run, the agents they have started do', async () => {
+    const ran: string[] = []
+    const helper = agent({ name: 'helper', instructions: '', model: scriptedModel(() => 'helped') })
+    const lead = agent({
+      name: 'lead',
+      output: z.object({ words: z.array(z.string()) }),
+      reply: async function* (_message, { delegate }) {
+        ran.push('lead')
+        yield 'Working ...'
+        const both = await Promise.all([delegate(helper, 'a'), delegate(helper, 'b')])
+        return { words: both.map(({ text }) => text) }
+      },
+    })
+    const found = await both((runtime) => runtime.run(lead, 'go'), { options: { agents: [helper] } })
+
+    expect(found.second.outcome).toMatchObject({ text: 'Working ...', output: { words: ['helped', 'helped'] } })
+    expect(found.second.outcome).toMatchObject({ children: 2, status: found.first.outcome.status })
+    expect(found.second.graph).toEqual(found.first.graph)
+    found.runtime.assertComplete()
+    expect(ran).toEqual(['lead'])
+  })
+})
+
 describe('what goes wrong goes wrong again', () => {
   test('failures that pass, cut streams and failures for good, without waiting', async () => {
     const busy = Object.assign(new Error('the provider is busy'), { statusCode: 503, retryAfterMs: 5 })

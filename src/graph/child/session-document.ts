@@ -3,7 +3,7 @@ import { type Content, type ToolCall, textOf } from '../content.ts'
 import type { Reader } from '../reader.ts'
 import type { Id, Node, Turn } from '../rows.ts'
 import { resultContent } from '../turn/result-content.ts'
-import { isEager } from './is-eager.ts'
+import { isBeside } from './is-eager.ts'
 
 export const SESSION_FORMAT = 'legate-session'
 
@@ -111,7 +111,7 @@ function messageOf(node: Node): SessionMessage | undefined {
     case 'character_message':
       return node.purpose === 'brief' ? briefed(node) : spoken(node)
     case 'task':
-      return node.input.call === undefined || isEager(node) ? undefined : answered(node, node.input.call)
+      return node.input.call === undefined || isBeside(node) ? undefined : answered(node, node.input.call)
     default:
       return undefined
   }

@@ -328,10 +328,8 @@ function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
   if (link.mode === 'parked') return park(draft, task, { link, request })
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const { result = null, wait = null } = request.background ?? {}
-  const named =
-    result === null && wait === null
-      ? task
-      : draft.changeNode(task, { metadata: { ...task.metadata, subagent: child } })
+  const { metadata } = draft.node(task.id)
+  const named = draft.changeNode(task, { metadata: { ...metadata, subagent: child } })
   if (wait !== null) {
     const until = wait.timeoutMs === null ? null : draft.now + wait.timeoutMs
     parkJoin(draft, named, { refs: [link.id], join: 'settled', until, losers: 'leave' })

@@ -1,4 +1,4 @@
-import { isEager } from '../child/is-eager.ts'
+import { isBeside } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'
@@ -30,7 +30,7 @@ export function planRerun(draft: Draft, nodeId: Id, { conversationId, bounds }: 
   requireLast(draft, turn)
   const kept = draft
     .nodesOf(turn.id)
-    .filter((one) => one.id !== nodeId && one.marks?.replacedBy == null && !isEager(one))
+    .filter((one) => one.id !== nodeId && one.marks?.replacedBy == null && !isBeside(one))
   const about = { about: node, kept, again: [node], edited: null, next: null }
   return replaceTurn(draft, { change: 'rerun', source: turn, bounds, ...about })
 }

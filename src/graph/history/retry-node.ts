@@ -1,5 +1,5 @@
 import { deriveIds } from '../../base/id.ts'
-import { isEager } from '../child/is-eager.ts'
+import { isBeside, isEager } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node, Turn } from '../rows.ts'
@@ -52,8 +52,9 @@ function requireRetriable(draft: Draft, node: Node): void {
       kind,
     })
   }
-  if (isEager(node)) {
-    const message = `The task ${id} was started by an item of a plan: rerun the plan.`
+  if (isBeside(node)) {
+    const by = isEager(node) ? 'started by an item of a plan: rerun the plan' : 'asked by code: retry its message'
+    const message = `The task ${id} was ${by}.`
     throw refused('wrong_kind', message, { nodeId: id, kind })
   }
   if (FAILED.includes(state) || isFailedChild(node)) return
@@ -170,7 +171,7 @@ function split(draft: Draft, node: Node) {
   const after = descendantsOf(draft, node)
   const again = nodes.filter(({ id, metadata }) => id === node.id || (after.has(id) && metadata['byHand'] === true))
   // Items of a plan start their children again when the plan is written again.
-  const kept = nodes.filter((one) => one.id !== node.id && !after.has(one.id) && !isEager(one))
+  const kept = nodes.filter((one) => one.id !== node.id && !after.has(one.id) && !isBeside(one))
   return { kept, again, next: nextOf(draft, node, nodes) }
 }
 

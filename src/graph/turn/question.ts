@@ -3,11 +3,13 @@ import { answerWaits } from '../child/join.ts'
 import { outputOf } from '../child/output-of.ts'
 import { promote } from '../child/promote.ts'
 import { tellHost } from '../child/wake.ts'
+import { changedAccount } from '../copy.ts'
 import type { Draft } from '../draft.ts'
 import type { Id, Link, Node } from '../rows.ts'
 import { APPROVAL_MS } from './approve.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
+import { toolCallsLeft } from './next-call.ts'
 import { pauseClocks } from './pause.ts'
 import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from './question-of.ts'
 import { settle } from './settle.ts'
@@ -38,6 +40,55 @@ export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanA
   if (host === undefined) pauseClocks(draft, node.turnId)
   else tell(draft, host)
   settle(draft)
+}
+
+export interface CodeQuestion {
+  /** Derived from the node and which of its calls this is. */
+  readonly id: Id
+  readonly text: string
+}
+
+/**
+ * The code of a node asks a person: a task beside it waits as a row for the answer. Code that runs again finds what it has
+ * asked; `changed` where that was something else.
+ */
+export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQuestion): CodeAsked {
+  const asker = heldNode(draft, claim)
+  if (asker === undefined) return 'lost'
+  const known = draft.findNode(id)
+  if (known !== undefined) return questionOf(known)?.text === text ? 'asked' : 'changed'
+  const turn = draft.turn(asker.turnId)
+  if (turn.cancel !== null || asker.marks?.stop != null) return 'lost'
+  if (toolCallsLeft(turn) === 0) return 'limit'
+  const task = addQuestion(draft, asker, { id, text })
+  park(draft, task, { text, asked: 'person', to: 'person', since: draft.now, told: null })
+  pauseClocks(draft, asker.turnId)
+  return 'asked'
+}
+
+export type CodeAsked = 'asked' | 'changed' | 'limit' | 'lost'
+
+/** Told as the call of a model is, and counted as one. */
+function addQuestion(draft: Draft, asker: Node, { id, text }: CodeQuestion): Node {
+  const call = { id, name: 'ask_person', input: { question: text } }
+  const effect = 'idempotent'
+  draft.watchNode(asker)
+  const turn = draft.ownTurn(draft.turn(asker.turnId))
+  turn.account = changedAccount(turn.account, { toolCalls: turn.account.toolCalls + 1 })
+  const task = draft.addNode(turn, {
+    id,
+    kind: 'task',
+    state: 'running',
+    engineId: asker.engineId,
+    epoch: 1,
+    startedAt: draft.now,
+    input: { call },
+    effect,
+    metadata: { asked_by: asker.id },
+  })
+  draft.addEdge(asker, task, 'branch')
+  draft.event(turn, id, { type: 'tool-call', call, effect, delegates: false })
+  return task
 }
 
 export interface Reply {

@@ -1,4 +1,5 @@
 import { cancelCalled } from '../child/cancel.ts'
+import { askerOf } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import type { Id, Node } from '../rows.ts'
 import { endNode, interruptedEnd } from './end-node.ts'
@@ -40,7 +41,7 @@ export function planForce(draft: Draft, nodeId: Id): void {
 
 function recover(draft: Draft, node: Node, reason: string): void {
   if (isAskedToStop(draft, node) || node.effect === 'effectful') return interrupt(draft, node, reason)
-  if (node.recoveries > MAX_RECOVERIES) {
+  if (node.recoveries > MAX_RECOVERIES && !isAwaiting(draft, node)) {
     const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
     cancelCalled(draft, node)
     return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
@@ -56,6 +57,12 @@ function recover(draft: Draft, node: Node, reason: string): void {
   })
   draft.dropBlock(node.id)
   draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
+}
+
+/** Its code waits for a child or a person, who may take longer than many processes live: it is not given up meanwhile. */
+function isAwaiting(draft: Draft, { id, turnId }: Node): boolean {
+  if (draft.openLinks(turnId).some(({ taskId, mode }) => taskId === id && mode === 'called')) return true
+  return draft.openNodes(turnId).some((node) => askerOf(node) === id)
 }
 
 function isAskedToStop(draft: Draft, { turnId, marks }: Node): boolean {

@@ -2,7 +2,7 @@ import { deriveIds } from '../../base/id.ts'
 import { endedInBackground } from '../child/ended-in-background.ts'
 import { foldInto } from '../child/fold-into.ts'
 import { freeHost, watchHosts } from '../child/free-host.ts'
-import { isEager } from '../child/is-eager.ts'
+import { isBeside } from '../child/is-eager.ts'
 import { passQuestions } from '../child/pass-question.ts'
 import { leavePlace } from '../child/release.ts'
 import { retryChild } from '../child/retry-child.ts'
@@ -115,11 +115,11 @@ function withOpen(draft: Draft, turn: Turn, outcome: OutcomeRecord): OutcomeReco
 function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
   const last = draft.lastLeaf
   const isNewest = last !== undefined && last.turnId === turn.id && last.ordinal === turn.nodeCount - 1
-  if (isNewest && last.state === 'finished' && turn.cancel === null && !isEager(last)) return [last]
+  if (isNewest && last.state === 'finished' && turn.cancel === null && !isBeside(last)) return [last]
   const nodes = draft.nodesOf(turn.id).filter(({ marks }) => marks?.replacedBy == null)
   const leaf = nodes.findLast((node) => {
     return (
-      !isEager(node) && node.purpose !== 'summarize' && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
+      !isBeside(node) && node.purpose !== 'summarize' && draft.edgesFrom(node.id).every(({ type }) => type === 'branch')
     )
   })
   return leaf === undefined ? nodes : [...nodes.filter((node) => node !== leaf), leaf]

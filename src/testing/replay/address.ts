@@ -1,6 +1,6 @@
 import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
-import { isEager } from '../../graph/child/is-eager.ts'
+import { isBeside, isEager } from '../../graph/child/is-eager.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
 
@@ -55,7 +55,7 @@ function laneOf(store: Reader, { laneId, conversationId }: Turn): string {
 /** Items of a plan are known by what they are: the same item finds its child whatever else the plan holds. */
 function placeOf(parts: AddressParts, node: Node): string {
   const nodes = parts.store.nodesOf(node.turnId)
-  if (!isEager(node)) return String(node.ordinal - nodes.slice(0, node.ordinal).filter(isEager).length)
+  if (!isEager(node)) return String(node.ordinal - nodes.slice(0, node.ordinal).filter(isBeside).length)
   const own = itemName(parts, node)
   const equal = nodes.slice(0, node.ordinal).filter((other) => isEager(other) && itemName(parts, other) === own)
   return numbered(own, equal.length + 1)
