@@ -1,9 +1,9 @@
 import type { TreeRows } from '../graph/audit/tree-rows.ts'
-import type { Body, Conversation, Edge, Link, Node, Turn } from '../graph/rows.ts'
+import type { Body, Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 import type { WholeTree, WrittenRow } from './archive.ts'
 import { packEvents } from './sqlite/events.ts'
 import { packConversation, packLink, packNode, packTurn } from './sqlite/rows.ts'
-import { type ChainRecord, chainHash, edgeMark, memberText, rowMark } from './tree-chain.ts'
+import { type ChainRecord, chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from './tree-chain.ts'
 
 /** All of a tree as it would be stored. Without a record of its commits it gets one of a single commit. */
 export function packTree(
@@ -36,17 +36,18 @@ export function linkText(row: Link): WrittenRow {
   return { letter: 'l', id: row.id, turnId: row.hostTurnId, text: packLink(row) }
 }
 
-export function marksOf(rows: Iterable<WrittenRow>, edges: Iterable<Edge>): string {
+/** `turnOf` says of which turn a node is. */
+export function marksOf(rows: Iterable<WrittenRow>, edges: readonly Edge[], turnOf: (nodeId: Id) => Id): string {
   let marks = ''
   for (const { letter, id, turnId, text } of rows) {
     marks += rowMark(letter, id, turnId === null ? text : memberText(turnId, text))
   }
   for (const edge of edges) marks += edgeMark(edge)
-  return marks
+  return marks + turnEdgesMarks(edges, turnOf)
 }
 
 function snapshot(
-  { events, conversations }: TreeRows,
+  { events, conversations, nodes }: TreeRows,
   rows: readonly WrittenRow[],
   edges: readonly Edge[],
 ): ChainRecord {
@@ -56,7 +57,7 @@ function snapshot(
     at: events.at(-1)?.at ?? root?.createdAt ?? 0,
     seq: events.length,
     events: packEvents(events),
-    marks: marksOf(rows, edges),
+    marks: marksOf(rows, edges, (id) => nodes.get(id)?.turnId ?? ''),
   }
   return { ...record, hash: chainHash('', record) }
 }

@@ -38,6 +38,36 @@ export function edgeMark({ from, to, type }: Pick<Edge, 'from' | 'to' | 'type'>)
   return `e${shortSha256(`${from} ${to} ${type}`).slice(0, HASH)}`
 }
 
+/**
+ * Which edges of a commit each turn has: of more than one edge, which could be taken for all of them, and an edge between two
+ * turns is of both. Commits of older stores do not say it.
+ */
+export function turnEdgesMarks(edges: readonly Edge[], turnOf: (nodeId: Id) => Id): string {
+  const byTurn = new Map<Id, Set<Edge>>()
+  for (const edge of edges) {
+    for (const turnId of [turnOf(edge.from), turnOf(edge.to)]) {
+      const found = byTurn.get(turnId)
+      if (found === undefined) byTurn.set(turnId, new Set([edge]))
+      else found.add(edge)
+    }
+  }
+  if (byTurn.size < 2) return edges.length < 2 ? '' : ALL_OF_ONE_TURN
+  return [...byTurn].map(([turnId, found]) => turnEdgesMark(turnId, [...found].map(edgeMark))).join('')
+}
+
+export function turnEdgesMark(turnId: Id, marks: readonly string[]): string {
+  const text = [turnId, ...[...marks].sort()].join('\n')
+  return `${TURN_EDGES}${shortened(turnId)}${shortSha256(text).slice(0, HASH)}`
+}
+
+const TURN_EDGES = 'x'
+const ALL_OF_ONE_TURN = TURN_EDGES.padEnd(ROW_MARK, '.')
+
+/** Says which edges a turn has, and is of no row. */
+export function isOfTurnEdges({ key }: Mark): boolean {
+  return key.startsWith(TURN_EDGES)
+}
+
 /** Ids end in what makes them different. Half a character would not come back from a file as it is. */
 function shortened(id: Id): string {
   return (id.length >= ID ? id.slice(-ID) : id.padStart(ID, '.')).toWellFormed()

@@ -2,7 +2,16 @@ import { parseJson } from '../base/json.ts'
 import { type Finding, finding, type Place } from '../graph/audit/finding.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 import type { WholeTree, WrittenRow } from './archive.ts'
-import { type ChainRecord, chainHash, edgeMark, memberText, readMarks, readRowMark, rowMark } from './tree-chain.ts'
+import {
+  type ChainRecord,
+  chainHash,
+  edgeMark,
+  isOfTurnEdges,
+  memberText,
+  readMarks,
+  readRowMark,
+  rowMark,
+} from './tree-chain.ts'
 
 /** What of a tree is not what its commits wrote. */
 export function verifyTree(tree: WholeTree): Finding[] {
@@ -61,7 +70,7 @@ class Written {
         const place = placeOf('commit', this.rootId, `${this.rootId} ${at + 1}`)
         yield finding('broken_chain', place, `Commit ${at + 1} of the tree ${this.rootId} does not say what it wrote.`)
       }
-      for (const { key, hash } of read ?? []) this.take(key, hash)
+      for (const mark of read ?? []) if (!isOfTurnEdges(mark)) this.take(mark.key, mark.hash)
     }
   }
 

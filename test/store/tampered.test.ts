@@ -456,6 +456,122 @@ describe('a row that is changed while a process runs', () => {
   })
 })
 
+/** Two calls that wait for a person; what the model says next needs both. */
+function makePair(done: string[], withChild: boolean) {
+  const call = (name: string) =>
+    tool({
+      description: name,
+      inputSchema: NOTHING,
+      approval: 'required',
+      execute: () => {
+        done.push(name)
+        return `${name} done`
+      },
+    })
+  const calls = ['one', 'two', ...(withChild ? ['search'] : [])].map((name) => ({ name, input: { message: 'x' } }))
+  return agent({
+    name: 'pair',
+    instructions: 'Do both.',
+    tools: { one: call('one'), two: call('two') },
+    ...(withChild ? { subagents: { search: agents.search } } : {}),
+    model: scriptedModel(({ messages }) => (messages.some(({ role }) => role === 'tool') ? 'Both.' : { calls })),
+  })
+}
+
+type Ends = [from: number | string, to: number | string, letter: string]
+
+/** `one`, `two` and `answer` are the places of the nodes; ids are found by their places. */
+interface Pair {
+  readonly one: number
+  readonly two: number
+  readonly answer: number
+  idAt(place: number): string
+}
+
+/** Changes the row that has the edges of both calls. */
+function editEdges(change: (edges: Ends[], pair: Pair) => unknown): void {
+  attack((db) => {
+    const [n = 0, data] = db.first(`SELECT n, data FROM rows WHERE json_array_length(data, '$.edges') > 3`) ?? []
+    const span = Math.floor(Number(n) / 1048576) * 1048576
+    const idAt = (place: number) =>
+      String(db.first(`SELECT data ->> '$.node' FROM rows WHERE n = ?`, [span + place])?.[0])
+    const { edges } = JSON.parse(String(data)) as { edges: Ends[] }
+    const [one, two] = edges.filter(([from]) => from === edges[0]?.[0]).map(([, to]) => Number(to))
+    const answer = Number(edges.find(([from]) => from === one)?.[1])
+    const changed = change(edges, { one: one ?? 0, two: two ?? 0, answer, idAt })
+    db.run('UPDATE rows SET data = ? WHERE n = ?', [JSON.stringify(changed), n])
+  })
+}
+
+type EdgeAttack = readonly [name: string, change: (edges: Ends[], pair: Pair) => unknown]
+
+const isEdge = (from: number, to: number) => (edge: Ends) => edge[0] === from && edge[1] === to
+
+const EDGE_ATTACKS: readonly EdgeAttack[] = [
+  ['written twice', (edges, { one, answer }) => ({ edges: [...edges, [one, answer, 's']] })],
+  [
+    'turned into another',
+    (edges, { one, two, answer }) => ({
+      edges: edges.map((edge) => (isEdge(two, answer)(edge) ? [one, answer, 's'] : edge)),
+    }),
+  ],
+  [
+    'deleted, of the first call',
+    (edges, { one, answer }) => ({ edges: edges.filter((edge) => !isEdge(one, answer)(edge)) }),
+  ],
+  [
+    'deleted, of the second call',
+    (edges, { two, answer }) => ({ edges: edges.filter((edge) => !isEdge(two, answer)(edge)) }),
+  ],
+  [
+    'written as one of nodes elsewhere',
+    (edges, { two, answer, idAt }) => ({
+      edges: edges.map((edge) => (isEdge(two, answer)(edge) ? [idAt(two), idAt(answer), 's'] : edge)),
+    }),
+  ],
+  [
+    'written as one to a node elsewhere',
+    (edges, { two, answer, idAt }) => ({
+      edges: edges.map((edge) => (isEdge(two, answer)(edge) ? [two, idAt(answer), 's'] : edge)),
+    }),
+  ],
+  ['of another type', (edges) => ({ edges: edges.map(([from, to]) => [from, to, 'b']) })],
+  ['in a row that is a node as well', (edges) => ({ edges, node: 'forged', kind: 'task', state: 'pending' })],
+]
+
+describe.each([
+  ['of a commit of one run', false],
+  ['of a commit that began a child too', true],
+])('an edge %s', (_, withChild) => {
+  test.each(EDGE_ATTACKS)('is not built upon, whichever call is answered: %s', async (_, change) => {
+    const done: string[] = []
+    const pair = makePair(done, withChild)
+    const open = () => {
+      const runtime = createRuntime({ store: sqliteStore(file), agents: [pair, agents.search], logger: SILENT })
+      leaveUnaudited(runtime.store)
+      return runtime
+    }
+    const first = open()
+    const run = first.run(pair, 'Go.')
+    run.result.catch(() => undefined)
+    let asked = 0
+    for await (const { type } of run) if (type === 'approval-request' && ++asked === 2) break
+    const nodes = first.store.awaiting({ limit: 9 })
+    await first.close()
+    editEdges(change)
+    const runtime = open()
+    expect((await findingsIn(runtime)).length).toBeGreaterThan(0)
+
+    await runtime.resume().catch(() => undefined)
+    for (const { id } of nodes) {
+      await expect(runtime.answer(id, { allow: true })).rejects.toMatchObject({ code: 'tampered' })
+    }
+
+    expect(done).toEqual([])
+    await runtime.close()
+  })
+})
+
 function attached(runtime: Runtime, { run }: Scene): Run {
   try {
     return runtime.attach(run.id)

@@ -1,4 +1,5 @@
 import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
 import type { WholeTree } from '../archive.ts'
 import { asNew } from '../as-new.ts'
 import type { ChainLink, Tables, Tree } from '../memory/tables.ts'
@@ -18,8 +19,10 @@ export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined 
     ...nodes.map(nodeText),
     ...links.map(linkText),
   ]
+  const fresh = new Map(edges.length === 0 ? [] : nodes.map(({ id, turnId }) => [id, turnId]))
+  const turnOf = (id: Id): Id => fresh.get(id) ?? tables.nodes.get(id)?.row.turnId ?? ''
   const seq = (tree?.seq ?? 0) + commit.events.length
-  const record = { kind, at, seq, events: packEvents(commit.events), marks: marksOf(rows, edges) }
+  const record = { kind, at, seq, events: packEvents(commit.events), marks: marksOf(rows, edges, turnOf) }
   const hash = chainHash(tree?.chain?.at(-1)?.hash ?? '', record)
   return { kind, at, seq, marks: record.marks, hash }
 }

@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
-import { type Mark, readMarks } from '../tree-chain.ts'
+import { isOfTurnEdges, type Mark, readMarks } from '../tree-chain.ts'
 import type { Connection } from './driver.ts'
 import type { RowMarks } from './row-marks.ts'
 import { type SpanRow, writerOf } from './span-text.ts'
@@ -11,7 +11,7 @@ export class CommitMarks {
   /** The first row that is not what its commit wrote. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
     const written = this.find(db, rows)
-    return rows.find((row) => written.get(writerOf(row))?.hasAll(marks.of(row)) !== true)
+    return rows.find((row) => !isWritten(row, marks, written.get(writerOf(row))))
   }
 
   /** By the number of the commit in the log. */
@@ -32,6 +32,13 @@ export class CommitMarks {
     if (this.large.size >= MOST_LARGE) this.large.clear()
     this.large.set(writer, marks)
   }
+}
+
+function isWritten(row: SpanRow, marks: RowMarks, written: Marks | undefined): boolean {
+  if (written === undefined) return false
+  const wanted = marks.of(row)
+  if (!written.hasAll(wanted)) return false
+  return !('edges' in row.packed) || written.hasNoOthers(wanted, () => marks.ofTurn(wanted))
 }
 
 const MOST_LARGE = 4
@@ -58,6 +65,7 @@ class Marks {
   private readonly text: string
   private asked = 0
   private set: ReadonlySet<string> | undefined
+  private counted: EdgeCount | undefined
 
   constructor(text: string) {
     this.text = text
@@ -70,6 +78,24 @@ class Marks {
     const { set, text } = this
     return wanted.every((mark) => (set === undefined ? text.includes(mark) : set.has(mark)))
   }
+
+  /** These edges, which the commit wrote, are all that it wrote of their turn, and none is there twice. */
+  hasNoOthers(edges: readonly string[], turnMark: () => string): boolean {
+    if (new Set(edges).size !== edges.length) return false
+    this.counted ??= countEdges(this.text)
+    const { edgeCount, saysTurns } = this.counted
+    return edgeCount === edges.length || !saysTurns || this.hasAll([turnMark()])
+  }
+}
+
+interface EdgeCount {
+  readonly edgeCount: number
+  readonly saysTurns: boolean
+}
+
+function countEdges(text: string): EdgeCount {
+  const marks = readMarks(text) ?? []
+  return { edgeCount: marks.filter(({ key, hash }) => key === hash).length, saysTurns: marks.some(isOfTurnEdges) }
 }
 
 const LARGE = 4_000

@@ -3,12 +3,12 @@ import type { Commit } from '../../graph/commit.ts'
 import type { Body, EngineRow, Id } from '../../graph/rows.ts'
 import { staleRow } from '../conflict.ts'
 import type { RowCache, Tail, Written } from '../row-cache.ts'
-import { chainHash, edgeMark, memberText, rowMark } from '../tree-chain.ts'
+import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../tree-chain.ts'
 import { checkCommit } from './check.ts'
 import { type Connection, RESULT, resultCode, type SqlValue } from './driver.ts'
 import { packEvents } from './events.ts'
 import type { SqliteGraph } from './graph.ts'
-import { type NumberedEdges, numberRows } from './numbers.ts'
+import { type Numbered, type NumberedEdges, numberRows } from './numbers.ts'
 import { type ManyRows, manyRows, putRows } from './portions.ts'
 import {
   COMMITS_PER_TREE,
@@ -76,7 +76,10 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   putKeys(writing, commit, numbers)
   putRows(db, numberedValues(texts.values, numbers, edges))
   const tree = before?.tree ?? rootSpan(commit, numbers)
-  const tail = commit.rootId === null ? undefined : extendTree(db, { commit, texts, before, tree })
+  const tail =
+    commit.rootId === null
+      ? undefined
+      : extendTree(db, { commit, texts: withTurns(texts, commit, numbered), before, tree })
   if (tail !== undefined) putSeals(db, [...numbers, ...edges.keys()], tree * COMMITS_PER_TREE + tail.commit)
   unseal(db, numbered.aged)
   for (const growth of growthOf(cache, ends)) sealStretches(db, growth)
@@ -86,6 +89,12 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   for (const id of commit.dropEngines) db.run('DELETE FROM engines WHERE id = ?', [id])
   if (commit.blocks.length > 0 || commit.dropBlocks.length > 0) writeBlocks(writing, commit)
   return { numbers, ends, tail }
+}
+
+/** Which turns the nodes of its edges are of is known only now. */
+function withTurns(texts: CommitTexts, { edges }: Commit, numbered: Numbered): CommitTexts {
+  if (edges.length < 2) return texts
+  return { ...texts, marks: texts.marks + turnEdgesMarks(edges, (id) => numbered.turnOf(id)) }
 }
 
 /** Of turns that were there before. */

@@ -13,6 +13,8 @@ export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
   readonly edges: NumberedEdges
   /** Rows that are written anew after many others of their turn. */
   readonly aged: readonly number[]
+  /** Of a node that the commit brings, or joins with an edge. */
+  turnOf(nodeId: Id): Id
 }
 
 /**
@@ -83,6 +85,10 @@ class Numbering implements Numbered {
     }
     this.edgesOf(source.turnId).push([fromPlace, to, letter])
     this.edgesOf(target.turnId).push([from, toPlace, letter])
+  }
+
+  turnOf(nodeId: Id): Id {
+    return this.place(nodeId).turnId
   }
 
   private place(id: Id): { readonly n: number; readonly turnId: Id } {

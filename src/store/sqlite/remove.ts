@@ -6,7 +6,7 @@ import type { Removal, Tombstone, WrittenRow } from '../archive.ts'
 import { openTree } from '../conflict.ts'
 import { tombstoneFor } from '../not-found.ts'
 import { tombstoneOf } from '../tombstone.ts'
-import { readMarks } from '../tree-chain.ts'
+import { isOfTurnEdges, readMarks } from '../tree-chain.ts'
 import { markOf } from '../verify-tree.ts'
 import type { Connection } from './driver.ts'
 import { COMMITS_PER_TREE, SPAN, toConversation, toLink, turnSlot } from './rows.ts'
@@ -95,7 +95,9 @@ function spansOf(db: Connection, rootId: Id, marks: readonly string[]): readonly
 
 function hasAll(spans: readonly FileSpan[], marks: readonly string[]): boolean {
   const found = new Set(spans.flatMap(rowsIn).map((row) => markOf(row).key))
-  return marks.every((some) => (readMarks(some) ?? []).every(({ key }) => key[0] === 'e' || found.has(key)))
+  return marks.every((some) =>
+    (readMarks(some) ?? []).every((mark) => mark.key[0] === 'e' || isOfTurnEdges(mark) || found.has(mark.key)),
+  )
 }
 
 const TURNS = "SELECT n FROM keys WHERE id = ? AND slot > 'T' AND slot < 'U'"

@@ -2,7 +2,7 @@ import { shortSha256 } from '../../base/hash.ts'
 import type { Id } from '../../graph/rows.ts'
 import { CommitMarks } from './commit-marks.ts'
 import type { Connection } from './driver.ts'
-import { idsIn, RowMarks } from './row-marks.ts'
+import { type NodeNames, namesIn, RowMarks } from './row-marks.ts'
 import { SPAN, spanOf } from './rows.ts'
 import { readSpanText, rowsIn, type SpanRow, type SpanText } from './span-text.ts'
 
@@ -58,8 +58,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
   for (let n = typeof newest === 'number' ? newest + STRETCH : first + 1; n < end; n += STRETCH) {
     const text = readStretch(db, n)
     const rows = rowsIn(text, [])
-    const known = idsIn(rows)
-    const marks = new RowMarks(turnId, (place) => known(place) || readId(db, first + place))
+    const marks = new RowMarks(turnId, namesFrom(db, first, namesIn(rows)))
     if (rows.length !== STRETCH || record.findForged(db, rows, marks) !== undefined) continue
     db.run('REPLACE INTO stretches (n, hash) VALUES (?, ?)', [n, hashOf(text.lines)])
   }
@@ -75,6 +74,19 @@ export function brokenStretches(db: Connection, first: number): readonly number[
 
 function readStretch(db: Connection, n: number): SpanText {
   return readSpanText(db, n, n + STRETCH)
+}
+
+/** Of a whole span, `known` those of a stretch of it. */
+function namesFrom(db: Connection, first: number, known: NodeNames): NodeNames {
+  return {
+    at: (place) => known.at(place) || readId(db, first + place),
+    has: (id) => known.has(id) || spanOf(readPlace(db, id)) === spanOf(first),
+  }
+}
+
+function readPlace(db: Connection, id: Id): number {
+  const [n] = db.first("SELECT n FROM keys WHERE id = ? AND slot = 'n'", [id]) ?? []
+  return Number(n ?? 0)
 }
 
 function readId(db: Connection, n: number): Id {

@@ -162,7 +162,7 @@ class Verifying implements Verified {
     if (written !== null) {
       rows.push(written)
       this.index(row, span, { written, rootId })
-    } else if (packed === null || !('edges' in packed)) {
+    } else if (packed === null || !('edges' in packed) || Object.keys(packed).length > 1) {
       this.put('altered_row', { id: `row ${n}`, rootId }, `Row ${n} of the file cannot be read.`)
     } else if (columns.some((value) => value !== null)) {
       this.put('altered_index', { id: `row ${n}`, rootId }, `Row ${n} is found as if it were no edges.`)
