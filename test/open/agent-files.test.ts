@@ -57,6 +57,57 @@ describe('a layer that only takes away leaves the rest', () => {
     expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
   })
 
+  test.each([
+    ['.claude/agents/helper.md', 'disallowedTools: Write, Edit, MultiEdit, NotebookEdit, Bash'],
+    ['.opencode/agent/helper.md', 'tools: { write: false, edit: false, bash: false }'],
+    ['.claude/agents/helper.md', 'disallowedTools: Edit(notes.txt)'],
+  ])('a file that forbids writing deletes nothing: %s with `%s`', async (place, fields) => {
+    const calls = [{ name: 'delete_file', input: { path: '/workspace/notes.txt' } }, read('notes.txt')]
+    const ran = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
+
+    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tools) of helper den/)
+    expect(ran.results[1]).toContain('blue')
+    expect(existsSync(path.join(ran.folder, 'notes.txt'))).toBe(true)
+  })
+
+  test('Claude: `Read(docs/**), Glob` reads nothing but docs', async () => {
+    const calls = [
+      read('docs/a.txt'),
+      read('notes.txt'),
+      { name: 'search_files', input: { path: '/workspace', pattern: '*' } },
+    ]
+    const text = markdown('tools: Read(docs/**), Glob')
+    const { results } = await runFile('.claude/agents/helper.md', text, { calls, grant: WORKSPACE })
+
+    expect(results[0]).toContain('red')
+    expect(results[1]).toMatch(/^read_text_file is not allowed here/)
+    expect(results[2]).toContain('/workspace/notes.txt')
+  })
+
+  test.each([
+    ['.opencode/agent/helper.md', 'permission: { "*": deny, bash: allow }'],
+    ['.opencode/agent/helper.md', 'permission: { list: deny, bash: allow }'],
+    ['.legate/agents/helper.md', 'grant: { use: ["tool:*", "exec:echo *"] }'],
+  ])('a file that allows programs lets them start: %s with `%s`', async (place, fields) => {
+    const calls = [shell('echo hi'), { name: 'list_directory', input: { path: '/workspace' } }]
+    const { results } = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
+
+    expect(results[0]).toBe('hi')
+    expect(results[1]).not.toContain('notes')
+  })
+
+  test('opencode: `{"*": deny, grep: allow, glob: allow}` searches and reads nothing else', async () => {
+    const search = { name: 'search_text', input: { text: 'red' } }
+    const find = { name: 'search_files', input: { path: '/workspace', pattern: '*.txt' } }
+    const text = markdown('permission: { "*": deny, grep: allow, glob: allow }')
+    const calls = [search, find, read('notes.txt')]
+    const { results } = await runFile('.opencode/agent/helper.md', text, { calls, grant: WORKSPACE })
+
+    expect(results[0]).toContain('/workspace/docs/a.txt:1: red')
+    expect(results[1]).toContain('/workspace/notes.txt')
+    expect(results[2]).toMatch(/^read_text_file is not allowed here/)
+  })
+
   test('opencode: `"rm *": deny` takes rm and nothing else', async () => {
     const text = markdown('permission:\n  bash: {"*": allow, "rm *": deny}')
     const calls = [read('notes.txt'), shell('cat notes.txt'), shell('rm notes.txt'), write('new.txt')]

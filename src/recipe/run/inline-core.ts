@@ -104,7 +104,7 @@ function withHost(
 function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers {
   const isChosen = tools.allow !== null || tools.deny.length > 0
   const others = (layer: (by: string, grant: Grant) => Layer): readonly Layer[] => [
-    ...(narrowing === null ? [] : [layer(`the file of ${name}`, narrowing)]),
+    ...(narrowing === null ? [] : [layer(`the file of ${name}`, withShellFolder(narrowing))]),
     ...(mode === 'auto' ? [] : [layer(`the mode ${mode}`, MODES[mode])]),
   ]
   return {
@@ -112,6 +112,13 @@ function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers
     use: others(narrowingLayer),
     delegate: others(narrowingDelegateLayer),
   }
+}
+
+/** A file that allows programs lets them start: in the workspace, of which that shows nothing. */
+function withShellFolder(grant: Grant): Grant {
+  const { use } = grant
+  const startsNone = use === undefined || !use.some((rule) => rule.startsWith('exec:'))
+  return startsNone ? grant : { ...grant, use: [...use, 'file.list:/workspace'] }
 }
 
 /** What a file says of tools binds all of them, wherever they come from. */
