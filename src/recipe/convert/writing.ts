@@ -3,6 +3,7 @@ import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { ownNeeds } from '../agent-file/own-needs.ts'
+import type { Slash } from '../agent-file/patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from '../agent-file/tool-words.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { foreignPatterns } from './foreign-patterns.ts'
@@ -12,6 +13,7 @@ import { extensionFields } from './write-recipe.ts'
 export interface ToolNaming {
   readonly toolWords: ToolWords
   readonly serverWord: (server: string, tool: string) => string
+  readonly slash?: Slash
 }
 
 export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
@@ -86,18 +88,18 @@ export class Writing {
     if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
     const needs = ownNeeds(this.agent.extensions)
     const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
-    return foreignPatterns(
+    return this.foreign(
       domain,
       patterns.filter((pattern) => !own.includes(pattern)),
     )
   }
 
   denied(domain: RuleDomain): readonly string[] {
-    return foreignPatterns(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
+    return this.foreign(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
   }
 
   asked(domain: RuleDomain): readonly string[] {
-    return foreignPatterns(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
+    return this.foreign(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
   }
 
   /** May it do nothing at all there, but for what it needs for itself? */
@@ -110,6 +112,10 @@ export class Writing {
   isReadOnly(): boolean {
     const denied = this.agent.grant?.deny ?? []
     return denied.includes('file.delete:**') && this.isClosed('file.write') && this.isClosed('exec')
+  }
+
+  private foreign(domain: RuleDomain, patterns: readonly string[]): readonly string[] {
+    return foreignPatterns(domain, patterns, this.naming.slash ?? 'project')
   }
 
   /** A word is written where all that it stands for is meant; a tool of ours without such a word is left out. */

@@ -89,6 +89,9 @@ const LIMITS = {
   Bash: 'exec',
   WebFetch: 'net',
   Read: 'file.read',
+  Grep: 'file.list',
+  Glob: 'file.list',
+  LS: 'file.list',
   Edit: 'file.write',
   Write: 'file.write',
 } as const satisfies Readonly<Record<string, Parameters<Writing['only']>[0]>>
@@ -101,14 +104,16 @@ function limited(word: string, writing: Writing): string[] {
 }
 
 function deniedTools(writing: Writing): string | undefined {
+  const tools = writing.deniedWords()
   // The mode says it.
-  const changes = writing.isReadOnly() ? [] : (['exec', 'file.write'] as const)
+  const programs = writing.isReadOnly() ? [] : writing.denied('exec')
+  const isSaid = writing.isReadOnly() || (tools.includes('Write') && tools.includes('Edit'))
   const words = [
-    ...writing.deniedWords(),
-    ...changes.flatMap((domain) => {
-      return writing.denied(domain).map((pattern) => bracketed(domain === 'exec' ? 'Bash' : 'Edit', pattern))
-    }),
+    ...tools,
+    ...programs.map((pattern) => bracketed('Bash', pattern)),
+    ...(isSaid ? [] : writing.denied('file.write').map((pattern) => bracketed('Edit', pattern))),
     ...writing.denied('file.read').map((pattern) => bracketed('Read', pattern)),
+    ...writing.denied('file.list').map((pattern) => bracketed('Glob', pattern)),
     ...writing.denied('net').map((pattern) => bracketed('WebFetch', pattern)),
     ...writing.denied('agent').map((name) => bracketed('Task', name)),
   ]

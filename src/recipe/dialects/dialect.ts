@@ -1,5 +1,6 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../agent-file/draft.ts'
+import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord } from '../agent-file/tool-lists.ts'
 import type { ToolWords } from '../agent-file/tool-words.ts'
 import type { Writing } from '../convert/writing.ts'
@@ -28,6 +29,8 @@ export interface AgentDialect {
   readonly toolWords: ToolWords
   /** The tools of servers that a word may stand for, where it has a way of its own to write them. */
   readonly serverTools?: ReadServerWord
+  /** What a path that begins with a slash is below, in its patterns. Left out: its project. */
+  readonly slash?: Slash
   /** Its word for a tool of an MCP server; `*` for the tool is all of them. */
   readonly serverWord: (server: string, tool: string) => string
   /** Fills a draft with what the keys of a file say. The body of the file is the instructions already. */

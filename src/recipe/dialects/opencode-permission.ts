@@ -26,7 +26,10 @@ interface Domain {
   readonly patterns: (pattern: string, purpose: 'allow' | 'restrict') => string[]
 }
 
-const files = (...domains: Domain['domains']): Domain => ({ domains, patterns: filePatterns })
+const files = (...domains: Domain['domains']): Domain => ({
+  domains,
+  patterns: (pattern, purpose) => filePatterns(pattern, purpose, 'machine'),
+})
 const names: Domain['patterns'] = (pattern) => [pattern]
 
 const DOMAINS: Readonly<Record<string, Domain>> = {

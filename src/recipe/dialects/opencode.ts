@@ -33,6 +33,7 @@ export const opencode: AgentDialect = {
     websearch: ['web_search'],
     ...elsewhere('codesearch', 'lsp', 'question'),
   },
+  slash: 'machine',
   serverWord: (server, tool) => `${server}_${tool}`,
   serverTools: (word) => serverTools(word) ?? underscored(word),
   read(draft) {
