@@ -416,7 +416,7 @@ describe('permissions only narrow', () => {
     const plan = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: plan`))
 
     expect(plan.grant).toEqual({ deny: ['exec:*', 'file.delete:**', 'file.write:**'] })
-    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto', 'dontAsk', 'nonsense']) {
+    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto', 'nonsense']) {
       const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: ${mode}`))
       expect([agent.grant, agent.notices.map(({ code }) => code)]).toEqual([null, ['permission']])
     }
@@ -511,7 +511,13 @@ describe('permissions only narrow', () => {
       model: 'fast',
       grant: { deny: ['exec:*', 'file.delete:**', 'file.write:**'] },
     })
-    expect((await codex('workspace-write')).grant).toEqual({ deny: ['net:*'] })
+    const fenced = await codex('workspace-write')
+    expect([fenced.grant, fenced.sandbox]).toEqual([{ deny: ['net:*'] }, 'workspace-write'])
+    expect(fenced.notices).toMatchObject([
+      { level: 'warning', code: 'permission', line: 3, message: expect.stringContaining('programs cannot be fenced') },
+    ])
+    const open = await codex('workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n#')
+    expect([open.grant, open.notices.length]).toEqual([null, 1])
     const full = await codex('danger-full-access')
     expect([full.grant, full.notices.map(({ code }) => code)]).toEqual([null, ['permission']])
     expect(full.instructions).toBe('Do it.\n')
@@ -661,6 +667,22 @@ describe('permissions only narrow', () => {
     ])
   })
 
+  test('Claude: dontAsk denies what anybody would be asked for, and nothing else', async () => {
+    const file = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: dontAsk`))
+    const ask = ['exec:*', 'file.write:**']
+    const grant = { use: ['tool:*', 'file.*:**', 'exec:*'], ask }
+    const agent = await recipeAgent(file, { grant, model: 'x/y' })
+    await using runtime = createRuntime({ grant: { ask: ['file.delete:**'] } })
+
+    expect([file.neverAsks, file.grant, file.notices]).toEqual([true, null, []])
+    expect(runtime.explain(agent, 'file.read:/workspace/a').verdict).toBe('allow')
+    expect(runtime.explain(agent, 'file.delete:/workspace/a').verdict).toBe('deny')
+    expect(runtime.explain(agent, 'exec:ls')).toMatchObject({
+      verdict: 'deny',
+      reason: 'a asks for exec:*, and the file of a denies what would be asked for',
+    })
+  })
+
   test('opencode: an allow-list denies what is not on it', async () => {
     const agent = await agentIn(
       '.opencode/agent/a.md',
@@ -720,7 +742,8 @@ describe('what else files say', () => {
     expect(opencode).toMatchObject({
       budget: { turns: 3 },
       settings: { topP: 0.9 },
-      isHidden: true,
+      isHidden: false,
+      isDisabled: true,
       properties: { textVerbosity: 'low' },
     })
     expect(goose).toMatchObject({ description: 'Agent (m)', provider: 'p', budget: { turns: 4 } })

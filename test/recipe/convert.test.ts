@@ -1,6 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { type AgentFile, convert, DIALECTS, loadDefinition, readDefinition, recipeFileName } from 'legate/recipe'
+import {
+  type AgentFile,
+  convert,
+  DIALECTS,
+  loadDefinition,
+  modelOf,
+  readDefinition,
+  recipeFileName,
+} from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
 
@@ -49,7 +57,9 @@ describe('an agent in the words of another program', () => {
       const agent = await claude()
       const { again } = await through(agent, dialect)
 
-      expect(again).toMatchObject({ dialect, name: 'reviewer', description: 'Reviews: code', model: 'sonnet' })
+      expect(again).toMatchObject({ dialect, name: 'reviewer', description: 'Reviews: code' })
+      const isOfOthers = dialect === 'gemini' || dialect === 'codex'
+      expect(modelOf(again)).toBe(isOfOthers ? null : 'anthropic/claude-sonnet-5')
       expect(again.instructions.trim()).toBe(agent.instructions)
     },
   )
@@ -172,7 +182,11 @@ describe('an agent in the words of another program', () => {
     })
     expect(lineless(recipe.again)).toEqual(lineless(agent))
     expect(markdown.again.instructions).toBe('I {{ a }}\n\n{% if a %}\nDo {{ a }}\n{% endif %}')
-    expect(markdown.notices.map(({ message }) => /`([\w.]+)`/.exec(message)?.[1])).toEqual(['retry', 'parameters'])
+    expect(markdown.notices.map(({ message }) => /`([\w.]+)`/.exec(message)?.[1])).toEqual([
+      'model',
+      'retry',
+      'parameters',
+    ])
   })
 
   test.each([

@@ -163,10 +163,28 @@ export class Draft {
 
   /** Only these agents; `*` is all. */
   limitAgents(agents: readonly string[]): void {
+    this.agent.reaches = agents
     if (agents.includes('*')) return
     this.agent.agents = agents
     if (agents.length === 0) this.narrowing.deny('agent:*')
     else this.narrowing.allowOnly('agent', agents)
+  }
+
+  /** Is it switched off? */
+  disable(key: string): void {
+    this.agent.isDisabled = this.flag(key)
+    if (!this.agent.isDisabled) return
+    const message = `"${this.agent.name}" is switched off by \`${key}: true\`: it is not run`
+    this.report.note({ code: 'disabled', message, line: this.lineOf(key) })
+  }
+
+  /** A sandbox in which programs may change the workspace and reach nothing else: here nothing fences them. */
+  fence(mode: string | null, key: string): void {
+    if (mode !== 'workspace-write') return
+    this.agent.sandbox = mode
+    const message = `\`${key}: ${mode}\`: programs cannot be fenced here: they can write anywhere and use the network`
+    const hint = 'Forbid them with grant: { deny: ["exec:*"] }, or name the few that are needed.'
+    this.report.warning({ code: 'permission', message, line: this.lineOf(key), hint })
   }
 
   /** A number of the budget; one that cannot be is told and left out. */

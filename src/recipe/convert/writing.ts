@@ -7,10 +7,12 @@ import type { Slash } from '../agent-file/patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from '../agent-file/tool-words.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { foreignPatterns } from './foreign-patterns.ts'
-import { extensionFields } from './write-recipe.ts'
+import { type ModelNaming, modelWord } from './model-parts.ts'
 
-/** How a dialect names tools. */
-export interface ToolNaming {
+/** How a dialect names models and tools. */
+export interface Naming {
+  readonly name: string
+  readonly models: ModelNaming
   readonly toolWords: ToolWords
   readonly serverWord: (server: string, tool: string) => string
   readonly slash?: Slash
@@ -21,16 +23,16 @@ export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 
 /** An agent while it is written in the words of a dialect. It says what the dialect can say, and never more. */
 export class Writing {
   readonly agent: AgentFile
-  private readonly naming: ToolNaming
+  private readonly naming: Naming
 
-  constructor(agent: AgentFile, naming: ToolNaming) {
+  constructor(agent: AgentFile, naming: Naming) {
     this.agent = agent
     this.naming = naming
   }
 
   common(): { readonly [key: string]: Json | undefined } {
-    const { name, description, model } = this.agent
-    return { name, description, model: model ?? undefined }
+    const { name, description } = this.agent
+    return { name, description, model: modelWord(this.agent, this.naming.name, this.naming.models) }
   }
 
   /** Instructions; the prompt of a recipe goes below, for there is no other place. */
@@ -55,9 +57,22 @@ export class Writing {
 
   /** MCP servers by their names. `toolsKey` is how the dialect limits them to some tools, null where it cannot. */
   servers(toolsKey: string | null): Json | undefined {
+    const known = (this.agent.extensions ?? []).flatMap((extension): [string, Json][] => {
+      const fields = serverFields(extension, toolsKey)
+      return fields === undefined ? [] : [[extension.name, fields]]
+    })
+    return known.length === 0 ? undefined : Object.fromEntries(known)
+  }
+
+  /** The same where servers that are configured elsewhere can be named too. */
+  serversAndNames(toolsKey: string | null): Json | undefined {
     const { extensions } = this.agent
-    if (extensions === null || extensions.length === 0) return undefined
-    return Object.fromEntries(extensions.map((extension) => [extension.name, serverFields(extension, toolsKey)]))
+    if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(toolsKey)
+    return extensions.flatMap((extension): Json[] => {
+      if (extension.type === 'named') return [extension.name]
+      const fields = serverFields(extension, toolsKey)
+      return fields === undefined ? [] : [{ [extension.name]: fields }]
+    })
   }
 
   /** What it may use, without what it may not. Undefined: it says nothing of tools. */
@@ -154,7 +169,8 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
   })
 }
 
-function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json {
+/** Undefined for what is no server of its own. */
+function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json | undefined {
   const { availableTools } = extension
   const tools = availableTools.length === 0 || toolsKey === null ? {} : { [toolsKey]: [...availableTools] }
   if (extension.type === 'stdio') {
@@ -166,5 +182,5 @@ function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json
     const headers = Object.keys(extension.headers).length === 0 ? {} : { headers: { ...extension.headers } }
     return { type: 'http', url: extension.uri, ...headers, ...tools }
   }
-  return extensionFields(extension)
+  return undefined
 }

@@ -11,6 +11,7 @@ export const claude: AgentDialect = {
   place: '.claude/agents',
   ending: '.md',
   signs: ['permissionMode', 'disallowedTools', 'maxTurns', 'mcpServers', 'initialPrompt', 'isolation', 'background'],
+  models: ['anthropic'],
   toolWords: {
     Read: READ,
     Write: ['write_file'],
@@ -52,10 +53,10 @@ export const claude: AgentDialect = {
       ...writing.common(),
       tools: allowedTools(writing),
       disallowedTools: deniedTools(writing),
-      permissionMode: writing.isReadOnly() ? 'plan' : undefined,
+      permissionMode: writing.isReadOnly() ? 'plan' : agent.neverAsks ? 'dontAsk' : undefined,
       maxTurns: agent.budget?.turns,
       effort: agent.settings.reasoning,
-      mcpServers: writing.servers(null),
+      mcpServers: writing.serversAndNames(null),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       initialPrompt: writing.prompt(),
@@ -68,7 +69,11 @@ function readPermissionMode(draft: Draft): void {
   const mode = draft.text('permissionMode')
   if (mode === null || mode === 'default') return
   if (mode === 'plan') return draft.narrowing.readOnly()
-  const known = ['acceptEdits', 'auto', 'dontAsk', 'bypassPermissions']
+  if (mode === 'dontAsk') {
+    draft.agent.neverAsks = true
+    return
+  }
+  const known = ['acceptEdits', 'auto', 'bypassPermissions']
   const why = known.includes(mode) ? 'a file cannot loosen what host and runtime allow' : 'it is not known'
   draft.report.warning({
     code: 'permission',

@@ -11,6 +11,7 @@ export const copilot: AgentDialect = {
   signs: [
     ...['mcp-servers', 'handoffs', 'user-invocable', 'disable-model-invocation', 'argument-hint', 'target', 'infer'],
   ],
+  models: ['openai', 'anthropic', 'google'],
   toolWords: {
     read: READ,
     view: READ,

@@ -8,6 +8,7 @@ export const cursor: AgentDialect = {
   place: '.cursor/agents',
   ending: '.md',
   signs: ['readonly', 'is_background'],
+  models: ['openai', 'anthropic', 'google'],
   toolWords: {},
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {

@@ -3,6 +3,7 @@ import type { Draft } from '../agent-file/draft.ts'
 import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord } from '../agent-file/tool-lists.ts'
 import type { ToolWords } from '../agent-file/tool-words.ts'
+import type { ModelNaming } from '../convert/model-parts.ts'
 import type { Writing } from '../convert/writing.ts'
 import type { Fields } from '../text/fields.ts'
 
@@ -25,6 +26,8 @@ export interface AgentDialect {
   readonly isLike?: (fields: Fields) => boolean
   /** False: a file needs no description to be an agent's. */
   readonly isDescribed?: boolean
+  /** How it names models, where `convert` writes one. */
+  readonly models: ModelNaming
   /** Its words for tools, and the tools they stand for. Upper and lower case are one. */
   readonly toolWords: ToolWords
   /** The tools of servers that a word may stand for, where it has a way of its own to write them. */

@@ -56,6 +56,8 @@ export function readPermission(tree: Tree, draft: Draft): void {
   const star = base === -1 ? undefined : tree.entries.get('*')?.value
   const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
   if (star !== undefined) applyToAll(action, later, draft)
+  const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
+  if (agents.length > 0) draft.agent.reaches = agents.map(({ pattern }) => pattern)
   for (const [key, rules] of later) apply(key, [{ pattern: '*', action }, ...rules], draft)
 }
 

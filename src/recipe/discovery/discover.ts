@@ -6,7 +6,7 @@ import { recipeName } from '../load-definition.ts'
 import { recipeTree } from '../recipe/read-recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { type Notice, noticesOf, Report, refuse, refuseAll } from '../text/notice.ts'
 import { parseYaml } from '../text/parse-yaml.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
@@ -57,6 +57,8 @@ export function findDefinition(name: string, { definitions, notices }: Discovere
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
   if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
   if (found !== undefined) return found
+  const off = notices.find(({ code, message }) => code === 'disabled' && message.startsWith(`"${name}" `))
+  if (off !== undefined) throw refuse({ ...off, hint: 'Remove it to run it.' }, off.file)
   const near = nearNames(name, [...new Set(definitions.map((one) => one.name))])
   const rest = near.length === 0 ? 'Use load() to see available sources.' : `Did you mean: ${near.join(', ')}?`
   throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
@@ -109,6 +111,7 @@ type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
 async function agentIn(text: string, file: string): Promise<Found | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
   if (agent === undefined) return undefined
+  if (agent.isDisabled) throw refuseAll(agent.notices.filter(({ code }) => code === 'disabled'))
   return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
 }
 

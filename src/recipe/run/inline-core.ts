@@ -101,10 +101,12 @@ function withHost(
 }
 
 /** What its file and its mode take away. Each layer starts from everything: the agent's grant and its hosts say what it has. */
-function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers {
+function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent): FileLayers {
   const isChosen = tools.allow !== null || tools.deny.length > 0
+  const unasked = neverAsks === undefined ? {} : { neverAsks }
+  const isSilent = narrowing === null && neverAsks === undefined
   const others = (layer: (by: string, grant: Grant) => Layer): readonly Layer[] => [
-    ...(narrowing === null ? [] : [layer(`the file of ${name}`, withShellFolder(narrowing))]),
+    ...(isSilent ? [] : [{ ...layer(`the file of ${name}`, withShellFolder(narrowing ?? {})), ...unasked }]),
     ...(mode === 'auto' ? [] : [layer(`the mode ${mode}`, MODES[mode])]),
   ]
   return {
