@@ -406,6 +406,7 @@ describe('aster-goose 14/93: tools in every spelling', () => {
       grant: { use: expect.arrayContaining(['agent:reviewer', 'agent:writer']) },
     })
     expect(some.grant?.use).not.toContain('agent:*')
+    expect([some.reaches, all.reaches, none.reaches]).toEqual([['reviewer', 'writer'], ['*'], []])
     expect([all.agents, all.grant]).toEqual([null, null])
     expect(none).toMatchObject({ agents: [], grant: { deny: ['agent:*'] } })
   })
@@ -508,7 +509,7 @@ describe('permissions only narrow', () => {
     expect(cursor).toMatchObject({
       name: 'a',
       isBackground: true,
-      model: 'fast',
+      model: null,
       grant: { deny: ['exec:*', 'file.delete:**', 'file.write:**'] },
     })
     const fenced = await codex('workspace-write')
@@ -803,6 +804,33 @@ describe('what else files say', () => {
       problem: expect.stringMatching(/^not valid TOML/),
       line: 2,
     })
+  })
+
+  test.each([
+    ['.claude/agents/a.md', 'disallowedtools: Write', 'disallowedTools'],
+    ['.claude/agents/a.md', 'permission_mode: plan', 'permissionMode'],
+    ['.claude/agents/a.md', 'dissallowedTools: Write', 'disallowedTools'],
+    ['.opencode/agent/a.md', 'permissions: { bash: deny }', 'permission'],
+    ['.cursor/agents/a.md', 'read_only: true', 'readonly'],
+  ])('%s: `%s` restricts nothing, which is a warning', async (place, field, meant) => {
+    const { notices } = await agentIn(place, markdown(`${named}\n${field}`))
+
+    expect(notices).toMatchObject([
+      { level: 'warning', code: 'unknown_key', line: 4, hint: `It restricts nothing. Did you mean \`${meant}\`?` },
+    ])
+  })
+
+  test('Cursor: `model: fast` is the model of the host, with a word on it', async () => {
+    const agent = await agentIn('.cursor/agents/a.md', markdown('description: d\nmodel: fast'))
+
+    expect([agent.model, modelOf(agent)]).toEqual([null, null])
+    expect(agent.notices).toMatchObject([{ level: 'note', code: 'model', line: 3 }])
+  })
+
+  test('Copilot: a chat mode is called by its file', async () => {
+    const agent = await agentIn('planner.chatmode.md', markdown('description: Plans\ntools: [search]'))
+
+    expect(agent).toMatchObject({ dialect: 'copilot', name: 'planner', description: 'Plans' })
   })
 
   test.each([

@@ -13,6 +13,7 @@ import type { AgentFile } from './agent-file.ts'
 import { bothGrants } from './both-grants.ts'
 import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
 import { readServers } from './mcp-servers.ts'
+import { meantRestriction } from './misspelt-key.ts'
 import { nameByPath } from './name-by-path.ts'
 import { Narrowing } from './narrowing.ts'
 import { ownNeeds } from './own-needs.ts'
@@ -56,6 +57,15 @@ export class Draft {
     const model = this.text('model')?.trim() ?? ''
     // The host's, however it is written.
     if (model !== '' && model.toLowerCase() !== 'inherit') this.agent.model = model
+  }
+
+  /** Its word for a model says none: the host's is used, and the word is kept. */
+  ownModel(why: string): void {
+    const message = `\`model: ${this.agent.model}\` is the model of its host here: ${why}`
+    this.report.note({ code: 'model', message, line: this.lineOf('model') })
+    this.agent.model = null
+    this.read.delete('model')
+    this.keep('model')
   }
 
   /** The file is called by its own name; a name inside is for people to read. */
@@ -224,10 +234,7 @@ export class Draft {
       const tree = this.fields.get(key)
       return [key, tree === undefined ? null : jsonOf(tree)]
     })
-    for (const key of unread.filter((one) => !this.quiet.has(one))) {
-      const hint = 'It is kept and has no effect.'
-      this.report.note({ code: 'unknown_key', message: `unknown key \`${key}\``, line: this.lineOf(key), hint })
-    }
+    for (const key of unread.filter((one) => !this.quiet.has(one))) this.tellUnknown(key)
     const budget = Object.keys(this.budget).length === 0 ? null : { ...this.budget }
     return {
       ...this.agent,
@@ -237,6 +244,18 @@ export class Draft {
       properties: Object.fromEntries(properties),
       notices: this.report.notices,
     }
+  }
+
+  /** A restriction that is misspelt restricts nothing: whoever runs the file must know. */
+  private tellUnknown(key: string): void {
+    const message = `unknown key \`${key}\``
+    const meant = meantRestriction(key, this.read)
+    if (meant === undefined) {
+      const hint = 'It is kept and has no effect.'
+      return this.report.note({ code: 'unknown_key', message, line: this.lineOf(key), hint })
+    }
+    const hint = `It restricts nothing. Did you mean \`${meant}\`?`
+    this.report.warning({ code: 'unknown_key', message, line: this.lineOf(key), hint })
   }
 
   /** A tool of a server that the file does not start is there only where its host has the server. */

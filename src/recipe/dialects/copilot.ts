@@ -8,6 +8,7 @@ export const copilot: AgentDialect = {
   homeFolders: [],
   place: '.github/agents',
   ending: '.agent.md',
+  otherEndings: ['.chatmode.md'],
   signs: [
     ...['mcp-servers', 'handoffs', 'user-invocable', 'disable-model-invocation', 'argument-hint', 'target', 'infer'],
   ],

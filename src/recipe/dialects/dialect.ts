@@ -20,6 +20,8 @@ export interface AgentDialect {
   readonly place: string
   /** How the names of its files end. */
   readonly ending: string
+  /** How they may end too. */
+  readonly otherEndings?: readonly string[]
   /** Keys that only its files have. */
   readonly signs: readonly string[]
   /** What else tells its files by their keys. */

@@ -6,7 +6,7 @@ import { recipeName } from '../load-definition.ts'
 import { recipeTree } from '../recipe/read-recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse, refuseAll } from '../text/notice.ts'
+import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
 import { parseYaml } from '../text/parse-yaml.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
@@ -96,7 +96,7 @@ function form(file: string): number {
 async function readFound(file: string, place: Place, notices: Notice[]): Promise<Definition | undefined> {
   try {
     const text = readTextNow(file)
-    const found = place.kind === 'agent' ? await agentIn(text, file) : await recipeIn(text, file, place)
+    const found = place.kind === 'agent' ? await agentIn(text, file, notices) : await recipeIn(text, file, place)
     return found === undefined ? undefined : { ...found, file, scope: place.scope, kind: place.kind, shadowedBy: null }
   } catch (error) {
     const [notice] = noticesOf(error)
@@ -108,10 +108,13 @@ async function readFound(file: string, place: Place, notices: Notice[]): Promise
 
 type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
 
-async function agentIn(text: string, file: string): Promise<Found | undefined> {
+async function agentIn(text: string, file: string, notices: Notice[]): Promise<Found | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
   if (agent === undefined) return undefined
-  if (agent.isDisabled) throw refuseAll(agent.notices.filter(({ code }) => code === 'disabled'))
+  if (agent.isDisabled) {
+    notices.push(...agent.notices.filter(({ code }) => code === 'disabled'))
+    return undefined
+  }
   return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
 }
 
