@@ -14,6 +14,14 @@ describe('what is frozen', () => {
     expect(freezeLayer({ ...layer, budget: { turns: 3 } })).toEqual({ ...frozen, budget: { turns: 3 } })
   })
 
+  test('says that nobody is asked, where it is so', () => {
+    const strict = { ...frozen, neverAsks: true }
+
+    expect(freezeLayer({ ...layer, neverAsks: true })).toEqual(strict)
+    expect(boundBy([strict])).toEqual([strict])
+    expect(boundBelow([strict])).toEqual([strict])
+  })
+
   test('is read as it was', () => {
     const ceiling = [frozen, { ...frozen, budget: { usd: 0.5 } }]
 
@@ -77,6 +85,11 @@ describe('what cannot be read allows nothing', () => {
       'a layer that binds somebody else',
       { ...frozen, binds: 'nobody' },
       `${READ}: a layer does not say whom it binds. Nothing is allowed.`,
+    ],
+    [
+      'a layer that asks sometimes',
+      { ...frozen, neverAsks: 'sometimes' },
+      `${READ}: a layer does not say whether anybody is asked. Nothing is allowed.`,
     ],
     ['a number among rules', { ...frozen, deny: ['tool:a', 7] }, WHOLE],
     ['an empty budget', { ...frozen, budget: null }, `${READ}: a layer: a budget is an object of numbers. Nothing`],

@@ -8,7 +8,7 @@ const VERSION = 1
 
 /** A layer as it is stored with a child. */
 export function freezeLayer(layer: Layer): Json {
-  const { by, allow, ask, deny, budget, binds } = layer
+  const { by, allow, ask, deny, budget, binds, neverAsks } = layer
   const frozen = {
     v: VERSION,
     by,
@@ -17,6 +17,7 @@ export function freezeLayer(layer: Layer): Json {
     deny,
     ...(budget === undefined ? {} : { budget }),
     ...(binds === undefined ? {} : { binds }),
+    ...(neverAsks === undefined ? {} : { neverAsks }),
   }
   return frozen as unknown as Json
 }
@@ -44,11 +45,12 @@ export function readCeiling(ceiling: readonly Json[]): readonly Layer[] {
 }
 
 function checkLayer(layer: Json): void {
-  const { v, by, allow, ask, deny, budget, binds } = (layer ?? {}) as Record<string, Json>
+  const { v, by, allow, ask, deny, budget, binds, neverAsks } = (layer ?? {}) as Record<string, Json>
   if (v !== VERSION) throw unreadable(`it is of form ${JSON.stringify(v)}; this version knows ${VERSION}`)
   if (typeof by !== 'string' || ![allow, ask, deny].every(isRules)) throw unreadable('a layer is not whole')
   if (binds !== undefined && binds !== 'self' && binds !== 'below')
     throw unreadable('a layer does not say whom it binds')
+  if (neverAsks !== undefined && neverAsks !== true) throw unreadable('a layer does not say whether anybody is asked')
   if (budget !== undefined) checkFrozenBudget(budget)
 }
 

@@ -42,6 +42,20 @@ describe('a decision', () => {
     expect(decide([asking('one'), asking('two')], readRequest('tool:x'))).toMatchObject({ verdict: 'ask', by: 'one' })
   })
 
+  test('where a layer has nobody asked, what another asks for is denied, in any order, and what is allowed stays so', () => {
+    const asking: Layer = { by: 'one', allow: ['tool:*'], ask: ['tool:x'], deny: [] }
+    const strict: Layer = { ...allowing('tool:*'), neverAsks: true }
+
+    for (const layers of [[asking, strict], [strict, asking], [{ ...asking, neverAsks: true as const }]]) {
+      expect(decide(layers, readRequest('tool:x')).verdict).toBe('deny')
+      expect(decide(layers, readRequest('tool:y')).verdict).toBe('allow')
+    }
+    expect(decide([asking, strict], readRequest('tool:x'))).toMatchObject({
+      by: 'me',
+      reason: 'one asks for tool:x, and me denies what would be asked for',
+    })
+  })
+
   test('a rule of one domain says nothing of another', () => {
     expect(decide([allowing('agent:search')], readRequest('tool:search')).verdict).toBe('deny')
     expect(decide([allowing('tool:*')], readRequest('toolbox:x')).verdict).toBe('deny')

@@ -57,7 +57,14 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   } catch (error) {
     return { verdict: 'deny', by: null, reason: `the rules cannot be read: ${messageOf(error)}` }
   }
-  return worst
+  return worst.verdict === 'ask' ? askedOrDenied(layers, worst) : worst
+}
+
+/** Nobody is asked where a layer has it so. */
+function askedOrDenied(layers: readonly Layer[], asked: Decision): Decision {
+  const strict = layers.find(({ neverAsks }) => neverAsks === true)
+  if (strict === undefined) return asked
+  return { verdict: 'deny', by: strict.by, reason: `${asked.reason}, and ${strict.by} denies what would be asked for` }
 }
 
 /** What one layer says, and by which rule; null when it is for want of one. */

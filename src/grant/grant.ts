@@ -22,6 +22,8 @@ export interface Layer {
   readonly deny: readonly string[]
   /** The budget of whoever set it: what is below may not have more. */
   readonly budget?: Budget
+  /** What another layer asks for is denied. */
+  readonly neverAsks?: true
   /** Of an agent that was frozen with its own grant: who is bound, the agent alone or only what it starts. Left out: both. */
   readonly binds?: 'self' | 'below'
 }
@@ -110,7 +112,8 @@ export function narrow(layers: readonly Layer[], by: string, grant: Grant): read
 
 /** Do two layers of one holder have the same rules? */
 export function saysSame(a: Layer, b: Layer): boolean {
-  return a.by === b.by && isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
+  if (a.by !== b.by || a.neverAsks !== b.neverAsks) return false
+  return isSameList(a.allow, b.allow) && isSameList(a.ask, b.ask) && isSameList(a.deny, b.deny)
 }
 
 function isSameList(a: readonly string[], b: readonly string[]): boolean {

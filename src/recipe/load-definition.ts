@@ -1,17 +1,32 @@
 import path from 'node:path'
 import type { AgentFile } from './agent-file/agent-file.ts'
+import { EMPTY_AGENT_FILE } from './agent-file/empty-agent-file.ts'
 import { loadAgentFile } from './agent-file/load-agent-file.ts'
 import { type LoadedRecipe, loadRecipe, type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { refuse } from './text/notice.ts'
 import { readTextNow } from './text/read-text.ts'
 
-/** Reads a recipe or an agent file of any dialect. Throws a RecipeError with file, line and hint. */
+/** Reads a recipe or an agent file of any dialect, to run it. Throws a RecipeError with file, line and hint. */
 export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
   const { mode, folder } = options
   if (!isRecipeFile(file)) {
-    return loadAgentFile(file, { ...(mode === undefined ? {} : { mode }), ...(folder === undefined ? {} : { folder }) })
+    const agent = await loadAgentFile(file, {
+      ...(mode === undefined ? {} : { mode }),
+      ...(folder === undefined ? {} : { folder }),
+    })
+    checkEnabled(agent)
+    return agent
   }
   return recipeAgent(await loadRecipe(file, options))
+}
+
+/** A file that is switched off is not run, through whatever door. */
+export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' | 'file'>): void {
+  if (!isDisabled) return
+  throw refuse(
+    { code: 'disabled', message: 'it is switched off by its file', hint: 'Remove `disable` to run it.' },
+    file,
+  )
 }
 
 /** The same, with the templates of a recipe still in it. */
@@ -38,7 +53,9 @@ export function isRecipeFile(file: string): boolean {
 export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
   const { settings } = recipe
   const file = recipe.file ?? ''
+  const { author, activities } = recipe
   return {
+    ...EMPTY_AGENT_FILE,
     dialect: 'recipe',
     file,
     name: recipeName(file),
@@ -49,21 +66,16 @@ export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
     model: settings.model,
     provider: settings.provider,
     settings: settings.temperature === null ? {} : { temperature: settings.temperature },
-    tools: { allow: null, deny: [] },
-    agents: null,
     extensions: recipe.extensions,
-    skills: [],
-    grant: null,
     budget: settings.maxTurns === null ? null : { turns: settings.maxTurns },
-    briefing: null,
-    input: null,
     output: recipe.response?.jsonSchema ?? null,
     retry: recipe.retry,
     parameters: recipe.parameters,
     subRecipes: recipe.subRecipes,
-    isBackground: false,
-    isHidden: false,
-    properties: {},
+    properties: {
+      ...(author === null ? {} : { author: { ...author } }),
+      ...(activities.length === 0 ? {} : { activities: [...activities] }),
+    },
     notices,
   }
 }

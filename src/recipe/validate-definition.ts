@@ -1,5 +1,6 @@
 import path from 'node:path'
 import type { AgentFile } from './agent-file/agent-file.ts'
+import { missingAgents } from './discovery/named-agents.ts'
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { isRecipeFile, readDefinition, recipeAgent } from './load-definition.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
@@ -17,7 +18,7 @@ export interface Validated {
 export async function validateDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<Validated> {
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
-    const missing = missingExtensions(agent)
+    const missing = [...missingExtensions(agent), ...(await missingAgents(agent))]
     const isUsable = missing.every(({ level }) => level !== 'error')
     return { agent: isUsable ? agent : null, notices: [...agent.notices, ...missing] }
   } catch (error) {

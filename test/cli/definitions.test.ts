@@ -180,8 +180,25 @@ describe('legate convert', () => {
 
     expect([code, stdout]).toEqual([2, ''])
     expect(stderr).toBe(
-      'legate: .claude/agents/a.md: `tools`, the list of what it may use, cannot be said in the dialect codex\n  .claude/agents/a.md: that agent:* is forbidden cannot be said in the dialect codex. Use --lossy, or { lossy: true } in code, to write the rest.\n',
+      'legate: .claude/agents/a.md: `model` cannot be said in the dialect codex\n  .claude/agents/a.md: `tools`, the list of what it may use, cannot be said in the dialect codex\n  .claude/agents/a.md: that agent:* is forbidden cannot be said in the dialect codex. Use --lossy, or { lossy: true } in code, to write the rest.\n',
     )
+  })
+
+  test('a file that is switched off stays so, and is neither run nor found', async () => {
+    const place = project({ '.opencode/agent/o8.md': '---\ndescription: d\ndisable: true\n---\n\nDo it.\n' })
+    const file = '.opencode/agent/o8.md'
+
+    expect((await place.run(['convert', file, '--to', 'opencode'])).stdout).toContain('disable: true\n')
+    expect(await place.run(['convert', file, '--to', 'claude'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('that it is switched off cannot be said in the dialect claude'),
+    })
+    for (const word of [file, 'o8']) {
+      const { code, stderr } = await place.run(['run', word, 'Go.', '--model', 'openai/gpt-5'])
+      expect([code, stderr]).toEqual([2, expect.stringMatching(/is switched off/)])
+    }
+    const { code, stdout } = await place.run(['doctor'])
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/note: "o8" is switched off by `disable: true`/)])
   })
 
   test('--lossy writes the file to stdout, and to stderr a warning for each loss', async () => {
@@ -189,10 +206,9 @@ describe('legate convert', () => {
     const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex', '--lossy'])
 
     expect(code).toBe(0)
-    expect(stdout).toBe(
-      'name = "reviewer"\ndescription = "Reviews."\nmodel = "sonnet"\ndeveloper_instructions = """\nYou review.\n"""\n',
-    )
+    expect(stdout).toBe('name = "reviewer"\ndescription = "Reviews."\ndeveloper_instructions = """\nYou review.\n"""\n')
     expect(stderr.split('\n')).toEqual([
+      '.claude/agents/a.md: warning: `model` cannot be said in the dialect codex',
       '.claude/agents/a.md: warning: `tools`, the list of what it may use, cannot be said in the dialect codex',
       '.claude/agents/a.md: warning: that agent:* is forbidden cannot be said in the dialect codex',
       expect.stringMatching(/note: `color` is left out/),

@@ -11,6 +11,7 @@ import {
   recipeAgent,
   tool,
 } from 'legate'
+import { validateDefinition } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { serverFile } from '../mcp/support.ts'
@@ -55,6 +56,57 @@ describe('a layer that only takes away leaves the rest', () => {
       expect.stringMatching(/shell is not allowed here: no rule of the tools of helper allows tool:shell/),
     ])
     expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
+  })
+
+  test.each([
+    ['.claude/agents/helper.md', 'disallowedTools: Write, Edit, MultiEdit, NotebookEdit, Bash'],
+    ['.opencode/agent/helper.md', 'tools: { write: false, edit: false, bash: false }'],
+    ['.claude/agents/helper.md', 'disallowedTools: Edit(notes.txt)'],
+  ])('a file that forbids writing deletes nothing: %s with `%s`', async (place, fields) => {
+    const calls = [{ name: 'delete_file', input: { path: '/workspace/notes.txt' } }, read('notes.txt')]
+    const ran = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
+
+    expect(ran.results[0]).toMatch(/^delete_file is not allowed here: the (?:file|tools) of helper den/)
+    expect(ran.results[1]).toContain('blue')
+    expect(existsSync(path.join(ran.folder, 'notes.txt'))).toBe(true)
+  })
+
+  test('Claude: `Read(docs/**), Glob` reads nothing but docs', async () => {
+    const calls = [
+      read('docs/a.txt'),
+      read('notes.txt'),
+      { name: 'search_files', input: { path: '/workspace', pattern: '*' } },
+    ]
+    const text = markdown('tools: Read(docs/**), Glob')
+    const { results } = await runFile('.claude/agents/helper.md', text, { calls, grant: WORKSPACE })
+
+    expect(results[0]).toContain('red')
+    expect(results[1]).toMatch(/^read_text_file is not allowed here/)
+    expect(results[2]).toContain('/workspace/notes.txt')
+  })
+
+  test.each([
+    ['.opencode/agent/helper.md', 'permission: { "*": deny, bash: allow }'],
+    ['.opencode/agent/helper.md', 'permission: { list: deny, bash: allow }'],
+    ['.legate/agents/helper.md', 'grant: { use: ["tool:*", "exec:echo *"] }'],
+  ])('a file that allows programs lets them start: %s with `%s`', async (place, fields) => {
+    const calls = [shell('echo hi'), { name: 'list_directory', input: { path: '/workspace' } }]
+    const { results } = await runFile(place, markdown(fields), { calls, grant: WORKSPACE })
+
+    expect(results[0]).toBe('hi')
+    expect(results[1]).not.toContain('notes')
+  })
+
+  test('opencode: `{"*": deny, grep: allow, glob: allow}` searches and reads nothing else', async () => {
+    const search = { name: 'search_text', input: { text: 'red' } }
+    const find = { name: 'search_files', input: { path: '/workspace', pattern: '*.txt' } }
+    const text = markdown('permission: { "*": deny, grep: allow, glob: allow }')
+    const calls = [search, find, read('notes.txt')]
+    const { results } = await runFile('.opencode/agent/helper.md', text, { calls, grant: WORKSPACE })
+
+    expect(results[0]).toContain('/workspace/docs/a.txt:1: red')
+    expect(results[1]).toContain('/workspace/notes.txt')
+    expect(results[2]).toMatch(/^read_text_file is not allowed here/)
   })
 
   test('opencode: `"rm *": deny` takes rm and nothing else', async () => {
@@ -332,4 +384,93 @@ describe('what a file takes away stays away when code changes the agent', () => 
     ])
     expect(existsSync(path.join(folder, 'new.txt'))).toBe(false)
   })
+})
+
+describe('agents that a file names', () => {
+  const OTHERS = {
+    '.claude/agents/code-reviewer.md': '---\nname: code-reviewer\ndescription: Reviews code\n---\n\nYou review code.\n',
+    '.claude/agents/other.md': '---\nname: other\ndescription: Does more\n---\n\nYou do more.\n',
+  }
+
+  async function delegate(place: string, fields: string, names: readonly string[]) {
+    const folder = folderWith({ [place]: markdown(fields), ...OTHERS })
+    const calls = names.map((name) => subagent(name === '' ? { instructions: 'Go.' } : { subrecipe: name }))
+    const model = delegating(calls, () => 'looked')
+    const runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const file = await recipeAgent(path.join(folder, place), { cwd: folder, grant: WORKSPACE })
+    await runtime.run(file, 'Go.').result
+    await runtime.close()
+    const [first, last] = [model.requests[0], model.requests.findLast(({ path: at }) => at.length === 1)]
+    const shown = first?.tools.find(({ name }) => name === 'subagent')?.description ?? ''
+    return { results: resultsIn(last ?? { messages: [] }), shown, tools: first?.tools.map(({ name }) => name) }
+  }
+
+  test.each([
+    ['.claude/agents/helper.md', 'tools: Task(code-reviewer), Read'],
+    ['.claude/agents/helper.md', 'tools: Task(code-reviewer), Read(src/**)'],
+    ['.opencode/agent/helper.md', 'permission: { "*": deny, task: { code-reviewer: allow } }'],
+  ])('can be reached, and nobody else can: %s with `%s`', async (place, fields) => {
+    const { results, shown } = await delegate(place, fields, ['code-reviewer', 'other', ''])
+
+    expect(results[0]).toContain('looked')
+    expect(results[1]).toMatch(/Unknown subrecipe 'other'. Available: code-reviewer\./)
+    expect(results[2]).toMatch(/agent:subagent/)
+    expect(shown).toContain('• code-reviewer - Reviews code')
+    expect(shown).not.toContain('other')
+  })
+
+  test('opencode: `task: { code-reviewer: allow }` reaches it', async () => {
+    const fields = 'permission: { task: { code-reviewer: allow } }'
+    const { results } = await delegate('.opencode/agent/helper.md', fields, ['code-reviewer'])
+
+    expect(results[0]).toContain('looked')
+  })
+
+  test('Claude: `Task` reaches all of them, a file without it none, and one that forbids it is offered nothing', async () => {
+    const place = '.claude/agents/helper.md'
+
+    expect((await delegate(place, 'tools: Task, Read', ['other'])).results[0]).toContain('looked')
+    expect((await delegate(place, '', ['other'])).results[0]).toContain("Unknown subrecipe 'other'")
+    expect((await delegate(place, 'disallowedTools: Task', ['other'])).tools).not.toContain('subagent')
+  })
+
+  test('one that is not found is named', async () => {
+    const folder = folderWith({ 'helper.md': markdown('tools: Task(nobody-of-this-name), Read') })
+    const { notices } = await validateDefinition(path.join(folder, 'helper.md'))
+
+    expect(notices).toMatchObject([
+      { level: 'warning', code: 'not_found', message: expect.stringContaining('`nobody-of-this-name`') },
+    ])
+  })
+})
+
+test('dontAsk: what a host would be asked for is denied, and nobody waits', async () => {
+  const grant: Grant = { ...WORKSPACE, ask: ['file.write:**'] }
+  const place = '.claude/agents/helper.md'
+  const ran = await runFile(place, markdown('permissionMode: dontAsk'), {
+    calls: [write('a.txt'), read('notes.txt')],
+    grant,
+  })
+
+  expect(ran.status).toBe('completed')
+  expect(ran.results[0]).toMatch(
+    /helper asks for file\.write:\*\*, and the file of helper denies what would be asked for/,
+  )
+  expect(ran.results[1]).toContain('blue')
+  expect(existsSync(path.join(ran.folder, 'a.txt'))).toBe(false)
+})
+
+test('dontAsk holds for the children that it starts', async () => {
+  const folder = folderWith({ 'helper.md': markdown('permissionMode: dontAsk') })
+  const model = delegating([subagent({ instructions: 'Write.' })], (request) =>
+    resultsIn(request).length === 0 ? { calls: [write('a.txt')] } : resultsIn(request).join(),
+  )
+  const runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+  const grant: Grant = { ...WORKSPACE, ask: ['file.write:**'] }
+  const file = await recipeAgent(path.join(folder, 'helper.md'), { cwd: folder, grant })
+  const { text } = await runtime.run(file, 'Go.').result
+  await runtime.close()
+
+  expect(text).toContain('denies what would be asked for')
+  expect(existsSync(path.join(folder, 'a.txt'))).toBe(false)
 })

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { createRuntime, recipeAgent } from 'legate'
-import { loadAgentFile, modelOf } from 'legate/recipe'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { type AgentFile, loadAgentFile, modelOf } from 'legate/recipe'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { toJson } from '../../src/base/json.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { corpus, skipWithoutCorpus } from './support/corpus.ts'
@@ -141,6 +141,15 @@ describe('files in the shape that programs document', () => {
   })
 })
 
+/** What is decided of a request when nothing else binds the agent of a file. */
+async function verdictOf(file: AgentFile): Promise<(request: string) => string> {
+  const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+  const agent = await recipeAgent(file, { grant: { use }, model: 'x/y' })
+  const runtime = createRuntime()
+  onTestFinished(() => runtime.close())
+  return (request) => runtime.explain(agent, request).verdict
+}
+
 async function agentIn(place: string, text: string) {
   return loadAgentFile(path.join(folderWith({ [place]: text }), place))
 }
@@ -263,6 +272,9 @@ describe('models', () => {
   })
 })
 
+/** Changes of files that other programs have no words for. */
+const OTHER_CHANGES = ['delete_file', 'create_directory', 'move_file']
+
 describe('aster-goose 14/93: tools in every spelling', () => {
   const READ = ['read_text_file', 'read_multiple_files', 'get_file_info']
 
@@ -324,7 +336,7 @@ describe('aster-goose 14/93: tools in every spelling', () => {
   test('a word in a list of what is forbidden that nobody knows is told', async () => {
     const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\ndisallowedTools: Wirte, WebSearch, Write`))
 
-    expect(agent.tools.deny).toEqual(['Wirte', 'web_search', 'write_file'])
+    expect(agent.tools.deny).toEqual(['Wirte', 'web_search', 'write_file', ...OTHER_CHANGES])
     expect(agent.notices.map(({ message }) => message)).toEqual([expect.stringMatching(/^no tool is named Wirte:/)])
   })
 
@@ -355,8 +367,13 @@ describe('aster-goose 14/93: tools in every spelling', () => {
       grant: { deny: ['agent:*'] },
     })
     expect(off).toMatchObject({
-      tools: { allow: null, deny: ['write_file', 'shell', 'srv_*', 'srv__*'] },
-      grant: { deny: ['tool:shell', 'tool:srv_*', 'tool:srv__*', 'tool:write_file'] },
+      tools: { allow: null, deny: ['write_file', ...OTHER_CHANGES, 'shell', 'srv_*', 'srv__*'] },
+      grant: {
+        deny: [
+          ...['tool:create_directory', 'tool:delete_file', 'tool:move_file', 'tool:shell', 'tool:srv_*', 'tool:srv__*'],
+          'tool:write_file',
+        ],
+      },
     })
   })
 
@@ -389,6 +406,7 @@ describe('aster-goose 14/93: tools in every spelling', () => {
       grant: { use: expect.arrayContaining(['agent:reviewer', 'agent:writer']) },
     })
     expect(some.grant?.use).not.toContain('agent:*')
+    expect([some.reaches, all.reaches, none.reaches]).toEqual([['reviewer', 'writer'], ['*'], []])
     expect([all.agents, all.grant]).toEqual([null, null])
     expect(none).toMatchObject({ agents: [], grant: { deny: ['agent:*'] } })
   })
@@ -399,7 +417,7 @@ describe('permissions only narrow', () => {
     const plan = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: plan`))
 
     expect(plan.grant).toEqual({ deny: ['exec:*', 'file.delete:**', 'file.write:**'] })
-    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto', 'dontAsk', 'nonsense']) {
+    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto', 'nonsense']) {
       const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: ${mode}`))
       expect([agent.grant, agent.notices.map(({ code }) => code)]).toEqual([null, ['permission']])
     }
@@ -491,10 +509,16 @@ describe('permissions only narrow', () => {
     expect(cursor).toMatchObject({
       name: 'a',
       isBackground: true,
-      model: 'fast',
+      model: null,
       grant: { deny: ['exec:*', 'file.delete:**', 'file.write:**'] },
     })
-    expect((await codex('workspace-write')).grant).toEqual({ deny: ['net:*'] })
+    const fenced = await codex('workspace-write')
+    expect([fenced.grant, fenced.sandbox]).toEqual([{ deny: ['net:*'] }, 'workspace-write'])
+    expect(fenced.notices).toMatchObject([
+      { level: 'warning', code: 'permission', line: 3, message: expect.stringContaining('programs cannot be fenced') },
+    ])
+    const open = await codex('workspace-write"\n[sandbox_workspace_write]\nnetwork_access = true\n#')
+    expect([open.grant, open.notices.length]).toEqual([null, 1])
     const full = await codex('danger-full-access')
     expect([full.grant, full.notices.map(({ code }) => code)]).toEqual([null, ['permission']])
     expect(full.instructions).toBe('Do it.\n')
@@ -539,6 +563,26 @@ describe('permissions only narrow', () => {
     ['{"*": ask, bash: allow}', 'file.write:/workspace/a', 'ask'],
     ['{bash: deny, "*": allow}', 'exec:ls', 'allow'],
     ['deny', 'file.read:/workspace/a', 'deny'],
+    ['{"*": deny, bash: allow}', 'file.list:/workspace', 'allow'],
+    ['{"*": deny, bash: allow}', 'tool:shell', 'allow'],
+    ['{"*": deny, bash: allow}', 'tool:list_directory', 'deny'],
+    ['{"*": deny, bash: allow}', 'file.read:/workspace/a', 'deny'],
+    ['{"*": deny, bash: {"git *": allow}}', 'exec:git log', 'allow'],
+    ['{"*": deny, bash: {"git *": allow}}', 'exec:rm x', 'deny'],
+    ['{"*": ask, bash: {"rm *": deny}}', 'exec:ls', 'ask'],
+    ['{"*": deny, task: {review: allow}}', 'agent:other', 'deny'],
+    ['{"*": deny, grep: allow, glob: allow}', 'file.list:/workspace/src', 'allow'],
+    ['{"*": deny, grep: allow, glob: allow}', 'file.read:/workspace/a', 'allow'],
+    ['{"*": deny, grep: allow, glob: allow}', 'tool:read_text_file', 'deny'],
+    ['{"*": deny, grep: allow, glob: allow}', 'tool:search_text', 'allow'],
+    ['{"*": deny, edit: allow}', 'file.read:/workspace/a', 'allow'],
+    ['{"*": deny, edit: allow}', 'tool:read_text_file', 'deny'],
+    ['{"*": ask, grep: allow}', 'file.read:/workspace/a', 'allow'],
+    ['{"*": ask, grep: allow}', 'tool:read_text_file', 'ask'],
+    ['{list: deny, bash: ask}', 'file.list:/workspace', 'allow'],
+    ['{list: deny, bash: ask}', 'tool:tree', 'deny'],
+    ['{glob: deny}', 'tool:tree', 'deny'],
+    ['{glob: deny}', 'tool:list_directory', 'deny'],
   ])('opencode: with `%s`, %s is decided with %s', async (permission, request, verdict) => {
     const value = permission.startsWith('bash') ? `{${permission}}` : permission
     const file = await agentIn('.opencode/agent/a.md', markdown(`description: d\npermission: ${value}`))
@@ -546,6 +590,98 @@ describe('permissions only narrow', () => {
     await using runtime = createRuntime()
 
     expect(runtime.explain(await recipeAgent(file, { grant: { use } }), request).verdict).toBe(verdict)
+  })
+
+  test.each([
+    ['.claude/agents/a.md', 'disallowedTools: Write, Edit, MultiEdit, NotebookEdit, Bash', 'every'],
+    ['.claude/agents/a.md', 'disallowedTools: Write, Edit', 'every'],
+    ['.claude/agents/a.md', 'permissionMode: plan', 'every'],
+    ['.legate/agents/a.md', 'disallowedTools: Write, Edit', 'every'],
+    ['.opencode/agent/a.md', 'tools: { write: false, edit: false, bash: false }', 'every'],
+    ['.opencode/agent/a.md', 'tools: { edit: false }', 'every'],
+    ['.opencode/agent/a.md', 'permission: { edit: deny }', 'every'],
+    ['.opencode/agent/a.md', 'permission: { write: deny }', 'every'],
+    ['.opencode/agent/a.md', 'permission: { "*": deny, read: allow }', 'every'],
+    ['.cursor/agents/a.md', 'readonly: true', 'every'],
+    ['.gemini/agents/a.md', 'tools: [read_file, glob]', 'each tool of'],
+    ['.github/agents/a.agent.md', 'tools: [read, search]', 'each tool of'],
+    ['.claude/agents/a.md', 'tools: Read, Glob', 'each tool of'],
+  ])('%s: `%s` forbids %s change of files', async (place, fields, what) => {
+    const verdict = await verdictOf(await agentIn(place, markdown(`${named}\n${fields}`)))
+    const acts = what === 'every' ? ['file.write:/workspace/a', 'file.delete:/workspace/a'] : []
+    const changes = ['write_file', 'edit_file', ...OTHER_CHANGES].map((name) => `tool:${name}`)
+
+    // A call is refused by its tool or by what it does.
+    const isOut = (tool: string) =>
+      verdict(tool) === 'deny' || (acts.length > 0 && acts.every((act) => verdict(act) === 'deny'))
+    expect(changes.filter((tool) => !isOut(tool))).toEqual([])
+    expect(acts.map(verdict)).toEqual(acts.map(() => 'deny'))
+  })
+
+  test.each([
+    ['disallowedTools: Edit(.git/**), Read(secret/**)', 'file.delete:/workspace/.git/description', 'deny'],
+    ['disallowedTools: Edit(.git/**), Read(secret/**)', 'file.write:/workspace/.git/description', 'deny'],
+    ['disallowedTools: Edit(.git/**), Read(secret/**)', 'file.delete:/workspace/a', 'allow'],
+    ['disallowedTools: Write(.git/**)', 'file.delete:/workspace/.git/x', 'deny'],
+    ['disallowedTools: Glob(secret/**)', 'file.list:/workspace/secret/x', 'deny'],
+    ['disallowedTools: Grep(secret/**)', 'file.read:/workspace/secret/x', 'deny'],
+    ['disallowedTools: Write', 'tool:delete_file', 'deny'],
+    ['disallowedTools: Write', 'tool:edit_file', 'allow'],
+    ['disallowedTools: Edit', 'tool:delete_file', 'deny'],
+    ['disallowedTools: Glob, Grep', 'tool:tree', 'deny'],
+    ['disallowedTools: Glob, Grep', 'tool:list_directory', 'deny'],
+    ['disallowedTools: Glob, Grep', 'tool:search_text', 'deny'],
+    ['disallowedTools: Glob, Grep', 'tool:read_text_file', 'allow'],
+    ['tools: Write, Edit', 'tool:delete_file', 'deny'],
+    ['tools: Read(src/**), Glob', 'file.read:/workspace/.env', 'deny'],
+    ['tools: Read(src/**), Glob', 'file.read:/workspace/src/a', 'allow'],
+    ['tools: Read(src/**), Glob', 'file.list:/workspace', 'allow'],
+    ['tools: Read(src/**), Grep', 'file.read:/workspace/.env', 'deny'],
+    ['tools: Read, Read(src/**)', 'file.read:/workspace/.env', 'allow'],
+    ['tools: Edit(docs/**), Write', 'file.write:/workspace/README.md', 'deny'],
+    ['tools: Edit(docs/**), Write', 'file.delete:/workspace/README.md', 'deny'],
+    ['tools: Edit(docs/**), Write', 'file.write:/workspace/docs/a', 'allow'],
+    ['tools: Read(docs/**), Edit(src/**)', 'file.read:/workspace/src/a', 'allow'],
+    ['tools: Glob(src/**), Read', 'file.list:/workspace/secret', 'deny'],
+    ['tools: Glob(src/**), Read', 'file.list:/workspace', 'allow'],
+    ['tools: Bash(git:*), Bash', 'exec:ls', 'allow'],
+  ])('Claude: with `%s`, %s is decided with %s', async (fields, request, expected) => {
+    const verdict = await verdictOf(await agentIn('.claude/agents/a.md', markdown(`${named}\n${fields}`)))
+
+    expect(verdict(request)).toBe(expected)
+  })
+
+  test('a limit that binds other tools too is told', async () => {
+    const told = async (tools: string) => {
+      const { notices } = await agentIn('.claude/agents/a.md', markdown(`${named}\ntools: ${tools}`))
+      return notices.map(({ level, line, message }) => [level, line, message])
+    }
+
+    expect(await told('Read(src/**), Glob')).toEqual([])
+    expect(await told('Edit(docs/**), Read')).toEqual([])
+    expect(await told('Read(src/**), Read(docs/**)')).toEqual([])
+    expect(await told('Read(src/**), Grep')).toEqual([
+      ['warning', 4, 'Read(src/**), Grep: what may be read is limited for all of these together'],
+    ])
+    expect(await told('Edit(docs/**), Write')).toEqual([
+      ['warning', 4, 'Edit(docs/**), Write: what may be written is limited for all of these together'],
+    ])
+  })
+
+  test('Claude: dontAsk denies what anybody would be asked for, and nothing else', async () => {
+    const file = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: dontAsk`))
+    const ask = ['exec:*', 'file.write:**']
+    const grant = { use: ['tool:*', 'file.*:**', 'exec:*'], ask }
+    const agent = await recipeAgent(file, { grant, model: 'x/y' })
+    await using runtime = createRuntime({ grant: { ask: ['file.delete:**'] } })
+
+    expect([file.neverAsks, file.grant, file.notices]).toEqual([true, null, []])
+    expect(runtime.explain(agent, 'file.read:/workspace/a').verdict).toBe('allow')
+    expect(runtime.explain(agent, 'file.delete:/workspace/a').verdict).toBe('deny')
+    expect(runtime.explain(agent, 'exec:ls')).toMatchObject({
+      verdict: 'deny',
+      reason: 'a asks for exec:*, and the file of a denies what would be asked for',
+    })
   })
 
   test('opencode: an allow-list denies what is not on it', async () => {
@@ -607,7 +743,8 @@ describe('what else files say', () => {
     expect(opencode).toMatchObject({
       budget: { turns: 3 },
       settings: { topP: 0.9 },
-      isHidden: true,
+      isHidden: false,
+      isDisabled: true,
       properties: { textVerbosity: 'low' },
     })
     expect(goose).toMatchObject({ description: 'Agent (m)', provider: 'p', budget: { turns: 4 } })
@@ -667,6 +804,33 @@ describe('what else files say', () => {
       problem: expect.stringMatching(/^not valid TOML/),
       line: 2,
     })
+  })
+
+  test.each([
+    ['.claude/agents/a.md', 'disallowedtools: Write', 'disallowedTools'],
+    ['.claude/agents/a.md', 'permission_mode: plan', 'permissionMode'],
+    ['.claude/agents/a.md', 'dissallowedTools: Write', 'disallowedTools'],
+    ['.opencode/agent/a.md', 'permissions: { bash: deny }', 'permission'],
+    ['.cursor/agents/a.md', 'read_only: true', 'readonly'],
+  ])('%s: `%s` restricts nothing, which is a warning', async (place, field, meant) => {
+    const { notices } = await agentIn(place, markdown(`${named}\n${field}`))
+
+    expect(notices).toMatchObject([
+      { level: 'warning', code: 'unknown_key', line: 4, hint: `It restricts nothing. Did you mean \`${meant}\`?` },
+    ])
+  })
+
+  test('Cursor: `model: fast` is the model of the host, with a word on it', async () => {
+    const agent = await agentIn('.cursor/agents/a.md', markdown('description: d\nmodel: fast'))
+
+    expect([agent.model, modelOf(agent)]).toEqual([null, null])
+    expect(agent.notices).toMatchObject([{ level: 'note', code: 'model', line: 3 }])
+  })
+
+  test('Copilot: a chat mode is called by its file', async () => {
+    const agent = await agentIn('planner.chatmode.md', markdown('description: Plans\ntools: [search]'))
+
+    expect(agent).toMatchObject({ dialect: 'copilot', name: 'planner', description: 'Plans' })
   })
 
   test.each([

@@ -1,6 +1,14 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { type AgentFile, convert, DIALECTS, loadDefinition, readDefinition, recipeFileName } from 'legate/recipe'
+import {
+  type AgentFile,
+  convert,
+  DIALECTS,
+  loadDefinition,
+  modelOf,
+  readDefinition,
+  recipeFileName,
+} from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
 
@@ -30,7 +38,7 @@ async function claude(): Promise<AgentFile> {
 
 async function fileIn(place: string, fields: string): Promise<AgentFile> {
   const folder = folderWith({ [place]: `---\nname: a\ndescription: d\n${fields}\n---\n\nDo it.\n` })
-  return loadDefinition(path.join(folder, place))
+  return readDefinition(path.join(folder, place))
 }
 
 async function through(agent: AgentFile, dialect: string) {
@@ -49,7 +57,9 @@ describe('an agent in the words of another program', () => {
       const agent = await claude()
       const { again } = await through(agent, dialect)
 
-      expect(again).toMatchObject({ dialect, name: 'reviewer', description: 'Reviews: code', model: 'sonnet' })
+      expect(again).toMatchObject({ dialect, name: 'reviewer', description: 'Reviews: code' })
+      const isOfOthers = dialect === 'gemini' || dialect === 'codex'
+      expect(modelOf(again)).toBe(isOfOthers ? null : 'anthropic/claude-sonnet-5')
       expect(again.instructions.trim()).toBe(agent.instructions)
     },
   )
@@ -157,6 +167,80 @@ describe('an agent in the words of another program', () => {
     expect(notices.map(({ message }) => message)).toContain(`${loss} cannot be said in the dialect ${dialect}`)
   })
 
+  test.each([
+    ['.claude/agents/a.md', 'model: haiku', 'opencode', 'model: anthropic/claude-haiku-4-5\n'],
+    ['.claude/agents/a.md', 'model: haiku', 'claude', 'model: haiku\n'],
+    ['.claude/agents/a.md', 'model: opus', 'copilot', 'model: claude-opus-5\n'],
+    ['.claude/agents/a.md', 'model: opus', 'goose', 'model: claude-opus-5\nprovider: anthropic\n'],
+    ['.claude/agents/a.md', 'model: opus', 'recipe', 'goose_provider: anthropic\n  goose_model: claude-opus-5\n'],
+    ['.opencode/agent/a.md', 'model: anthropic/claude-x', 'claude', 'model: claude-x\n'],
+    ['.opencode/agent/a.md', 'model: openai/gpt-5', 'codex', 'model = "gpt-5"\n'],
+    ['.gemini/agents/a.md', 'model: flash', 'opencode', 'model: google/gemini-3.5-flash\n'],
+    ['.cursor/agents/a.md', 'model: fast', 'cursor', 'model: fast\n'],
+    ['.claude/agents/a.md', 'mcpServers: [github]', 'claude', 'mcpServers:\n  - github\n'],
+    [
+      '.claude/agents/a.md',
+      'mcpServers: [github, {s: {command: x}}]',
+      'legate',
+      'mcpServers:\n  - github\n  - s:\n      command: x\n',
+    ],
+    ['.claude/agents/a.md', 'permissionMode: dontAsk', 'claude', 'permissionMode: dontAsk\n'],
+    ['.claude/agents/a.md', 'permissionMode: dontAsk', 'legate', 'neverAsks: true\n'],
+    ['.opencode/agent/a.md', 'disable: true', 'legate', 'disable: true\n'],
+    ['.claude/agents/a.md', 'tools: Read(src/**), Glob', 'claude', 'tools: Read(src/**), Glob\n'],
+    ['.claude/agents/a.md', 'tools: Grep(src/**)', 'claude', 'tools: Grep(src/**)\n'],
+    ['.claude/agents/a.md', 'disallowedTools: Write, Edit', 'claude', 'disallowedTools: Write, Edit\n'],
+  ])('%s with `%s` as %s has %j', async (place, fields, dialect, expected) => {
+    expect((await convert(await fileIn(place, fields), dialect)).text).toContain(expected)
+  })
+
+  test.each([
+    ['.claude/agents/a.md', 'model: sonnet', 'codex', '`model`', /^model/m],
+    ['.claude/agents/a.md', 'model: nobody-knows', 'opencode', '`model`', /^model/m],
+    ['.claude/agents/a.md', 'mcpServers: [github]', 'copilot', '`extensions`', /github/],
+    ['.claude/agents/a.md', 'mcpServers: [github]', 'gemini', '`extensions`', /github/],
+    ['.claude/agents/a.md', 'mcpServers: [github]', 'recipe', '`extensions`', /github/],
+    ['.claude/agents/a.md', 'permissionMode: dontAsk', 'opencode', 'that what would be asked for is denied', /dontAsk/],
+    ['.opencode/agent/a.md', 'disable: true', 'claude', 'that it is switched off', /disable/],
+    ['.opencode/agent/a.md', 'disable: true', 'recipe', 'that it is switched off', /disable/],
+    ['.legate/agents/a.md', 'sandbox: workspace-write', 'claude', 'that programs are fenced in', /sandbox/],
+  ])('%s with `%s` is not as if it were said in %s: %s', async (place, fields, dialect, loss, left) => {
+    const agent = await fileIn(place, fields)
+    const { notices } = await refusalOf(convert(agent, dialect))
+
+    expect(notices.map(({ message }) => message)).toContain(`${loss} cannot be said in the dialect ${dialect}`)
+    expect((await convert(agent, dialect, { lossy: true })).text).not.toMatch(left)
+  })
+
+  test('what Codex fences is a loss elsewhere, and stays as it was in Codex', async () => {
+    const text = `name = "a"\ndescription = "d"\nsandbox_mode = "workspace-write"\ndeveloper_instructions = "Do it."\n`
+    const folder = folderWith({ '.codex/agents/a.toml': `${text}\n[sandbox_workspace_write]\nnetwork_access = true\n` })
+    const agent = await loadDefinition(path.join(folder, '.codex/agents/a.toml'))
+
+    const again = await convert(agent, 'codex')
+    expect(again.text).toMatch(
+      /sandbox_mode = "workspace-write"[\s\S]*\[sandbox_workspace_write\]\nnetwork_access = true/,
+    )
+    for (const dialect of ['claude', 'opencode', 'gemini', 'copilot', 'cursor', 'goose', 'recipe']) {
+      const { notices } = await refusalOf(convert(agent, dialect))
+      expect(notices.map(({ message }) => message)).toContain(
+        `that programs are fenced in cannot be said in the dialect ${dialect}`,
+      )
+    }
+  })
+
+  test('a recipe keeps its author and its activities, and another dialect tells that they are left out', async () => {
+    const text = `${minimal}prompt: p\nauthor: { contact: ada, metadata: x }\nactivities: [one, two]\n`
+    const agent = await readDefinition(recipeFile(text))
+    const again = (await through(agent, 'recipe')).text
+
+    expect(again).toContain('activities:\n  - one\n  - two\nauthor:\n  contact: ada\n  metadata: x\n')
+    expect((await convert(agent, 'claude')).notices.map(({ message }) => message)).toEqual([
+      '`author` is left out',
+      '`activities` is left out',
+    ])
+  })
+
   test('a recipe keeps its templates; as an agent file its prompt is below its instructions', async () => {
     const text = `${minimal}instructions: I {{ a }}\nprompt: |\n  {% if a %}\n  Do {{ a }}\n  {% endif %}\nparameters:\n  - {key: a, input_type: number, requirement: optional, description: d, default: 1.10}\nsettings: {goose_model: m, max_turns: 3}\nretry: {max_retries: 2, checks: [{type: shell, command: "true"}]}\n`
     const agent = await readDefinition(recipeFile(text))
@@ -172,7 +256,11 @@ describe('an agent in the words of another program', () => {
     })
     expect(lineless(recipe.again)).toEqual(lineless(agent))
     expect(markdown.again.instructions).toBe('I {{ a }}\n\n{% if a %}\nDo {{ a }}\n{% endif %}')
-    expect(markdown.notices.map(({ message }) => /`([\w.]+)`/.exec(message)?.[1])).toEqual(['retry', 'parameters'])
+    expect(markdown.notices.map(({ message }) => /`([\w.]+)`/.exec(message)?.[1])).toEqual([
+      'model',
+      'retry',
+      'parameters',
+    ])
   })
 
   test.each([

@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describeRecipe, loadRecipe, secretsOf, subRecipeValues } from 'legate/recipe'
+import { describeRecipe, loadRecipe, readRecipeFile, secretsOf, subRecipeValues } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
 
@@ -136,6 +136,24 @@ describe('parameters', () => {
       required: ['a'],
       additionalProperties: false,
     })
+  })
+
+  test.each([
+    ['number', 'abc', '', 'a number'],
+    ['boolean', 'maybe', '', 'true or false'],
+    ['date', 'banana', '', 'a date such as 2026-01-31'],
+    ['select', 'zzz', ', options: [x, y]', 'one of x, y'],
+  ])('a default of the type %s that is %s is refused when the file is read', async (type, value, more, expected) => {
+    const file = recipeFile(
+      `${minimal}prompt: "{{ a }}"\nparameters:\n  - {key: a, input_type: ${type}, requirement: optional, description: d, default: ${value}${more}}\n`,
+    )
+    const problem = `the parameter \`a\` has a default that must be ${expected}, not "${value}"`
+
+    for (const load of [loadRecipe, readRecipeFile]) {
+      expect(await refusalOf(load(file))).toMatchObject({ problem, line: 5, hint: 'Correct the default.' })
+    }
+    const { notices } = await loadRecipe(file, { mode: 'lenient' })
+    expect(notices).toMatchObject([{ level: 'warning', message: problem }])
   })
 
   test('a default on a required parameter is used and told; optional needs one', async () => {

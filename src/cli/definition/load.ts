@@ -1,4 +1,4 @@
-import { type AgentFile, loadDefinition, readDefinition } from '../../recipe/index.ts'
+import { type AgentFile, loadDefinition, missingAgents, readDefinition } from '../../recipe/index.ts'
 import type { Call } from '../command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
 import { definitionFile } from './definition-file.ts'
@@ -19,7 +19,8 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     if (missing.length > 0 && !canAsk()) throw missingError(fromHere(file), missing)
     const values = new Map(given)
     for (const parameter of missing) values.set(parameter.key, await askLine(questionOf(parameter)))
-    return await loadDefinition(file, { parameters: Object.fromEntries(values) })
+    const definition = await loadDefinition(file, { parameters: Object.fromEntries(values) })
+    return { ...definition, notices: [...definition.notices, ...(await missingAgents(definition, { env: call.env }))] }
   } catch (error) {
     throw refused(error)
   }

@@ -27,12 +27,18 @@ export interface AgentFile {
   readonly tools: ToolChoice
   /** Agents it may delegate to; null: all that it is given. */
   readonly agents: readonly string[] | null
+  /** Definitions of its project, and of the user, that it says it delegates to; `*` stands for anything. */
+  readonly reaches: readonly string[]
   /** Null: those of its host. */
   readonly extensions: readonly ExtensionConfig[] | null
   /** Names of skills it begins with. */
   readonly skills: readonly string[]
   /** A layer over what host and runtime allow: it narrows and never loosens. Null: none. */
   readonly grant: Grant | null
+  /** What would be asked for, whoever wants that, is denied. */
+  readonly neverAsks: boolean
+  /** How programs are fenced in where it comes from. They are not here. */
+  readonly sandbox: 'workspace-write' | null
   readonly budget: Budget | null
   readonly briefing: 'none' | 'snapshot' | 'summary' | 'fork' | null
   readonly input: JsonSchema | null
@@ -43,6 +49,8 @@ export interface AgentFile {
   readonly isBackground: boolean
   /** Not to be offered to a model. */
   readonly isHidden: boolean
+  /** Not to be run at all. */
+  readonly isDisabled: boolean
   /** Keys that mean nothing here, kept as they are. */
   readonly properties: { readonly [key: string]: Json }
   /** What was mapped, repaired, tightened or left out. */

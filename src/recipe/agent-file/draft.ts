@@ -13,6 +13,7 @@ import type { AgentFile } from './agent-file.ts'
 import { bothGrants } from './both-grants.ts'
 import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
 import { readServers } from './mcp-servers.ts'
+import { meantRestriction } from './misspelt-key.ts'
 import { nameByPath } from './name-by-path.ts'
 import { MOST_RULES, Narrowing } from './narrowing.ts'
 import { ownNeeds } from './own-needs.ts'
@@ -56,6 +57,15 @@ export class Draft {
     const model = this.text('model')?.trim() ?? ''
     // The host's, however it is written.
     if (model !== '' && model.toLowerCase() !== 'inherit') this.agent.model = model
+  }
+
+  /** Its word for a model says none: the host's is used, and the word is kept. */
+  ownModel(why: string): void {
+    const message = `\`model: ${this.agent.model}\` is the model of its host here: ${why}`
+    this.report.note({ code: 'model', message, line: this.lineOf('model') })
+    this.agent.model = null
+    this.read.delete('model')
+    this.keep('model')
   }
 
   /** The file is called by its own name; a name inside is for people to read. */
@@ -163,10 +173,28 @@ export class Draft {
 
   /** Only these agents; `*` is all. */
   limitAgents(agents: readonly string[]): void {
+    this.agent.reaches = agents
     if (agents.includes('*')) return
     this.agent.agents = agents
     if (agents.length === 0) this.narrowing.deny(['agent:*'])
     else this.narrowing.allowOnly('agent', agents)
+  }
+
+  /** Is it switched off? */
+  disable(key: string): void {
+    this.agent.isDisabled = this.flag(key)
+    if (!this.agent.isDisabled) return
+    const message = `"${this.agent.name}" is switched off by \`${key}: true\`: it is not run`
+    this.report.note({ code: 'disabled', message, line: this.lineOf(key) })
+  }
+
+  /** A sandbox in which programs may change the workspace and reach nothing else: here nothing fences them. */
+  fence(mode: string | null, key: string): void {
+    if (mode !== 'workspace-write') return
+    this.agent.sandbox = mode
+    const message = `\`${key}: ${mode}\`: programs cannot be fenced here: they can write anywhere and use the network`
+    const hint = 'Forbid them with grant: { deny: ["exec:*"] }, or name the few that are needed.'
+    this.report.warning({ code: 'permission', message, line: this.lineOf(key), hint })
   }
 
   /** A number of the budget; one that cannot be is told and left out. */
@@ -206,10 +234,7 @@ export class Draft {
       const tree = this.fields.get(key)
       return [key, tree === undefined ? null : jsonOf(tree)]
     })
-    for (const key of unread.filter((one) => !this.quiet.has(one))) {
-      const hint = 'It is kept and has no effect.'
-      this.report.note({ code: 'unknown_key', message: `unknown key \`${key}\``, line: this.lineOf(key), hint })
-    }
+    for (const key of unread.filter((one) => !this.quiet.has(one))) this.tellUnknown(key)
     const budget = Object.keys(this.budget).length === 0 ? null : { ...this.budget }
     return {
       ...this.agent,
@@ -232,6 +257,18 @@ export class Draft {
   tooManyRules(count: number, line: number | null): void {
     const message = `there are ${count} rules about what is allowed, asked or forbidden; a file has at most ${MOST_RULES}`
     this.report.error({ code: 'permission', message, line, hint: 'Write fewer, wider ones: a * stands for any text.' })
+  }
+
+  /** A restriction that is misspelt restricts nothing: whoever runs the file must know. */
+  private tellUnknown(key: string): void {
+    const message = `unknown key \`${key}\``
+    const meant = meantRestriction(key, this.read)
+    if (meant === undefined) {
+      const hint = 'It is kept and has no effect.'
+      return this.report.note({ code: 'unknown_key', message, line: this.lineOf(key), hint })
+    }
+    const hint = `It restricts nothing. Did you mean \`${meant}\`?`
+    this.report.warning({ code: 'unknown_key', message, line: this.lineOf(key), hint })
   }
 
   /** A tool of a server that the file does not start is there only where its host has the server. */

@@ -13,5 +13,5 @@ export function nameBelowAgents(file: string): string {
 }
 
 function withoutEnding(name: string): string {
-  return name.replace(/(?:\.agent)?\.(?:md|toml|ya?ml|json)$/, '')
+  return name.replace(/(?:\.agent|\.chatmode)?\.(?:md|toml|ya?ml|json)$/, '')
 }

@@ -35,13 +35,20 @@ export class Narrowing {
 
   /** No changes to files, no programs. */
   readOnly(): void {
-    this.deny(['file.write:**', 'file.delete:**', 'exec:*'])
+    this.denyChanges()
+    this.deny(['exec:*'])
+  }
+
+  denyChanges(): void {
+    this.deny(['file.write:**', 'file.delete:**'])
   }
 
   /** Null when nothing was said. */
   grant(needs: OwnNeeds): Grant | null {
     this.keep('exec', needs.exec)
     this.keep('net', needs.net)
+    // What is searched is searched from the top; of it only what is listed is shown.
+    if (this.only.has('file.list')) this.allowOnly('file.list', ['/workspace'])
     // Where programs are listed, lines for a shell are not on the list.
     if (!this.only.has('exec') && [...this.denied, ...this.asked].some(isOfOneProgram)) this.asked.add(SHELL_LINES)
     const isSilent = this.denied.size === 0 && this.asked.size === 0 && this.only.size === 0

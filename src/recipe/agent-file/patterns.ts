@@ -1,27 +1,48 @@
 const WORKSPACE = '/workspace'
 
+/** What a path that begins with a slash is below, for a program: its project, or all of the machine. */
+export type Slash = 'project' | 'machine'
+
 /**
  * A path pattern of another program, whose star also stands for slashes, as patterns of ours, whose star does not. To
- * forbid, it may match more; to allow, it may match less; never the other way round.
+ * forbid, it may match more; to allow, it may match less; never the other way round. A place outside of the project has
+ * nothing that can be reached here: its pattern is kept to be written again.
  */
-export function filePatterns(pattern: string, purpose: 'allow' | 'restrict'): string[] {
-  const bare = pattern.trim().replace(/^\.\//, '')
+export function filePatterns(pattern: string, purpose: 'allow' | 'restrict', slash: Slash = 'project'): string[] {
+  const bare = pattern
+    .trim()
+    .replace(/^\.\/(?=[~/])/, `${WORKSPACE}/`)
+    .replace(/^\.\//, '')
   if (bare === '' || bare === '*' || bare === '**') return ['**']
-  if (purpose === 'allow') return inPlace(placeOf(bare), purpose)
-  return [...new Set(placesOf(bare).flatMap((place) => inPlace(place, purpose)))]
+  const places = purpose === 'allow' ? [placeOf(bare, slash)] : placesOf(bare, slash)
+  return [...new Set(places.flatMap((place) => inPlace(place, purpose)))]
 }
 
-/** `/src` is below the project for some programs and a place of its own for others; `//etc` is never below it. */
-function placeOf(bare: string): string {
-  if (bare.startsWith('~/')) return `/home${bare.slice(1)}`
+/** `//etc` is never below the project. The home folder of the user has no place among the files of a run: it stays `~`. */
+function placeOf(bare: string, slash: Slash): string {
+  if (/^~(?:\/|$)/.test(bare)) return bare
   if (bare.startsWith('//')) return bare.slice(1)
-  return `${WORKSPACE}/${bare.startsWith(`${WORKSPACE}/`) ? bare.slice(WORKSPACE.length + 1) : bare.replace(/^\//, '')}`
+  if (bare.startsWith(`${WORKSPACE}/`) || (slash === 'machine' && bare.startsWith('/'))) return bare
+  return `${WORKSPACE}/${bare.replace(/^\//, '')}`
 }
 
-/** All that may be meant: a name without a slash is meant in every folder. */
-function placesOf(bare: string): string[] {
-  if (!bare.includes('/') && !bare.includes('*')) return [`${WORKSPACE}/**/${bare}`]
-  return bare.startsWith('/') && !bare.startsWith('//') ? [placeOf(bare), bare] : [placeOf(bare)]
+/** All that may be meant: a name without a slash is meant in every folder, and a place of the machine in the project too. */
+function placesOf(bare: string, slash: Slash): string[] {
+  if (!/[/*]/.test(bare) && bare !== '~') return [`${WORKSPACE}/**/${bare}`]
+  const isUnclear = slash === 'machine' && /^\/[^/]/.test(bare)
+  return isUnclear ? [placeOf(bare, 'project'), placeOf(bare, 'machine')] : [placeOf(bare, slash)]
+}
+
+/** A pattern of ours as another program writes it: what `filePatterns` makes one of. */
+export function writtenPattern(pattern: string, slash: Slash): string {
+  if (pattern === '**') return '*'
+  if (pattern.startsWith('~')) return pattern
+  if (!pattern.startsWith(`${WORKSPACE}/`)) return slash === 'project' ? `/${pattern}` : pattern
+  const below = pattern.slice(WORKSPACE.length + 1)
+  const [, name] = /^\*\*\/([^/]+)$/.exec(below) ?? []
+  if (name !== undefined) return name
+  // Else it would be taken for the home folder, or for one of the machine.
+  return /^[~/]/.test(below) ? `./${below}` : below
 }
 
 function inPlace(place: string, purpose: 'allow' | 'restrict'): string[] {

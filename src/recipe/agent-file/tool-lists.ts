@@ -1,8 +1,9 @@
 import type { Report } from '../text/notice.ts'
+import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 import type { Narrowing } from './narrowing.ts'
 import { commandPatterns, filePatterns, hostPatterns, namesPort } from './patterns.ts'
-import { isOurs, type ToolWords, toolsNamed } from './tool-words.ts'
+import { domainsUsed, isOurs, type ToolDomain, type ToolWords, toolsForbidden, toolsNamed } from './tool-words.ts'
 
 /** Where a list of tools stands, and by which words it is read: those of its dialect first. */
 export interface ListPlace {
@@ -39,39 +40,67 @@ export function readToolWords(words: readonly string[], place: ListPlace): ToolL
     const { name, limit } = namedIn(word)
     if (isDelegation(name)) {
       agents ??= []
-      for (const one of agentsIn(limit)) agents.push(one)
-    } else if (limit !== null && domainOf(name, place) === undefined) tellUnlimited(word, place)
+      for (const one of limit === null ? ['*'] : splitOutsideBrackets(limit)) agents.push(one.trim())
+    } else if (limit !== null && domainsOf(name, place).length === 0) tellUnlimited(word, place)
     else for (const tool of namedTools(name, place)) tools.add(tool)
   }
   return { tools: [...tools], agents }
 }
 
-/** `Bash(git *)` allows the tool, and of programs only these. Words without brackets open their domain again. */
+/**
+ * `Bash(git *)` allows the tool, and of programs only these; the same tool without brackets allows all of it. A limit holds for
+ * whatever does the same: beside `Read(src/**)` nothing else reads more, which is told.
+ */
 export function limitTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): void {
-  const named = words.map(namedIn)
-  const open = new Set(named.filter(({ limit }) => limit === null).map(({ name }) => domainOf(name, place)))
-  for (const { name, limit } of named) {
-    const domain = domainOf(name, place)
-    if (limit === null || domain === undefined || open.has(domain)) continue
-    if (domain === 'net' && namesPort(limit)) tellPort(`${name}(${limit}) is left out`, place)
-    narrowing.allowOnly(domain, patternsOf(domain, limit, 'allow'))
+  const named = words.map((word) => limitedWord(word, place))
+  const open = new Set(named.filter(({ limit }) => limit === null).flatMap(({ tools }) => tools))
+  const bound = named.filter(({ limit, tools }) => limit !== null && !tools.every((tool) => open.has(tool)))
+  for (const { limit, word, limits } of bound) {
+    if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} is left out`, place)
+    for (const domain of limits) narrowing.allowOnly(domain, patternsOf(domain, limit ?? '', 'allow'))
   }
+  const limited = new Set(bound.flatMap(({ limits }) => limits))
+  if (limited.has('file.read')) {
+    const edits = bound.filter(({ tools }) => tools.includes('edit_file'))
+    // What is edited is read for it.
+    for (const { limit } of edits) narrowing.allowOnly('file.read', patternsOf('file.read', limit ?? '', 'allow'))
+  }
+  for (const domain of limited) tellShared(domain, named, place)
+}
+
+interface LimitedWord extends NamedTool {
+  readonly word: string
+  readonly tools: readonly string[]
+  /** What its brackets are about. */
+  readonly limits: readonly ToolDomain[]
+}
+
+function limitedWord(word: string, place: ListPlace): LimitedWord {
+  const named = namedIn(word)
+  return { word, ...named, tools: toolsNamed(named.name, place.tables) ?? [], limits: domainsOf(named.name, place) }
 }
 
 /** Words of a list of what is forbidden: whole tools are given back, limited ones become rules. */
 export function denyTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): readonly string[] {
-  const denied: string[] = []
+  const denied = new Set<string>()
   for (const word of words) {
     const { name, limit } = namedIn(word)
-    const domain = limit === null ? undefined : domainOf(name, place)
     if (isDelegation(name)) narrowing.deny(agentsIn(limit).map((one) => `agent:${one}`))
-    else if (limit !== null && domain !== undefined) {
-      if (domain === 'net' && namesPort(limit)) tellPort(`${word} forbids all ports of that host`, place)
-      narrowing.deny(patternsOf(domain, limit, 'restrict').map((one) => `${domain}:${one}`))
-    } else denied.push(...deniedTools(name, place))
+    else if (limit !== null && domainsOf(name, place).length > 0) denyLimited(word, narrowing, place)
+    else for (const tool of deniedTools(name, place)) denied.add(tool)
   }
-  narrowing.deny(denied.map((name) => `tool:${name}`))
-  return denied
+  narrowing.deny([...denied].map((name) => `tool:${name}`))
+  // Nothing is left to write with: then nothing else may, whoever has it.
+  if (['write_file', 'edit_file', 'delete_file'].every((tool) => denied.has(tool))) narrowing.denyChanges()
+  return [...denied]
+}
+
+function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
+  const { limit, limits } = limitedWord(word, place)
+  if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} forbids all ports of that host`, place)
+  for (const domain of limits) {
+    narrowing.deny(patternsOf(domain, limit ?? '', 'restrict').map((one) => `${domain}:${one}`))
+  }
 }
 
 /** `mcp__srv__tool`, `mcp_srv_tool`, `srv/tool`: here a tool of a server is `srv__tool`. Undefined for any other name. */
@@ -118,7 +147,8 @@ function namedTools(name: string, place: ListPlace): readonly string[] {
 /** What is not here need not be forbidden; but a word that nobody knows may be a slip of the pen. */
 function deniedTools(name: string, place: ListPlace): readonly string[] {
   const known = knownTools(name, place)
-  if (known !== undefined || name.includes('*')) return known ?? [name]
+  if (known !== undefined) return toolsForbidden(name, known)
+  if (name.includes('*')) return [name]
   const message = `no tool is named ${name}: nothing of that name is forbidden here but what a host may have`
   place.report.warning({ code: 'tool', message, line: place.line, hint: 'Correct its name, or remove it.' })
   return [name]
@@ -135,17 +165,29 @@ function tellPort(what: string, { line, report }: ListPlace): void {
   report.warning({ code: 'permission', message, line, hint: 'Name the host without a port.' })
 }
 
-type LimitedDomain = 'exec' | 'net' | 'file.read' | 'file.write'
-
-function domainOf(name: string, { tables }: ListPlace): LimitedDomain | undefined {
-  const tools = toolsNamed(name, tables) ?? []
-  if (tools.includes('shell')) return 'exec'
-  if (tools.includes('web_fetch')) return 'net'
-  if (tools.includes('write_file') || tools.includes('edit_file')) return 'file.write'
-  return tools.includes('read_text_file') || tools.includes('search_files') ? 'file.read' : undefined
+/** `Grep` beside `Read(src/**)` would read what is out of its bounds. */
+function tellShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
+  const done = own(DONE, domain)
+  const users = named.filter(({ tools }) => domainsUsed(tools).has(domain))
+  if (done === undefined || new Set(users.map(({ name }) => name)).size < 2) return
+  const message = `${users.map(({ word }) => word).join(', ')}: what may be ${done} is limited for all of these together`
+  report.warning({ code: 'permission', message, line })
 }
 
-function patternsOf(domain: LimitedDomain, limit: string, purpose: 'allow' | 'restrict'): string[] {
+const DONE: Readonly<Record<string, string>> = { 'file.list': 'listed', 'file.read': 'read', 'file.write': 'written' }
+
+/** What the brackets of a word are about. */
+function domainsOf(name: string, { tables }: ListPlace): readonly ToolDomain[] {
+  const tools = toolsNamed(name, tables) ?? []
+  if (tools.includes('shell')) return ['exec']
+  if (tools.includes('web_fetch')) return ['net']
+  if (tools.includes('write_file') || tools.includes('edit_file')) return ['file.write', 'file.delete']
+  if (tools.includes('read_text_file')) return ['file.read']
+  const used = domainsUsed(tools)
+  return (['file.list', 'file.read'] as const).filter((domain) => used.has(domain))
+}
+
+function patternsOf(domain: ToolDomain, limit: string, purpose: 'allow' | 'restrict'): string[] {
   if (domain === 'exec') return commandPatterns(limit)
   return domain === 'net' ? hostPatterns(limit, purpose) : filePatterns(limit, purpose)
 }

@@ -1,4 +1,5 @@
 import { matchName } from '../../grant/match.ts'
+import { own } from '../text/own.ts'
 
 /** Words for tools, and the tools of ours that each stands for: `Read` is `read_text_file` and two more. */
 export interface ToolWords {
@@ -13,10 +14,13 @@ export const LIST: readonly string[] = ['list_directory', 'list_directory_with_s
 export const CHECKLIST: readonly string[] = ['todo_write', 'todo_read']
 export const SKILLS: readonly string[] = ['skills_list', 'skills_load', 'skills_read']
 
+/** Changes of files that other programs make with their words for writing, or not at all. */
+const OTHER_CHANGES: readonly string[] = ['delete_file', 'create_directory', 'move_file']
+
 /** Tools that come with the package, by their names. */
 export const OUR_TOOLS: readonly string[] = [
   ...new Set([...READ, ...FIND, ...SEARCH, ...LIST, ...CHECKLIST, ...SKILLS]),
-  ...['write_file', 'edit_file', 'delete_file', 'create_directory', 'move_file', 'shell'],
+  ...['write_file', 'edit_file', ...OTHER_CHANGES, 'shell'],
   ...['memory_remember', 'memory_recall', 'memory_forget', 'read_result', 'reset_tools', 'subagent', 'load'],
 ]
 
@@ -29,6 +33,38 @@ export function elsewhere(...words: readonly string[]): ToolWords {
 export function toolsNamed(word: string, tables: readonly ToolWords[]): readonly string[] | undefined {
   const [own = {}, ...others] = tables
   return inTable(word, own) ?? ours(word) ?? others.map((table) => inTable(word, table)).find(isDefined)
+}
+
+/**
+ * The tools that a word of another program forbids: more than it allows. Without a word for writing nothing else may change
+ * files either, and without one for finding files nothing else may list them. A name of ours forbids just that tool.
+ */
+export function toolsForbidden(word: string, tools: readonly string[]): readonly string[] {
+  if (isOurs(word)) return tools
+  const isWriting = tools.includes('write_file') || tools.includes('edit_file')
+  const isFinding = FIND.every((tool) => tools.includes(tool))
+  return [...new Set([...tools, ...(isWriting ? OTHER_CHANGES : []), ...(isFinding ? LIST : [])])]
+}
+
+export type ToolDomain = 'exec' | 'net' | 'file.list' | 'file.read' | 'file.write' | 'file.delete'
+
+/** What tools do, which rules must allow for them to work. A shell also lists the folder that it runs in. */
+export function domainsUsed(tools: readonly string[]): ReadonlySet<ToolDomain> {
+  return new Set(tools.flatMap((tool) => own(USED, tool) ?? []))
+}
+
+const USED: Readonly<Record<string, readonly ToolDomain[]>> = {
+  shell: ['exec'],
+  web_fetch: ['net'],
+  read_text_file: ['file.read'],
+  read_multiple_files: ['file.read'],
+  search_text: ['file.list', 'file.read'],
+  ...Object.fromEntries([...FIND, ...LIST, 'get_file_info'].map((tool) => [tool, ['file.list']])),
+  write_file: ['file.write'],
+  edit_file: ['file.read', 'file.write'],
+  create_directory: ['file.write'],
+  move_file: ['file.write', 'file.delete'],
+  delete_file: ['file.delete'],
 }
 
 /** Is it, or what its stars stand for, one of the tools that come with the package? */

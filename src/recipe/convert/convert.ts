@@ -4,11 +4,13 @@ import type { AgentFile } from '../agent-file/agent-file.ts'
 import { parseAgentFile } from '../agent-file/load-agent-file.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
+import { isBuiltinToolkit } from '../extension/builtin-toolkit.ts'
 import { recipeAgent } from '../load-definition.ts'
 import type { Recipe } from '../recipe/recipe.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
 import { writeYaml } from '../text/write-yaml.ts'
 import { lossesOf } from './losses.ts'
+import { modelParts } from './model-parts.ts'
 import { withListedTools } from './recipe-tools.ts'
 import { recipeFileName, writeRecipe } from './write-recipe.ts'
 import { Writing } from './writing.ts'
@@ -118,13 +120,11 @@ function recipeOf(agent: AgentFile): Recipe {
     description: agent.description,
     instructions: agent.instructions === '' ? null : agent.instructions,
     prompt: agent.prompt,
-    activities: [],
-    author: null,
+    ...kept(agent),
     parameters: agent.parameters,
-    extensions: agent.extensions,
+    extensions: agent.extensions?.filter(({ type, name }) => type !== 'named' || isBuiltinToolkit(name)) ?? null,
     settings: {
-      provider: agent.provider,
-      model: agent.model,
+      ...modelParts(agent, 'recipe'),
       temperature: agent.settings.temperature ?? null,
       maxTurns: agent.budget?.turns ?? null,
     },
@@ -132,6 +132,12 @@ function recipeOf(agent: AgentFile): Recipe {
     subRecipes: agent.subRecipes,
     retry: agent.retry,
   }
+}
+
+/** What only recipes have. */
+function kept({ dialect, properties }: AgentFile): Pick<Recipe, 'author' | 'activities'> {
+  const { author = null, activities = [] } = dialect === 'recipe' ? properties : {}
+  return { author, activities } as Pick<Recipe, 'author' | 'activities'>
 }
 
 /** The texts of a recipe are templates: what is no template elsewhere is written so that it stays as it is. */

@@ -4,27 +4,37 @@ import { EVERYTHING } from '../../grant/grant.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
+import { wholeModel } from './model-parts.ts'
 
 /**
  * What an agent says and its written form, read again, does not: each as the subject of "... cannot be said". What it may
  * do must not have become more: a rule that is not found again is lost, unless a stricter one stands for it.
  */
 export function lossesOf(before: AgentFile, after: AgentFile): readonly string[] {
-  return [lostParts, lostBudget, lostTools, lostRules, lostDelegate].flatMap((find) => find(before, after))
+  return [lostParts, lostBudget, lostTools, lostRules, lostDelegate, lostFlags].flatMap((find) => find(before, after))
 }
 
 const PARTS = [
-  ...(['model', 'provider', 'settings', 'extensions', 'skills', 'briefing', 'input', 'output', 'retry'] as const),
+  ...(['settings', 'extensions', 'skills', 'briefing', 'input', 'output', 'retry'] as const),
   ...(['parameters', 'subRecipes', 'isBackground', 'isHidden'] as const),
 ] satisfies readonly (keyof AgentFile)[]
 
 function lostParts(before: AgentFile, after: AgentFile): string[] {
   const parts: string[] = PARTS.filter((part) => isMeant(before, part) && text(before[part]) !== text(after[part]))
+  if (!isSameModel(before, after)) parts.unshift('model')
   // A recipe is called by its file.
   if (after.dialect !== 'recipe' && after.name !== before.name) parts.unshift('name')
   const isPromptKept =
     before.prompt === null || `${after.instructions}\n${after.prompt ?? ''}`.includes(before.prompt.trim())
   return [...parts, ...(isPromptKept ? [] : ['prompt'])].map((part) => `\`${part}\``)
+}
+
+/** However it is written. */
+function isSameModel(before: AgentFile, after: AgentFile): boolean {
+  if (before.model === null && before.provider === null) return true
+  if (before.model === after.model && before.provider === after.provider) return true
+  const whole = wholeModel(before)
+  return whole !== null && whole === wholeModel(after)
 }
 
 function isMeant(agent: AgentFile, part: (typeof PARTS)[number]): boolean {
@@ -89,6 +99,14 @@ function lostRules(before: AgentFile, after: AgentFile): string[] {
 /** What its children may do, where it says that apart. */
 function lostDelegate({ grant }: AgentFile, after: AgentFile): string[] {
   return grant?.delegate === undefined || text(grant) === text(after.grant) ? [] : ['`grant.delegate`']
+}
+
+function lostFlags(before: AgentFile, after: AgentFile): string[] {
+  return [
+    ...(before.neverAsks && !after.neverAsks ? ['that what would be asked for is denied'] : []),
+    ...(before.isDisabled && !after.isDisabled ? ['that it is switched off'] : []),
+    ...(before.sandbox !== null && after.sandbox === null ? ['that programs are fenced in'] : []),
+  ]
 }
 
 function isSaid(rule: string, rules: readonly string[]): boolean {

@@ -91,7 +91,7 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 /** What says nothing is left out; a server that is only named is a builtin there. */
-export function extensionFields(extension: ExtensionConfig): Fields {
+function extensionFields(extension: ExtensionConfig): Fields {
   const { type, name, ...rest } = extension
   const fields = Object.entries(rest as object as { [key: string]: Json }).filter(([key, value]) => {
     if (key === 'args' || key === 'tools') return true

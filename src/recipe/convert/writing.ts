@@ -3,15 +3,19 @@ import { matchName } from '../../grant/match.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { ownNeeds } from '../agent-file/own-needs.ts'
+import type { Slash } from '../agent-file/patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from '../agent-file/tool-words.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { foreignPatterns } from './foreign-patterns.ts'
-import { extensionFields } from './write-recipe.ts'
+import { type ModelNaming, modelWord } from './model-parts.ts'
 
-/** How a dialect names tools. */
-export interface ToolNaming {
+/** How a dialect names models and tools. */
+export interface Naming {
+  readonly name: string
+  readonly models: ModelNaming
   readonly toolWords: ToolWords
   readonly serverWord: (server: string, tool: string) => string
+  readonly slash?: Slash
 }
 
 export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
@@ -19,16 +23,16 @@ export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 
 /** An agent while it is written in the words of a dialect. It says what the dialect can say, and never more. */
 export class Writing {
   readonly agent: AgentFile
-  private readonly naming: ToolNaming
+  private readonly naming: Naming
 
-  constructor(agent: AgentFile, naming: ToolNaming) {
+  constructor(agent: AgentFile, naming: Naming) {
     this.agent = agent
     this.naming = naming
   }
 
   common(): { readonly [key: string]: Json | undefined } {
-    const { name, description, model } = this.agent
-    return { name, description, model: model ?? undefined }
+    const { name, description } = this.agent
+    return { name, description, model: modelWord(this.agent, this.naming.name, this.naming.models) }
   }
 
   /** Instructions; the prompt of a recipe goes below, for there is no other place. */
@@ -53,9 +57,22 @@ export class Writing {
 
   /** MCP servers by their names. `toolsKey` is how the dialect limits them to some tools, null where it cannot. */
   servers(toolsKey: string | null): Json | undefined {
+    const known = (this.agent.extensions ?? []).flatMap((extension): [string, Json][] => {
+      const fields = serverFields(extension, toolsKey)
+      return fields === undefined ? [] : [[extension.name, fields]]
+    })
+    return known.length === 0 ? undefined : Object.fromEntries(known)
+  }
+
+  /** The same where servers that are configured elsewhere can be named too. */
+  serversAndNames(toolsKey: string | null): Json | undefined {
     const { extensions } = this.agent
-    if (extensions === null || extensions.length === 0) return undefined
-    return Object.fromEntries(extensions.map((extension) => [extension.name, serverFields(extension, toolsKey)]))
+    if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(toolsKey)
+    return extensions.flatMap((extension): Json[] => {
+      if (extension.type === 'named') return [extension.name]
+      const fields = serverFields(extension, toolsKey)
+      return fields === undefined ? [] : [{ [extension.name]: fields }]
+    })
   }
 
   /** What it may use, without what it may not. Undefined: it says nothing of tools. */
@@ -86,18 +103,18 @@ export class Writing {
     if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
     const needs = ownNeeds(this.agent.extensions)
     const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
-    return foreignPatterns(
+    return this.foreign(
       domain,
       patterns.filter((pattern) => !own.includes(pattern)),
     )
   }
 
   denied(domain: RuleDomain): readonly string[] {
-    return foreignPatterns(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
+    return this.foreign(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
   }
 
   asked(domain: RuleDomain): readonly string[] {
-    return foreignPatterns(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
+    return this.foreign(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
   }
 
   /** May it do nothing at all there, but for what it needs for itself? */
@@ -110,6 +127,10 @@ export class Writing {
   isReadOnly(): boolean {
     const denied = this.agent.grant?.deny ?? []
     return denied.includes('file.delete:**') && this.isClosed('file.write') && this.isClosed('exec')
+  }
+
+  private foreign(domain: RuleDomain, patterns: readonly string[]): readonly string[] {
+    return foreignPatterns(domain, patterns, this.naming.slash ?? 'project')
   }
 
   /** A word is written where all that it stands for is meant; a tool of ours without such a word is left out. */
@@ -148,7 +169,8 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
   })
 }
 
-function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json {
+/** Undefined for what is no server of its own. */
+function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json | undefined {
   const { availableTools } = extension
   const tools = availableTools.length === 0 || toolsKey === null ? {} : { [toolsKey]: [...availableTools] }
   if (extension.type === 'stdio') {
@@ -160,5 +182,5 @@ function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json
     const headers = Object.keys(extension.headers).length === 0 ? {} : { headers: { ...extension.headers } }
     return { type: 'http', url: extension.uri, ...headers, ...tools }
   }
-  return extensionFields(extension)
+  return undefined
 }

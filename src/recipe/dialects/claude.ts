@@ -11,6 +11,7 @@ export const claude: AgentDialect = {
   place: '.claude/agents',
   ending: '.md',
   signs: ['permissionMode', 'disallowedTools', 'maxTurns', 'mcpServers', 'initialPrompt', 'isolation', 'background'],
+  models: ['anthropic'],
   toolWords: {
     Read: READ,
     Write: ['write_file'],
@@ -52,10 +53,10 @@ export const claude: AgentDialect = {
       ...writing.common(),
       tools: allowedTools(writing),
       disallowedTools: deniedTools(writing),
-      permissionMode: writing.isReadOnly() ? 'plan' : undefined,
+      permissionMode: writing.isReadOnly() ? 'plan' : agent.neverAsks ? 'dontAsk' : undefined,
       maxTurns: agent.budget?.turns,
       effort: agent.settings.reasoning,
-      mcpServers: writing.servers(null),
+      mcpServers: writing.serversAndNames(null),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       initialPrompt: writing.prompt(),
@@ -68,7 +69,11 @@ function readPermissionMode(draft: Draft): void {
   const mode = draft.text('permissionMode')
   if (mode === null || mode === 'default') return
   if (mode === 'plan') return draft.narrowing.readOnly()
-  const known = ['acceptEdits', 'auto', 'dontAsk', 'bypassPermissions']
+  if (mode === 'dontAsk') {
+    draft.agent.neverAsks = true
+    return
+  }
+  const known = ['acceptEdits', 'auto', 'bypassPermissions']
   const why = known.includes(mode) ? 'a file cannot loosen what host and runtime allow' : 'it is not known'
   draft.report.warning({
     code: 'permission',
@@ -89,6 +94,9 @@ const LIMITS = {
   Bash: 'exec',
   WebFetch: 'net',
   Read: 'file.read',
+  Grep: 'file.list',
+  Glob: 'file.list',
+  LS: 'file.list',
   Edit: 'file.write',
   Write: 'file.write',
 } as const satisfies Readonly<Record<string, Parameters<Writing['only']>[0]>>
@@ -101,14 +109,16 @@ function limited(word: string, writing: Writing): string[] {
 }
 
 function deniedTools(writing: Writing): string | undefined {
+  const tools = writing.deniedWords()
   // The mode says it.
-  const changes = writing.isReadOnly() ? [] : (['exec', 'file.write'] as const)
+  const programs = writing.isReadOnly() ? [] : writing.denied('exec')
+  const isSaid = writing.isReadOnly() || (tools.includes('Write') && tools.includes('Edit'))
   const words = [
-    ...writing.deniedWords(),
-    ...changes.flatMap((domain) => {
-      return writing.denied(domain).map((pattern) => bracketed(domain === 'exec' ? 'Bash' : 'Edit', pattern))
-    }),
+    ...tools,
+    ...programs.map((pattern) => bracketed('Bash', pattern)),
+    ...(isSaid ? [] : writing.denied('file.write').map((pattern) => bracketed('Edit', pattern))),
     ...writing.denied('file.read').map((pattern) => bracketed('Read', pattern)),
+    ...writing.denied('file.list').map((pattern) => bracketed('Glob', pattern)),
     ...writing.denied('net').map((pattern) => bracketed('WebFetch', pattern)),
     ...writing.denied('agent').map((name) => bracketed('Task', name)),
   ]

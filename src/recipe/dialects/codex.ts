@@ -9,6 +9,7 @@ export const codex: AgentDialect = {
   place: '.codex/agents',
   ending: '.toml',
   signs: [],
+  models: ['openai'],
   toolWords: {},
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {
@@ -26,7 +27,7 @@ export const codex: AgentDialect = {
     return {
       ...writing.common(),
       model_reasoning_effort: agent.settings.reasoning,
-      sandbox_mode: writing.isReadOnly() || writing.isClosed('net') ? mode : undefined,
+      sandbox_mode: writing.isReadOnly() || writing.isClosed('net') ? mode : (agent.sandbox ?? undefined),
       mcp_servers: writing.servers('enabled_tools'),
     }
   },
@@ -42,7 +43,11 @@ function readSandbox(draft: Draft): void {
     const message = '`sandbox_mode: read-only`: programs cannot be fenced here, so none may be started'
     return draft.tightened(message, 'sandbox_mode')
   }
-  if (mode === 'workspace-write') return draft.narrowing.deny(['net:*'])
+  if (mode === 'workspace-write') {
+    draft.keep('sandbox_workspace_write')
+    if (draft.fields.map('sandbox_workspace_write')?.flag('network_access') !== true) draft.narrowing.deny(['net:*'])
+    return draft.fence(mode, 'sandbox_mode')
+  }
   draft.report.warning({
     code: 'permission',
     message: `\`sandbox_mode: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`,

@@ -8,9 +8,11 @@ export const copilot: AgentDialect = {
   homeFolders: [],
   place: '.github/agents',
   ending: '.agent.md',
+  otherEndings: ['.chatmode.md'],
   signs: [
     ...['mcp-servers', 'handoffs', 'user-invocable', 'disable-model-invocation', 'argument-hint', 'target', 'infer'],
   ],
+  models: ['openai', 'anthropic', 'google'],
   toolWords: {
     read: READ,
     view: READ,

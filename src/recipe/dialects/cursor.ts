@@ -1,5 +1,8 @@
 import type { AgentDialect } from './dialect.ts'
 
+/** A model that the program chooses itself. */
+const FAST = 'fast'
+
 /** Cursor. It has no lists of tools. */
 export const cursor: AgentDialect = {
   name: 'cursor',
@@ -8,11 +11,13 @@ export const cursor: AgentDialect = {
   place: '.cursor/agents',
   ending: '.md',
   signs: ['readonly', 'is_background'],
+  models: ['openai', 'anthropic', 'google'],
   toolWords: {},
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {
     draft.common()
     draft.nameByFile()
+    if (draft.agent.model === FAST) draft.ownModel('its program chooses a small one')
     draft.allowTools('tools')
     draft.agent.isBackground = draft.flag('is_background')
     if (draft.flag('readonly')) draft.narrowing.readOnly()

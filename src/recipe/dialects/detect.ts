@@ -12,7 +12,9 @@ export function detectDialect(file: string, fields: Fields): AgentDialect {
   const place = path.resolve(file).split(path.sep).join('/')
   const byFolder = innermost(place)
   if (byFolder !== undefined) return byFolder
-  const byEnding = AGENT_DIALECTS.find(({ ending }) => ending !== USUAL_ENDING && place.endsWith(ending))
+  const byEnding = AGENT_DIALECTS.find(({ ending, otherEndings = [] }) => {
+    return [ending, ...otherEndings].some((one) => one !== USUAL_ENDING && place.endsWith(one))
+  })
   if (byEnding !== undefined) return byEnding
   const byForm = AGENT_DIALECTS.find(({ isLike }) => isLike?.(fields) === true)
   return byForm ?? bySigns(fields) ?? claude

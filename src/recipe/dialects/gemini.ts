@@ -9,6 +9,7 @@ export const gemini: AgentDialect = {
   place: '.gemini/agents',
   ending: '.md',
   signs: ['timeout_mins', 'max_turns', 'mcp_servers', 'kind', 'display_name'],
+  models: ['google'],
   toolWords: {
     read_file: READ,
     read_many_files: READ,

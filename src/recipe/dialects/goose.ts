@@ -1,4 +1,5 @@
 import type { Draft } from '../agent-file/draft.ts'
+import { modelParts } from '../convert/model-parts.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of goose, which are not its recipes. */
@@ -10,6 +11,7 @@ export const goose: AgentDialect = {
   place: '.agents/agents',
   ending: '.md',
   signs: ['provider', 'avatar', 'settings'],
+  models: 'as read',
   toolWords: {},
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {
@@ -22,6 +24,7 @@ export const goose: AgentDialect = {
   },
   write(writing) {
     const { agent } = writing
+    const parts = modelParts(agent, 'goose')
     const { temperature } = agent.settings
     const turns = agent.budget?.turns
     const settings = {
@@ -30,7 +33,8 @@ export const goose: AgentDialect = {
     }
     return {
       ...writing.common(),
-      provider: agent.provider ?? undefined,
+      provider: parts.provider ?? undefined,
+      model: parts.model ?? undefined,
       settings: Object.keys(settings).length === 0 ? undefined : settings,
     }
   },

@@ -11,6 +11,7 @@ export const legate: AgentDialect = {
   place: '.legate/agents',
   ending: '.md',
   signs: ['grant', 'budget', 'briefing', 'input', 'output'],
+  models: 'as read',
   toolWords: Object.fromEntries(OUR_TOOLS.map((name) => [name, [name]])),
   serverWord: (server, tool) => `${server}__${tool}`,
   read(draft) {
@@ -26,6 +27,9 @@ export const legate: AgentDialect = {
     draft.agent.skills = draft.texts('skills')
     draft.agent.isBackground = draft.flag('background')
     draft.agent.isHidden = draft.flag('hidden')
+    draft.disable('disable')
+    draft.agent.neverAsks = draft.flag('neverAsks')
+    draft.fence(draft.text('sandbox'), 'sandbox')
     draft.limit('turns', draft.number('maxTurns', 'max_turns'), 'maxTurns')
   },
   write(writing) {
@@ -38,10 +42,13 @@ export const legate: AgentDialect = {
       tools: writing.toolList('agent', 'names'),
       disallowedTools: writing.list(agent.tools.deny),
       ...writing.sampling('topP'),
-      mcpServers: writing.servers('tools'),
+      mcpServers: writing.serversAndNames('tools'),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       hidden: agent.isHidden || undefined,
+      disable: agent.isDisabled || undefined,
+      neverAsks: agent.neverAsks || undefined,
+      sandbox: agent.sandbox ?? undefined,
       input: (agent.input as Json | null) ?? undefined,
       output: (agent.output as Json | null) ?? undefined,
       grant: (agent.grant as Json | null) ?? undefined,

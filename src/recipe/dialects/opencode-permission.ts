@@ -2,6 +2,7 @@ import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
 import { MOST_RULES } from '../agent-file/narrowing.ts'
 import { commandPatterns, filePatterns, hostPatterns, namesPort } from '../agent-file/patterns.ts'
+import { domainsUsed, toolsForbidden } from '../agent-file/tool-words.ts'
 import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 
@@ -26,7 +27,10 @@ interface Domain {
   readonly patterns: (pattern: string, purpose: 'allow' | 'restrict') => string[]
 }
 
-const files = (...domains: Domain['domains']): Domain => ({ domains, patterns: filePatterns })
+const files = (...domains: Domain['domains']): Domain => ({
+  domains,
+  patterns: (pattern, purpose) => filePatterns(pattern, purpose, 'machine'),
+})
 const names: Domain['patterns'] = (pattern) => [pattern]
 
 const DOMAINS: Readonly<Record<string, Domain>> = {
@@ -51,21 +55,29 @@ export function readPermission(tree: Tree, draft: Draft): void {
   const base = keys.lastIndexOf('*')
   const later = new Map([...tree.entries].slice(base + 1).map(([key, { value }]) => [key, rulesOf(value, key, draft)]))
   const star = base === -1 ? undefined : tree.entries.get('*')?.value
-  if (star !== undefined) applyToAll(actionOf(star, '*', draft), later, draft)
-  for (const [key, rules] of later) apply(key, rules, draft)
+  const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
+  if (star !== undefined) applyToAll(action, later, draft)
+  const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
+  if (agents.length > 0) draft.agent.reaches = agents.map(({ pattern }) => pattern)
+  for (const [key, rules] of later) apply(key, [{ pattern: '*', action }, ...rules], draft)
 }
 
 /** One word for everything that has no word of its own. */
 function applyToAll(action: Action, others: ReadonlyMap<string, readonly PermissionRule[]>, draft: Draft): void {
   if (action === 'allow') return
   const named = new Set([...others.keys()].flatMap((key) => own(DOMAINS, key)?.domains ?? []))
-  for (const [key, { domains }] of Object.entries(DOMAINS)) {
-    if (!domains.some((domain) => named.has(domain))) apply(key, [{ pattern: '*', action }], draft)
-  }
   const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
   const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
+  const used: ReadonlySet<string> = domainsUsed([...tools])
+  const toolKeys = [...TOOL_KEYS]
+  for (const [key, { domains }] of Object.entries(DOMAINS)) {
+    if (domains.some((domain) => named.has(domain))) continue
+    // What a tool that is open works with stays open: then it is about the tools of this key.
+    if (key === 'list' || domains.some((domain) => used.has(domain))) toolKeys.push(key)
+    else apply(key, [{ pattern: '*', action }], draft)
+  }
   if (action === 'deny') return draft.narrowing.allowOnly('tool', [...tools])
-  const asked = [...TOOL_KEYS.flatMap((key) => draft.toolsNamed(key)), '*__*'].filter((tool) => !tools.has(tool))
+  const asked = [...toolKeys.flatMap((key) => draft.toolsNamed(key)), '*__*'].filter((tool) => !tools.has(tool))
   draft.narrowing.ask(asked.map((tool) => `tool:${tool}`))
 }
 
@@ -92,7 +104,9 @@ function actionOf(tree: Tree, key: string, draft: Draft): Action {
 
 function apply(key: string, rules: readonly PermissionRule[], draft: Draft): void {
   const domain = own(DOMAINS, key)
-  if (domain === undefined) return applyToTool(key, rules, draft)
+  // Programs and searches list folders too: only the tools of this word are meant.
+  const isOfTools = domain === undefined || (key === 'list' && rules.every(({ pattern }) => pattern === '*'))
+  if (isOfTools) return applyToTool(key, rules, draft)
   if (domain.domains.includes('net')) tellPorts(rules, key, draft)
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
@@ -113,11 +127,13 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
 
 /** What a tool is called with has no rules: the strictest word of all patterns holds for the whole tool. */
 function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft): void {
-  const has = (action: Action) => rules.some((rule) => rule.action === action)
+  // A star overrules what stands before it.
+  const live = rules.slice(rules.findLastIndex(({ pattern }) => pattern === '*'))
+  const has = (action: Action) => live.some((rule) => rule.action === action)
   if (!has('deny') && !has('ask')) return
-  const tools = draft.toolsNamed(key).map((tool) => `tool:${tool}`)
+  const tools = toolsForbidden(key, draft.toolsNamed(key)).map((tool) => `tool:${tool}`)
   draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
-  const lost = rules.filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
+  const lost = live.slice(1).filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
   if (lost.length > 0) tell(lost, key, draft)
 }
 

@@ -16,6 +16,7 @@ export const opencode: AgentDialect = {
   signs: ['mode', 'permission', 'steps', 'maxSteps', 'hidden', 'disable', 'top_p'],
   isLike: (fields) => fields.get('tools')?.kind === 'map',
   isDescribed: false,
+  models: 'all',
   toolWords: {
     read: READ,
     write: ['write_file'],
@@ -33,6 +34,7 @@ export const opencode: AgentDialect = {
     websearch: ['web_search'],
     ...elsewhere('codesearch', 'lsp', 'question'),
   },
+  slash: 'machine',
   serverWord: (server, tool) => `${server}_${tool}`,
   serverTools: (word) => serverTools(word) ?? underscored(word),
   read(draft) {
@@ -45,7 +47,8 @@ export const opencode: AgentDialect = {
     if (permission !== undefined) readPermission(permission, draft)
     draft.limit('turns', draft.number('steps', 'maxSteps'), 'steps')
     const mode = draft.text('mode')
-    draft.agent.isHidden = draft.flag('hidden') || draft.flag('disable')
+    draft.agent.isHidden = draft.flag('hidden')
+    draft.disable('disable')
     if (mode === 'primary')
       draft.report.note({ code: 'ignored', message: '`mode: primary`: it may be a subagent here too' })
     draft.keep('color', 'variant')
@@ -62,6 +65,7 @@ export const opencode: AgentDialect = {
       tools: toolMap(writing),
       permission: permissions(writing),
       hidden: agent.isHidden || undefined,
+      disable: agent.isDisabled || undefined,
     }
   },
 }

@@ -57,6 +57,8 @@ export function findDefinition(name: string, { definitions, notices }: Discovere
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
   if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
   if (found !== undefined) return found
+  const off = notices.find(({ code, message }) => code === 'disabled' && message.startsWith(`"${name}" `))
+  if (off !== undefined) throw refuse({ ...off, hint: 'Remove it to run it.' }, off.file)
   const near = nearNames(name, [...new Set(definitions.map((one) => one.name))])
   const rest = near.length === 0 ? 'Use load() to see available sources.' : `Did you mean: ${near.join(', ')}?`
   throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
@@ -94,7 +96,7 @@ function form(file: string): number {
 async function readFound(file: string, place: Place, notices: Notice[]): Promise<Definition | undefined> {
   try {
     const text = readTextNow(file)
-    const found = place.kind === 'agent' ? await agentIn(text, file) : await recipeIn(text, file, place)
+    const found = place.kind === 'agent' ? await agentIn(text, file, notices) : await recipeIn(text, file, place)
     return found === undefined ? undefined : { ...found, file, scope: place.scope, kind: place.kind, shadowedBy: null }
   } catch (error) {
     const [notice] = noticesOf(error)
@@ -106,9 +108,13 @@ async function readFound(file: string, place: Place, notices: Notice[]): Promise
 
 type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
 
-async function agentIn(text: string, file: string): Promise<Found | undefined> {
+async function agentIn(text: string, file: string, notices: Notice[]): Promise<Found | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
   if (agent === undefined) return undefined
+  if (agent.isDisabled) {
+    notices.push(...agent.notices.filter(({ code }) => code === 'disabled'))
+    return undefined
+  }
   return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
 }
 

@@ -87,12 +87,13 @@ const AD_HOC: Described = {
 }
 
 function described(definition: AgentFile, spec: OpenSpec): Described {
-  const { description, tools, grant, output, retry, subRecipes } = definition
+  const { description, tools, grant, neverAsks, output, retry, subRecipes } = definition
   return {
     ...AD_HOC,
     description,
     tools,
     narrowing: grant,
+    ...(neverAsks ? { neverAsks } : {}),
     output: isRecipe(definition) ? null : output,
     response: isRecipe(definition) ? output : null,
     retry,

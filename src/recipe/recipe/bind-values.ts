@@ -67,12 +67,11 @@ interface Binding {
 
 async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {
   if (parameter.inputType === 'file') return readParameterFile(value, parameter.key, options)
+  // Defaults were looked at when the file was read.
   const isDefault = !Object.hasOwn(options.given, parameter.key) && value === parameter.default
-  const trouble = isDefault && value.trim() === '' ? undefined : typeTrouble(parameter, value)
+  const trouble = isDefault ? undefined : typeTrouble(parameter, value)
   if (trouble === undefined) return value
-  const finding = { code: 'parameter', message: trouble, line: parameter.line, hint: 'Give another value.' } as const
-  if (isDefault) report.warning({ ...finding, hint: 'Correct the default.' })
-  else report.fault(finding)
+  report.fault({ code: 'parameter', message: trouble, line: parameter.line, hint: 'Give another value.' })
   return value
 }
 

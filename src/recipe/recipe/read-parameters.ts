@@ -83,6 +83,10 @@ function checkDefaults(parameters: readonly RecipeParameter[], report: Report): 
     })
   }
   for (const one of parameters) {
+    const trouble = defaultTrouble(one)
+    if (trouble !== undefined) {
+      report.fault({ code: 'parameter', message: trouble, line: one.line, hint: 'Correct the default.' })
+    }
     if (one.requirement === 'required' && one.default !== null) {
       const message = `the parameter \`${one.key}\` is required and has a default, which is used`
       report.note({ code: 'parameter', message, line: one.line, hint: 'Make it optional.' })
@@ -92,6 +96,13 @@ function checkDefaults(parameters: readonly RecipeParameter[], report: Report): 
       report.warning({ code: 'parameter', message, line: one.line, hint: 'List them under "options".' })
     }
   }
+}
+
+/** An empty default is one whatever the type; what a template makes of one is not known. */
+function defaultTrouble(parameter: RecipeParameter): string | undefined {
+  const { default: value } = parameter
+  if (value === null || value.trim() === '' || /\{[{%]/.test(value)) return undefined
+  return typeTrouble(parameter, value)?.replace(' must be ', ' has a default that must be ')
 }
 
 function keysOf(parameters: readonly RecipeParameter[]): string {

@@ -32,6 +32,8 @@ export interface InlineAgent {
   readonly grant: Grant | null
   /** What its file says it may do at most. */
   readonly narrowing: Grant | null
+  /** What would be asked for is denied. */
+  readonly neverAsks?: true
   readonly mode: Mode
   readonly budget: Budget
   readonly input: JsonSchema | null

@@ -108,10 +108,12 @@ function withHost(
 }
 
 /** What its file and its mode take away. Each layer starts from everything: the agent's grant and its hosts say what it has. */
-function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers {
+function fileLayersOf({ name, narrowing, neverAsks, mode, tools }: InlineAgent): FileLayers {
   const isChosen = tools.allow !== null || tools.deny.length > 0
+  const unasked = neverAsks === undefined ? {} : { neverAsks }
+  const isSilent = narrowing === null && neverAsks === undefined
   const others = (layer: (by: string, grant: Grant) => Layer): readonly Layer[] => [
-    ...(narrowing === null ? [] : [layer(`the file of ${name}`, narrowing)]),
+    ...(isSilent ? [] : [{ ...layer(`the file of ${name}`, withShellFolder(narrowing ?? {})), ...unasked }]),
     ...(mode === 'auto' ? [] : [layer(`the mode ${mode}`, MODES[mode])]),
   ]
   return {
@@ -119,6 +121,13 @@ function fileLayersOf({ name, narrowing, mode, tools }: InlineAgent): FileLayers
     use: others(narrowingLayer),
     delegate: others(narrowingDelegateLayer),
   }
+}
+
+/** A file that allows programs lets them start: in the workspace, of which that shows nothing. */
+function withShellFolder(grant: Grant): Grant {
+  const { use } = grant
+  const startsNone = use === undefined || !use.some((rule) => rule.startsWith('exec:'))
+  return startsNone ? grant : { ...grant, use: [...use, 'file.list:/workspace'] }
 }
 
 /** What a file says of tools binds all of them, wherever they come from. */

@@ -2,8 +2,10 @@ import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { modelOf } from '../agent-file/model-name.ts'
+import { namedAgents } from '../discovery/named-agents.ts'
 import { discoverSkills } from '../discovery/skills.ts'
 import { fileExtensions } from '../extension/file-extensions.ts'
+import { checkEnabled } from '../load-definition.ts'
 import type { Mode, OpenSpec } from '../open/spec.ts'
 import { refuse } from '../text/notice.ts'
 import type { InlineAgent } from './inline-agent.ts'
@@ -22,8 +24,9 @@ export interface RootOptions {
 export async function rootInline(file: AgentFile, options: RootOptions): Promise<InlineAgent> {
   const isRecipe = file.dialect === 'recipe'
   const { cwd } = options
-  // A list of tools without the word for it is a list without delegation.
-  const open = file.agents?.length === 0 ? null : options.open
+  // A list of tools without the word for it is a list without delegation, and so is a file that forbids it.
+  const open = file.agents?.length === 0 || file.grant?.deny?.includes('agent:*') === true ? null : options.open
+  checkEnabled(file)
   return {
     form: 1,
     role: 'root',
@@ -40,16 +43,22 @@ export async function rootInline(file: AgentFile, options: RootOptions): Promise
     inherits: null,
     grant: options.grant,
     narrowing: file.grant,
+    ...(file.neverAsks ? { neverAsks: true } : {}),
     mode: options.mode,
     budget: smallerBudget(budgetOf(file), options.budget) ?? {},
     input: file.input,
     output: isRecipe ? null : file.output,
     response: isRecipe ? file.output : null,
     retry: file.retry,
-    open: open === null ? null : { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes] },
+    open: open === null ? null : await withNamedAgents(open, file, cwd),
     cwd,
     definitions: cwd,
   }
+}
+
+async function withNamedAgents(open: OpenSpec, file: AgentFile, cwd: string): Promise<OpenSpec> {
+  const named = open.discover === null ? await namedAgents(file, { cwd }) : []
+  return { ...open, subRecipes: [...open.subRecipes, ...file.subRecipes, ...named] }
 }
 
 /** As many as goose gives the agent that a person runs. */

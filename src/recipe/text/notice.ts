@@ -38,6 +38,7 @@ export type NoticeCode =
   | 'ambiguous'
   | 'not_found'
   | 'lost'
+  | 'disabled'
 
 export interface Finding {
   readonly code: NoticeCode
