@@ -136,6 +136,7 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'loadDefinition',
     'loadRecipe',
     'mentionedIn',
+    'missingAgents',
     'modelOf',
     'modelUse',
     'noticeText',

@@ -79,7 +79,8 @@ const VALUE = /^[\w=+~-]+$/
 /** Values behind a name: `API_KEY=abc`, `--token=abc`, `?sig=abc`; passwords in addresses; `Bearer abc`. */
 function withoutNamed(word: string, isRead: boolean): string {
   return word
-    .replace(NAMED, (whole: string, start: string, dashes: string, name: string) => {
+    .replace(NAMED, (...found: string[]) => {
+      const [whole = '', start = '', dashes = '', name = ''] = found
       // A shell could run the variable.
       if (dashes === '' ? !isSecretName(name) || (isRead && word.includes('$')) : !isSecretOption(name)) return whole
       return `${start}${SECRET_MARK}`

@@ -19,8 +19,17 @@ export function withoutShapes(text: string): string {
 
 /** A command line, or a part of one, without keys: only those that are a word of their own, and no part of a path. */
 export function withoutKeys(text: string): string {
-  return WHOLE_KEYS.reduce((left, key) => left.replace(key, SECRET_MARK), text)
+  return KEYS.reduce((left, key) => left.replace(key, (found, ...rest) => markedWord(found, left, rest)), text)
 }
+
+/** What a pattern found, at the one number among `rest`. */
+function markedWord(found: string, text: string, rest: readonly unknown[]): string {
+  const at = rest.find((value) => typeof value === 'number') as number
+  const isPart = PART_OF_WORD.test(text.charAt(at - 1)) || PART_OF_WORD.test(text.charAt(at + found.length))
+  return isPart ? found : SECRET_MARK
+}
+
+const PART_OF_WORD = /[\w.~/*-]/
 /** `//a@` */
 const SHORTEST = 4
 
@@ -60,6 +69,3 @@ const KEYS: readonly RegExp[] = [
 const WEB_TOKEN =
   /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})(\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3})?/g
 
-const WHOLE_KEYS: readonly RegExp[] = KEYS.map(
-  ({ source }) => new RegExp(`(?<![\\w.~/*-])(?:${source})(?![\\w.~/*-])`, 'g'),
-)

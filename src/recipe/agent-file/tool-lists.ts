@@ -40,11 +40,15 @@ export function readToolWords(words: readonly string[], place: ListPlace): ToolL
     const { name, limit } = namedIn(word)
     if (isDelegation(name)) {
       agents ??= []
-      for (const one of limit === null ? ['*'] : splitOutsideBrackets(limit)) agents.push(one.trim())
+      for (const one of agentsMeant(limit)) agents.push(one)
     } else if (limit !== null && domainsOf(name, place).length === 0) tellUnlimited(word, place)
     else for (const tool of namedTools(name, place)) tools.add(tool)
   }
   return { tools: [...tools], agents }
+}
+
+function agentsMeant(limit: string | null): readonly string[] {
+  return limit === null ? ['*'] : splitOutsideBrackets(limit).map((one) => one.trim())
 }
 
 /**
