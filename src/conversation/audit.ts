@@ -1,4 +1,4 @@
-import { InputError, isLegateError, messageOf, StoreError } from '../base/error.ts'
+import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
 import { isDead } from '../engine/lease.ts'
 import { auditTree } from '../graph/audit/audit-tree.ts'
 import type { Surroundings } from '../graph/audit/check.ts'
@@ -129,7 +129,7 @@ class Looking {
 
   async at(tree: TreeRows): Promise<void> {
     this.count(tree)
-    let found = this.look(tree)
+    let found = this.lookUnlessAltered(tree)
     if (found.length > 0 && this.isDeleted(tree.rootId)) return
     if (this.options.repair === true) found = await this.mend(tree, found)
     this.findings.push(...found)
@@ -137,6 +137,24 @@ class Looking {
 
   report(): AuditReport {
     return { findings: this.findings, repaired: this.repaired, checked: this.counts, verified: this.verified }
+  }
+
+  /** Events are read only when a check asks for them. */
+  private lookUnlessAltered(tree: TreeRows): Finding[] {
+    try {
+      return this.look(tree)
+    } catch (error) {
+      if (!isLegateError(error, 'tampered') || error.details['commit'] === undefined) throw error
+      return this.alteredEvents(tree.rootId, error)
+    }
+  }
+
+  /** What verifying has found says the same. */
+  private alteredEvents(rootId: Id, { message, details }: LegateError): Finding[] {
+    const id = `${rootId} ${details['commit']}`
+    const isWanted = this.options.types?.includes('broken_chain') ?? true
+    if (!isWanted || this.findings.some((one) => one.type === 'broken_chain' && one.id === id)) return []
+    return [finding('broken_chain', { subject: 'commit', id, rootId, conversationId: null }, message)]
   }
 
   private look(tree: TreeRows): Finding[] {

@@ -24,6 +24,8 @@ export class TurnEnds {
   wait(turnId: Id): Promise<Outcome> {
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    const altered = this.findAltered(turn)
+    if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
       this.add(turnId, { resolve, reject, rootId: turn?.rootId ?? null })
       if (turn === undefined) this.tellDeleted(turnId)
@@ -35,6 +37,8 @@ export class TurnEnds {
     if (signal?.aborted) return Promise.resolve(null)
     const turn = this.store.turn(turnId)
     if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    const altered = this.findAltered(turn)
+    if (altered !== undefined) return Promise.reject(altered)
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
         rootId: turn?.rootId ?? null,
@@ -54,6 +58,12 @@ export class TurnEnds {
       })
       if (turn === undefined) this.tellDeleted(turnId)
     })
+  }
+
+  /** In a tree that was changed from outside no turn ends any more. */
+  private findAltered(turn: Turn | undefined): StoreError | undefined {
+    if (turn === undefined) return undefined
+    return this.store.tampered?.().find(({ details }) => details['rootId'] === turn.rootId)
   }
 
   private add(turnId: Id, waiter: Waiter): void {

@@ -456,6 +456,74 @@ describe('a row that is changed while a process runs', () => {
   })
 })
 
+describe('events of a commit that cannot be read', () => {
+  test.each(['x', '5', 'null', '{}', '[null]', '[5]', '[{"body":5}]'])(
+    'are named by an audit, and reading them is refused: %s',
+    async (text) => {
+      const { runtime: first, run, rootId } = await makeScene()
+      await first.close()
+      const last = Number(readOne('SELECT max(n) % 16777216 FROM commits'))
+      attack((db) => db.run('UPDATE commits SET events = ? WHERE n = (SELECT max(n) FROM commits)', [text]))
+      const runtime = openRuntime()
+      const named = { type: 'broken_chain', id: `${rootId} ${last}`, rootId }
+
+      expect((await runtime.audit()).findings).toMatchObject([named])
+      expect((await runtime.audit({ rootId })).findings).toMatchObject([named])
+      expect((await runtime.audit({ types: ['cycle'] })).findings).toEqual([])
+      const { findings } = await runtime.audit({ verify: true })
+      expect(findings).toContainEqual(expect.objectContaining(named))
+
+      const conversation = await runtime.conversation(rootId)
+      await expect(conversation.eventPage({ limit: 500 })).rejects.toMatchObject({ code: 'tampered' })
+      const reading = async () => {
+        for await (const { type } of runtime.attach(run.id).events()) if (type === 'run-end') break
+      }
+      await expect(reading()).rejects.toMatchObject({ code: 'tampered', details: { rootId, commit: last } })
+      await runtime.close()
+    },
+  )
+})
+
+test('a run that is attached to after its tree was found to be changed is refused', async () => {
+  const holding = agent({
+    name: 'holding',
+    description: 'Waits for a person.',
+    instructions: 'Deploy.',
+    model: scriptedModel(() => ({ calls: [{ name: 'deploy', input: {} }] })),
+    tools: {
+      deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }),
+    },
+  })
+  const host = agent({
+    name: 'host',
+    instructions: 'Delegate.',
+    model: scriptedModel(() => ({ calls: [{ name: 'holding', input: { message: 'x' } }] })),
+    subagents: { holding },
+  })
+  const open = () => {
+    const runtime = createRuntime({ store: sqliteStore(file), agents: [host, holding], logger: SILENT })
+    leaveUnaudited(runtime.store)
+    return runtime
+  }
+  const first = open()
+  const run = first.run(host, 'Go.')
+  run.result.catch(() => undefined)
+  for await (const { type } of run) if (type === 'approval-request') break
+  const [child] = first.store.awaiting({ limit: 1 })
+  await first.close()
+  attack((db) =>
+    db.run(`UPDATE rows SET data = json_set(data, '$.limits[0]', 9999) WHERE data ->> '$.turn' = ?`, [
+      child?.turnId ?? '',
+    ]),
+  )
+  const runtime = open()
+  const [resumed] = await runtime.resume()
+  await expect(resumed?.result).rejects.toMatchObject({ code: 'tampered' })
+
+  await expect(runtime.attach(run.id).result).rejects.toMatchObject({ code: 'tampered' })
+  await runtime.close()
+})
+
 /** Two calls that wait for a person; what the model says next needs both. */
 function makePair(done: string[], withChild: boolean) {
   const call = (name: string) =>

@@ -64,6 +64,11 @@ export class CheckedSpans {
     return tampered(`The turn ${id} is found in another conversation than its own`, { rootId, path: this.path })
   }
 
+  /** Nothing is decided by events: the tree goes on for who does not read them. */
+  unreadableEvents(rootId: Id, commit: number): StoreError {
+    return tampered(`The events of commit ${commit} are not what was written`, { rootId, path: this.path, commit })
+  }
+
   private look(db: Connection, first: number, end: number): ReadSpan | WrongSpan | undefined {
     const text = readSpanText(db, first, end)
     if (text.lines !== '') return this.check.check(db, text)

@@ -13,7 +13,13 @@ export function readEvents(graph: SqliteGraph, read: Read) {
     const first = tail.tree * COMMITS_PER_TREE
     const last = after < 1 ? first : commitBefore(read, tail, after)
     const commits = read((db) => db.all(EVENTS, [last, first + COMMITS_PER_TREE, bound(limit)]))
-    const events = commits.flatMap(([seq, text]) => unpackEvents(String(text), Number(seq)))
+    const events = commits.flatMap(([seq, text, n]) => {
+      try {
+        return unpackEvents(String(text), Number(seq))
+      } catch {
+        throw graph.spans().unreadableEvents(rootId, Number(n) - first)
+      }
+    })
     return events.filter(({ seq }) => seq > after).slice(0, Math.max(0, limit))
   }
 }
@@ -41,4 +47,4 @@ function commitBefore(read: Read, { tree, commit }: Tail, after: number): number
 }
 
 const SEQ = 'SELECT seq FROM commits WHERE n <= ? AND n >= ? ORDER BY n DESC LIMIT 1'
-const EVENTS = `SELECT seq, events FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`
+const EVENTS = `SELECT seq, events, n FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`

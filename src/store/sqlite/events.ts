@@ -34,7 +34,7 @@ export function packEvents(events: readonly EventRow[]): string {
   return JSON.stringify(packed)
 }
 
-/** `last` is the sequence after them. */
+/** `last` is the sequence after them. Throws when they are not what was packed. */
 export function unpackEvents(text: string, last: number): EventRow[] {
   const packed = parseOwnJson(text) as (Partial<Place> & { readonly body: PackedBody })[]
   let seq = last - packed.length
@@ -77,6 +77,7 @@ function packMessage({ type, role, purpose, content, state, calls, streamed }: M
 }
 
 function toBody(body: PackedBody, place: OutcomePlace): EventBody {
+  if (typeof body?.type !== 'string') throw new TypeError('An event has no type.')
   if (body.type === 'usage') return { type: body.type, usage: toUsage(body.usage), model: body.model }
   if (body.type === 'run-end') return { type: body.type, outcome: toOutcome(body.outcome, place) }
   if (body.type !== 'message') return body

@@ -23,6 +23,7 @@ export interface SqliteGraph {
   readonly reader: Reader
   /** For queries that tell of rows: others may just have stored them, and what they name is looked for. */
   readonly heard: Read
+  readonly spans: SqliteReads['spans']
   tail(rootId: Id): Tail | undefined
 }
 
@@ -61,7 +62,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     lastSeq: (rootId) => tailOf(reads, rootId)?.seq ?? 0,
     openLinks: (hostTurnId) => rowsWhere(turn(hostTurnId)?.links, ({ outcome }) => outcome === null),
   }
-  return { reader, heard, tail: (rootId) => tailOf(reads, rootId) }
+  return { reader, heard, spans: reads.spans, tail: (rootId) => tailOf(reads, rootId) }
 }
 
 function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
