@@ -68,4 +68,3 @@ const KEYS: readonly RegExp[] = [
  */
 const WEB_TOKEN =
   /(?<![A-Za-z0-9])(?:eyJ[-_A-Za-z0-9]{8,}|SG\.[-_A-Za-z0-9]{16,})(\.[-_A-Za-z0-9]{8,}(?:\.[-_A-Za-z0-9]*){0,3})?/g
-
