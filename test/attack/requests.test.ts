@@ -176,10 +176,14 @@ describe('I11: with a rule for ls and another for git and npm, the shell runs no
   test('more arguments than the system takes are an error', async () => {
     const { results } = await shell(
       ['exec:ls *'],
-      [{ argv: ['ls', ...Array.from({ length: 900 }, () => 'x'.repeat(9_000))] }],
+      [
+        { argv: ['ls', 'x'.repeat(200_000)] },
+        { argv: ['ls', ...Array.from({ length: 900 }, () => 'x'.repeat(9_000))] },
+      ],
     )
 
     expect(results[0]).toMatch(/E2BIG/)
+    expect(results[1]).toMatch(/at most 2000000 characters/)
   })
 })
 

@@ -92,7 +92,7 @@ describe('agentscope 8.4/62: attributes of a request', () => {
     const error = await openRuntime()
       .run(changing(), 'go', { attributes: acme })
       .result.then(({ text }) => text)
-    expect(error).toMatch(/only abortSignal, grant, tools and repair can be given/)
+    expect(error).toMatch(/only abortSignal, grant, budget, tools and repair can be given/)
   })
 
   test.each<[string, unknown, RegExp]>([

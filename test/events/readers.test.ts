@@ -94,7 +94,6 @@ describe('the readers of a run', () => {
     expect(told.filter((line) => line.startsWith('expert'))).toEqual([
       'expert run-start',
       'expert message',
-      'expert message',
       'expert usage',
       'expert message',
       'expert run-end',
