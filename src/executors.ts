@@ -92,6 +92,7 @@ export class Executors implements Home {
   /** Loads what runs nodes, once. */
   async load(): Promise<void> {
     this.code ??= await import('./node-work.ts')
+    this.ledger.endTurns = this.code.endTurns
   }
 
   /** The same for who needs it now: at once where it is loaded. */

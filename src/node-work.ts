@@ -13,6 +13,7 @@ export { planCancel } from './graph/child/cancel.ts'
 export { planApproval } from './graph/turn/approve.ts'
 export { planReply } from './graph/turn/question.ts'
 export { planResult } from './graph/turn/result.ts'
+export { endTurns } from './graph/turn/settle.ts'
 
 /** How an input comes to a conversation: in its turn, or instead of what is going on. */
 export const SAYING = { queue: planSay, restart: planRestart } as const

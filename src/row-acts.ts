@@ -140,6 +140,7 @@ export abstract class RowActs {
    */
   async audit(options: AuditOptions = {}): Promise<AuditReport> {
     const { audit } = await import('./conversation/audit.ts')
+    if (options.repair === true) await this.rules()
     return audit(this.ledger, options)
   }
 

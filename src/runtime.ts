@@ -324,7 +324,9 @@ export class Runtime extends RowActs {
 
   private async start(): Promise<void> {
     this.watch()
-    await Promise.all([this.executors.load(), this.engine.start((node, work) => this.executors.run(node, work))])
+    // The first sweep may end turns: the rules come first.
+    await this.executors.load()
+    await this.engine.start((node, work) => this.executors.run(node, work))
     this.isStarted = true
   }
 

@@ -34,7 +34,7 @@ export class Draft {
   dueAt: number = Number.POSITIVE_INFINITY
   /** The node that ended last in this draft, if nothing comes after it. */
   lastLeaf: Node | undefined
-  /** Turns in which something ended: `settle` looks whether they are over. */
+  /** Turns in which something ended: `endTurns` looks whether they are over, once per plan. */
   private readonly touched: Id[] = []
   readonly stored: Reader
   private readonly plannedOn: number | undefined
@@ -287,7 +287,7 @@ export class Draft {
     if (at < this.dueAt) this.dueAt = at
   }
 
-  /** Marks the turn of a node that ended for `settle`. */
+  /** Marks the turn of a node that ended for `endTurns`. */
   touch(ended: Node, isLeaf: boolean): void {
     this.lastLeaf = isLeaf ? ended : undefined
     this.touchTurn(ended.turnId)
@@ -295,6 +295,10 @@ export class Draft {
 
   touchTurn(turnId: Id): void {
     if (!this.touched.includes(turnId)) this.touched.push(turnId)
+  }
+
+  get hasTouchedTurns(): boolean {
+    return this.touched.length > 0
   }
 
   /** Takes one marked turn. */

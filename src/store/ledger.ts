@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { ConflictError } from '../base/error.ts'
+import { ConflictError, StoreError } from '../base/error.ts'
 import type { Claims } from '../graph/claims.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { Draft } from '../graph/draft.ts'
@@ -28,6 +28,8 @@ export class Ledger {
   readonly clock: Clock
   readonly kinds: Kinds
   private readonly listener: Listener
+  /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
+  endTurns: (draft: Draft) => void = rulesMissing
   /**
    * The last attempt, for nobody to read: V8 throws away the code it made for objects of a class when a full collection
    * finds none of them alive, and drafts live for microseconds.
@@ -96,23 +98,25 @@ class Attempt<T> {
   commit: Commit | null = null
   result: T | undefined
   private readonly claims: Claims | null
-  private readonly store: Store
+  private readonly ledger: Ledger
 
-  constructor(step: Step<T>, listener: Listener, { store, clock, kinds }: Ledger) {
+  constructor(step: Step<T>, listener: Listener, ledger: Ledger) {
+    const { store, clock, kinds } = ledger
     const now = clock.now()
     this.step = step
     this.claims = listener.claims(now)
-    this.store = store
+    this.ledger = ledger
     this.draft = new Draft(store, now, { claims: this.claims, kinds })
   }
 
   make(): void | Promise<void> {
     const { step, draft } = this
     this.result = step.plan(draft)
+    if (draft.hasTouchedTurns) this.ledger.endTurns(draft)
     if (draft.isEmpty) return undefined
     const kind = step.kind === 'result' && draft.turnEnded ? 'end' : step.kind
     this.commit = draft.toCommit(kind, step.rootId)
-    return this.store.commit(this.commit)
+    return this.ledger.store.commit(this.commit)
   }
 
   giveBack(): void {
@@ -125,6 +129,10 @@ const MAX_ATTEMPTS = 200
 /** A conflict over a row's version is a race; one that a rule itself reports is an answer. */
 function isStale(error: unknown): boolean {
   return ConflictError.isInstance(error) && error.details['stale'] === true
+}
+
+function rulesMissing(): never {
+  throw new StoreError('store', 'A plan touched a turn before the rules were loaded.')
 }
 
 function pause(tries: number): Promise<void> {

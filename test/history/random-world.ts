@@ -8,6 +8,7 @@ import { BUILT_IN_KINDS } from '../../src/graph/kinds.ts'
 import type { Id, Node } from '../../src/graph/rows.ts'
 import { transcriptOf as seenBy } from '../../src/graph/transcript.ts'
 import { resultContent } from '../../src/graph/turn/result-content.ts'
+import { endTurns } from '../../src/graph/turn/settle.ts'
 import { Ledger } from '../../src/store/ledger.ts'
 import { memoryStore } from '../../src/store/memory.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -59,6 +60,7 @@ export abstract class RandomWorld {
       kinds: BUILT_IN_KINDS,
       listener: { claims: () => (this.isClaiming ? CLAIMS : null), committed: () => undefined },
     })
+    this.ledger.endTurns = endTurns
     this.rootId = this.newId()
     this.touched = this.addLane(this.rootId, null)
   }

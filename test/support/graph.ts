@@ -8,6 +8,7 @@ import { type Claim, planClaim } from '../../src/graph/turn/claim.ts'
 import type { NodeEnd } from '../../src/graph/turn/end-node.ts'
 import { planResult } from '../../src/graph/turn/result.ts'
 import { planSay } from '../../src/graph/turn/say.ts'
+import { endTurns } from '../../src/graph/turn/settle.ts'
 import { Ledger } from '../../src/store/ledger.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type FakeClock, fakeClock } from '../../src/testing/fake-clock.ts'
@@ -59,6 +60,7 @@ export class Graph {
         },
       },
     })
+    this.ledger.endTurns = endTurns
   }
 
   async commit<T>(kind: CommitKind, rootId: Id, plan: (draft: Draft) => T): Promise<T> {

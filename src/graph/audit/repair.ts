@@ -6,7 +6,7 @@ import type { Id, Turn } from '../rows.ts'
 import { isOpen } from '../states.ts'
 import { endNode, stopNode } from '../turn/end-node.ts'
 import { planRecover } from '../turn/recover.ts'
-import { answerTask, settle, settleLink } from '../turn/settle.ts'
+import { answerTask, settleLink } from '../turn/settle.ts'
 import { dueLinks } from './conversation-checks.ts'
 import type { Finding, FindingType } from './finding.ts'
 import { unsatisfied } from './node-checks.ts'
@@ -30,7 +30,6 @@ export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): bool
       detail,
     })
   }
-  settle(draft)
   return true
 }
 

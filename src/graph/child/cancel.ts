@@ -2,7 +2,6 @@ import type { Draft } from '../draft.ts'
 import { supersede } from '../history/supersede.ts'
 import type { CancelRequest, Id, Node } from '../rows.ts'
 import { endNode } from '../turn/end-node.ts'
-import { settle } from '../turn/settle.ts'
 import { askerOf } from './is-eager.ts'
 import { stopRuns } from './stop-runs.ts'
 
@@ -12,7 +11,6 @@ import { stopRuns } from './stop-runs.ts'
  */
 export function planCancel(draft: Draft, turnId: Id, request: Omit<CancelRequest, 'at'>): void {
   stopRuns(draft, turnId, request)
-  settle(draft)
 }
 
 /** The code inside a node is gone: what it started and awaited is of no use to anybody. */

@@ -5,7 +5,6 @@ import { type TranscriptLine, transcriptOf } from '../transcript.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
-import { settle } from '../turn/settle.ts'
 import { type JoinRequest, parkJoin } from '../turn/wait.ts'
 import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
 import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
@@ -156,7 +155,6 @@ export function planChildCancel(
   parkJoin(draft, node, { refs, join: 'settled', until: null, losers: 'leave' })
   for (const { id } of open)
     stopRuns(draft, id, { cause: 'cancelled', reason: request.reason ?? 'Its host stopped it.' })
-  settle(draft)
   return 'done'
 }
 
@@ -177,7 +175,6 @@ export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request
     if (!refs.includes(link.id)) refs.push(link.id)
   }
   parkJoin(draft, node, { refs, ...request })
-  settle(draft)
   return 'done'
 }
 
@@ -233,6 +230,5 @@ function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId 
 
 function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCall {
   endNode(draft, node, { state: 'finished', output: outputOf(value) })
-  settle(draft)
   return 'done'
 }

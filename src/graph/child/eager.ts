@@ -6,7 +6,6 @@ import { type Ask, planAsk } from '../turn/approve.ts'
 import { heldNode } from '../turn/claim.ts'
 import { refusedOutcome } from '../turn/conclude.ts'
 import { endNode } from '../turn/end-node.ts'
-import { settle } from '../turn/settle.ts'
 import { fold } from './fold.ts'
 import { type Spawned, type SpawnRequest, spawnRefusal, startChild } from './spawn.ts'
 
@@ -109,5 +108,4 @@ function endRefused(draft: Draft, plan: Node, { eager, request, outcome }: Refus
   }
   const { content, metadata } = fold(facts, withWords(outcome, {}))
   endNode(draft, task, { state: 'finished', output: { content, isError: true, metadata } })
-  settle(draft)
 }

@@ -9,7 +9,6 @@ import { endNode } from '../turn/end-node.ts'
 import { enlist } from '../turn/enlist.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
 import { newConversation, stacked } from '../turn/say.ts'
-import { settle } from '../turn/settle.ts'
 import { parkJoin } from '../turn/wait.ts'
 import { deliver } from './background.ts'
 import { foldInto } from './fold-into.ts'
@@ -334,7 +333,6 @@ function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
     const until = wait.timeoutMs === null ? null : draft.now + wait.timeoutMs
     parkJoin(draft, named, { refs: [link.id], join: 'settled', until, losers: 'leave' })
   } else if (result !== null) endNode(draft, named, { state: 'finished', output: { ...result, subagent: child } })
-  settle(draft)
 }
 
 /** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
@@ -353,7 +351,6 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
   })
   if (draft.turn(link.id).state !== 'queued') return
   watchHosts(draft, task.turnId)
-  settle(draft)
 }
 
 /** The task was run again after a crash and its child is already there. */
@@ -364,7 +361,6 @@ function attach(draft: Draft, task: Node, { link, request }: Made): Link {
     return link
   }
   endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
-  settle(draft)
   return draft.changeLink(link, { deliveredTo: task.id })
 }
 

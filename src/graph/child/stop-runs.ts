@@ -5,7 +5,7 @@ import { CANCEL_GRACE_MS } from './cancel-grace.ts'
 
 /**
  * Asks a run and its subtree to stop. What is not running is stopped here, so nothing is released by it; what runs is
- * told by signal. Of a run that has ended, what it left in the background is stopped. `settle` must follow.
+ * told by signal. Of a run that has ended, what it left in the background is stopped.
  */
 export function stopRuns(draft: Draft, turnId: Id, request: Omit<CancelRequest, 'at'>): void {
   const root = draft.findTurn(turnId)

@@ -1,7 +1,6 @@
 import { stopRuns } from '../child/stop-runs.ts'
 import type { Draft } from '../draft.ts'
 import type { Conversation, Id, Turn } from '../rows.ts'
-import { settle } from '../turn/settle.ts'
 import { changeLane, laneOf } from './lane.ts'
 
 /** No new turn begins in the lane. What is going on in it may finish, or is stopped. It is read as before. */
@@ -17,7 +16,6 @@ export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | '
   for (const { id } of openTurns(draft, conversationId)) {
     stopRuns(draft, id, { cause: 'cancelled', reason: 'The lane was archived.' })
   }
-  settle(draft)
 }
 
 /** Its own, or the one that it was forked at. */

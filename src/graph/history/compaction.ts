@@ -5,7 +5,6 @@ import type { Reader } from '../reader.ts'
 import type { Id, Node, Turn } from '../rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { settle } from '../turn/settle.ts'
 import { foldedBy, type SummaryFacts } from './compress.ts'
 import { chainUpTo, putFold, relink } from './fold-chain.ts'
 import { isSkipped } from './lane.ts'
@@ -73,7 +72,6 @@ export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan)
 /** It was asked to stop since it began: nothing is begun for its sake. */
 function stopBefore(draft: Draft, node: Node): void {
   endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
-  settle(draft)
 }
 
 /** The summary is there: from now on models are shown it instead of what it was made of. */

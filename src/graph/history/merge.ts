@@ -4,7 +4,6 @@ import type { Draft } from '../draft.ts'
 import { refused, requireIdle } from '../refused.ts'
 import type { Conversation, Id, LanePlace } from '../rows.ts'
 import { beginTurn } from '../turn/begin-turn.ts'
-import { settle } from '../turn/settle.ts'
 import { lineage } from './history.ts'
 import { headOf } from './lane.ts'
 import type { Remade } from './remake-turn.ts'
@@ -41,7 +40,6 @@ export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bound
   draft.changeTurn(draft.turn(turn.id), { entryNodeId: node.id })
   draft.event(turn, node.id, { type: 'graph-change', change: 'merge', detail: { lane: target.id, lanes: unique } })
   draft.claim(node)
-  settle(draft)
   return { turn: draft.turn(turn.id), nodeId: node.id }
 }
 

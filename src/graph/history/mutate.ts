@@ -10,7 +10,6 @@ import { APPROVAL_MS } from '../turn/approve.ts'
 import { beginTurn, type TurnBounds } from '../turn/begin-turn.ts'
 import { endNode, isRequiredDenial } from '../turn/end-node.ts'
 import { pauseClocks } from '../turn/pause.ts'
-import { settle } from '../turn/settle.ts'
 
 export interface NodeSpec {
   readonly kind: string
@@ -112,7 +111,6 @@ export class Mutation {
       if (node.state === 'pending' && node.blockers === 0) this.draft.claim(node)
     }
     this.draft.touchTurn(this.turnId)
-    settle(this.draft)
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {

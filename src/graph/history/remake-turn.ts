@@ -12,7 +12,6 @@ import { expansionIds, slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { nextCall } from '../turn/next-call.ts'
 import { tellMessage } from '../turn/open-turn.ts'
 import { pauseClocks } from '../turn/pause.ts'
-import { settle } from '../turn/settle.ts'
 import { withoutApprovals } from '../turn/without-approvals.ts'
 import { isOfWholeTurn, moveFold } from './move-fold.ts'
 
@@ -99,7 +98,6 @@ class Making {
       if (node.state === 'pending' && node.blockers === 0) draft.claim(node)
     }
     draft.touchTurn(turnId)
-    settle(draft)
   }
 
   private tell(): void {

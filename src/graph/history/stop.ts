@@ -4,7 +4,6 @@ import type { Draft } from '../draft.ts'
 import { nodeOf, refused } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'
 import { endNode } from '../turn/end-node.ts'
-import { settle } from '../turn/settle.ts'
 import { NO_MARKS } from './retry-node.ts'
 
 export interface StopRequest {
@@ -28,7 +27,6 @@ export function planStop(draft: Draft, nodeId: Id, { conversationId, reason }: S
   }
   tell(draft, node, { change: 'stop', reason: why })
   endNode(draft, draft.node(nodeId), { state: 'stopped', failure: { code: 'stopped', message: why } })
-  settle(draft)
 }
 
 /** Its own process sees it at once, another's when it looks; after the grace it is stopped without being asked. */
@@ -59,7 +57,6 @@ export function planSkip(draft: Draft, nodeId: Id, { conversationId, reason }: S
   const failure = { code: 'skipped_by_hand', message: reason ?? 'It was left out.' }
   tell(draft, node, { change: 'skip', reason: failure.message })
   endNode(draft, node, { state: 'skipped', failure })
-  settle(draft)
 }
 
 function requireBegun(draft: Draft, { id, turnId }: Node): void {

@@ -5,7 +5,7 @@ import type { Delegated } from '../outcome.ts'
 import type { Id } from '../rows.ts'
 import { endNode } from '../turn/end-node.ts'
 
-/** Children of items that the plan, as it ended, does not have are of no use to anybody. `settle` must follow. */
+/** Children of items that the plan, as it ended, does not have are of no use to anybody. */
 export function supersede(draft: Draft, turnId: Id, kept: readonly Delegated[]): void {
   for (const task of draft.openNodes(turnId)) {
     if (!isEager(task) || kept.some(({ taskId }) => taskId === task.id)) continue

@@ -6,7 +6,6 @@ import type { Conversation, Id, Node } from '../rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 import { pauseClocks, resumeClocks } from './pause.ts'
-import { settle } from './settle.ts'
 import { releaseSpend } from './spend.ts'
 
 /** How long a person has to answer; then it is a no. */
@@ -37,7 +36,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
-    return settle(draft)
+    return
   }
   releaseSpend(draft, node.id)
   const word = editedWord(node, ask)
@@ -85,7 +84,6 @@ function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
       ? { state: 'finished', output: { content: message, isError: true } }
       : { state: 'errored', failure: { code: 'denied', message } },
   )
-  settle(draft)
 }
 
 type Asked = Pick<Ask, 'request' | 'input' | 'version'>
@@ -168,7 +166,6 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
     },
     metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(answer) },
   })
-  settle(draft)
 }
 
 /** Also when no process was there to see it expire. */

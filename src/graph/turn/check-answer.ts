@@ -8,7 +8,6 @@ import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 import type { PlannedTask } from './expand.ts'
 import { mayCall } from './next-call.ts'
-import { settle } from './settle.ts'
 
 /** A task that must finish well before what `answer` says is the last word of its turn. */
 export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void {
@@ -31,7 +30,6 @@ export function planCollected(draft: Draft, claim: Claim, collected: Collected):
   const { content, value, check } = collected
   endNode(draft, node, { state: 'finished', output: { content, value }, metadata })
   if (check !== null && draft.turn(node.turnId).cancel === null) addCheck(draft, draft.node(node.id), check)
-  settle(draft)
 }
 
 export interface Collected {
@@ -60,7 +58,6 @@ export function planChecked(draft: Draft, claim: Claim, verdict: Verdict): void 
   if (verdict.is === 'again') goOn(draft, node, verdict)
   else if (verdict.is === 'over') endNode(draft, node, { state: 'errored', failure: verdict.failure })
   else endNode(draft, node, { state: 'finished', output: { content: verdict.text } })
-  settle(draft)
 }
 
 function goOn(draft: Draft, node: Node, { text, isError, attempt, first }: Extract<Verdict, { is: 'again' }>): void {

@@ -20,7 +20,7 @@ export interface NodeEnd {
 /**
  * Puts a node into its end state and settles what came after it: `sequence` successors are released, `dependency`
  * successors too when it finished, else they are skipped; after a stop all successors are stopped. The turn is marked
- * for `settle`.
+ * for `endTurns`.
  */
 export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
   const queue: [Id, NodeEnd][] = [[node.id, end]]

@@ -10,7 +10,6 @@ import { type Claim, heldNode } from './claim.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 import { expansionIds } from './expansion-ids.ts'
 import { mayCall, type NextCall, nextCall, toolCallsLeft } from './next-call.ts'
-import { settle } from './settle.ts'
 import { settleAnswer, settleSpend } from './spend.ts'
 
 export interface Answer {
@@ -65,7 +64,6 @@ export function planExpand(draft: Draft, claim: Claim, step: Step): void {
   endNode(draft, ended, { state: 'finished', output: outputOf(answer), streamed: answer.streamed })
   tellCalls(draft, turn, { tasks, planned })
   linkTasks(draft, { node, next, tasks, lanes: lanesOf(plan) })
-  settle(draft)
 }
 
 const PLANNED: Pick<Node, 'purpose'> = { purpose: 'plan' }
@@ -113,7 +111,7 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
     const next = addNext(draft, turn, { id, blockers: 0, call })
     endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
     linkTasks(draft, { node, next, tasks: [], lanes: 0 })
-    return settle(draft)
+    return
   }
   if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
   endNode(draft, ended, {
@@ -125,7 +123,6 @@ export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
   })
   if (end.check != null && end.failure === null && turn.cancel === null) end.check(draft, draft.node(node.id))
   if (node.purpose === 'summarize' && end.failure === null) applyCompaction(draft, draft.node(node.id))
-  settle(draft)
 }
 
 function finalOutput(output: NodeOutput, { value, extra }: FinalAnswer): NodeOutput {
@@ -171,7 +168,6 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
     failure: { code: 'stopped', message: 'The run was asked to stop.' },
     streamed: answer.streamed,
   })
-  settle(draft)
 }
 
 /** A call that failed or was stopped has cost what it has cost. */

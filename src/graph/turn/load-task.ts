@@ -4,7 +4,6 @@ import type { Draft } from '../draft.ts'
 import type { Conversation, Id, Link, Node } from '../rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
-import { settle } from './settle.ts'
 import { endedTask, expiredTask, isExpired, runningTask, taskLine } from './task-words.ts'
 import { parkJoin } from './wait.ts'
 
@@ -32,7 +31,6 @@ export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: L
     parkJoin(draft, node, { refs: [link.id], join: 'settled', until, losers: 'leave', shows: 'task' })
     if (wish === 'cancel') stopRuns(draft, link.id, { cause: 'cancelled', reason: 'Its host stopped it.' })
   }
-  settle(draft)
   return 'done'
 }
 

@@ -12,7 +12,6 @@ import { endNode } from './end-node.ts'
 import { toolCallsLeft } from './next-call.ts'
 import { pauseClocks } from './pause.ts'
 import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from './question-of.ts'
-import { settle } from './settle.ts'
 
 export interface Asking {
   readonly text: string
@@ -31,7 +30,7 @@ export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanA
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
-    return settle(draft)
+    return
   }
   const link = draft.findLink(node.turnId)
   const isForHost = asked === 'host' && hostCanAnswer
@@ -39,7 +38,6 @@ export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanA
   park(draft, node, { text, asked, to: host === undefined ? 'person' : 'host', since: draft.now, told: null })
   if (host === undefined) pauseClocks(draft, node.turnId)
   else tell(draft, host)
-  settle(draft)
 }
 
 export interface CodeQuestion {
@@ -108,7 +106,6 @@ export function planReply(draft: Draft, nodeId: Id, { text, by }: Reply): void {
   draft.event(draft.turn(node.turnId), node.id, { type: 'answer', by, text })
   endNode(draft, node, { state: 'finished', output: { content: text } })
   tellNext(draft, node)
-  settle(draft)
 }
 
 /** A question is over: what else its child asks its host is told now. */

@@ -3,7 +3,6 @@ import { askerOf } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import type { Id, Node } from '../rows.ts'
 import { endNode, interruptedEnd } from './end-node.ts'
-import { settle } from './settle.ts'
 import { releaseSpend } from './spend.ts'
 
 export interface LostClaim {
@@ -27,7 +26,6 @@ export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
   releaseSpend(draft, nodeId)
   recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
-  settle(draft)
 }
 
 /** A node of a cancelled run did not stop within the grace: it is stopped here, and what it still writes is refused. */
@@ -36,7 +34,6 @@ export function planForce(draft: Draft, nodeId: Id): void {
   if (node === undefined || node.state !== 'running' || !isAskedToStop(draft, node)) return
   draft.aborted.push(nodeId)
   interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
-  settle(draft)
 }
 
 function recover(draft: Draft, node: Node, reason: string): void {

@@ -3,7 +3,6 @@ import { lineOf } from '../line.ts'
 import type { Id, Money, Node, Spend, Turn } from '../rows.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
-import { settle } from './settle.ts'
 import { hold, leastLeft, USABLE } from './spend.ts'
 
 /** What a call will cost: its question as estimated, and an answer that may be shorter or longer. */
@@ -41,7 +40,6 @@ export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserve
   draft.event(draft.turn(node.turnId), node.id, { type: 'budget', limit: over.limit, message: over.message })
   if (isLast || isAside(node) || overLimit(draft, node.turnId, last) !== undefined) {
     endNode(draft, node, { state: 'errored', failure: { code: 'over_budget', message: over.message } })
-    settle(draft)
     return { verdict: 'over' }
   }
   const answerTokens = lastTokens(draft, node.turnId, cost)

@@ -3,7 +3,6 @@ import type { Draft } from '../draft.ts'
 import type { Turn } from '../rows.ts'
 import type { TurnRequest } from './open-turn.ts'
 import { type NewConversation, planSay } from './say.ts'
-import { settle } from './settle.ts'
 
 /**
  * An input that takes the place of what is going on: the running turn is stopped, and what it had begun is not shown to
@@ -15,6 +14,5 @@ export function planRestart(draft: Draft, conversation: NewConversation, request
   const turn = planSay(draft, conversation, request)
   if (isKnown || running === null) return turn
   stopRuns(draft, running, { cause: 'restarted', reason: 'Another input took its place.' })
-  settle(draft)
   return draft.turn(turn.id)
 }

@@ -2,7 +2,6 @@ import { cancelCalled } from '../child/cancel.ts'
 import type { Draft } from '../draft.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
-import { settle } from './settle.ts'
 
 /** A claimed node ended. False when the claim was lost: the result is then noted as late and changes nothing. */
 export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
@@ -10,7 +9,6 @@ export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
   if (node === undefined) return false
   cancelCalled(draft, node)
   endNode(draft, draft.node(node.id), end)
-  settle(draft)
   return true
 }
 
@@ -25,7 +23,6 @@ export function planRetry(
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null || node.marks?.stop != null) {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: retry.error } })
-    settle(draft)
     return true
   }
   draft.watchTurn(turn)

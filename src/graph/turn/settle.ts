@@ -19,9 +19,9 @@ import { startIfIdle } from './start-turn.ts'
 
 /**
  * Ends every turn of the draft that is over: outcome, link, the host's task, the next queued turn, up to the root.
- * Rows only: any process may do it (I5, I6).
+ * Rows only: any process may do it (I5, I6). The ledger calls it once, after the plan; no rule calls it.
  */
-export function settle(draft: Draft): void {
+export function endTurns(draft: Draft): void {
   for (let turnId = draft.untouch(); turnId !== undefined; turnId = draft.untouch()) {
     const turn = draft.turn(turnId)
     if (turn.state === 'ended') continue

@@ -6,7 +6,6 @@ import type { Draft } from '../draft.ts'
 import type { Id, Link } from '../rows.ts'
 import { giveUpQuestion } from './give-up-question.ts'
 import { tellNext } from './question.ts'
-import { settle } from './settle.ts'
 
 /** A waiting node's time is over: it goes on without what it waited for, which goes on too. Rows only. */
 export function planTimeUp(draft: Draft, nodeId: Id): void {
@@ -17,7 +16,6 @@ export function planTimeUp(draft: Draft, nodeId: Id): void {
     tellNext(draft, node)
   } else if (isJoin(node)) answerWait(draft, node, { status: 'timed_out' })
   else for (const id of node.wait?.refs ?? []) goOnBehind(draft, draft.link(id))
-  settle(draft)
 }
 
 function goOnBehind(draft: Draft, link: Link): void {

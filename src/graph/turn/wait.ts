@@ -6,10 +6,7 @@ import { endNode } from './end-node.ts'
 
 export interface JoinRequest extends Pick<Wait, 'refs' | 'join' | 'until'>, WaitFacts {}
 
-/**
- * A task waits for children in the background as a row, at no cost; it has its result at once if nothing is open. `settle`
- * must follow.
- */
+/** A task waits for children in the background as a row, at no cost; it has its result at once if nothing is open. */
 export function parkJoin(draft: Draft, node: Node, { refs, join, until, losers, shows }: JoinRequest): void {
   const turn = draft.turn(node.turnId)
   if (turn.cancel !== null) {
