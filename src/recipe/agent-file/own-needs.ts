@@ -5,7 +5,7 @@ import type { OwnNeeds } from './narrowing.ts'
 
 /** The command lines and hosts of the MCP servers that a file brings along: its own limits are about its tools, not about them. */
 export function ownNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
-  const all = extensions ?? []
+  const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
     exec: all.flatMap((extension) =>
       extension.type === 'stdio' ? [quoteWords([extension.cmd, ...extension.args])] : [],
