@@ -91,6 +91,10 @@ const calls = {
   deep_result: () => ({ ...text('x'), structuredContent: deep(100) }),
   error: () => ({ ...text(`It failed because ${'of this '.repeat(500)}. The end.`), isError: true }),
   env: () => text(JSON.stringify(process.env)),
+  tell: () => {
+    writeFileSync(process.env.OUT, JSON.stringify(process.env))
+    return text(`A is ${process.env.A}`)
+  },
   media: () => ({ content: [{ type: 'image', data: 'a'.repeat(6_000_000), mimeType: 'image/png' }] }),
   count: () => {
     appendFileSync(file, 'x')
