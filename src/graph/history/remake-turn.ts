@@ -322,6 +322,7 @@ const OF_ONE_ATTEMPT = [
   'approvedBy',
   'changes',
   'copyOf',
+  'denied',
   'deniedBy',
   'edited',
   'held',
