@@ -42,7 +42,8 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   const missed = absent.find(({ source }) => source.required)
   if (missed !== undefined) return end(run, { code: missed.code, message: absenceText(missed) })
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
-  const others = [...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)]
+  const twins = there.flatMap((one) => twinsOf(run.toolkit, one))
+  const others = [...there.flatMap(warnings), ...twins, ...wanted.flatMap(missingSecrets)]
   await tell(run, pool, { absent, others })
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
@@ -157,6 +158,13 @@ function noteOf(name: string, notes: string): string {
 
 function warnings({ name, opened }: Opened): string[] {
   return opened.warnings.map((warning) => `${name}: ${warning}`)
+}
+
+/** An agent's own tool keeps its name. */
+function twinsOf(toolkit: Toolkit, { name, opened }: Opened): string[] {
+  const names = [...opened.tools.keys()].map((shownAs) => `${name}${SOURCE_SEPARATOR}${shownAs}`)
+  const taken = names.filter((one) => toolkit.find(one) !== undefined)
+  return taken.map((one) => `${name}: its tool ${one} is left out: the agent has one of this name already`)
 }
 
 function missingSecrets([name, source]: Named): string[] {

@@ -41,17 +41,23 @@ export function extensionSources(
   const notices: Notice[] = []
   for (const extension of extensions.filter(hasTools)) {
     const name = sourceName(extension.name)
-    if (sources.has(name)) {
-      const message = `two extensions are named "${extension.name}": the second is left out`
-      notices.push(noticeOf(extension, { message, hint: 'Rename one.' }, options))
-      continue
-    }
-    const found = sourceOf(extension, options)
+    const found = sources.has(name) ? twin(name) : sourceOf(extension, options)
     if ('message' in found) notices.push(noticeOf(extension, found, options))
-    sources.set(name, 'message' in found ? absent(extension, found) : found)
-    names.set(extension.name, name)
+    const free = sources.has(name) ? twinName(name, sources.size) : name
+    sources.set(free, 'message' in found ? absent(extension, found) : found)
+    if (!names.has(extension.name)) names.set(extension.name, free)
   }
   return { sources: Object.fromEntries(sources), names, notices }
+}
+
+/** A rule for the tools of one would be a rule for those of the other: the second is not used, and is told of. */
+function twin(name: string): Absence {
+  return { message: `another extension has the name ${name} here too, so this one is left out`, hint: 'Rename one.' }
+}
+
+/** For the second of a name, which has no tools. */
+function twinName(name: string, place: number): string {
+  return `${name.slice(0, 30).replace(/_+$/, '')}-${place + 1}`
 }
 
 /** One of which no tool may be used is not started. */
