@@ -228,6 +228,19 @@ describe('variables that an agent file passes to a server', () => {
     expect(results[0]).toContain('/home/somebody/notes')
   })
 
+  test('one that decides what is loaded is on the command line that is asked for; one whose value is hidden is not passed', async () => {
+    const { told } = await environmentOf(claude(`PYTHONPATH: src, PATH: "${braced('PATH')}:/x"`), {})
+    const file = claude(`PYTHONPATH: src, PATH: "${braced('PATH')}:/x"`)
+    const source = (await recipeAgent(file, { grant: GRANT })).sources.get('srv')
+
+    expect(told['PYTHONPATH']).toBe('src')
+    expect(told['PATH']).not.toContain(':/x')
+    expect(source?.needs.map(({ name }) => name)).toEqual([`env PYTHONPATH=src node ${PROGRAM} x`])
+    expect((await validateDefinition(file)).notices.map(({ message }) => message)).toEqual([
+      `mcpServers.srv: PATH decides what is loaded, and ${braced('PATH')}:/x cannot be shown; it is dropped`,
+    ])
+  })
+
   test('what cannot be filled in is named when the file is read', async () => {
     const file = claude(`A: "${braced('input:token')}"`)
     const { notices } = await validateDefinition(file)

@@ -135,13 +135,11 @@ function readEnvironment(fields: Fields, reading: ServerReading) {
   const envFrom: [string, string][] = []
   const envKeys: string[] = [...(listOf(fields, ['env_vars']) ?? [])]
   for (const [name, value] of Object.entries(given)) {
-    if (isDisallowedVariable(name)) {
-      const message = `${fields.path}: ${name} may not be set by a file; it is dropped`
-      reading.report.warning({ code: 'extension', message, line: fields.line })
-      continue
-    }
     const text = filled(`env.${name}`, value, { fields, reading })
-    if (text === `\${${name}}`) envKeys.push(name)
+    if (isDisallowedVariable(name) && variablesIn(text).length > 0) {
+      const message = `${fields.path}: ${name} decides what is loaded, and ${value} cannot be shown; it is dropped`
+      reading.report.warning({ code: 'extension', message, line: fields.line, hint: 'Write the value itself.' })
+    } else if (text === `\${${name}}`) envKeys.push(name)
     else if (variablesIn(text).length > 0) envFrom.push([name, text])
     else envs.push([name, value])
   }

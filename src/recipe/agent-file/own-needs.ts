@@ -1,5 +1,6 @@
 import { plainHost } from '../../grant/host.ts'
 import { quoteWords } from '../../grant/words.ts'
+import { loadingWords } from '../../tool/environment.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import type { OwnNeeds } from './narrowing.ts'
 
@@ -8,7 +9,9 @@ export function ownNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeed
   const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
   return {
     exec: all.flatMap((extension) =>
-      extension.type === 'stdio' ? [quoteWords([extension.cmd, ...extension.args])] : [],
+      extension.type === 'stdio'
+        ? [quoteWords([...loadingWords(extension.envs), extension.cmd, ...extension.args])]
+        : [],
     ),
     net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
   }

@@ -169,10 +169,12 @@ class McpConnection implements OpenSource, Server {
   }
 
   private warnDropped(): void {
-    const { env, envKeys, envFrom } = this.settings
-    const dropped = [...Object.keys(env), ...envKeys, ...Object.keys(envFrom)].filter(isDisallowedVariable)
+    const { envKeys, envFrom } = this.settings
+    const dropped = [...envKeys, ...Object.keys(envFrom)].filter(isDisallowedVariable)
     for (const name of dropped) {
-      this.place.logger.warn(`${this.place.name}: ${name} may not be set for a server; it was dropped.`)
+      this.place.logger.warn(
+        `${this.place.name}: ${name} decides what is loaded, and its value cannot be shown; it was dropped.`,
+      )
     }
   }
 

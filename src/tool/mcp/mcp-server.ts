@@ -4,6 +4,7 @@ import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { withoutSecrets } from '../../base/secrets.ts'
 import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
+import { loadingWords } from '../environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
 import { knownTo, missingSecrets, secretNames, secretValues, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
@@ -51,7 +52,9 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
   const { command, args } = settings
   const handed = handedTo(settings)
   if (command !== null) {
-    return [withHanded(programRequest([command, ...args], { secrets: secretValues(settings), folder }), handed)]
+    const loading = loadingWords(settings.env)
+    const options = { secrets: secretValues(settings), folder, before: loading.length }
+    return [withHanded(programRequest([...loading, command, ...args], options), handed)]
   }
   const { text } = substituted(settings.url ?? '', knownTo(settings))
   return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
@@ -70,7 +73,7 @@ function aboutOf(settings: ServerSettings): Json {
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: showWords([program, ...shown]),
+    mcp: showWords(shownWords([...loadingWords(env), command, ...args])),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),

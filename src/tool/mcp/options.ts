@@ -4,7 +4,7 @@ import { TOOL_TIMEOUT_MS } from '../tool.ts'
 import { hostOf } from './host-of.ts'
 
 interface ServerOptions {
-  /** Set for it; names that decide what runs or is loaded (PATH, LD_PRELOAD, NODE_OPTIONS, ...) are dropped with a warning. */
+  /** Set for it; names that decide what runs or is loaded (PATH, NODE_OPTIONS, ...) are a part of its command line: `exec:env NODE_OPTIONS=... node x`. */
   readonly env?: Readonly<Record<string, string>>
   /** Names of secrets it gets. Their values are never kept, shown or logged. */
   readonly envKeys?: readonly string[]
