@@ -2,7 +2,7 @@ import { messageOf } from '../base/error.ts'
 import type { Request } from '../grant/request.ts'
 import { type AbsentSource, absenceText } from '../graph/outcome.ts'
 import type { Failure, Id, Turn } from '../graph/rows.ts'
-import { type Ask, isApproved, planAsk } from '../graph/turn/approve.ts'
+import { type Ask, deniedTo, isApproved, planAsk } from '../graph/turn/approve.ts'
 import { planResult } from '../graph/turn/result.ts'
 import { permit } from '../tool/permit.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../tool/source/source.ts'
@@ -31,7 +31,7 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   const permitted: NamedStart[] = []
   const absent: Absent[] = []
   for (const [name, source] of wanted) {
-    const start = permitStart(run, pool, source)
+    const start = permitStart(run, pool, [name, source])
     if ('decided' in start) permitted.push({ name, ...start })
     else if ('reason' in start) absent.push({ name, source, code: 'denied', reason: start.reason })
     else return waitFor(run, start.ask)
@@ -42,7 +42,8 @@ export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | u
   const missed = absent.find(({ source }) => source.required)
   if (missed !== undefined) return end(run, { code: missed.code, message: absenceText(missed) })
   const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
-  const others = [...there.flatMap(warnings), ...wanted.flatMap(missingSecrets)]
+  const twins = there.flatMap((one) => twinsOf(run.toolkit, one))
+  const others = [...there.flatMap(warnings), ...twins, ...wanted.flatMap(missingSecrets)]
   await tell(run, pool, { absent, others })
   return { ...run, toolkit: equipped(run.toolkit, there, absent) }
 }
@@ -61,13 +62,16 @@ function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
 function permitStart(
   run: NodeRun,
   pool: SourcePool,
-  source: ToolSource,
+  [name, source]: Named,
 ): Start | { readonly reason: string } | { readonly ask: Ask } {
   const decided: Request[] = []
   for (const request of source.needs) {
     const permission = permit(run, request, source.about)
     if (permission.verdict === 'deny') return { reason: permission.reason }
-    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) return permission
+    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) {
+      const reason = deniedReason(run, permission.ask)
+      return reason === undefined ? { ask: { ...permission.ask, ...startOf(run, name, source) } } : { reason }
+    }
     decided.push(request)
   }
   if (decided.length > 0) pool.allow(run.turn.rootId, source)
@@ -82,6 +86,21 @@ function isAllowed(
 ): boolean {
   if (pool.isAllowed(turn.rootId, source)) return true
   return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
+}
+
+/** What a person denied one step of a run is denied to the whole run. */
+function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
+  for (const node of home.ledger.store.nodesOf(turn.id)) {
+    const reason = deniedTo(node, ask)
+    if (reason !== undefined) return reason
+  }
+  return undefined
+}
+
+/** A call whose server may not be started is denied itself, and its model reads why. */
+function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<Ask, 'start'> {
+  if (node.kind === 'task') return {}
+  return { start: { name, required, whose: agent.inline === null ? 'agent' : 'recipe' } }
 }
 
 interface Opened {
@@ -139,6 +158,13 @@ function noteOf(name: string, notes: string): string {
 
 function warnings({ name, opened }: Opened): string[] {
   return opened.warnings.map((warning) => `${name}: ${warning}`)
+}
+
+/** An agent's own tool keeps its name. */
+function twinsOf(toolkit: Toolkit, { name, opened }: Opened): string[] {
+  const names = [...opened.tools.keys()].map((shownAs) => `${name}${SOURCE_SEPARATOR}${shownAs}`)
+  const taken = names.filter((one) => toolkit.find(one) !== undefined)
+  return taken.map((one) => `${name}: its tool ${one} is left out: the agent has one of this name already`)
 }
 
 function missingSecrets([name, source]: Named): string[] {

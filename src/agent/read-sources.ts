@@ -11,9 +11,10 @@ export function readSources(sources: Sources | undefined, where: string): Readon
     refuse(`${where}: sources are an object, { name: mcpServer({ ... }) }.`)
   }
   for (const [name, source] of Object.entries(sources)) {
-    const isName = /^[a-zA-Z0-9][a-zA-Z0-9_-]{0,39}$/.test(name) && !name.includes(SOURCE_SEPARATOR)
+    // Where it ends must be seen in the names of its tools.
+    const isName = /^[a-zA-Z0-9](?:[a-zA-Z0-9_-]{0,38}[a-zA-Z0-9-])?$/.test(name) && !name.includes(SOURCE_SEPARATOR)
     if (!isName) {
-      refuse(`${where}: "${name}" is no name for a source: letters, digits, - and single _, at most 40.`)
+      refuse(`${where}: "${name}" is no name for a source: letters, digits, - and single _ inside, at most 40.`)
     }
     if (!isToolSource(source)) {
       refuse(`${where}: sources.${name} is none: make it with mcpServer({ ... }) or builtinToolkit(name).`)

@@ -47,6 +47,8 @@ export interface ProgramOptions {
   readonly secrets?: readonly string[]
   /** Where it runs, if that is not the folder its agent works in: the same words do something else there. */
   readonly folder?: string | null
+  /** How many words stand before the program that is really meant, such as `env A=b`. What forbids that one holds too. */
+  readonly before?: number
 }
 
 /** A host is reached. */
@@ -71,7 +73,7 @@ const UNREADABLE = 'unreadable'
 
 /** Throws an InputError for what no program can be started with. */
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
-  const { secrets = [], folder = null } = options
+  const { secrets = [], folder = null, before = 0 } = options
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
   const length = args.reduce((sum, word) => sum + word.length + 1, program.length)
   if (length > MOST_CHARACTERS)
@@ -82,12 +84,13 @@ export function programRequest(given: readonly string[], options: ProgramOptions
   const place = folder === null ? '' : placeWords(folder)
   const name = `${place}${quoteWords(argv)}`
   const shown = `${folder === null ? '' : showPlace(folder)}${showWords(shownWords(argv, secrets))}`
-  const anywhere = keyOfWords(argv)
+  const whole = keyOfWords(argv)
+  const meant = keyOfWords([plainProgram(argv[before] ?? ''), ...argv.slice(before + 1)])
   return Object.freeze({
     domain: 'exec',
     name,
-    key: folder === null ? anywhere : `${keyOfPlace(folder)}${anywhere}`,
-    ...(folder === null ? {} : { anywhere }),
+    key: folder === null ? whole : `${keyOfPlace(folder)}${whole}`,
+    ...(folder === null && before === 0 ? {} : { anywhere: meant }),
     ...hidden(name, shown),
     argv,
     [requestMark]: MADE,

@@ -15,7 +15,16 @@ export function startEnvironment(): Record<string, string> {
   return ours((name, value) => STARTING.test(name) && !value.startsWith('()') && !looksSecret(value))
 }
 
-/** May a definition set this variable for a program? What decides which program runs and what it loads is not for it. */
+/**
+ * What stands before a program that a definition gives variables which decide what runs and what is loaded: `env` and those
+ * variables. So they are a part of the command line that is decided and shown. Empty where there are none.
+ */
+export function loadingWords(env: Readonly<Record<string, string>>): readonly string[] {
+  const set = Object.entries(env).filter(([name]) => isDisallowedVariable(name))
+  return set.length === 0 ? [] : ['env', ...set.map(([name, value]) => `${name}=${value}`)]
+}
+
+/** Does this variable decide which program runs or what it loads? Then it is not handed over unseen. */
 export function isDisallowedVariable(name: string): boolean {
   return DISALLOWED.has(name.toUpperCase()) || DISALLOWED_FAMILY.test(name)
 }

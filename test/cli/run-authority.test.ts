@@ -238,8 +238,19 @@ describe('extensions', () => {
     expect(lastResult(mock)).toContain('The sum of 2 and 3 is 5.')
   })
 
-  test('a no says who denied what, and what a person can do about it', async () => {
+  test('a no to a server that the recipe does not require: the run goes on without it, and says so', async () => {
     const place = project({ 'a.yaml': HEAD + SERVER })
+    await serveModel(place, calls())
+    const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 30, env: { USER: 'ada' } })
+    await terminal.shows((screen) => HEARD.test(screen))
+    terminal.type('n\r')
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.all).toMatch(/The tools of "sums" are not available: ada denied starting it/)
+  })
+
+  test('a no says what was denied, and what a person can do about it', async () => {
+    const place = project({ 'a.yaml': HEAD + SERVER.replace('args:', 'required: true, args:') })
     await serveModel(place, calls())
     const terminal = new Terminal(place, ['run', 'a.yaml'], { cols: 200, rows: 30, env: { USER: 'ada' } })
     await terminal.shows((screen) => HEARD.test(screen))
@@ -247,7 +258,7 @@ describe('extensions', () => {
 
     expect(await terminal.ended).toBe(1)
     expect(terminal.screen.all).toMatch(
-      /denied after .*: ada denied exec:.*, and gave no reason\.\n {2}Run it again and allow it, or take what it asks for out of the file\./,
+      /denied after .*: You denied starting MCP server `sums`, which this recipe requires\.\n {2}Run it again and allow it, or take what it asks for out of the file\./,
     )
   })
 

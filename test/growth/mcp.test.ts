@@ -67,7 +67,8 @@ describe('messages of a server', () => {
 })
 
 describe('a listing of a server', () => {
-  const options = { availableTools: [], secrets: SECRETS, room: 8 }
+  const limit = { availableTools: [], excludedTools: [] }
+  const options = { limit, secrets: SECRETS, room: 8, taken: new Set<string>() }
   const tool = { description: 'a', inputSchema: { type: 'object', properties: { a: { type: 'string' } } } }
 
   testGrowth('names of tools', {

@@ -12,7 +12,7 @@ import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { requestText } from '../../src/grant/request.ts'
 import { eventsOf, only, openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
-import { memoryRows, stores } from '../support/stores.ts'
+import { lasting, memoryRows, stores } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { caller, MAY_START, mark, noneRunning, oddServer, running } from './support.ts'
 
@@ -165,8 +165,44 @@ describe('I2: starting a server is decided like everything else', () => {
     const run = runtime.run(who, 'go')
     await answering(runtime, run, { allow: false, reason: 'Not here.' })
 
-    expect(await run.result).toMatchObject({ status: 'denied', error: { message: 'Not here.' } })
+    const message = 'You denied starting MCP server `all`, which this agent requires: Not here.'
+    expect(await run.result).toMatchObject({ status: 'denied', error: { message } })
   })
+
+  test.each(lasting)(
+    'on %s: a denial of what is not required lets a run go on without it, also elsewhere',
+    async (_, open) => {
+      const rows = open()
+      const model = scriptedModel([{ calls: [{ name: 'all__echo', input: { message: 'x' } }] }, 'Done.'])
+      const make = () =>
+        agent({
+          name: 'caller',
+          instructions: '',
+          model,
+          sources: { all: oddServer('x', { required: false }), more: oddServer('args', { required: false }) },
+          grant: { ...MAY_START, ask: ['exec:*'] },
+        })
+      const first = createRuntime({ store: rows.open() })
+      const run = first.run(make(), 'go')
+      const { nodeId } = await asked(first, 'exec:node')
+      await first.answer(nodeId, { allow: false, by: 'ada', reason: 'Not here.' })
+      const second = await asked(first, 'exec:node')
+      await first.close()
+      const later = openRuntime({ store: rows.open(), agents: [make()] })
+      await later.resume()
+      await later.answer(second.nodeId, { allow: true })
+      const outcome = await later.attach(run.id).result
+
+      expect(second.nodeId).toBe(nodeId)
+      expect(outcome).toMatchObject({
+        status: 'completed',
+        absent: [{ name: 'all', reason: 'ada denied starting it: Not here.' }],
+      })
+      expect(toolNamesIn(model.requests[0]).filter((name) => name.startsWith('all__'))).toEqual([])
+      expect(toolNamesIn(model.requests[0])).toContain('more__args')
+      expect(JSON.stringify(model.requests[1])).toContain('There is no tool')
+    },
+  )
 
   test('what was allowed for a run holds in the process that goes on with it', async () => {
     const [, open = memoryRows] = stores.find(([name]) => name.includes('sqlite')) ?? []

@@ -226,10 +226,13 @@ describe('I10: a server that starts and misbehaves', () => {
 
 test('what the environment of a server holds, and what of it is shown', async () => {
   process.env['LEGATE_TEST_OURS'] = 'ours-only'
+  const given: Readonly<Record<string, string>> = { API_TOKEN: 'very-secret-token', LD_PRELOAD: '/tmp/evil.so' }
+  const hidden = `$${'{'}API_TOKEN}`
   const options = {
-    env: { PLAIN: 'plain', MY_API_KEY: 'inline-secret', LD_PRELOAD: '/tmp/evil.so', node_options: '--inspect' },
-    envKeys: ['API_TOKEN', 'NOT_SET'],
-    secrets: (name: string) => (name === 'API_TOKEN' ? 'very-secret-token' : undefined),
+    env: { PLAIN: 'plain', MY_API_KEY: 'inline-secret' },
+    envFrom: { node_options: hidden },
+    envKeys: ['API_TOKEN', 'NOT_SET', 'LD_PRELOAD'],
+    secrets: (name: string) => given[name],
   }
   const warned: string[] = []
   const note = (message: string) => {
@@ -244,8 +247,8 @@ test('what the environment of a server holds, and what of it is shown', async ()
 
   expect(shown).toContain('"PLAIN":"plain"')
   expect(shown).toContain('"API_TOKEN":"***"')
-  expect(shown).not.toMatch(/ours-only|LD_PRELOAD|inspect/)
-  expect(warned).toContain('odd: LD_PRELOAD may not be set for a server; it was dropped.')
+  expect(shown).not.toMatch(/ours-only|LD_PRELOAD|node_options/)
+  expect(warned).toContain('odd: LD_PRELOAD decides what is loaded, and its value cannot be shown; it was dropped.')
   expect(only(events, 'warning').map(({ message }) => message)).toContain('odd: NOT_SET is not set, and it may need it')
   const everything = JSON.stringify([events, warned, model.requests, runtime.store.nodesOf(run.id)])
   expect(everything).not.toMatch(/very-secret-token|inline-secret/)
@@ -313,7 +316,7 @@ describe('the environment of a program that is not ours', () => {
     expect(JSON.stringify(env)).not.toMatch(/-value|ghp_/)
   })
 
-  test('a definition cannot say where a program is loaded from', async () => {
+  test('I11 where a program is loaded from is part of what is decided and shown', async () => {
     const env = {
       npm_config_registry: 'https://evil.example.com',
       PIP_INDEX_URL: 'https://evil.example.com',
@@ -322,10 +325,31 @@ describe('the environment of a program that is not ours', () => {
       LD_LIBRARY_PATH: '/evil',
       DATABASE_URL: 'postgres://db/app',
     }
-    const { shown } = await results('x', ['env'], { env })
+    const line =
+      /exec:env npm_config_registry=https:\/\/evil\S+ PIP_INDEX_URL=\S+ UV_DEFAULT_INDEX=\S+ GIT_CONFIG_COUNT=1 LD_LIBRARY_PATH=\/evil node \S+server\.mjs x/
+    const unseen = await results('x', ['env'], { env })
+    const grant = { use: ['tool:*', 'model:*', 'exec:*'], ask: ['exec:env *'] }
+    const { who, model } = caller({ odd: oddServer('x', { env }) }, [['odd__env', {}]], grant)
+    const runtime = openRuntime()
+    const run = runtime.run(who, 'go')
+    const asked: string[] = []
+    for await (const event of run) {
+      if (event.type !== 'approval-request') continue
+      asked.push(event.request)
+      await runtime.answer(event.nodeId ?? '', { allow: true })
+    }
 
-    expect(shown[0]?.content).toContain('"DATABASE_URL":"postgres://db/app"')
-    expect(shown[0]?.content).not.toContain('evil')
+    expect(unseen.outcome.error?.message).toMatch(line)
+    expect(asked).toEqual([expect.stringMatching(line)])
+    expect(resultIn(model.requests[1])).toMatch(/"LD_LIBRARY_PATH":"\/evil"/)
+    expect(resultIn(model.requests[1])).toContain('"DATABASE_URL":"postgres://db/app"')
+  })
+
+  test.each(['exec:node *', 'exec:*', 'exec:env *'])('I11 a rule that forbids %s holds for it too', async (rule) => {
+    const grant = { use: ['tool:*', 'exec:*'], deny: [rule] }
+    const { who } = caller({ odd: oddServer('x', { env: { NODE_OPTIONS: '--no-warnings' } }) }, [], grant)
+
+    expect(await openRuntime().run(who, 'go').result).toMatchObject({ status: 'denied', modelCalls: 0 })
   })
 
   test('a command of the shell gets ours without secrets', () => {

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agent, mcpServer, memoryTools, missingSecrets, todoTools } from 'legate'
+import { agent, mcpServer, memoryTools, missingSecrets, todoTools, tool } from 'legate'
 import { builtinToolkit, type ExtensionConfig, extensionSources, skillsTools, sourceName } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
@@ -205,11 +205,61 @@ describe('extensions of recipes as sources', () => {
       expect(() => agent({ name: 'a', instructions: '', sources: { [name]: builtinToolkit('todo') } })).not.toThrow()
   })
 
-  test('two of one name: the second is left out and told of', () => {
-    const { sources, notices } = extensionSources([builtin('todo'), builtin('todo')])
+  test.each([
+    ['todo', 'todo'],
+    ['My Server', 'my_server'],
+    ['日本', '中国'],
+  ])('%s and %s, which are one name here: the second is not used, and the run says so', async (one, other) => {
+    const file = path.join(import.meta.dirname, 'programs/server.mjs')
+    const server = (name: string, required: boolean): ExtensionConfig => {
+      const started = { cmd: 'node', args: [file, 'x'], envs: {}, envKeys: [], timeoutSeconds: 5 }
+      return { type: 'stdio', ...base, ...started, name, required }
+    }
+    const { sources, notices } = extensionSources([server(one, false), server(other, false)])
+    const { outcome, names } = await run({ sources }, [])
+    const required = await run({ sources: extensionSources([server(one, false), server(other, true)]).sources }, [])
 
-    expect(Object.keys(sources)).toEqual(['todo'])
-    expect(notices).toHaveLength(1)
+    const reason = expect.stringMatching(
+      /^another extension has the name \w+ here too, so this one is left out\. Rename/,
+    )
+    expect(notices.map(({ message }) => message)).toEqual([expect.stringContaining(`the extension "${other}" is not`)])
+    expect(outcome.absent).toEqual([{ name: expect.stringMatching(/-2$/), reason }])
+    expect(names.filter((name) => name.endsWith('__echo'))).toHaveLength(1)
+    expect(required.outcome.status).toBe('unavailable')
+  })
+})
+
+describe('tools of one name', () => {
+  test('of one server: a name that is fine stays, the others get one of their own, and each call reaches its tool', async () => {
+    const sources = { odd: oddServer('twins') }
+    const names = ['a_b', 'a_b_2e7336', 'a_b_2e7336dc8eba87', 'a_b_c8687a', 'list_resources', 'list_resources_d9d9ef']
+    const calls = names.map((name) => [`odd__${name}`, {}] as [string, unknown])
+    const { results, warnings } = await run({ sources }, calls)
+
+    expect(results).toEqual(
+      ['a_b', 'a_b_2e7336', 'a.b', 'a b', 'list_resources', 'list resources'].map((name) => `called ${name}`),
+    )
+    expect(warnings).toEqual(['odd: its own tool list_resources is used instead of ours'])
+  })
+
+  test('a rule for one is none for the other, and what is excluded changes no name', async () => {
+    const denying = { ...MAY_START, deny: ['tool:odd__a_b'] }
+    const denied = await run({ sources: { odd: oddServer('twins') } }, [['odd__a_b_c8687a', {}]], denying)
+    const excluded = await run({ sources: { odd: oddServer('twins', { excludedTools: ['a_b'] }) } }, [])
+
+    expect(denied.results).toEqual(['called a b'])
+    expect(denied.names).not.toContain('odd__a_b')
+    expect(excluded.names).not.toContain('odd__a_b')
+    expect(excluded.names).toContain('odd__a_b_c8687a')
+  })
+
+  test('a tool of the agent itself keeps its name, and the run says which one is left out', async () => {
+    const mine = tool({ description: 'Mine', inputSchema: { type: 'object' }, execute: () => 'mine' })
+    const parts = { sources: { odd: oddServer('twins') }, tools: { odd__a_b: mine } }
+    const { results, warnings } = await run(parts, [['odd__a_b', {}]])
+
+    expect(results).toEqual(['mine'])
+    expect(warnings).toContain('odd: its tool odd__a_b is left out: the agent has one of this name already')
   })
 })
 
@@ -246,6 +296,11 @@ describe('what cannot be a source is refused where it is written', () => {
     ['null byte', () => mcpServer({ command: 'x\0y' }), /command is the name/],
     ['no source', () => agent({ name: 'a', instructions: '', sources: { x: {} as never } }), /sources.x is none/],
     ['a list', () => agent({ name: 'a', instructions: '', sources: [] as never }), /sources are an object/],
+    [
+      'a name whose end cannot be seen',
+      () => agent({ name: 'a', instructions: '', sources: { a_: builtinToolkit('todo') } }),
+      /no name for a source/,
+    ],
     [
       'its name',
       () => agent({ name: 'a', instructions: '', sources: { a__b: builtinToolkit('todo') } }),

@@ -320,6 +320,7 @@ const OF_ONE_ATTEMPT = [
   'approvedBy',
   'changes',
   'copyOf',
+  'denied',
   'deniedBy',
   'edited',
   'held',

@@ -25,8 +25,17 @@ export interface Ask {
   readonly version?: string
   /** Which of the things that a call needs it is; left out for the call itself. */
   readonly place?: number
+  /** What a run would start for its tools. A denial of what it does not require ends nothing: it goes on without. */
+  readonly start?: Start
   /** JSON Schema of the arguments: others are held against it before they are taken. */
   readonly schema?: Json
+}
+
+type Start = {
+  readonly name: string
+  readonly required: boolean
+  /** Whose definition it is of, as people call it. */
+  readonly whose: 'agent' | 'recipe'
 }
 
 /** The node waits as a row for a person; the clock of its run stands still. */
@@ -158,14 +167,45 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, edited: edit !== undefined })
   if (allowed) return allow(draft, node, answer)
+  if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
   endNode(draft, node, {
     state: 'rejected',
-    failure: {
-      code: 'approval_denied',
-      message: reason ?? `${by} denied ${approvalOf(node).request || 'it'}, and gave no reason.`,
-    },
+    failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
     metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(answer) },
   })
+}
+
+function denialText({ request, start }: Approval, { by, reason }: ApprovalAnswer): string {
+  if (start === undefined) return reason ?? `${by} denied ${request || 'it'}, and gave no reason.`
+  const server = `MCP server \`${start.name}\`, which this ${start.whose} requires`
+  if (by === NOBODY) return `Nobody allowed in time to start ${server}.`
+  return `You denied starting ${server}${reason === null ? '.' : `: ${reason}`}`
+}
+
+/** The node runs, and knows what it may not start. */
+function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+  const { by, reason } = answer
+  const why = by === NOBODY ? 'nobody allowed in time to start it' : `${by} denied starting it`
+  const said = by === NOBODY || reason === null ? why : `${why}: ${reason}`
+  const denied = [...deniedIn(node), { digest: approvalOf(node).digest, reason: said }]
+  const ready = draft.changeNode(node, {
+    state: 'pending',
+    wakeAt: null,
+    metadata: { ...node.metadata, denied, deniedBy: by, answered: answeredAs(answer) },
+  })
+  resumeClocks(draft, node.turnId)
+  if (ready.blockers === 0) draft.claim(ready)
+}
+
+/** Why a node has to do without what it asked for; undefined where nobody has denied it just this. */
+export function deniedTo(node: Node, about: Asked): string | undefined {
+  const digest = digestOf(about, about.input)
+  return deniedIn(node).find((one) => one.digest === digest)?.reason
+}
+
+function deniedIn({ metadata }: Node): { readonly digest: string; readonly reason: string }[] {
+  const denied = metadata['denied']
+  return Array.isArray(denied) ? (denied as { digest: string; reason: string }[]) : []
 }
 
 /** Also when no process was there to see it expire. */
@@ -173,11 +213,13 @@ function allowedTooLate({ now }: Draft, { wakeAt }: Node, { allowed }: ApprovalA
   return allowed && wakeAt !== null && wakeAt <= now
 }
 
+const NOBODY = 'nobody'
+
 /** Nobody answered in time: that is a no. */
 export function planExpiry(draft: Draft, nodeId: Id): void {
   const node = draft.findNode(nodeId)
   const isDue = node?.state === 'awaiting_approval' && node.wakeAt !== null && node.wakeAt <= draft.now
-  if (isDue) planApproval(draft, nodeId, { allowed: false, by: 'nobody', reason: 'Nobody answered in time.' })
+  if (isDue) planApproval(draft, nodeId, { allowed: false, by: NOBODY, reason: 'Nobody answered in time.' })
 }
 
 function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {

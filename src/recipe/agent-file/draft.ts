@@ -12,7 +12,7 @@ import { jsonOf } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 import { bothGrants } from './both-grants.ts'
 import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
-import { readServers } from './mcp-servers.ts'
+import { readServers, serverToolsMeant } from './mcp-servers.ts'
 import { meantRestriction } from './misspelt-key.ts'
 import { nameByPath } from './name-by-path.ts'
 import { MOST_RULES, Narrowing } from './narrowing.ts'
@@ -84,7 +84,10 @@ export class Draft {
 
   servers(...keys: readonly string[]): void {
     const tree = this.tree(...keys)
-    if (tree !== undefined) this.agent.extensions = readServers(tree, keys[0] ?? '', this.report)
+    if (tree === undefined) return
+    const spelling = BARE_DIALECTS.has(this.agent.dialect) ? 'anywhere' : 'alone'
+    const ask = (rule: string) => this.narrowing.ask([rule])
+    this.agent.extensions = readServers(tree, { at: keys[0] ?? '', report: this.report, spelling, ask })
   }
 
   /** A list, or a text with commas in it. */
@@ -227,6 +230,7 @@ export class Draft {
 
   finish(): AgentFile {
     this.readExtras()
+    this.settleServers()
     this.tellMissingServers()
     const grant = this.wholeGrant()
     const unread = this.fields.keys().filter((key) => !this.read.has(key))
@@ -269,6 +273,29 @@ export class Draft {
     }
     const hint = `It restricts nothing. Did you mean \`${meant}\`?`
     this.report.warning({ code: 'unknown_key', message, line: this.lineOf(key), hint })
+  }
+
+  /**
+   * Lists of tools may call a server otherwise than it is called here. What is forbidden of a server is excluded there too,
+   * by its own names, and what is excluded is forbidden.
+   */
+  private settleServers(): void {
+    const { extensions, tools } = this.agent
+    if (extensions === null) return
+    const servers = extensions.map(({ name }) => name)
+    const meant = (pattern: string) => serverToolsMeant(pattern, servers)
+    const ours = (pattern: string) => {
+      const found = meant(pattern).map(({ server, tool }) => `${sourceName(server)}__${tool}`)
+      return found.length === 0 ? [pattern] : found
+    }
+    const denied = tools.deny.flatMap(meant)
+    this.agent.tools = { allow: tools.allow?.flatMap(ours) ?? null, deny: [...new Set(tools.deny.flatMap(ours))] }
+    this.agent.extensions = extensions.map((extension) => {
+      const named = denied.filter(({ server }) => server === extension.name).map(({ tool }) => tool)
+      const excludedTools = [...new Set([...(extension.excludedTools ?? []), ...named])]
+      this.narrowing.deny(excludedTools.map((tool) => `tool:${sourceName(extension.name)}__${tool}`))
+      return excludedTools.length === 0 ? extension : { ...extension, excludedTools }
+    })
   }
 
   /** A tool of a server that the file does not start is there only where its host has the server. */
@@ -322,6 +349,9 @@ export class Draft {
     }
   }
 }
+
+/** Dialects that write a variable as `$NAME` inside of texts too. */
+const BARE_DIALECTS: ReadonlySet<string> = new Set(['gemini', 'copilot'])
 
 const BRIEFINGS = ['none', 'snapshot', 'summary', 'fork'] as const
 

@@ -55,22 +55,22 @@ export class Writing {
     return values.length === 0 ? undefined : [...values]
   }
 
-  /** MCP servers by their names. `toolsKey` is how the dialect limits them to some tools, null where it cannot. */
-  servers(toolsKey: string | null): Json | undefined {
+  /** MCP servers by their names. */
+  servers(words: ServerWords): Json | undefined {
     const known = (this.agent.extensions ?? []).flatMap((extension): [string, Json][] => {
-      const fields = serverFields(extension, toolsKey)
+      const fields = serverFields(extension, words)
       return fields === undefined ? [] : [[extension.name, fields]]
     })
     return known.length === 0 ? undefined : Object.fromEntries(known)
   }
 
   /** The same where servers that are configured elsewhere can be named too. */
-  serversAndNames(toolsKey: string | null): Json | undefined {
+  serversAndNames(words: ServerWords): Json | undefined {
     const { extensions } = this.agent
-    if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(toolsKey)
+    if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(words)
     return extensions.flatMap((extension): Json[] => {
       if (extension.type === 'named') return [extension.name]
-      const fields = serverFields(extension, toolsKey)
+      const fields = serverFields(extension, words)
       return fields === undefined ? [] : [{ [extension.name]: fields }]
     })
   }
@@ -170,17 +170,35 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
 }
 
 /** Undefined for what is no server of its own. */
-function serverFields(extension: ExtensionConfig, toolsKey: string | null): Json | undefined {
-  const { availableTools } = extension
-  const tools = availableTools.length === 0 || toolsKey === null ? {} : { [toolsKey]: [...availableTools] }
+function serverFields(extension: ExtensionConfig, words: ServerWords): Json | undefined {
+  const tools = limitFields(extension, words)
   if (extension.type === 'stdio') {
-    const env = { ...extension.envs, ...Object.fromEntries(extension.envKeys.map((key) => [key, `\${${key}}`])) }
+    const { envs, envKeys, envFrom } = extension
+    const env = { ...envs, ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
     const filled = Object.keys(env).length === 0 ? {} : { env }
     return { command: extension.cmd, args: [...extension.args], ...filled, ...tools }
   }
   if (extension.type === 'streamable_http') {
-    const headers = Object.keys(extension.headers).length === 0 ? {} : { headers: { ...extension.headers } }
+    const headers =
+      Object.keys(extension.headers).length === 0 ? {} : { [words.headers ?? 'headers']: { ...extension.headers } }
     return { type: 'http', url: extension.uri, ...headers, ...tools }
   }
   return undefined
+}
+
+/** How a dialect says of a server which of its tools may be used; left out: it cannot. */
+export interface ServerWords {
+  readonly only?: string
+  readonly not?: string
+  /** What says that none of them may. */
+  readonly none?: { readonly [key: string]: Json }
+  readonly headers?: string
+}
+
+function limitFields({ availableTools, excludedTools = [] }: ExtensionConfig, { only, not, none }: ServerWords) {
+  if (none !== undefined && excludedTools.includes('*')) return none
+  return {
+    ...(only === undefined || availableTools.length === 0 ? {} : { [only]: [...availableTools] }),
+    ...(not === undefined || excludedTools.length === 0 ? {} : { [not]: [...excludedTools] }),
+  }
 }

@@ -56,7 +56,7 @@ export const claude: AgentDialect = {
       permissionMode: writing.isReadOnly() ? 'plan' : agent.neverAsks ? 'dontAsk' : undefined,
       maxTurns: agent.budget?.turns,
       effort: agent.settings.reasoning,
-      mcpServers: writing.serversAndNames(null),
+      mcpServers: writing.serversAndNames({}),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       initialPrompt: writing.prompt(),

@@ -28,10 +28,12 @@ export const codex: AgentDialect = {
       ...writing.common(),
       model_reasoning_effort: agent.settings.reasoning,
       sandbox_mode: writing.isReadOnly() || writing.isClosed('net') ? mode : (agent.sandbox ?? undefined),
-      mcp_servers: writing.servers('enabled_tools'),
+      mcp_servers: writing.servers(SERVERS),
     }
   },
 }
+
+const SERVERS = { only: 'enabled_tools', not: 'disabled_tools', none: { enabled: false }, headers: 'http_headers' }
 
 /** A sandbox fences programs; here they are not fenced, so they are forbidden where it would. */
 function readSandbox(draft: Draft): void {

@@ -43,7 +43,7 @@ export const copilot: AgentDialect = {
       ...writing.common(),
       name: writing.agent.title ?? writing.agent.name,
       tools: writing.toolList('agent'),
-      'mcp-servers': writing.servers('tools'),
+      'mcp-servers': writing.servers({ only: 'tools', none: { tools: [] } }),
       'disable-model-invocation': writing.agent.isHidden || undefined,
     }
   },

@@ -53,7 +53,7 @@ export const gemini: AgentDialect = {
       temperature: agent.settings.temperature,
       max_turns: agent.budget?.turns,
       timeout_mins: wallMs === undefined ? undefined : wallMs / 60_000,
-      mcp_servers: writing.servers('includeTools'),
+      mcp_servers: writing.servers({ only: 'includeTools', not: 'excludeTools', none: { includeTools: [] } }),
     }
   },
 }

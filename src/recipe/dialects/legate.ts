@@ -42,7 +42,7 @@ export const legate: AgentDialect = {
       tools: writing.toolList('agent', 'names'),
       disallowedTools: writing.list(agent.tools.deny),
       ...writing.sampling('topP'),
-      mcpServers: writing.serversAndNames('tools'),
+      mcpServers: writing.serversAndNames({ only: 'tools', not: 'excludeTools', none: { enabled: false } }),
       skills: writing.list(agent.skills),
       background: agent.isBackground || undefined,
       hidden: agent.isHidden || undefined,

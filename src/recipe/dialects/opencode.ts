@@ -42,6 +42,7 @@ export const opencode: AgentDialect = {
     const isNested = /\/\.?opencode\/agents?\//.test(draft.report.file)
     if (draft.agent.name === '') draft.agent.name = (isNested ? nameBelowAgents : nameByPath)(draft.report.file)
     readToolMap(draft)
+    draft.servers('mcp')
     draft.sampling()
     const permission = draft.tree('permission')
     if (permission !== undefined) readPermission(permission, draft)

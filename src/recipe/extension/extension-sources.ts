@@ -1,7 +1,8 @@
 import { mcpServer, serverSource } from '../../tool/mcp/mcp-server.ts'
+import { limitedSource } from '../../tool/source/limited-source.ts'
 import type { SourceScope, ToolSource } from '../../tool/source/source.ts'
 import { absentSource } from '../../tool/source/toolkit-source.ts'
-import type { ExtensionConfig, HttpExtension, StdioExtension } from '../recipe/recipe.ts'
+import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import { BUILTIN_TOOLKITS, type BuiltinOptions, builtinToolkit, isBuiltinToolkit } from './builtin-toolkit.ts'
 import { sourceName } from './source-name.ts'
@@ -38,19 +39,30 @@ export function extensionSources(
   const sources = new Map<string, ToolSource>()
   const names = new Map<string, string>()
   const notices: Notice[] = []
-  for (const extension of extensions) {
+  for (const extension of extensions.filter(hasTools)) {
     const name = sourceName(extension.name)
-    if (sources.has(name)) {
-      const message = `two extensions are named "${extension.name}": the second is left out`
-      notices.push(noticeOf(extension, { message, hint: 'Rename one.' }, options))
-      continue
-    }
-    const found = sourceOf(extension, options)
+    const found = sources.has(name) ? twin(name) : sourceOf(extension, options)
     if ('message' in found) notices.push(noticeOf(extension, found, options))
-    sources.set(name, 'message' in found ? absent(extension, found) : found)
-    names.set(extension.name, name)
+    const free = sources.has(name) ? twinName(name, sources.size) : name
+    sources.set(free, 'message' in found ? absent(extension, found) : found)
+    if (!names.has(extension.name)) names.set(extension.name, free)
   }
   return { sources: Object.fromEntries(sources), names, notices }
+}
+
+/** A rule for the tools of one would be a rule for those of the other: the second is not used, and is told of. */
+function twin(name: string): Absence {
+  return { message: `another extension has the name ${name} here too, so this one is left out`, hint: 'Rename one.' }
+}
+
+/** For the second of a name, which has no tools. */
+function twinName(name: string, place: number): string {
+  return `${name.slice(0, 30).replace(/_+$/, '')}-${place + 1}`
+}
+
+/** One of which no tool may be used is not started. */
+function hasTools({ excludedTools = [] }: ExtensionConfig): boolean {
+  return !excludedTools.includes('*')
 }
 
 /** What other programs load as an extension and is part of every agent here. */
@@ -84,39 +96,28 @@ function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSo
         hint: 'Put the code into a file that speaks MCP, and use a stdio extension: cmd: uv, args: [run, server.py].',
       }
     case 'named':
-      return namedServer(extension.name, options)
+      return namedServer(extension, options)
   }
 }
 
 function stdioServer(extension: StdioExtension, options: ExtensionOptions): ToolSource | Absence {
-  const { cmd, args, envs, envKeys, timeoutSeconds, availableTools, required } = extension
+  const { cmd, args, required } = extension
   if (cmd.trim() === '') return { message: 'it has no cmd', hint: 'Name the program that is the server.' }
   const server = {
     command: cmd,
     args,
-    env: envs,
-    envKeys,
-    availableTools,
     required,
-    ...common(timeoutSeconds, options),
+    ...common(extension, options),
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
   }
   return serverSource(server, options.folder ?? null)
 }
 
 function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSource | Absence {
-  const { uri, headers, socket, envs, envKeys, timeoutSeconds, availableTools, required } = extension
+  const { uri, headers, socket, required } = extension
   if (socket !== null) return { message: 'sockets are not supported', hint: 'Let the server listen on a port.' }
   try {
-    return mcpServer({
-      url: uri,
-      headers,
-      env: envs,
-      envKeys,
-      availableTools,
-      required,
-      ...common(timeoutSeconds, options),
-    })
+    return mcpServer({ url: uri, headers, required, ...common(extension, options) })
   } catch {
     return { message: `its uri ${JSON.stringify(uri)} is no address`, hint: 'Write it as https://host/path.' }
   }
@@ -125,8 +126,14 @@ function httpServer(extension: HttpExtension, options: ExtensionOptions): ToolSo
 /** The longest that a timer can be. */
 const MOST_SECONDS = 2_000_000
 
-function common(timeoutSeconds: number | null, { secrets, scope }: ExtensionOptions) {
+function common(extension: StdioExtension | HttpExtension, { secrets, scope }: ExtensionOptions) {
+  const { envs, envKeys, envFrom, timeoutSeconds, availableTools, excludedTools } = extension
   return {
+    env: envs,
+    envKeys,
+    availableTools,
+    ...(envFrom === undefined ? {} : { envFrom }),
+    ...(excludedTools === undefined ? {} : { excludedTools }),
     ...(timeoutSeconds === null ? {} : { timeoutMs: Math.min(Math.max(timeoutSeconds, 1), MOST_SECONDS) * 1_000 }),
     ...(secrets === undefined ? {} : { secrets }),
     ...(scope === undefined ? {} : { scope }),
@@ -188,10 +195,12 @@ const INSTEAD: Readonly<Record<string, string>> = {
   github: 'Use an MCP server for it: streamable_http with uri https://api.githubcopilot.com/mcp/.',
 }
 
-function namedServer(name: string, { named = {}, ...options }: ExtensionOptions): ToolSource | Absence {
-  const found = Object.hasOwn(named, name) ? named[name] : undefined
-  if (found !== undefined) return found
-  if (isBuiltinToolkit(name)) return builtinToolkit(name, options)
+function namedServer(extension: NamedExtension, { named = {}, ...options }: ExtensionOptions): ToolSource | Absence {
+  const { name, availableTools, excludedTools = [] } = extension
+  const own = [name, sourceName(name)].find((one) => Object.hasOwn(named, one))
+  const found = own === undefined ? undefined : named[own]
+  const toolkit = found ?? (isBuiltinToolkit(name) ? builtinToolkit(name, options) : undefined)
+  if (toolkit !== undefined) return limitedSource(toolkit, { availableTools, excludedTools })
   const known = Object.keys(named).join(', ') || 'none'
   return {
     message: `there is no server "${name}"`,

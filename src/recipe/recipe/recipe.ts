@@ -71,6 +71,8 @@ interface ExtensionBase {
   readonly description: string
   /** Empty: all of them. */
   readonly availableTools: readonly string[]
+  /** None of these; `*` stands for any text, and alone for all: then it is not started. Agent files only. */
+  readonly excludedTools?: readonly string[]
   /** The run fails when it cannot be started. */
   readonly required: boolean
 }
@@ -79,6 +81,8 @@ interface WithEnvironment {
   readonly envs: Readonly<Record<string, string>>
   /** Names of secrets, asked for or read from the environment; never their values. */
   readonly envKeys: readonly string[]
+  /** Variables made of secrets, as in `{ TOKEN: '${GITHUB_PAT}' }`. Agent files only. */
+  readonly envFrom?: Readonly<Record<string, string>>
   readonly timeoutSeconds: number | null
 }
 

@@ -45,6 +45,7 @@ export function coreOf(
   host: AgentCore | undefined,
   modelNamed: (name: string) => Model,
 ): AgentCore {
+  const taken = inherited(inline, host)
   const { identity, ...core } = defineAgent({
     name: inline.name,
     description: inline.description,
@@ -52,13 +53,13 @@ export function coreOf(
     ...(inline.prompt === null ? {} : { prompt: inline.prompt }),
     settings: inline.settings,
     tools: ownTools(inline),
-    sources: ownSources(inline),
+    sources: ownSources(inline, taken),
     ...(inline.input === null ? {} : { input: inline.input }),
     ...(inline.output === null ? {} : { output: inline.output }),
     ...(inline.grant === null ? {} : { grant: inline.grant }),
     budget: inline.budget,
   })
-  const kit = withHost(core, inherited(inline, host))
+  const kit = withHost(core, taken)
   return identified({
     ...core,
     ...kit,
@@ -87,10 +88,12 @@ function ownTools(inline: InlineAgent): { readonly [name: string]: Tool } {
   }
 }
 
-function ownSources(inline: InlineAgent): Sources {
+/** A server that it only names is its host's. */
+function ownSources(inline: InlineAgent, taken: Kit): Sources {
   const { extensions, cwd, definitions } = inline
   const wanted = extensions.filter(({ name }) => !isBuiltIn(name))
-  return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions } }).sources
+  const named = Object.fromEntries(taken.sources)
+  return extensionSources(wanted, { cwd, folder: chosenFolder(inline), skills: { cwd: definitions }, named }).sources
 }
 
 /** What it takes over gives way to what it has itself. */

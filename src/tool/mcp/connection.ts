@@ -5,7 +5,7 @@ import { within } from '../../base/within.ts'
 import { isHostRequest, isProgramRequest } from '../../grant/request.ts'
 import { isDisallowedVariable } from '../environment.ts'
 import { type OpenSource, SOURCE_SEPARATOR, type SourcePlace, type SourceTool } from '../source/source.ts'
-import { knownTo, serverEnvironment, substituted } from './environment.ts'
+import { knownTo, secretVariables, serverEnvironment, substituted } from './environment.ts'
 import { httpTransport } from './http-transport.ts'
 import { listTools } from './list-tools.ts'
 import type { ServerSettings } from './options.ts'
@@ -58,13 +58,8 @@ class McpConnection implements OpenSource, Server {
     this.settings = settings
     this.place = place
     this.timeoutMs = settings.timeoutMs
-    this.values = new Map(
-      settings.envKeys.flatMap((name) => {
-        const value = settings.secrets(name)
-        return value === undefined || value === '' ? [] : [[name, value] as const]
-      }),
-    )
-    this.secrets = new Secrets([...this.values.values(), ...secretsOf(settings)])
+    this.values = secretVariables(settings)
+    this.secrets = new Secrets(secretsOf(settings))
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
 
@@ -174,9 +169,12 @@ class McpConnection implements OpenSource, Server {
   }
 
   private warnDropped(): void {
-    const dropped = [...Object.keys(this.settings.env), ...this.settings.envKeys].filter(isDisallowedVariable)
+    const { envKeys, envFrom } = this.settings
+    const dropped = [...envKeys, ...Object.keys(envFrom)].filter(isDisallowedVariable)
     for (const name of dropped) {
-      this.place.logger.warn(`${this.place.name}: ${name} may not be set for a server; it was dropped.`)
+      this.place.logger.warn(
+        `${this.place.name}: ${name} decides what is loaded, and its value cannot be shown; it was dropped.`,
+      )
     }
   }
 
@@ -188,10 +186,10 @@ class McpConnection implements OpenSource, Server {
       const { tools: given, ttlMs } = await listTools(session.client, this.settings.startTimeoutMs)
       this.staleAt = ttlMs === null ? Number.POSITIVE_INFINITY : Date.now() + ttlMs
       const room = this.place.name.length + SOURCE_SEPARATOR.length
-      const { availableTools } = this.settings
-      const { tools, warnings } = readTools(given, { availableTools, secrets: this.secrets, room })
+      const beside = resourceTools(this, session.client.getServerCapabilities(), this.settings)
+      const taken = new Set(beside.keys())
+      const { tools, warnings } = readTools(given, { limit: this.settings, secrets: this.secrets, room, taken })
       const own = tools.map((listed) => [listed.shownAs, serverTool(this, listed)] as const)
-      const beside = resourceTools(this, session.client.getServerCapabilities(), availableTools)
       this.tools = new Map([...beside, ...own])
       this.warnings = warnings
     } catch (error) {

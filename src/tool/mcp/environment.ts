@@ -11,9 +11,46 @@ export function serverEnvironment(
   return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
 }
 
+/** Its secrets by the names that it knows them by. What has no value is not among them. */
+export function secretVariables(settings: ServerSettings): ReadonlyMap<string, string> {
+  const { envKeys, envFrom } = settings
+  const keys = envKeys.flatMap((name) => entry(name, givenFor(settings, name)))
+  const made = Object.entries(envFrom).flatMap(([name, text]) => {
+    const { text: value, missing } = substituted(text, (from) => givenFor(settings, from))
+    return entry(name, missing.length === 0 ? value : undefined)
+  })
+  return new Map([...keys, ...made])
+}
+
+/** The values that nobody may see. What every server gets anyway, such as HOME, is no secret. */
+export function secretValues(settings: ServerSettings): string[] {
+  const known = startEnvironment()
+  return secretNames(settings).flatMap((name) => {
+    const value = givenFor(settings, name)
+    return value === undefined || known[name] === value ? [] : [value]
+  })
+}
+
+/** The names of all secrets that it is given, under whatever name. */
+export function secretNames({ envKeys, envFrom }: ServerSettings): string[] {
+  return [...new Set([...envKeys, ...Object.values(envFrom).flatMap(variablesIn)])]
+}
+
+/** The names of secrets that have no value, and nothing that takes its place. */
+export function missingSecrets(settings: ServerSettings): string[] {
+  const texts = [settings.url ?? '', ...Object.values(settings.headers), ...Object.values(settings.envFrom)]
+  const optional = new Set(texts.flatMap(optionalIn))
+  return secretNames(settings).filter((name) => givenFor(settings, name) === undefined && !optional.has(name))
+}
+
 /** The variables that a server's address and headers may name: those that were said for it, and no others of ours. */
-export function knownTo({ env, envKeys, secrets }: ServerSettings): (name: string) => string | undefined {
-  return (name) => (Object.hasOwn(env, name) ? env[name] : envKeys.includes(name) ? secrets(name) : undefined)
+export function knownTo(settings: ServerSettings): (name: string) => string | undefined {
+  const { env, envFrom, envKeys } = settings
+  return (name) => {
+    if (Object.hasOwn(env, name)) return env[name]
+    if (Object.hasOwn(envFrom, name)) return secretVariables(settings).get(name)
+    return envKeys.includes(name) ? givenFor(settings, name) : undefined
+  }
 }
 
 /** The text with each `${NAME}` as it is known, and the names that are not. */
@@ -22,10 +59,31 @@ export function substituted(
   lookUp: (name: string) => string | undefined,
 ): { readonly text: string; readonly missing: readonly string[] } {
   const missing: string[] = []
-  const full = text.replace(/\$\{(\w+)\}/g, (whole, name: string) => {
-    const value = lookUp(name)
+  const full = text.replace(VARIABLE, (whole, name: string, other: string | undefined) => {
+    const value = lookUp(name) ?? other
     if (value === undefined) missing.push(name)
     return value ?? whole
   })
   return { text: full, missing }
+}
+
+/** The names in a text. */
+export function variablesIn(text: string): string[] {
+  return [...text.matchAll(VARIABLE)].map(([, name = '']) => name)
+}
+
+/** `${NAME}`, or `${NAME:-what else}`. */
+const VARIABLE = /\$\{(\w+)(?::-([^{}]*))?\}/g
+
+function optionalIn(text: string): string[] {
+  return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
+}
+
+/** One that is empty is as good as none. */
+function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
+  return secrets(name) || undefined
+}
+
+function entry(name: string, value: string | undefined): (readonly [string, string])[] {
+  return value === undefined ? [] : [[name, value]]
 }

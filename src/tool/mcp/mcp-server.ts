@@ -4,8 +4,9 @@ import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import { withoutSecrets } from '../../base/secrets.ts'
 import { hostRequest, programRequest, type Request, withHanded } from '../../grant/request.ts'
 import { showWords } from '../../grant/words.ts'
+import { loadingWords } from '../environment.ts'
 import { type OpenSource, type SourcePlace, sourceMark, type ToolSource } from '../source/source.ts'
-import { knownTo, substituted } from './environment.ts'
+import { knownTo, missingSecrets, secretNames, secretValues, substituted } from './environment.ts'
 import { hostOf } from './host-of.ts'
 import { type McpServerOptions, readServerOptions, type ServerSettings } from './options.ts'
 
@@ -31,7 +32,7 @@ export function serverSource(options: McpServerOptions, folder: string | null): 
     get key() {
       return `mcp ${keyOf(settings)}`
     },
-    missing: () => settings.envKeys.filter((name) => !settings.secrets(name)),
+    missing: () => missingSecrets(settings),
     open: (place: SourcePlace) => open(settings, place),
     [sourceMark]: true as const,
   })
@@ -51,30 +52,28 @@ function needsOf(settings: ServerSettings, folder: string | null): readonly Requ
   const { command, args } = settings
   const handed = handedTo(settings)
   if (command !== null) {
-    return [withHanded(programRequest([command, ...args], { secrets: givenTo(settings), folder }), handed)]
+    const loading = loadingWords(settings.env)
+    const options = { secrets: secretValues(settings), folder, before: loading.length }
+    return [withHanded(programRequest([...loading, command, ...args], options), handed)]
   }
   const { text } = substituted(settings.url ?? '', knownTo(settings))
   return hostOf(text) === undefined ? [] : [withHanded(hostRequest(text), handed)]
 }
 
 /** As the definition has it: of secrets only the names. */
-function handedTo({ command, url, headers, env, envKeys, cwd }: ServerSettings): Json {
+function handedTo({ command, url, headers, env, envKeys, envFrom, cwd }: ServerSettings): Json {
   const place = command === null ? { url } : { cwd: cwd ?? process.cwd() }
-  return { ...place, headers: { ...headers }, env: { ...env }, secrets: [...envKeys].sort() }
-}
-
-/** The secrets of whoever runs it. What a definition calls one could hide what is started. */
-function givenTo({ envKeys, secrets }: ServerSettings): readonly string[] {
-  return envKeys.flatMap((name) => secrets(name) ?? [])
+  return { ...place, headers: { ...headers }, env: { ...env }, envFrom: { ...envFrom }, secrets: [...envKeys].sort() }
 }
 
 /** What a person who is asked should see. Of what may be secret, the names. */
-function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSettings): Json {
-  const named = { env: Object.keys(env), secrets: [...envKeys] }
+function aboutOf(settings: ServerSettings): Json {
+  const { command, args, cwd, url, env, envFrom, headers } = settings
+  const named = { env: [...Object.keys(env), ...Object.keys(envFrom)], secrets: secretNames(settings) }
   if (command === null) return { mcp: withoutSecrets(url ?? '', []), headers: Object.keys(headers), ...named }
   const [program = '', ...shown] = shownWords([command, ...args])
   return {
-    mcp: showWords([program, ...shown]),
+    mcp: showWords(shownWords([...loadingWords(env), command, ...args])),
     command: program,
     args: shown,
     ...(cwd === null ? {} : { cwd }),
@@ -84,7 +83,7 @@ function aboutOf({ command, args, cwd, url, env, envKeys, headers }: ServerSetti
 
 /** Two servers with the same settings and the same secrets are one. Kept in this process only. */
 function keyOf({ secrets, ...settings }: ServerSettings): string {
-  const values = settings.envKeys.map((name) => secrets(name) ?? null)
+  const values = secretNames({ secrets, ...settings }).map((name) => secrets(name) ?? null)
   const plain = toJson({ ...settings, values })
   return sha256(canonicalJson(plain.ok ? plain.value : null))
 }

@@ -4,11 +4,13 @@ import { TOOL_TIMEOUT_MS } from '../tool.ts'
 import { hostOf } from './host-of.ts'
 
 interface ServerOptions {
-  /** Set for it; names that decide what runs or is loaded (PATH, LD_PRELOAD, NODE_OPTIONS, ...) are dropped with a warning. */
+  /** Set for it; names that decide what runs or is loaded (PATH, NODE_OPTIONS, ...) are a part of its command line: `exec:env NODE_OPTIONS=... node x`. */
   readonly env?: Readonly<Record<string, string>>
   /** Names of secrets it gets. Their values are never kept, shown or logged. */
   readonly envKeys?: readonly string[]
-  /** Where their values are. Default: the environment of this process. */
+  /** Variables made of secrets: `{ TOKEN: '${GITHUB_PAT}' }` gives it the value of GITHUB_PAT as TOKEN. `${NAME:-other}` too. */
+  readonly envFrom?: Readonly<Record<string, string>>
+  /** Where the values of secrets are. Default: the environment of this process. */
   readonly secrets?: (name: string) => string | undefined
   /** How long one call may take. Default 5 minutes. */
   readonly timeoutMs?: number
@@ -16,6 +18,8 @@ interface ServerOptions {
   readonly startTimeoutMs?: number
   /** Only these of its tools, by its own names. Left out or empty: all of them. */
   readonly availableTools?: readonly string[]
+  /** None of these, by its own names; `*` stands for any text. Stronger than `availableTools`. */
+  readonly excludedTools?: readonly string[]
   /** Does a run fail when it cannot be started? Default true; else the run goes on without its tools, and says so. */
   readonly required?: boolean
   /** Who shares it. Default `run`: a run and all below it. It ends with the last of them; `runtime`: with the runtime. */
@@ -33,7 +37,7 @@ export interface StdioServerOptions extends ServerOptions {
 
 /** A server that is reached over HTTP ("streamable HTTP"). Asks `net:<host>`. */
 export interface HttpServerOptions extends ServerOptions {
-  /** `${NAME}` stands for a secret or a variable of `env`. */
+  /** `${NAME}` stands for a secret or a variable of `env`, `${NAME:-other}` too. */
   readonly url: string
   /** The same. */
   readonly headers?: Readonly<Record<string, string>>
@@ -55,10 +59,12 @@ export interface ServerSettings {
   readonly headers: Readonly<Record<string, string>>
   readonly env: Readonly<Record<string, string>>
   readonly envKeys: readonly string[]
+  readonly envFrom: Readonly<Record<string, string>>
   readonly secrets: (name: string) => string | undefined
   readonly timeoutMs: number
   readonly startTimeoutMs: number
   readonly availableTools: readonly string[]
+  readonly excludedTools: readonly string[]
   readonly required: boolean
   readonly scope: SourceScope
 }
@@ -71,10 +77,12 @@ const DEFAULTS: ServerSettings = {
   headers: {},
   env: {},
   envKeys: [],
+  envFrom: {},
   secrets: (name) => process.env[name],
   timeoutMs: TOOL_TIMEOUT_MS,
   startTimeoutMs: START_TIMEOUT_MS,
   availableTools: [],
+  excludedTools: [],
   required: true,
   scope: 'run',
 }
@@ -87,8 +95,8 @@ export function readServerOptions(options: McpServerOptions): ServerSettings {
   if (unknown !== undefined) refuse(`there is no "${unknown[0]}". There are ${Object.keys(DEFAULTS).join(', ')}.`)
   const settings: ServerSettings = { ...DEFAULTS, ...Object.fromEntries(given) }
   checkPlace(settings)
-  for (const key of ['args', 'envKeys', 'availableTools'] as const) checkTexts(settings[key], key)
-  for (const key of ['env', 'headers'] as const) checkMap(settings[key], key)
+  for (const key of ['args', 'envKeys', 'availableTools', 'excludedTools'] as const) checkTexts(settings[key], key)
+  for (const key of ['env', 'envFrom', 'headers'] as const) checkMap(settings[key], key)
   for (const key of ['timeoutMs', 'startTimeoutMs'] as const) checkTime(settings[key], key)
   if (typeof settings.secrets !== 'function') refuse('secrets is a function of a name.')
   if (typeof settings.required !== 'boolean') refuse('required is true or false.')

@@ -2,6 +2,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import type { CheckedSchema } from '../../base/schema.ts'
 import type { Secrets } from '../../base/secrets.ts'
+import { isWithin, type ToolLimit } from '../source/limited-source.ts'
 import { guardedSchema } from './guarded-schema.ts'
 import { MOST_TOOLS } from './limits.ts'
 import { shownLine, shownText } from './shown-text.ts'
@@ -28,10 +29,12 @@ export interface ListedTools {
 }
 
 export interface ListOptions {
-  readonly availableTools: readonly string[]
+  readonly limit: ToolLimit
   readonly secrets: Secrets
   /** Characters that the name of the source takes. */
   readonly room: number
+  /** Names of the tools that we have for it beside its own. */
+  readonly taken: ReadonlySet<string>
 }
 
 /** The tools in what a server answered: whatever that is. What cannot be used is left out, with the reason. */
@@ -42,19 +45,25 @@ export function readTools(given: readonly unknown[], options: ListOptions): List
     const name = nameOf(item)
     if (name === undefined) warnings.push('a tool without a name was left out')
     else if (found.has(name)) warnings.push(`two tools are named ${JSON.stringify(name)}: the second was left out`)
-    else if (isWanted(name, options)) found.set(name, item as Record<string, unknown>)
+    else found.set(name, item as Record<string, unknown>)
   }
-  const kept = [...found].slice(0, MOST_TOOLS)
-  if (kept.length < found.size)
-    warnings.push(`it has ${found.size} tools: those after the first ${MOST_TOOLS} were left out`)
-  const names = toolNames([...found.keys()], { room: options.room, shown: (name) => options.secrets.clean(name) })
+  const { room, secrets, taken, limit } = options
+  const names = toolNames([...found.keys()], { room, shown: (name) => secrets.clean(name), taken })
+  const wanted = [...found].filter(([name]) => isWithin(limit, { name, shownAs: names.get(name) ?? name }))
+  const kept = wanted.slice(0, MOST_TOOLS)
+  if (kept.length < wanted.length)
+    warnings.push(`it has ${wanted.length} tools: those after the first ${MOST_TOOLS} were left out`)
   const tools = kept.flatMap(([name, item]) => {
-    const input = isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], options.secrets)
-    if (typeof input !== 'string') return [listed(item, { name, shownAs: names.get(name) ?? name, input, options })]
+    const shownAs = names.get(name)
+    const input = shownAs === undefined ? 'another tool has its name' : inputOf(item, secrets)
+    if (shownAs !== undefined && typeof input !== 'string') return [listed(item, { name, shownAs, input, options })]
     warnings.push(`the tool ${JSON.stringify(name)} was left out: ${input}`)
     return []
   })
-  const told = [...warnings, ...notThere(found, options)].slice(0, MOST_WARNINGS)
+  const shadowed = tools
+    .filter(({ name }) => taken.has(name))
+    .map(({ name }) => `its own tool ${name} is used instead of ours`)
+  const told = [...warnings, ...shadowed, ...notThere(wanted, options)].slice(0, MOST_WARNINGS)
   return { tools, warnings: told.map((warning) => shownLine(options.secrets.clean(warning))) }
 }
 
@@ -93,10 +102,14 @@ function isTaskOnly({ execution }: { readonly execution?: unknown }): boolean {
   return Reflect.get(execution, 'taskSupport') === 'required'
 }
 
-function isWanted(name: string, { availableTools }: ListOptions): boolean {
-  return availableTools.length === 0 || availableTools.includes(name)
+/** As it is checked, or why the tool cannot be used. */
+function inputOf(item: Record<string, unknown>, secrets: Secrets): CheckedSchema | string {
+  return isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], secrets)
 }
 
-function notThere(found: ReadonlyMap<string, unknown>, { availableTools }: ListOptions): string[] {
-  return availableTools.filter((name) => !found.has(name)).map((name) => `it has no tool ${JSON.stringify(name)}`)
+function notThere(wanted: readonly (readonly [string, unknown])[], { limit, taken }: ListOptions): string[] {
+  const there = new Set([...wanted.map(([name]) => name), ...taken])
+  return limit.availableTools
+    .filter((name) => !there.has(name) && isWithin(limit, { name, shownAs: name }))
+    .map((name) => `it has no tool ${JSON.stringify(name)}`)
 }

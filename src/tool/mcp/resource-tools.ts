@@ -1,6 +1,7 @@
 import type { ServerCapabilities } from '@modelcontextprotocol/client'
 import type { JsonSchema } from '../../base/json-schema.ts'
 import type { Secrets } from '../../base/secrets.ts'
+import { isWithin, type ToolLimit } from '../source/limited-source.ts'
 import type { SourceTool } from '../source/source.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
 import type { Server } from './server.ts'
@@ -11,13 +12,13 @@ import { shownLine } from './shown-text.ts'
 export function resourceTools(
   server: Server,
   capabilities: ServerCapabilities | undefined,
-  available: readonly string[],
+  limit: ToolLimit,
 ): ReadonlyMap<string, SourceTool> {
   const tools = {
     ...(capabilities?.resources === undefined ? {} : { list_resources: listResources, read_resource: readResource }),
     ...(capabilities?.prompts === undefined ? {} : { list_prompts: listPrompts, get_prompt: getPrompt }),
   }
-  const wanted = Object.entries(tools).filter(([name]) => available.length === 0 || available.includes(name))
+  const wanted = Object.entries(tools).filter(([name]) => isWithin(limit, { name, shownAs: name }))
   return new Map(wanted.map(([name, make]) => [name, { tool: make(server), version: 'built in' }]))
 }
 

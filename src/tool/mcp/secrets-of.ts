@@ -1,10 +1,15 @@
 import { secretsInCommand } from '../../base/command-secrets.ts'
 import { isSecretName } from '../../base/secret-names.ts'
-import { knownTo, substituted } from './environment.ts'
+import { knownTo, secretValues, substituted } from './environment.ts'
 import type { ServerSettings } from './options.ts'
 
-/** The values in a definition that are secret by their names: of variables, headers, options and parts of the address. */
+/** All that no text of a server may show. */
 export function secretsOf(settings: ServerSettings): string[] {
+  return [...secretValues(settings), ...namedSecrets(settings)]
+}
+
+/** The values in a definition that are secret by their names: of variables, headers, options and parts of the address. */
+function namedSecrets(settings: ServerSettings): string[] {
   const { headers, env, command, args, url } = settings
   const full = (text: string) => substituted(text, knownTo(settings)).text
   const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)

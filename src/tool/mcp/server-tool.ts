@@ -17,7 +17,7 @@ export function serverTool(server: Server, listed: ListedTool): SourceTool {
     timeoutMs: server.timeoutMs,
     execute: (input, context) => callTool(server, { listed, input }, context),
   })
-  return { tool: Object.freeze({ ...made, input: listed.input }) as Tool, version: listed.version }
+  return { tool: Object.freeze({ ...made, input: listed.input }) as Tool, name: listed.name, version: listed.version }
 }
 
 async function callTool(

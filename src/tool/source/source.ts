@@ -54,6 +54,8 @@ export interface OpenSource {
 
 export interface SourceTool {
   readonly tool: Tool
+  /** What the source itself calls it, where that is not its name here. */
+  readonly name?: string
   /** Changes with what a model or a person is told of it: what was allowed before it changed is asked for again. */
   readonly version: string
 }

@@ -41,6 +41,14 @@ const lists = {
       tool('hidden', plain, 'Plain\u{E0041}\u{E0042}\u200B words'),
       { ...tool('task_only'), execution: { taskSupport: 'required' } },
     ].map((item) => (item?.name === 'no_schema' ? { name: 'no_schema' } : item)),
+  twins: () => [
+    tool('a_b'),
+    tool('a.b'),
+    tool('a b'),
+    tool('a_b_2e7336'),
+    tool('list_resources'),
+    tool('list resources'),
+  ],
   schemas: () => [
     tool('doubling', bomb()),
     tool('deep', deep(200)),
@@ -91,6 +99,10 @@ const calls = {
   deep_result: () => ({ ...text('x'), structuredContent: deep(100) }),
   error: () => ({ ...text(`It failed because ${'of this '.repeat(500)}. The end.`), isError: true }),
   env: () => text(JSON.stringify(process.env)),
+  tell: () => {
+    writeFileSync(process.env.OUT, JSON.stringify(process.env))
+    return text(`A is ${process.env.A}`)
+  },
   media: () => ({ content: [{ type: 'image', data: 'a'.repeat(6_000_000), mimeType: 'image/png' }] }),
   count: () => {
     appendFileSync(file, 'x')
@@ -120,7 +132,7 @@ if (mode === 'stubborn') process.on('SIGTERM', () => undefined)
 const dead = mode === 'crashloop' && file !== undefined && existsSync(file)
 
 function initialize({ id, params }) {
-  const more = mode === 'leaky' ? { resources: {}, prompts: {} } : {}
+  const more = mode === 'leaky' || mode === 'twins' ? { resources: {}, prompts: {} } : {}
   const capabilities = { tools: { listChanged: true }, ...more }
   const instructions = { notes: 'Call good first.', leaky: `Use ${secret}.` }[mode]
   const serverInfo = { name: 'odd', version: '1' }
