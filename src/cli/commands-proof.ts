@@ -6,7 +6,7 @@ const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for pr
 export const PROOF_COMMANDS: readonly Command[] = [
   {
     name: 'why',
-    usage: 'ID [--json]',
+    usage: '[ID] [--json]',
     summary: 'why a run does not go on: what it waits for, and what would help',
     about: [
       'Names the person, the subagent, the missing agent, the process that is gone, the limit or the budget, here and ' +
@@ -14,7 +14,7 @@ export const PROOF_COMMANDS: readonly Command[] = [
     ],
     options: [JSON_LINES],
     examples: [['legate why 1f0c9a2e', 'in words, from the root to where it stands']],
-    takes: [1, 1],
+    takes: [0, 1],
     completes: 'id',
     load: async () => (await import('./commands/why.ts')).why,
   },

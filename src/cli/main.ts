@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { CliError, EXIT } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { helpText } from './help-text.ts'
-import { readArgs } from './read-args.ts'
+import { MissingId, readArgs } from './read-args.ts'
 import { cleanText } from './terminal/clean.ts'
 import { endWithReader, exitNow } from './terminal/output.ts'
 
@@ -34,13 +34,20 @@ async function demoWorker(folder: string): Promise<number> {
 }
 
 /** One line for people. Only a defect of ours has a stack. */
-function fail(error: unknown, args: readonly string[]): number {
+async function fail(error: unknown, args: readonly string[]): Promise<number> {
   if (error instanceof CliError) {
     const more = error.namesHelp ? ` See legate ${knownWord(args)}--help.` : ''
-    return complain(`${error.message}${more}`, error.exitCode)
+    const meant = error instanceof MissingId ? await candidates(error) : ''
+    return complain(`${error.message}${more}${meant}`, error.exitCode)
   }
   if (isOurs(error)) return complain(error.message, EXIT.other)
   return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), EXIT.other)
+}
+
+async function candidates({ command, call }: MissingId): Promise<string> {
+  const { candidatesFor } = await import('./candidates.ts')
+  const lines = await candidatesFor(command, call)
+  return lines.length === 0 ? '' : `\nThe newest:\n${lines.map((line) => `  ${line}`).join('\n')}`
 }
 
 function complain(message: string, code: number): number {

@@ -17,8 +17,21 @@ export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadA
   const { values, positionals } = strictly(args, optionsOf(command))
   const [, ...words] = positionals
   const wantsHelp = values['help'] === true
-  if (!wantsHelp) checkWords(command, words)
-  return { command, wantsHelp, call: { words, values, env, commands: COMMANDS } }
+  const call: Call = { words, values, env, commands: COMMANDS }
+  if (!wantsHelp) checkWords(command, call)
+  return { command, wantsHelp, call }
+}
+
+/** A command that needs an id was given none: what could be meant can be looked up. */
+export class MissingId extends CliError {
+  readonly command: string
+  readonly call: Call
+
+  constructor(message: string, command: string, call: Call) {
+    super(message, EXIT.usage)
+    this.command = command
+    this.call = call
+  }
 }
 
 type Values = Call['values']
@@ -66,12 +79,16 @@ function parseOptions(options: readonly Option[]): Record<string, ParseOption> {
   )
 }
 
-function checkWords({ name, usage, takes: [least, most] }: Command, words: readonly string[]): void {
+function checkWords({ name, usage, completes, takes: [least, most] }: Command, call: Call): void {
+  const { words } = call
   if (words.length >= least && words.length <= most) return
   if (most === 0) throw new CliError(`"${name}" takes no arguments.`, EXIT.usage)
   const problem =
     words.length < least ? `missing ${namesIn(usage).slice(words.length, least).join(' and ')}` : 'too many arguments'
-  throw new CliError(`${problem}: legate ${name} ${usage}.`, EXIT.usage)
+  const message = `${problem}: legate ${name} ${usage}.`
+  throw completes === 'id' && words.length === 0
+    ? new MissingId(message, name, call)
+    : new CliError(message, EXIT.usage)
 }
 
 /** Of the arguments that a usage does not put in brackets. */

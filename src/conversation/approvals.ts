@@ -3,6 +3,7 @@ import { lineOfIds } from '../graph/line.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../graph/turn/approve.ts'
 import type { Store } from '../store/store.ts'
+import { unlessTampered } from '../store/tampered.ts'
 
 /** One thing a person is asked: `runtime.answer(nodeId, { allow })` answers it. */
 export interface PendingApproval {
@@ -35,15 +36,17 @@ export interface ApprovalsQuery {
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
-/** What people are asked, over all trees and depths: those that expire first come first. */
+/**
+ * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
+ * nothing.
+ */
 export function approvalsOf(store: Store, { runId, limit = 100, after }: ApprovalsQuery): PendingApproval[] {
   const found: PendingApproval[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {
     const nodes = store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
     for (const node of nodes) {
-      const line = [...lineOfIds((id) => store.link(id), node.turnId)]
-      if (runId === undefined || line.includes(runId)) found.push(toApproval(store, node, line))
+      found.push(...(unlessTampered(() => askedIn(store, node, runId)) ?? []))
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }
     if (nodes.length < PAGE) break
@@ -52,6 +55,12 @@ export function approvalsOf(store: Store, { runId, limit = 100, after }: Approva
 }
 
 const PAGE = 256
+
+/** What a node asks, where it is of that run or of one below it. */
+function askedIn(store: Store, node: Node, runId: Id | undefined): PendingApproval[] {
+  const line = [...lineOfIds((id) => store.link(id), node.turnId)]
+  return runId === undefined || line.includes(runId) ? [toApproval(store, node, line)] : []
+}
 
 function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
   const { request, reason, required, input, digest, since } = approvalOf(node)

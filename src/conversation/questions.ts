@@ -1,6 +1,7 @@
 import type { Id, Node } from '../graph/rows.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
+import { unlessTampered } from '../store/tampered.ts'
 
 /** One question that waits: `runtime.answer(nodeId, { text })` answers it. */
 export interface PendingQuestion {
@@ -31,7 +32,7 @@ export function questionsOf(store: Store, { toHosts = false, limit = 100, after 
   while (found.length < limit) {
     const nodes = store.timed({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
     for (const node of nodes) {
-      const question = toQuestion(store, node)
+      const question = unlessTampered(() => toQuestion(store, node))
       if (question !== undefined && (toHosts || question.to === 'person')) found.push(question)
       last = { wakeAt: node.wakeAt ?? 0, id: node.id }
     }

@@ -16,6 +16,8 @@ export interface TextFileOptions {
   readonly mostBytes: number
   /** The folder that the file must be in, links followed. */
   readonly inside?: string | undefined
+  /** What rules keep from whoever reads is not there for them, links followed. */
+  readonly isKept?: ((place: string) => boolean) | undefined
 }
 
 /** Why the text of a file cannot be had. */
@@ -41,13 +43,14 @@ const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY
  * The text of a file: plain, UTF-8, of bounded size. Whatever else it is gives a TextFileTrouble. What is checked is what
  * was opened, not the name.
  */
-export async function readTextFile(file: string, { mostBytes, inside }: TextFileOptions): Promise<string> {
+export async function readTextFile(file: string, { mostBytes, inside, isKept }: TextFileOptions): Promise<string> {
   let handle: FileHandle | undefined
   try {
     const real = await realpath(path.resolve(file))
     if (inside !== undefined && !isInside(real, await realpath(path.resolve(inside)))) throw outside()
+    if (isKept?.(real) === true) throw new TextFileTrouble('unreadable', `cannot be read: ${MISSING}`)
     handle = await open(real, FLAGS)
-    if (inside !== undefined) await checkOpened(handle, real)
+    if (inside !== undefined || isKept !== undefined) await checkOpened(handle, real)
     checkStats(await handle.stat({ bigint: true }), mostBytes)
     return decode(await handle.readFile())
   } catch (error) {
@@ -135,9 +138,10 @@ function troubleOf(error: unknown): unknown {
   return new TextFileTrouble('unreadable', message, { hint: HINTS.get(code), cause: error })
 }
 
+const MISSING = 'there is no such file'
 const TROUBLES: ReadonlyMap<string, string> = new Map([
-  ['ENOENT', 'there is no such file'],
-  ['ENOTDIR', 'there is no such file'],
+  ['ENOENT', MISSING],
+  ['ENOTDIR', MISSING],
   ['EACCES', 'permission is denied'],
   ['EPERM', 'permission is denied'],
   ['EISDIR', 'it is a folder, not a file'],

@@ -32,7 +32,7 @@ export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' 
 /** The same, with the templates of a recipe still in it. */
 export async function readDefinition(
   file: string,
-  options: Pick<RecipeOptions, 'mode' | 'folder'> = {},
+  options: Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'> = {},
 ): Promise<AgentFile> {
   return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
 }

@@ -42,6 +42,36 @@ async function tries(
   return { text, seen: JSON.stringify(model.requests), children: childRequests(model) }
 }
 
+describe('I11: what a recipe includes is read under the rules of the run that loads it', () => {
+  const INCLUDING = 'title: T\ndescription: D\nprompt: |\n  {% include "NAME" %}\n'
+  const loading = (source: string): Call => ({ name: 'load', input: { source } })
+  const delegated = (source: string): Call => ({ name: 'delegate', input: { source, instructions: 'go' } })
+
+  test.each<[string, string, (source: string) => Call, OpenOptions]>([
+    ['of a sub-recipe', '.env', (source) => subagent({ subrecipe: source }), { subRecipes: { r: 'r.yaml' } }],
+    ['by a link', 'link', (source) => subagent({ subrecipe: source }), { subRecipes: { r: 'r.yaml' } }],
+    ['of one that was found', '.env', delegated, { surfaces: ['delegate'], discover: true }],
+    ['of one that is only read', '.env', loading, { surfaces: ['delegate'], discover: true }],
+  ])('a file that they keep is not there: %s', async (_, name, call, options) => {
+    const { project } = machine({ 'project/r.yaml': INCLUDING.replace('NAME', name) })
+    symlinkSync('.env', path.join(project, 'link'))
+    const { text, seen, children } = await tries(call('r'), { project, options })
+
+    expect([seen.includes(CANARY), text.includes(CANARY), children]).toEqual([false, false, []])
+  })
+
+  test('what they do not keep is included', async () => {
+    const { project } = machine({
+      'project/r.yaml': INCLUDING.replace('NAME', 'part.txt'),
+      'project/part.txt': 'a part',
+    })
+    const options = { subRecipes: { r: 'r.yaml' } }
+    const { children } = await tries(subagent({ subrecipe: 'r' }), { project, options })
+
+    expect(JSON.stringify(children)).toContain('a part')
+  })
+})
+
 describe('I11: a file that a model names as a value is one of the runtime’s files', () => {
   const parts = (project: string) => ({ project, use: ['file.read:**'], options: { subRecipes: { r: 'r.yaml' } } })
 

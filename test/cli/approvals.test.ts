@@ -61,7 +61,7 @@ describe('approvals', () => {
     expect((await place.run(['approvals'])).stdout).toBe('Nothing waits for a person.\n')
   })
 
-  test('approve --edit runs it with other arguments; what is no JSON is refused', async () => {
+  test('approve --edit runs it with other arguments and shows them; what is no JSON is refused, and who answered already is told', async () => {
     const place = opened(one)
     const { store } = place.runtime()
     const [root] = store.roots({ limit: 1 })
@@ -69,10 +69,17 @@ describe('approvals', () => {
     const nodeId = store.openNodes(turn?.id ?? '').find(({ state }) => state === 'awaiting_approval')?.id ?? ''
 
     const wrong = await place.run(['approve', nodeId.slice(-8), '--edit', '{to'])
-    const right = await place.run(['approve', nodeId.slice(-8), '--edit', '{"where":"the garden"}'])
+    const right = await place.run(['approve', nodeId.slice(-8), '--edit', '{"where":"the garden"}'], {
+      env: { USER: 'ann' },
+    })
+    const again = await place.run(['approve', nodeId.slice(-8)])
 
     expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--edit needs JSON') })
-    expect(right).toMatchObject({ code: 0, stdout: expect.stringContaining('Allowed') })
+    expect(right).toMatchObject({ code: 0, stdout: 'Allowed: look {"where":"the garden"}\n' })
+    expect(again).toMatchObject({
+      code: 1,
+      stderr: `legate: The node ${nodeId} does not await approval: ann has allowed it already, with other arguments.\n`,
+    })
     expect(store.node(nodeId)?.input.call?.input).toEqual({ where: 'the garden' })
   })
 })

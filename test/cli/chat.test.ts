@@ -171,6 +171,46 @@ describe('legate chat, in a terminal', () => {
     expect(terminal.screen.isCursorVisible).toBe(true)
   })
 
+  test('loses nothing that is pasted: with marks or without, ended or not, and while an answer is on its way', async () => {
+    const place = project({})
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'slow' }, { content: 'Slow.' }, { latency: 150 })
+      one.on({ userMessage: 'alpha' }, { content: 'Greek.' })
+      one.on({ userMessage: 'gamma' }, { content: 'More Greek.' })
+      one.on({ userMessage: 'ahead' }, { content: 'Ahead.' })
+    })
+    const last = () => {
+      const { messages } = (mock.getLastRequest()?.body ?? {}) as { messages?: { content: unknown }[] }
+      return JSON.stringify(messages?.at(-1)?.content)
+    }
+    const terminal = new Terminal(place, ['chat'], { cols: 80, rows: 40 })
+    await terminal.shows((screen) => READY.test(`\n${screen}`))
+
+    terminal.type('\u001b[200~alpha\rbeta\u001b[201~')
+    await terminal.shows((screen) => /> alpha\n +beta$/.test(screen))
+    const before = mock.getRequests().length
+    terminal.type(' too\r')
+    await terminal.shows((screen) => /Greek\.\n[^\n]*\n\n> ?$/.test(screen))
+    const marked = last()
+    terminal.type('gamma\rdelta')
+    await terminal.shows((screen) => /> gamma\n +delta$/.test(screen))
+    terminal.type('\r')
+    await terminal.shows((screen) => /More Greek\.\n[^\n]*\n\n> ?$/.test(screen))
+    const unmarked = last()
+    terminal.type('slow\r')
+    await terminal.shows('thinking')
+    terminal.type('ahead one\rahead two\r')
+    await terminal.shows((screen) => /Ahead\.\n[^\n]*\n\n> ?$/.test(screen))
+
+    expect(before).toBe(0)
+    expect(marked).toContain('alpha\\nbeta too')
+    expect(unmarked).toContain('gamma\\ndelta')
+    expect(last()).toContain('ahead one\\nahead two')
+    terminal.type('\u0004')
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.unknown).toEqual([])
+  })
+
   test('Ctrl-C stops the answer and not the chat; a second one leaves', async () => {
     const place = project({})
     await serveModel(place, (one) => {

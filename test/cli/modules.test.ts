@@ -91,6 +91,28 @@ describe('an agent written in code', () => {
     ],
     ['explain --agent of a file', ['explain', 'a.yaml', '--agent', 'x'], /--agent is for a module/],
     ['nothing', ['run'], /missing FILE/],
+    [
+      'a module that throws',
+      ['run', 'throws.mjs', 'x'],
+      /^legate: Cannot load throws\.mjs: TypeError: no way, at all \(throws\.mjs:3\)\n$/,
+    ],
+    [
+      'a module that throws, for resume',
+      ['resume', '--module', 'throws.mjs'],
+      /^legate: Cannot load throws\.mjs: TypeError: no way, at all \(throws\.mjs:3\)\n$/,
+    ],
+    [
+      'a module that is no JavaScript',
+      ['run', '-m', 'syntax.mjs', 'x'],
+      /^legate: Cannot load syntax\.mjs: SyntaxError: Unexpected token '=' \(syntax\.mjs:2\)\n$/,
+    ],
+    [
+      'an import that there is not',
+      ['chat', 'import.mjs'],
+      /^legate: Cannot load import\.mjs: SyntaxError: The requested module .* 'nope' \(import\.mjs:1\)\n$/,
+    ],
+    ['a package that there is not', ['run', 'package.mjs'], /^legate: Cannot load package\.mjs: .*Cannot find package/],
+    ['a module that throws no error', ['run', 'text.mjs'], /^legate: Cannot load text\.mjs: it threw a text\.\n$/],
     ['a model for one that has its own', ['run', 'one.mjs', 'x', '--model', 'openai/gpt-5'], /has a model in its code/],
   ])('is told in a line what is wrong: %s', async (_, args, message) => {
     const place = project({
@@ -98,6 +120,11 @@ describe('an agent written in code', () => {
       'a.py': 'print()',
       'a.yaml': 'title: T\n',
       'one.mjs': ONE,
+      'throws.mjs': 'const x = 1\nfunction f() {\n  throw new TypeError("no way, at all")\n}\nf()\n',
+      'syntax.mjs': 'export const a = 1\nexport const b = = 2\n',
+      'import.mjs': "import { nope } from './none.mjs'\n",
+      'package.mjs': "import 'no-such-package'\n",
+      'text.mjs': "throw 'a text'\n",
     })
     const { code, stderr } = await place.run(args)
 

@@ -77,6 +77,25 @@ describe('what legate run may do', () => {
     expect(results(mock)[0]).toContain('blue')
   })
 
+  test('it asks before it keeps or forgets something for all later runs; to recall needs nobody', async () => {
+    const place = project({ 'a.yaml': `${HEAD}extensions:\n  - {type: builtin, name: memory}\n` })
+    place.more['XDG_DATA_HOME'] = path.join(place.folder, 'data')
+    const remember = ['memory_remember', { category: 'facts', text: 'All tests may be skipped.' }] as const
+    const mock = await serveModel(place, calls(['memory_recall', {}], remember))
+    const kept = () => existsSync(path.join(place.folder, 'data/legate/memory/facts.jsonl'))
+
+    const parked = await place.run(['run', 'a.yaml'])
+    const before = kept()
+    const allowed = await place.run(['run', 'a.yaml', '--yes'])
+
+    expect(parked).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/waits for a person:\n {2}memory_remember \{"category":"facts"/),
+    })
+    expect(results(mock)[0]).toContain('Nothing has been remembered yet.')
+    expect([before, allowed.code, kept()]).toEqual([false, 0, true])
+  })
+
   test('a name is found from a subfolder of the repository', async () => {
     const place = project({
       '.git/HEAD': '',

@@ -136,7 +136,7 @@ function recipeMutant(chance: Chance): () => Promise<unknown> {
   const text = mutated(chance.pick(RECIPES), chance)
   const report = new Report('/x/recipe.yaml', chance.is(0.5))
   return async () => {
-    const source = await readSource(text, report.file, report).catch((error: unknown) => {
+    const source = await readSource(text, { file: report.file }, report).catch((error: unknown) => {
       if (RecipeError.isInstance(error)) throw error
       throw new Error(`failed on ${JSON.stringify(text)}`, { cause: error })
     })

@@ -20,7 +20,8 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const ending = call.words[0] ?? ''
     const named = namedNode(runtime.store, ending)
     const node = named ?? onlyAsked(runtime, ending)
-    checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
+    // One that was answered already is refused below, with who did it and how.
+    if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
     const reason = textOption(call, 'reason')
     const by = call.env['USER'] ?? 'user'
     const always = isSet(call, 'always')
@@ -35,7 +36,8 @@ function answer(call: Call, allow: boolean): Promise<number> {
       ...(edit === undefined ? {} : edit),
     }
     await runtime.answer(node.id, word)
-    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(node)}\n`)
+    const answered = edit === undefined ? node : (runtime.store.node(node.id) ?? node)
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
     return EXIT.completed
   })
 }
@@ -73,10 +75,16 @@ function editOf(call: Call): { readonly edit: Json } | undefined {
   throw new CliError(`--edit needs JSON, such as '{"to":"staging"}': ${parsed.error}`, EXIT.usage)
 }
 
+/** The call of that id that waits for a person, or did. */
 function namedNode(store: Store, ending: string): Node | undefined {
-  const found = findIds(store, ending).filter(({ type }) => type === 'node')
-  const asked = found.flatMap(({ id }) => store.node(id) ?? []).filter(({ state }) => state === 'awaiting_approval')
-  return asked.length === 0 ? undefined : only(asked, ending, lineOf)
+  const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+  const asking = found.filter(isAsking)
+  const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
+  return named.length === 0 ? undefined : only(named, ending, lineOf)
+}
+
+function isAsking({ state }: Node): boolean {
+  return state === 'awaiting_approval'
 }
 
 /** The id of a run will do where only one call waits in it. */

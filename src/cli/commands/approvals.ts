@@ -1,7 +1,8 @@
 import type { PendingApproval, PendingQuestion } from '../../index.ts'
-import { type Call, EXIT, isSet } from '../command.ts'
+import { type Call, isSet } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { tellTampered } from '../recent-runs.ts'
 import { age, duration } from '../terminal/amounts.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -19,7 +20,7 @@ export function approvals(call: Call): Promise<number> {
     const count =
       (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
     if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
-    return EXIT.completed
+    return tellTampered(runtime.store)
   })
 }
 

@@ -1,6 +1,7 @@
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRunOrNode, shortId } from '../find-run.ts'
+import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { lookedAt } from '../recent-runs.ts'
 import { moment } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
@@ -12,7 +13,7 @@ import { endOnInterrupt, followRun, noteStandstill } from '../watch/follow-run.t
 export function log(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const turn = findRunOrNode(store, call.words[0] ?? '')
+    const turn = lookedAt(store, call)
     const isJson = isSet(call, 'json')
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })

@@ -1,7 +1,8 @@
-import type { Id, Runtime, Store, Turn } from '../../index.ts'
-import { type Call, EXIT, isSet } from '../command.ts'
+import type { Id, Runtime, StoreError, Turn } from '../../index.ts'
+import { type Call, isSet } from '../command.ts'
 import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { allRuns, recentRuns, tellTampered, unlessTampered } from '../recent-runs.ts'
 import { age, count, duration, money } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -14,22 +15,19 @@ import { standingOf } from '../watch/standing.ts'
 import { spendOfTree } from '../watch/tree-rows.ts'
 import { preview } from '../watch/words.ts'
 
-/** How many that have ended are shown, and among how many of the newest conversations they are looked for. */
-const SHOWN = 10
-const LOOKED_AT = 200
-const PAGE = 500
-
 export function ps(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turns = isSet(call, 'all') ? allRoots(runtime.store) : recentRoots(runtime.store)
+    const { store } = runtime
+    const turns = isSet(call, 'all') ? allRuns(store) : recentRuns(store)
+    const known = turns.flatMap((turn) => unlessTampered(() => rowOf(runtime, turn)) ?? [])
+    const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
     if (isSet(call, 'quiet')) {
-      for (const { id } of turns) await write(`${shortId(id)}\n`)
-      return EXIT.completed
+      for (const { id } of rows) await write(`${shortId(id)}\n`)
+      return tellTampered(store)
     }
-    const rows = turns.map((turn) => rowOf(runtime, turn))
     if (isSet(call, 'json')) for (const row of rows) await write(jsonLine(row))
     else await write(table(rows, call))
-    return EXIT.completed
+    return tellTampered(store)
   })
 }
 
@@ -38,37 +36,11 @@ interface Row {
   readonly conversationId: Id
   readonly agent: string
   readonly state: string
-  readonly createdAt: number
+  readonly createdAt: number | null
   readonly elapsedMs: number | null
   readonly tokens: number
   readonly usd: number | null
   readonly doing: string
-}
-
-/** All that are not over, and the newest of those that are. */
-function recentRoots(store: Store): Turn[] {
-  const open = store.openRoots(Number.MAX_SAFE_INTEGER)
-  const ended = store
-    .roots({ limit: LOOKED_AT })
-    .flatMap(({ id }) => store.turnsOf(id, { limit: SHOWN }))
-    .filter(({ state }) => state === 'ended')
-    .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
-    .slice(0, SHOWN)
-  return [...open].sort(newestFirst).concat(ended)
-}
-
-function allRoots(store: Store): Turn[] {
-  const turns: Turn[] = []
-  for (let before: Id | undefined; ; ) {
-    const page = store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
-    for (const { id, turnCount } of page) turns.push(...store.turnsOf(id, { limit: turnCount }))
-    before = page.at(-1)?.id
-    if (before === undefined) return turns.sort(newestFirst)
-  }
-}
-
-function newestFirst(a: Turn, b: Turn): number {
-  return b.createdAt - a.createdAt
 }
 
 function rowOf(runtime: Runtime, turn: Turn): Row {
@@ -87,6 +59,13 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
     usd,
     doing: doing?.text ?? turn.outcome?.error?.message ?? preview(turn.input, 200),
   }
+}
+
+/** Of a tree that was changed outside of the runtime nothing is known for sure but that it is there. */
+function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
+  if (typeof rootId !== 'string') return []
+  const unknown = { agent: '?', createdAt: null, elapsedMs: null, tokens: 0, usd: null }
+  return [{ ...unknown, id: rootId, conversationId: rootId, state: 'tampered', doing: message }]
 }
 
 const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as const
@@ -130,7 +109,7 @@ function cellsOf(row: Row): string[] {
     shortId(row.id),
     row.state,
     oneLine(row.agent),
-    age(Date.now() - row.createdAt),
+    row.createdAt === null ? '-' : age(Date.now() - row.createdAt),
     row.elapsedMs === null ? '-' : duration(row.elapsedMs),
     count(row.tokens),
     costOf(row),

@@ -1,7 +1,8 @@
 import type { Outcome, Runtime, Turn } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRunOrNode, shortId } from '../find-run.ts'
+import { shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { lookedAt } from '../recent-runs.ts'
 import { age, count, duration, moment, money, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -20,7 +21,7 @@ const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
+    const turn = lookedAt(runtime.store, call)
     if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
     const sight = await lookAt(runtime, turn)

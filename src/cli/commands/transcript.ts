@@ -1,7 +1,8 @@
 import type { ConversationHandle, Runtime } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
-import { findRun, findRunOrNode, shortId } from '../find-run.ts'
+import { findRun, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { lookedAt } from '../recent-runs.ts'
 import { plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
@@ -16,7 +17,7 @@ const INDENT = '  '
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId } = findRunOrNode(runtime.store, call.words[0] ?? '')
+    const { conversationId } = lookedAt(runtime.store, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
     const beforeTurnId = before === undefined ? undefined : turnBefore(runtime, conversationId, before)

@@ -1,7 +1,7 @@
 import type { Runtime, Turn } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findRunOrNode } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { lookedAt } from '../recent-runs.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
 import { doingIn } from '../watch/doing.ts'
@@ -15,7 +15,7 @@ import { viewFor } from '../watch/view.ts'
 
 export function tree(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = findRunOrNode(runtime.store, call.words[0] ?? '')
+    const turn = lookedAt(runtime.store, call)
     if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
     const grown = treeSoFar(runtime.store, turn)
     await write(isSet(call, 'json') ? jsonLine(asJson(runtime, grown.root)) : asText(runtime, grown, call))

@@ -1,17 +1,15 @@
-import type { WhyReason } from '../../index.ts'
+import type { Id, Store, WhyReason } from '../../index.ts'
 import { type Call, EXIT, isSet } from '../command.ts'
-import { findDeleted, findIds, findRunOrNode } from '../find-run.ts'
+import { findDeleted, findIds } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
+import { lookedAt } from '../recent-runs.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const [ending = ''] = call.words
-    const isThere = findIds(runtime.store, ending).length > 0
-    const deleted = isThere ? undefined : findDeleted(runtime.store, ending)
-    const answer = await runtime.why(deleted ?? findRunOrNode(runtime.store, ending).id)
+    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime.store, call).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed
@@ -20,6 +18,10 @@ export function why(call: Call): Promise<number> {
     for (const reason of answer.reasons) await write(lineOf(reason, paint))
     return EXIT.completed
   })
+}
+
+function deletedIn(store: Store, { words: [ending] }: Call): Id | undefined {
+  return ending === undefined || findIds(store, ending).length > 0 ? undefined : findDeleted(store, ending)
 }
 
 function lineOf({ path, text, advice }: WhyReason, paint: Paint): string {

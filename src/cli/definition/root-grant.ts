@@ -1,6 +1,8 @@
 import type { Grant } from '../../index.ts'
 
-const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*']
+/** What memory tools write is read by every later run of the user, whichever folder that works in. */
+const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
+const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', ...MEMORY]
 
 /** What a run of the command line may do: read below the working folder; a person is asked before anything changes. */
 export function rootGrant(): Grant {

@@ -1,9 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import { Console } from 'node:console'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type AnyAgent, isAgent, type RuntimeOptions } from '../../index.ts'
 import { CliError, EXIT } from '../command.ts'
+import { fromHere } from '../definition/refused.ts'
 import { oneLine } from '../terminal/clean.ts'
 
 export type WorkerOptions = RuntimeOptions & { readonly agents: readonly AnyAgent[] }
@@ -37,17 +39,35 @@ async function load(path: string): Promise<Record<string, unknown>> {
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>
   } catch (error) {
-    const { code, message, stack } = error as NodeJS.ErrnoException
-    if (code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
-      throw new CliError(
-        `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`,
-        EXIT.usage,
-        { namesHelp: false },
-      )
-    }
-    throw new CliError(`Cannot load ${path}: ${error instanceof Error ? (stack ?? message) : String(error)}`)
+    throw new CliError(troubleOf(error, path), EXIT.usage, { namesHelp: false })
   }
 }
+
+/** What is wrong with a module in one line: what its code says, and where. Its stack is mostly ours and Node's. */
+function troubleOf(error: unknown, path: string): string {
+  const shown = oneLine(fromHere(path))
+  if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
+  if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
+    return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
+  }
+  const place = placeIn(error.stack ?? '') ?? (error instanceof SyntaxError ? placeIn(syntaxCheck(path)) : undefined)
+  const where = place === undefined ? '' : ` (${oneLine(place)})`
+  return `Cannot load ${shown}: ${oneLine(`${error.name}: ${error.message}`)}${where}`
+}
+
+/** The first line of code that is told of and is not Node's own, as `file:line`. */
+function placeIn(text: string): string | undefined {
+  const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
+  if (file === undefined) return undefined
+  return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
+}
+
+/** Node tells the place of an error of syntax only where it ends a process. Nothing of the file is run. */
+function syntaxCheck(path: string): string {
+  return spawnSync(process.execPath, ['--check', path], { encoding: 'utf8', timeout: CHECK_MS }).stderr ?? ''
+}
+
+const CHECK_MS = 5_000
 
 /** The options of createRuntime, where the default export is that. */
 function optionsIn(value: unknown): RuntimeOptions {

@@ -1,6 +1,7 @@
 import type { NodeRun } from '../../agent/node-run.ts'
 import { keeperOf } from '../../agent/run-files.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
+import type { Keeper } from '../../files/files.ts'
 import { Draft } from '../../graph/draft.ts'
 import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/turn/load-task.ts'
 import { readDefinition } from '../load-definition.ts'
@@ -21,7 +22,7 @@ export async function load(run: NodeRun, given: unknown, spec: OpenSpec): Promis
     const wish: TaskWish = args.flag('cancel') === true ? 'cancel' : args.flag('peek') === true ? 'peek' : 'wait'
     if (name === null) return text(await listed(run, spec))
     if (UUID.test(name) || TASK.test(name)) return await task(run, name, wish)
-    return text(await loaded(name, await sourcesOf(spec, keeperOf(run))))
+    return text(await loaded(name, spec, keeperOf(run)))
   } catch (error) {
     if (error instanceof OpenRefusal) return refusedCall(error, 'delegate')
     throw error
@@ -76,10 +77,11 @@ function sourceLine({ name, description }: Source): string {
 }
 
 /** What a source says; its templates as they stand. */
-async function loaded(name: string, sources: readonly Source[]): Promise<string> {
+async function loaded(name: string, spec: OpenSpec, isKept: Keeper): Promise<string> {
+  const sources = await sourcesOf(spec, isKept)
   const source = sources.find((one) => one.name === name)
   if (source !== undefined) {
-    const body = source.kind === 'skill' ? source.skill.instructions : await instructionsIn(source)
+    const body = source.kind === 'skill' ? source.skill.instructions : await instructionsIn(source, isKept)
     return `# Loaded: ${name} (${source.kind})\n\n${body}\n\n---\nThis knowledge is now available in your context.`
   }
   const near = nearTo(
@@ -90,9 +92,9 @@ async function loaded(name: string, sources: readonly Source[]): Promise<string>
   throw new OpenRefusal('INVALID_PARAMS', `Source '${name}' not found. ${rest}`)
 }
 
-async function instructionsIn(source: Exclude<Source, { kind: 'skill' }>): Promise<string> {
+async function instructionsIn(source: Exclude<Source, { kind: 'skill' }>, isKept: Keeper): Promise<string> {
   const { file, inside } = placeOf(source)
-  const { instructions, prompt } = await readDefinition(file, { mode: 'lenient', ...inside }).catch(
+  const { instructions, prompt } = await readDefinition(file, { mode: 'lenient', isKept, ...inside }).catch(
     (error: unknown) => {
       throw new OpenRefusal('INVALID_PARAMS', `Source '${source.name}' cannot be read: ${reasonOf(error)}`)
     },

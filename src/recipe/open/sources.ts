@@ -98,11 +98,13 @@ export interface LoadOptions {
   readonly parameters: Readonly<Record<string, unknown>>
   /** Reads a file that a model names, where the agent that calls may. */
   readonly readFile: (given: string) => Promise<string>
+  /** What rules keep from that agent. */
+  readonly isKept: Keeper
 }
 
 /** Reads the file of a source, with its values in their places. */
 export async function loadSource(source: Source, others: LoadOptions): Promise<Loaded> {
-  const { parameters } = others
+  const { parameters, isKept } = others
   if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [] }
   const place = placeOf(source)
   await checkReadable(place, source.name)
@@ -112,6 +114,7 @@ export async function loadSource(source: Source, others: LoadOptions): Promise<L
   const options = {
     parameters: given.values,
     mode: 'lenient',
+    isKept,
     ...place.inside,
     readFile: (named: string, key: string) =>
       isOfCall(key) ? others.readFile(named) : readValue(named, place, others),
@@ -138,7 +141,8 @@ interface SourceFile {
 /** A file that a recipe names is beside it; any other is one of the runtime's files. */
 async function readValue(named: string, { inside: { folder } }: SourceFile, others: LoadOptions): Promise<string> {
   try {
-    if (folder !== undefined) return await readText(path.resolve(folder, named), { inside: folder })
+    if (folder !== undefined)
+      return await readText(path.resolve(folder, named), { inside: folder, isKept: others.isKept })
   } catch {
     // It is not there.
   }

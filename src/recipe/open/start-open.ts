@@ -58,10 +58,11 @@ async function prepare(
   given: unknown,
   { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
 ): Promise<Beginning> {
-  const sources = await sourcesOf(spec, keeperOf(run))
+  const isKept = keeperOf(run)
+  const sources = await sourcesOf(spec, isKept)
   const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
   const source = call.source === null ? null : findSource(call.source, sources, surface)
-  const options = { parameters: call.parameters, readFile: (file: string) => readFor(run, file) }
+  const options = { parameters: call.parameters, isKept, readFile: (file: string) => readFor(run, file) }
   const loaded = source === null ? null : await loadSource(source, options)
   const built = buildChild(run, { call, loaded, spec, cwd: await folderFor(run, call.cwd, spec.cwd) })
   const isSequential = source?.kind === 'subrecipe' && source.subRecipe.sequentialWhenRepeated

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { isLegateError, messageOf } from '../../base/error.ts'
 import { readSchema } from '../../base/schema.ts'
+import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
 import { entryOf } from '../text/tree.ts'
@@ -22,7 +23,12 @@ export interface RecipeOptions {
   readonly readFile?: (given: string, key: string) => Promise<string>
   /** The file is a part of a recipe in this folder: it and all files that it names must be in there. */
   readonly folder?: string
+  /** What rules keep from whoever loads it, by its path on this machine: neither it nor a file that it includes is there. */
+  readonly isKept?: Keeper
 }
+
+/** What is read of a file without its values. */
+type ReadingOptions = Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'>
 
 export interface LoadedRecipe {
   /** With every value in its place. */
@@ -54,10 +60,7 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
 }
 
 /** The recipe with its templates still in it. For looking at it, and for writing it elsewhere. */
-export async function readRecipeFile(
-  file: string,
-  options: Pick<RecipeOptions, 'mode' | 'folder'> = {},
-): Promise<LoadedRecipe> {
+export async function readRecipeFile(file: string, options: ReadingOptions = {}): Promise<LoadedRecipe> {
   const { raw, report } = await readChecked(file, options)
   return { recipe: raw, notices: report.notices }
 }
@@ -81,10 +84,10 @@ interface Checked {
   readonly report: Report
 }
 
-async function readChecked(given: string, { mode, folder }: Pick<RecipeOptions, 'mode' | 'folder'>): Promise<Checked> {
+async function readChecked(given: string, { mode, folder, isKept }: ReadingOptions): Promise<Checked> {
   const file = path.resolve(given)
   const report = new Report(file, mode === 'lenient')
-  const source = await openRecipe(file, report, folder)
+  const source = await openRecipe(file, report, { inside: folder, isKept })
   const raw = partOf(readUnrendered(source, report), folder)
   checkParameters(raw.parameters, source.uses, report)
   checkHidden(raw, report, lineOf(source, 'prompt') ?? lineOf(source, 'instructions'))

@@ -7,7 +7,7 @@ import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
 import { type Finding, type Report, refuse } from '../text/notice.ts'
 import { type ParsedYaml, parseYaml } from '../text/parse-yaml.ts'
-import { readText } from '../text/read-text.ts'
+import { type ReadOptions, readText } from '../text/read-text.ts'
 import { entryOf, type Leaf, renderedLeaf, type Tree, textsOf, withLeaves } from '../text/tree.ts'
 import { RECIPE_DIR, type Uses } from './read-parameters.ts'
 import { recipeTree } from './read-recipe.ts'
@@ -30,15 +30,24 @@ export interface RecipeSource {
  * Reads a recipe. A template is rendered inside each text of the parsed file; only where its tags stand around keys is the
  * whole file rendered before it is parsed, and then values are held back until it is.
  */
-export async function openRecipe(file: string, report: Report, inside?: string): Promise<RecipeSource> {
-  return readSource(await readText(file, inside === undefined ? {} : { inside }), file, report)
+export async function openRecipe(file: string, report: Report, reading: Reading = {}): Promise<RecipeSource> {
+  return readText(file, reading).then((text) => readSource(text, { file, isKept: reading.isKept }, report))
 }
 
-export async function readSource(text: string, file: string, report: Report): Promise<RecipeSource> {
+/** Which folder a recipe must be in, and what rules keep from whoever reads it. */
+export type Reading = Pick<ReadOptions, 'inside' | 'isKept'>
+
+/** Where a text is from, and which of the files beside it may not be included. */
+interface SourcePlace {
+  readonly file: string
+  readonly isKept?: ReadOptions['isKept']
+}
+
+export async function readSource(text: string, { file, isKept }: SourcePlace, report: Report): Promise<RecipeSource> {
   const parsed = await parseYaml(text)
   if (!/\{[{%#]/.test(text)) return withoutTemplates(parsed, file)
   checkMarks(text, file)
-  const templates = await readIncludes(text, file)
+  const templates = await readIncludes(text, file, isKept)
   const draft: Draft = { text, file, parsed, templates, report }
   const inFields = parsed.ok ? leafTemplates(parsed.tree) : undefined
   const isSound = inFields !== undefined && areSound(inFields)

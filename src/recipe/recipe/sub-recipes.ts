@@ -109,7 +109,7 @@ async function outline(file: string, { values, folder }: SubRecipe): Promise<Rec
     const text = await readText(file, { inside: folder })
     if (!/sub_recipes|env_keys/.test(text)) return undefined
     const report = new Report(file, true)
-    const source = await readSource(text, file, report)
+    const source = await readSource(text, { file }, report)
     const known = readRecipe(source.tree, file, new Report(file, true)).parameters
     const defaults = known.map(({ key, default: fallback }) => [key, fallback ?? ''] as const)
     const tree = await source.render({ ...Object.fromEntries(defaults), ...values, [RECIPE_DIR]: path.dirname(file) })

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { isLegateError } from '../../base/error.ts'
+import type { Keeper } from '../../files/files.ts'
 import { noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { Lines } from './lines.ts'
@@ -13,9 +14,9 @@ const WITH_FILES: ReadonlySet<string> = new Set(['include', 'extends', 'import',
 
 /**
  * Every file that the template pulls in, and those pull in, by the names written there. Names are taken from the folder
- * of the recipe and lead nowhere else, whatever links there are.
+ * of the recipe and lead nowhere else, whatever links there are; what rules keep from the reader is not there.
  */
-export async function readIncludes(text: string, file: string): Promise<ReadonlyMap<string, string>> {
+export async function readIncludes(text: string, file: string, isKept?: Keeper): Promise<ReadonlyMap<string, string>> {
   const folder = path.dirname(file)
   const found = new Map<string, string>()
   let characters = 0
@@ -27,7 +28,7 @@ export async function readIncludes(text: string, file: string): Promise<Readonly
       throw refuse({ code: 'include', message: `more than ${MOST_FILES} files are included`, line }, from)
     }
     checkName(name, line, from)
-    const included = await readIncluded(name, { folder, from, line })
+    const included = await readIncluded(name, { folder, from, line, isKept })
     if (included === undefined && !isOptional) throw notFound(name, line, from)
     if (included === undefined) continue
     checkMarks(included, path.join(folder, name))
@@ -91,11 +92,12 @@ interface Asked {
   readonly folder: string
   readonly from: string
   readonly line: number
+  readonly isKept: Keeper | undefined
 }
 
-async function readIncluded(name: string, { folder, from, line }: Asked): Promise<string | undefined> {
+async function readIncluded(name: string, { folder, from, line, isKept }: Asked): Promise<string | undefined> {
   try {
-    return await readText(path.join(folder, name), { inside: folder })
+    return await readText(path.join(folder, name), { inside: folder, isKept })
   } catch (error) {
     if (!isLegateError(error, 'recipe')) throw error
     const [notice] = noticesOf(error)

@@ -1,3 +1,4 @@
+import type { Keeper } from '../../files/files.ts'
 import { readTextFile, readTextFileNow, TextFileTrouble } from '../../files/text-file.ts'
 import { refuse } from './notice.ts'
 
@@ -7,20 +8,28 @@ const MOST_BYTES = 500_000
 export interface ReadOptions {
   readonly mostBytes?: number
   /** The folder that the file must be in, links followed. */
-  readonly inside?: string
+  readonly inside?: string | undefined
+  /** What rules keep from whoever reads is not there. */
+  readonly isKept?: Keeper | undefined
 }
 
 /** The text of a file. Whatever else it is gives a RecipeError that names the file. */
-export async function readText(file: string, { mostBytes = MOST_BYTES, inside }: ReadOptions = {}): Promise<string> {
+export async function readText(
+  file: string,
+  { mostBytes = MOST_BYTES, inside, isKept }: ReadOptions = {},
+): Promise<string> {
   try {
-    return await readTextFile(file, { mostBytes, inside })
+    return await readTextFile(file, { mostBytes, inside, isKept })
   } catch (error) {
     throw refusalOf(error, file)
   }
 }
 
 /** The same at once, for many small files. */
-export function readTextNow(file: string, { mostBytes = MOST_BYTES, inside }: ReadOptions = {}): string {
+export function readTextNow(
+  file: string,
+  { mostBytes = MOST_BYTES, inside }: Omit<ReadOptions, 'isKept'> = {},
+): string {
   try {
     return readTextFileNow(file, { mostBytes, inside })
   } catch (error) {

@@ -1,8 +1,8 @@
-import { isLegateError } from '../../base/error.ts'
 import { parseOwnJson } from '../../base/json.ts'
 import type { LiveBlock } from '../../graph/commit.ts'
 import type { RunnableQuery, Scanner } from '../../graph/reader.ts'
 import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
+import { unlessTampered } from '../tampered.ts'
 import type { SqlRow } from './driver.ts'
 import { readEvents } from './event-reads.ts'
 import { bound, type Read, rowsOf, type SqliteGraph } from './graph.ts'
@@ -15,9 +15,9 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
   }
   const list = (sql: string, values: SqlRow): readonly SqlRow[] => read((db) => db.all(sql, values))
   // One tree that was changed from outside does not hold up the others.
-  const turn = unlessTampered(graph.reader.turn)
-  const node = unlessTampered(graph.reader.node)
-  const conversation = unlessTampered(graph.reader.conversation)
+  const turn = (id: Id) => unlessTampered(() => graph.reader.turn(id))
+  const node = (id: Id) => unlessTampered(() => graph.reader.node(id))
+  const conversation = (id: Id) => unlessTampered(() => graph.reader.conversation(id))
   const turns = (sql: string, values: SqlRow): Turn[] => page(values, (bounded) => list(sql, bounded), turn)
   const nodes = (sql: string, values: SqlRow): Node[] => page(values, (bounded) => list(sql, bounded), node)
   const conversations = (sql: string, values: SqlRow): Conversation[] =>
@@ -98,17 +98,6 @@ function page<Row>(
     const left = found.length - rows.length
     if (left <= more || found.length < most) return rows.length > limit ? rows.slice(0, limit) : rows
     more = left
-  }
-}
-
-function unlessTampered<Row>(byId: (id: Id) => Row | undefined): (id: Id) => Row | undefined {
-  return (id) => {
-    try {
-      return byId(id)
-    } catch (error) {
-      if (isLegateError(error, 'tampered')) return undefined
-      throw error
-    }
   }
 }
 

@@ -1,6 +1,8 @@
 import { widthOf } from '../../../src/cli/terminal/width.ts'
 
 const ESC = '\u001b'
+/** Whole frames, and marks around what is pasted. */
+const HARMLESS: ReadonlySet<string> = new Set(['?2026', '?2004'])
 
 /** Just enough of a terminal to know what people see: text, line breaks, and the codes that the command line writes. */
 export class ScreenModel {
@@ -145,6 +147,6 @@ export class ScreenModel {
 
   private mode(parameters: string, on: boolean): void {
     if (parameters === '?25') this.isCursorVisible = on
-    else if (parameters !== '?2026') this.unknown.push(`[${parameters}`)
+    else if (!HARMLESS.has(parameters)) this.unknown.push(`[${parameters}`)
   }
 }
