@@ -1,5 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Schema } from '../base/schema.ts'
+import { isOnlyForeign } from '../tool/from-ai-sdk-tool.ts'
 import { mcpServer } from '../tool/mcp/mcp-server.ts'
 import { isToolSource } from '../tool/source/source.ts'
 import { isTool, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
@@ -29,8 +30,13 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
 }
 
 /** A tool under this name, or what one is made of. */
-export function withTool(agent: AgentCore, name: string, given: Tool | ToolDefinition<never, unknown>): AgentCore {
-  const made = isTool(given) ? given : tool(given as ToolDefinition<Schema, unknown>)
+export function withTool(
+  agent: AgentCore,
+  name: string,
+  given: Tools[string] | ToolDefinition<never, unknown>,
+): AgentCore {
+  const isMade = isTool(given) || (typeof given === 'object' && given !== null && isOnlyForeign(given))
+  const made = isMade ? (given as Tools[string]) : tool(given as ToolDefinition<Schema, unknown>)
   return withTools(agent, { tools: { [name]: made } })
 }
 

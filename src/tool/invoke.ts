@@ -8,8 +8,8 @@ import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
 import { orStopped } from './or-stopped.ts'
-import { type Asker, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
-import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
+import { type Asker, asksFor, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
+import { errorEnd, failedWith, readGiven, shownEnd, type ToolEnd, valueEnd } from './result.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
@@ -52,7 +52,8 @@ export async function invoke(
   if (permission?.verdict === 'ask') {
     return withSchema({ ...permission.ask, required: tool.approval === 'required' }, entry)
   }
-  const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
+  const asks = await asksFor(tool, checked.value, run.node)
+  const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value, asks })
   if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
   if (refused !== undefined) return withSchema(refused.ask, entry)
   if (isStopped(run)) return notBegun(run)
@@ -98,7 +99,9 @@ function failed(error: unknown, { work, home }: Invocation): Given {
 }
 
 function endOf({ node }: Invocation, given: Given): ToolEnd | undefined {
-  if ('value' in given) return valueEnd(given.value, node.id)
+  if ('value' in given) {
+    return given.shown === undefined ? valueEnd(given.value, node.id) : shownEnd(given.value, given.shown, node.id)
+  }
   if ('error' in given) return failedWith(given.error, node.id)
   if ('interrupted' in given) return { ...interruptedEnd(node, given.interrupted), body: null }
   if (given.stopped === 'lost') return undefined
