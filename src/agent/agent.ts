@@ -77,6 +77,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly briefing?: Briefing
   /** Its results name the tools it used: `response_metadata.tool_trace`. */
   readonly toolTrace?: boolean
+  /** An answer that its model's output limit or a content filter cut short is an answer too. Default: the run fails, with the words. */
+  readonly acceptTruncated?: boolean
   /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
   readonly contextTurns?: number
   /** `inherit`: as a subagent it has its host's files and file tools, as far as both grants go. Default: its own tools only. */
@@ -223,6 +225,7 @@ export interface AgentCore {
   readonly delegation: Attempts | undefined
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
+  readonly acceptTruncated: boolean
   readonly contextTurns: number
   /** Has it its host's files and file tools? */
   readonly files: 'inherit' | null
