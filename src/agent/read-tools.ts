@@ -27,7 +27,7 @@ export function checkToolName(name: string, where: string): void {
   if (name === READ_RESULT || name === RESET_TOOLS)
     refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
   if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
-  refuse(`${where}: "${name}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
+  refuse(`${where}: "${name.slice(0, 80)}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
 }
 
 function refuse(message: string): never {

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { mostAlike } from '../base/nearest.ts'
 import type { Schema } from '../base/schema.ts'
 import { isOnlyForeign } from '../tool/from-ai-sdk-tool.ts'
 import { mcpServer } from '../tool/mcp/mcp-server.ts'
@@ -49,8 +50,8 @@ export function withChosen(agent: AgentCore, chosen: ToolChoice | readonly ToolC
 function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
   if (typeof choice === 'string') {
     if (hasTool(agent, choice)) return agent
-    const known = [...agent.tools.keys(), ...agent.subagents.keys()].join(', ') || 'none'
-    return refuse(`${whereOf(agent)}, useTools: there is no tool "${choice}". It has: ${known}.`)
+    const known = mostAlike(choice, [...agent.tools.keys(), ...agent.subagents.keys()], 10).join(', ') || 'none'
+    return refuse(`${whereOf(agent)}, useTools: there is no tool "${choice.slice(0, 80)}". It has: ${known}.`)
   }
   if (typeof choice === 'function' && isTool(choice)) return withTools(agent, { tools: { [choice.name]: choice } })
   if (typeof choice === 'function') {

@@ -1,4 +1,5 @@
 import { toJson } from '../base/json.ts'
+import { mostAlike } from '../base/nearest.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
@@ -114,9 +115,20 @@ function denied(name: string, reason: string): ToolEnd {
 }
 
 function unknownTool(name: string, known: readonly ToolSchema[]): string {
-  const names = known.map((schema) => schema.name).join(', ')
-  const others = names === '' ? 'There are no tools here.' : `There are: ${names}.`
-  return `There is no tool ${JSON.stringify(name)}. ${others}`
+  const names = known.map((schema) => schema.name)
+  const alike = mostAlike(name, names, MOST_NAMED)
+  const left = names.length - alike.length
+  const others =
+    left === 0 ? `There are: ${names.join(', ')}.` : `Most alike are: ${alike.join(', ')}, of ${names.length}.`
+  return `There is no tool ${shortName(name)}. ${names.length === 0 ? 'There are no tools here.' : others}`
+}
+
+const MOST_NAMED = 10
+const LONGEST_NAME = 80
+
+function shortName(name: string): string {
+  const shown = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME).toWellFormed()}…` : name
+  return JSON.stringify(shown)
 }
 
 function isStopped({ work: { stopCause }, home: { tape } }: Invocation): boolean {
