@@ -13,6 +13,7 @@ import type { PathPattern } from '../output/path-pattern.ts'
 import type { Prompt } from '../prompt/prompt.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import type { Attempts } from '../tool/attempts.ts'
+import type { ForeignTool } from '../tool/from-ai-sdk-tool.ts'
 import type { Group } from '../tool/groups.ts'
 import type { McpServerOptions } from '../tool/mcp/options.ts'
 import type { ToolSource } from '../tool/source/source.ts'
@@ -29,7 +30,8 @@ import type { Repair } from './repair.ts'
 import type { ReplyCore } from './reply-core.ts'
 import type { AgentRequest } from './request/agent-request.ts'
 
-export type Tools = { readonly [name: string]: Tool<never, unknown> }
+/** Made with `tool()`, ours or that of the AI SDK. */
+export type Tools = { readonly [name: string]: Tool<never, unknown> | ForeignTool }
 
 /** By the names that their tools and those who choose among them use. */
 export type Sources = { readonly [name: string]: ToolSource }
@@ -75,6 +77,8 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly briefing?: Briefing
   /** Its results name the tools it used: `response_metadata.tool_trace`. */
   readonly toolTrace?: boolean
+  /** An answer that its model's output limit or a content filter cut short is an answer too. Default: the run fails, with the words. */
+  readonly acceptTruncated?: boolean
   /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
   readonly contextTurns?: number
   /** `inherit`: as a subagent it has its host's files and file tools, as far as both grants go. Default: its own tools only. */
@@ -221,6 +225,7 @@ export interface AgentCore {
   readonly delegation: Attempts | undefined
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
+  readonly acceptTruncated: boolean
   readonly contextTurns: number
   /** Has it its host's files and file tools? */
   readonly files: 'inherit' | null
@@ -277,7 +282,7 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   loadPromptFile(...given: Parameters<AgentRequest['loadPromptFile']>): Promise<AgentRequest<Out>>
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
   /** The same agent with one more tool. This one stays as it is; no other agent has it. */
-  registerTool<In extends Schema, Result>(name: string, given: Tool<never, unknown> | ToolDefinition<In, Result>): this
+  registerTool<In extends Schema, Result>(name: string, given: Tools[string] | ToolDefinition<In, Result>): this
   /** The same agent with more tools: an object of them, a function of `auto`, a name it has already, or a list of these. */
   useTools(tools: ToolChoice | readonly ToolChoice[]): this
   /** The same agent with a function as a tool, under the function's name. */

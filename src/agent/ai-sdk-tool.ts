@@ -3,6 +3,7 @@ import type { Json } from '../base/json.ts'
 import { describeIssues, type JsonSchema } from '../base/schema.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import type { Content } from '../graph/content.ts'
+import { objectSchema } from '../model/object-schema.ts'
 import type { Agent, RunOptions } from './agent.ts'
 
 /** A tool for `tools` of the AI SDK's `generateText`, `streamText` and agents. */
@@ -91,52 +92,24 @@ function contractOf({ input }: Agent<never, unknown>): ToolContract {
     const checked = await input.validate(value)
     return checked.ok ? undefined : describeIssues(checked.issues)
   }
-  if (isOneObject(input.jsonSchema)) {
-    const jsonSchema: JsonSchema = { ...input.jsonSchema, type: 'object' }
-    return { jsonSchema, read: (given) => given, check }
-  }
-  return {
-    jsonSchema: objectWith('input', inside(input.jsonSchema)),
-    read: (given) => fieldOf(given, 'input'),
-    check: async (given) => check(fieldOf(given, 'input')),
-  }
+  const { schema: jsonSchema, field } = objectSchema(input.jsonSchema, 'input')
+  if (field === null) return { jsonSchema, read: (given) => given, check }
+  return { jsonSchema, read: (given) => fieldOf(given, field), check: async (given) => check(fieldOf(given, field)) }
 }
 
 const MESSAGE: ToolContract = {
-  jsonSchema: objectWith('message', { type: 'string', description: 'What the agent is asked to do.' }),
+  jsonSchema: {
+    type: 'object',
+    properties: { message: { type: 'string', description: 'What the agent is asked to do.' } },
+    required: ['message'],
+    additionalProperties: false,
+  },
   read: (given) => fieldOf(given, 'message'),
   check: async (given) => (typeof fieldOf(given, 'message') === 'string' ? undefined : 'message: must be a text'),
 }
 
-function objectWith(name: string, schema: JsonSchema): JsonSchema {
-  return { type: 'object', properties: { [name]: schema }, required: [name], additionalProperties: false }
-}
-
 function fieldOf(given: unknown, name: string): unknown {
   return typeof given === 'object' && given !== null ? (given as Record<string, unknown>)[name] : undefined
-}
-
-/** One of several objects is none here: providers refuse `anyOf` and `oneOf` at the root of a tool's schema. */
-function isOneObject({ type, properties, anyOf, oneOf, allOf }: JsonSchema): boolean {
-  if (type === undefined) return Array.isArray(allOf) && allOf.some((part) => isOneObject(Object(part) as JsonSchema))
-  const isChoice = (anyOf !== undefined || oneOf !== undefined) && Object.keys(Object(properties)).length === 0
-  return type === 'object' && !isChoice
-}
-
-/** References count from the root, which is now further up. */
-function inside({ $schema: _, ...schema }: JsonSchema): JsonSchema {
-  return moved(schema as Json) as JsonSchema
-}
-
-function moved(value: Json): Json {
-  if (Array.isArray(value)) return value.map(moved)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => {
-      const isReference = key === '$ref' && typeof one === 'string' && one.startsWith('#')
-      return [key, isReference ? `#/properties/input${one.slice(1)}` : moved(one)]
-    }),
-  )
 }
 
 /** Known to every version of the AI SDK: by the standard, and by the mark it puts on its own schemas. */

@@ -1,10 +1,11 @@
 import { type Json, parseJson, toJson } from '../base/json.ts'
-import { type CheckedSchema, describeIssues, type Issue } from '../base/schema.ts'
+import { type CheckedSchema, describeIssues, type Issue, type JsonSchema } from '../base/schema.ts'
 import { writtenText } from '../graph/content.ts'
 import type { Node } from '../graph/rows.ts'
 import type { Answer } from '../graph/turn/expand.ts'
 import { FieldParser } from '../output/field-parser.ts'
 import { emptyFields } from '../output/missing-fields.ts'
+import { withoutThinking } from '../output/think-block.ts'
 import { saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import type { Repair } from './repair.ts'
@@ -23,12 +24,29 @@ export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
   const { agent, node } = run
   const { finalTool = null } = agent.manner ?? {}
   if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
+  if (answer.cutBy !== null && !agent.acceptTruncated && node.purpose !== 'wrap_up') return CUT[answer.cutBy]
   if (saysNothing(answer.content)) {
     if (mayRepair(run)) return again(agent.repair, EMPTY_NUDGE)
     return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
   }
   if (agent.output === null || node.purpose === 'wrap_up') return { end: 'completed', value: undefined }
   return judgeValue(run, agent.output, writtenText(answer.content))
+}
+
+/** Asked again it would be cut again: what was said is kept, and what to do is told. */
+const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
+  length: {
+    end: 'failed',
+    code: 'truncated',
+    message:
+      'The model reached its output limit: the answer is incomplete. Raise settings.maxOutputTokens or the budget, ask for less, or set acceptTruncated: true.',
+  },
+  'content-filter': {
+    end: 'failed',
+    code: 'content_filter',
+    message:
+      'The provider stopped the answer by its content filter: it is incomplete. Ask in other words, or set acceptTruncated: true.',
+  },
 }
 
 /** As often as there are turns left: words are no final output. */
@@ -80,6 +98,9 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
   const whole = parseJson(unfenced(text))
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
   if (first?.issue === null) return first
+  const plain = plainValue(schema.jsonSchema, text)
+  const said = plain === undefined ? undefined : await readValue(schema, plain, repair)
+  if (said?.issue === null) return said
   const parser = await findDocument(schema, text)
   if (parser.state === 'complete') {
     const found = await readValue(schema, parser.value as Json, repair)
@@ -92,6 +113,26 @@ async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | 
     value: undefined,
   }
 }
+
+/**
+ * A text that the schema wants may be said as it is, without quotes; so may one of its words. Undefined where the schema
+ * wants anything else too: then only JSON tells them apart.
+ */
+function plainValue({ type, enum: words, const: only }: JsonSchema, text: string): string | undefined {
+  const values = Array.isArray(words) ? words : only === undefined ? [] : [only]
+  const isText = type === 'string' || (type === undefined && values.length > 0)
+  if (!isText || values.some((value) => typeof value !== 'string')) return undefined
+  const said = withoutThinking(text).trim()
+  return values.length === 0 || values.includes(said) ? said : values.find((word) => isSameWord(word, said))
+}
+
+/** `Red.`, `"red"` and `**red**` say red. */
+function isSameWord(word: string, said: string): boolean {
+  if (said.length > word.length + MOST_AROUND) return false
+  return said.replace(/^[\s"'`*]+|[\s"'`*.!]+$/g, '').toLowerCase() === word.toLowerCase()
+}
+
+const MOST_AROUND = 12
 
 /** A long text is read piece by piece, and others get their turn in between. */
 async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {

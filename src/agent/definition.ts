@@ -44,6 +44,7 @@ const KEYS: ReadonlySet<string> = new Set([
   'delegation',
   'briefing',
   'toolTrace',
+  'acceptTruncated',
   'contextTurns',
   'files',
   'reply',
@@ -61,8 +62,8 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.delegation !== undefined) checkAttempts(definition.delegation, `${where}, delegation`)
   checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  if (definition.toolTrace !== undefined && typeof definition.toolTrace !== 'boolean') {
-    refuse(`${where}: toolTrace must be true or false.`)
+  for (const key of ['toolTrace', 'acceptTruncated'] as const) {
+    if (!['undefined', 'boolean'].includes(typeof definition[key])) refuse(`${where}: ${key} must be true or false.`)
   }
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
   return identified({
@@ -82,6 +83,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     delegation: frozenCopy(definition.delegation),
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
+    acceptTruncated: definition.acceptTruncated ?? false,
     contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
     files: readInherit(definition.files, where),
     reply,

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { fromAiSdkTool, isForeignTool } from '../tool/from-ai-sdk-tool.ts'
 import { READ_RESULT } from '../tool/read-result.ts'
 import { RESET_TOOLS } from '../tool/reset-tools.ts'
 import { isTool, type Tool } from '../tool/tool.ts'
@@ -12,17 +13,21 @@ export function readTools(tools: Tools, where: string): ReadonlyMap<string, Tool
   const read = new Map<string, Tool>()
   for (const [name, tool] of Object.entries(tools)) {
     checkToolName(name, where)
-    if (!isTool(tool)) refuse(`${where}: tools.${name} is not a tool. Make it with tool({ ... }).`)
-    read.set(name, tool as Tool)
+    read.set(name, isTool(tool) ? tool : foreignTool(tool, `${where}: tools.${name}`))
   }
   return read
+}
+
+function foreignTool(given: unknown, where: string): Tool {
+  if (!isForeignTool(given)) refuse(`${where} is not a tool. Make it with tool({ ... }).`)
+  return fromAiSdkTool(given, `agent(): ${where}`)
 }
 
 export function checkToolName(name: string, where: string): void {
   if (name === READ_RESULT || name === RESET_TOOLS)
     refuse(`${where}: the tool "${name}" is built in. Give yours another name.`)
   if (/^[a-zA-Z0-9_-]{1,64}$/.test(name)) return
-  refuse(`${where}: "${name}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
+  refuse(`${where}: "${name.slice(0, 80)}" is no name for a tool: models accept a-z, A-Z, 0-9, _ and -, at most 64.`)
 }
 
 function refuse(message: string): never {

@@ -21,6 +21,7 @@ const FOR_MODELS = [
   'eager',
   'briefing',
   'toolTrace',
+  'acceptTruncated',
   'contextTurns',
 ] as const satisfies readonly (keyof AgentDefinition<undefined, undefined>)[]
 

@@ -6,12 +6,7 @@ const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'nul
 /** Why a schema cannot describe the arguments of a tool, as the rest of a sentence; undefined when it can. */
 export function schemaFault(schema: CheckedSchema): string | undefined {
   try {
-    const shown = schema.jsonSchema
-    const { type } = shown
-    if (type !== undefined && type !== 'object') {
-      return `is ${JSON.stringify(type)}: a model gives a tool named arguments. Make it an object.`
-    }
-    return faultIn(shown, '')
+    return faultIn(schema.jsonSchema, '')
   } catch (error) {
     return `has no JSON Schema: ${messageOf(error)}`
   }

@@ -1,5 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
+import { mostAlike } from '../base/nearest.ts'
 import type { Schema } from '../base/schema.ts'
+import { isOnlyForeign } from '../tool/from-ai-sdk-tool.ts'
 import { mcpServer } from '../tool/mcp/mcp-server.ts'
 import { isToolSource } from '../tool/source/source.ts'
 import { isTool, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
@@ -29,8 +31,13 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
 }
 
 /** A tool under this name, or what one is made of. */
-export function withTool(agent: AgentCore, name: string, given: Tool | ToolDefinition<never, unknown>): AgentCore {
-  const made = isTool(given) ? given : tool(given as ToolDefinition<Schema, unknown>)
+export function withTool(
+  agent: AgentCore,
+  name: string,
+  given: Tools[string] | ToolDefinition<never, unknown>,
+): AgentCore {
+  const isMade = isTool(given) || (typeof given === 'object' && given !== null && isOnlyForeign(given))
+  const made = isMade ? (given as Tools[string]) : tool(given as ToolDefinition<Schema, unknown>)
   return withTools(agent, { tools: { [name]: made } })
 }
 
@@ -43,8 +50,8 @@ export function withChosen(agent: AgentCore, chosen: ToolChoice | readonly ToolC
 function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
   if (typeof choice === 'string') {
     if (hasTool(agent, choice)) return agent
-    const known = [...agent.tools.keys(), ...agent.subagents.keys()].join(', ') || 'none'
-    return refuse(`${whereOf(agent)}, useTools: there is no tool "${choice}". It has: ${known}.`)
+    const known = mostAlike(choice, [...agent.tools.keys(), ...agent.subagents.keys()], 10).join(', ') || 'none'
+    return refuse(`${whereOf(agent)}, useTools: there is no tool "${choice.slice(0, 80)}". It has: ${known}.`)
   }
   if (typeof choice === 'function' && isTool(choice)) return withTools(agent, { tools: { [choice.name]: choice } })
   if (typeof choice === 'function') {

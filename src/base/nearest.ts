@@ -5,6 +5,30 @@ export function nearest(written: string, words: readonly string[]): string | und
   return words.find((word) => Math.abs(word.length - written.length) <= most && distance(written, word) <= most)
 }
 
+/** The words that are most alike, the best first: by the pairs of letters that they share. All, where there are no more. */
+export function mostAlike(written: string, words: readonly string[], most: number): readonly string[] {
+  if (words.length <= most) return words
+  const pairs = pairsOf(written)
+  const scored = words.map((word) => ({ word, score: likeness(pairs, pairsOf(word)) }))
+  return scored
+    .sort((a, b) => b.score - a.score)
+    .slice(0, most)
+    .map(({ word }) => word)
+}
+
+/** From 0 to 1. */
+function likeness(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
+  let shared = 0
+  for (const pair of b) if (a.has(pair)) shared++
+  return (2 * shared) / Math.max(1, a.size + b.size)
+}
+
+/** Of a text beyond all names, its beginning says enough. */
+function pairsOf(text: string): ReadonlySet<string> {
+  const lower = ` ${text.slice(0, 100).toLowerCase()} `
+  return new Set(Array.from({ length: lower.length - 1 }, (_, at) => lower.slice(at, at + 2)))
+}
+
 /** How many letters to insert, remove, replace or swap with their neighbour. */
 function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)]

@@ -58,6 +58,21 @@ export class ThinkBlock {
   }
 }
 
+/** The text without its blocks. One that is never closed is no block. */
+export function withoutThinking(text: string): string {
+  const block = new ThinkBlock()
+  let kept = ''
+  let from = 0
+  for (let at = 0; at < text.length; at++) {
+    const wasInside = block.isInside
+    block.take(text.charCodeAt(at))
+    if (block.isInside === wasInside) continue
+    if (block.isInside) kept += text.slice(from, text.lastIndexOf('<', at))
+    from = block.isInside ? text.lastIndexOf('<', at) : at + 1
+  }
+  return kept + text.slice(from)
+}
+
 const names = new Set(['think', 'thinking', 'thought', 'reasoning', 'reflection', 'scratchpad'])
 const longest = 12
 const backQuote = 96

@@ -1,4 +1,5 @@
 import { toJson } from '../base/json.ts'
+import { mostAlike } from '../base/nearest.ts'
 import { describeIssues } from '../base/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
@@ -8,8 +9,8 @@ import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
 import { orStopped } from './or-stopped.ts'
-import { type Asker, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
-import { errorEnd, failedWith, readGiven, type ToolEnd, valueEnd } from './result.ts'
+import { type Asker, asksFor, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
+import { errorEnd, failedWith, readGiven, shownEnd, type ToolEnd, valueEnd } from './result.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
@@ -52,7 +53,8 @@ export async function invoke(
   if (permission?.verdict === 'ask') {
     return withSchema({ ...permission.ask, required: tool.approval === 'required' }, entry)
   }
-  const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value })
+  const asks = await asksFor(tool, checked.value, run.node)
+  const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value, asks })
   if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
   if (refused !== undefined) return withSchema(refused.ask, entry)
   if (isStopped(run)) return notBegun(run)
@@ -98,7 +100,9 @@ function failed(error: unknown, { work, home }: Invocation): Given {
 }
 
 function endOf({ node }: Invocation, given: Given): ToolEnd | undefined {
-  if ('value' in given) return valueEnd(given.value, node.id)
+  if ('value' in given) {
+    return given.shown === undefined ? valueEnd(given.value, node.id) : shownEnd(given.value, given.shown, node.id)
+  }
   if ('error' in given) return failedWith(given.error, node.id)
   if ('interrupted' in given) return { ...interruptedEnd(node, given.interrupted), body: null }
   if (given.stopped === 'lost') return undefined
@@ -111,9 +115,20 @@ function denied(name: string, reason: string): ToolEnd {
 }
 
 function unknownTool(name: string, known: readonly ToolSchema[]): string {
-  const names = known.map((schema) => schema.name).join(', ')
-  const others = names === '' ? 'There are no tools here.' : `There are: ${names}.`
-  return `There is no tool ${JSON.stringify(name)}. ${others}`
+  const names = known.map((schema) => schema.name)
+  const alike = mostAlike(name, names, MOST_NAMED)
+  const left = names.length - alike.length
+  const others =
+    left === 0 ? `There are: ${names.join(', ')}.` : `Most alike are: ${alike.join(', ')}, of ${names.length}.`
+  return `There is no tool ${shortName(name)}. ${names.length === 0 ? 'There are no tools here.' : others}`
+}
+
+const MOST_NAMED = 10
+const LONGEST_NAME = 80
+
+function shortName(name: string): string {
+  const shown = name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME).toWellFormed()}…` : name
+  return JSON.stringify(shown)
 }
 
 function isStopped({ work: { stopCause }, home: { tape } }: Invocation): boolean {

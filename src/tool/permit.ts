@@ -43,10 +43,10 @@ type Refusal = Exclude<Permission, { verdict: 'allow' }>
 export function refuseCall(
   asker: Asker,
   tool: Tool,
-  call: { readonly name: string; readonly input: unknown; readonly asked: Json },
+  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: boolean },
 ): Refusal | undefined {
   const required = tool.approval === 'required'
-  if (tool.approval !== null) {
+  if (call.asks) {
     const decision: Decision = { verdict: 'ask', by: call.name, reason: `${call.name} asks for each call` }
     const answer = withAnswer(asker, decision, { request: `tool:${call.name}`, input: call.asked, required })
     if (answer !== undefined) return answer
@@ -58,6 +58,16 @@ export function refuseCall(
     if (answer.verdict === 'ask') asked ??= { ...answer, ask: { ...answer.ask, place } }
   }
   return asked
+}
+
+/** Does the tool want a person's word for a call with this input? Where that cannot be told, it does. */
+export async function asksFor({ approval }: Tool, input: unknown, { id }: Node): Promise<boolean> {
+  if (typeof approval !== 'function') return approval !== null
+  try {
+    return (await approval(input, { nodeId: id })) !== false
+  } catch {
+    return true
+  }
 }
 
 /** With the schema that other arguments must fit, unless it is too long to be kept with each question. */

@@ -23,9 +23,24 @@ export class ErrorResult {
   }
 }
 
+/** What a tool gives where a model reads something else than the value. */
+export class ShownResult {
+  readonly value: unknown
+  readonly content: Content
+
+  constructor(value: unknown, content: Content) {
+    this.value = value
+    this.content = content
+  }
+}
+
 /** What a tool gave, checked and made JSON. */
 export async function readGiven(tool: Tool, value: unknown): Promise<Given> {
   if (value instanceof ErrorResult) return { error: value.content }
+  if (value instanceof ShownResult) {
+    const given = await readGiven(tool, value.value)
+    return 'value' in given ? { ...given, shown: value.content } : given
+  }
   const checked = tool.output === null ? { ok: true as const, value } : await tool.output.validate(value)
   if (!checked.ok) return { error: `The tool gave a result that is not as promised: ${describeIssues(checked.issues)}` }
   const json = toJson(checked.value)
@@ -40,6 +55,13 @@ export function valueEnd(value: Json, nodeId: string): ToolEnd {
   const { output, body } = outputText(content, nodeId)
   if (body === null) return { state: 'finished', output: { ...output, value }, body }
   return { state: 'finished', output, body, whole: { content, value } }
+}
+
+/** The same where a model reads something else. A value that is too long to keep beside it is left out. */
+export function shownEnd(value: Json, content: Content, nodeId: string): ToolEnd {
+  const end = contentEnd(content, nodeId)
+  const kept = valueEnd(value, nodeId)
+  return kept.body === null ? { ...end, output: { ...end.output, value } } : end
 }
 
 function contentEnd(content: Content, nodeId: string): ToolEnd {

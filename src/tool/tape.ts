@@ -1,7 +1,7 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import type { Work } from '../engine/engine.ts'
-import type { Block } from '../graph/content.ts'
+import type { Block, Content } from '../graph/content.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { ModelRequest, Part } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
@@ -54,7 +54,8 @@ export type Watch = (message: string, data: Json) => void
 
 /** What code came to. */
 export type Given =
-  | { readonly value: Json }
+  /** `shown` is what a model reads of it; left out: the value itself. */
+  | { readonly value: Json; readonly shown?: Content }
   /** It failed. `code` where it was not the code itself that did. */
   | { readonly error: string | readonly Block[]; readonly code?: string }
   /** It was stopped before its end; what its effect may have been is not known. */

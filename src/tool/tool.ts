@@ -71,8 +71,11 @@ export interface ToolDefinition<In, Out> {
   readonly timeoutMs?: number
   /** It is meant to be called again with the same arguments: repeated calls are not refused. */
   readonly polls?: boolean
-  /** A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. */
-  readonly approval?: 'optional' | 'required'
+  /**
+   * A person must allow each call, whatever grants say. A denial of a `required` one also holds back what follows. A function
+   * says which calls: those that it does not give false for.
+   */
+  readonly approval?: Approval<InferOutput<In>>
   /**
    * What else this call does, such as `net:api.example.com`, or for a program `programRequest(['git', 'status'])`: each is
    * decided before it runs.
@@ -81,6 +84,11 @@ export interface ToolDefinition<In, Out> {
   /** A throw is a result the model reads; it never ends the run. */
   execute(input: InferOutput<In>, context: ToolContext): Out | Promise<Out>
 }
+
+export type Approval<Input = unknown> =
+  | 'optional'
+  | 'required'
+  | ((input: Input, call: { readonly nodeId: Id }) => boolean | Promise<boolean>)
 
 export const TOOL_TIMEOUT_MS = 300_000
 
@@ -92,7 +100,7 @@ export interface Tool<In = unknown, Out = unknown> {
   readonly effect: Effect
   readonly timeoutMs: number | null
   readonly polls: boolean
-  readonly approval: 'optional' | 'required' | null
+  readonly approval: Approval<In> | null
   readonly needs: ((input: In) => readonly (string | Request)[]) | null
   /** It runs although a file among its needs is denied, and tells of it: `context.files` refuses that one. */
   readonly skipsDenied: boolean
@@ -126,7 +134,7 @@ export function tool<const In extends Schema, Out>(definition: ToolDefinition<In
     effect: definition.effect ?? 'effectful',
     timeoutMs: definition.timeoutMs ?? TOOL_TIMEOUT_MS,
     polls: definition.polls ?? false,
-    approval: definition.approval ?? null,
+    approval: (definition.approval ?? null) as Tool<InferOutput<In>, Out>['approval'],
     needs: (definition.needs ?? null) as Tool<InferOutput<In>, Out>['needs'],
     skipsDenied: false,
     execute: definition.execute as Tool<InferOutput<In>, Out>['execute'],
@@ -153,8 +161,8 @@ function checkDefinition(definition: unknown): void {
     refuse(`effect is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
   }
   const approval = given['approval'] ?? 'optional'
-  if (!['optional', 'required'].includes(String(approval))) {
-    refuse(`approval is "optional" or "required", not ${JSON.stringify(approval)}.`)
+  if (typeof approval !== 'function' && !['optional', 'required'].includes(String(approval))) {
+    refuse(`approval is "optional", "required" or a function of the input, not ${JSON.stringify(approval)}.`)
   }
   if (given['needs'] !== undefined && typeof given['needs'] !== 'function') {
     refuse('needs must be a function of the input that gives a list of requests, such as ["net:example.com"].')

@@ -1,9 +1,10 @@
-import { agent, type Block, type JsonSchema, type Model, tool } from 'legate'
+import { agent, type Block, createRuntime, type JsonSchema, type Model, tool } from 'legate'
 import { type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { watchWork } from '../support/pace.ts'
-import { eventsOf, only, openRuntime, rolesIn } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultIn, rolesIn } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 
 const anything = { type: 'object' } as const
 const Answer = z.object({ n: z.number().int() })
@@ -172,20 +173,109 @@ test('reasoning is kept with the message, shown live, and no part of the answer'
   expect(runtime.store.nodesOf(run.id).at(-1)?.output.reasoning).toBe('First I think.')
 })
 
-test.each([
-  ['length', /output limit.*maxOutputTokens/],
-  ['content-filter', /content filter/],
-] as const)('an answer that ended by %s is an answer, and a warning says so', async (reason, words) => {
-  const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
-  const model: Model = {
-    id: 'own/short',
-    async *stream() {
-      yield { type: 'text-delta', text: 'The first half' }
-      yield { type: 'finish', reason, usage }
-    },
-  }
-  const run = openRuntime().run(agent({ name: 'a', instructions: '', model }), 'go')
+const cutModel = (reason: 'length' | 'content-filter', text: string): Model => ({
+  id: 'own/short',
+  async *stream() {
+    if (text !== '') yield { type: 'text-delta', text }
+    const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+    yield { type: 'finish', reason, usage }
+  },
+})
 
-  expect(await run.result).toMatchObject({ status: 'completed', text: 'The first half' })
-  expect(only(await eventsOf(run), 'warning')).toMatchObject([{ message: expect.stringMatching(words) }])
+describe.each([
+  ['length', 'truncated', /output limit.*maxOutputTokens.*acceptTruncated: true/],
+  ['content-filter', 'content_filter', /content filter/],
+] as const)('an answer that ended by %s', (reason, code, message) => {
+  const whole = '{"city":"Bern"}'
+  const output = z.object({ city: z.string() })
+
+  test.each(lasting)('fails the run with its own code and keeps the words, on %s', async (_name, create) => {
+    const rows = create()
+    const first = createRuntime({ store: rows.open() })
+    const run = first.run(agent({ name: 'a', instructions: '', model: cutModel(reason, 'The first half') }), 'go')
+    const outcome = await run.result
+    const warnings = only(await eventsOf(run), 'warning')
+    await first.close()
+    const second = openRuntime({ store: rows.open() })
+
+    expect(outcome).toMatchObject({ status: 'failed', text: 'The first half', error: { code }, modelCalls: 1 })
+    expect(outcome.error?.message).toMatch(message)
+    expect(warnings).toHaveLength(1)
+    expect(await second.attach(run.id).result).toEqual(outcome)
+  })
+
+  test.each([
+    ['half a value', '{"city":"Be'],
+    ['a value that fits', whole],
+    ['nothing at all', ''],
+  ])('is no checked output either: %s', async (_name, text) => {
+    const clerk = agent({ name: 'a', instructions: '', model: cutModel(reason, text), output })
+
+    expect(await openRuntime().run(clerk, 'go').result).toMatchObject({
+      status: 'failed',
+      text,
+      output: null,
+      error: { code },
+      modelCalls: 1,
+    })
+  })
+
+  test('is an answer where the agent takes it: a text as it is, a value where it fits', async () => {
+    const base = { name: 'a', instructions: '', acceptTruncated: true }
+    const text = await openRuntime().run(agent({ ...base, model: cutModel(reason, 'Half') }), 'go').result
+    const fits = await openRuntime().run(agent({ ...base, output, model: cutModel(reason, whole) }), 'go').result
+    const half = await openRuntime().run(agent({ ...base, output, model: cutModel(reason, '{"ci') }), 'go').result
+
+    expect(text).toMatchObject({ status: 'completed', text: 'Half', error: null })
+    expect(fits).toMatchObject({ status: 'completed', output: { city: 'Bern' } })
+    expect(half).toMatchObject({ status: 'invalid_output', modelCalls: 2 })
+  })
+
+  test('of a subagent is told to its host, with the words', async () => {
+    const worker = agent({ name: 'worker', instructions: '', model: cutModel(reason, 'The first half') })
+    const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'Done.'])
+    await openRuntime().run(agent({ name: 'a', instructions: '', model, subagents: { ask: worker } }), 'go').result
+
+    const shown = resultIn(model.requests[1])
+    expect(shown).toContain('The first half')
+    expect(shown).toMatch(message)
+  })
+})
+
+describe('an output that is a text or one of several words', () => {
+  const asked = async (output: z.ZodType, ...answers: string[]) => {
+    const run = openRuntime().run(agent({ name: 'a', instructions: '', model: scriptedModel(answers), output }), 'go')
+    const { status, output: value, modelCalls } = await run.result
+    return { status, value, modelCalls }
+  }
+  const colour = z.enum(['red', 'dark green'])
+
+  test.each<[string, z.ZodType, string, unknown]>([
+    ['a text', z.string(), 'Paris', 'Paris'],
+    ['a text in quotes', z.string(), '"Paris"', 'Paris'],
+    ['a text of several lines', z.string(), 'One.\n\n"Two," she said.', 'One.\n\n"Two," she said.'],
+    ['a text that looks like JSON', z.string(), '{ not json', '{ not json'],
+    ['a text after thoughts', z.string(), '<think>Which? "London"?</think>\nParis', 'Paris'],
+    ['a text of digits', z.string(), '42', '42'],
+    ['a text with a rule', z.string().min(3), 'Paris', 'Paris'],
+    ['a word', colour, 'dark green', 'dark green'],
+    ['a word in quotes', colour, '"red"', 'red'],
+    ['a word with a full stop', colour, 'Red.', 'red'],
+    ['a word in bold', colour, '**Dark green**', 'dark green'],
+    ['a literal', z.literal('yes'), 'Yes', 'yes'],
+    ['a number', z.number(), '42', 42],
+    ['true or false', z.boolean(), 'true', true],
+  ])('takes %s as it is said', async (_name, output, said, value) => {
+    expect(await asked(output, said)).toEqual({ status: 'completed', value, modelCalls: 1 })
+  })
+
+  test.each<[string, z.ZodType, string, string, unknown]>([
+    ['a text that is too short', z.string().min(3), 'Oh', 'Paris', 'Paris'],
+    ['another word', colour, 'blue', 'red', 'red'],
+    ['a word in a sentence', colour, 'I would say red, but not dark green', 'red', 'red'],
+    ['a text where a number may stand too', z.union([z.string(), z.number()]), 'Paris', '"Paris"', 'Paris'],
+    ['a number in a sentence', z.number(), 'About 42 or 43', '42', 42],
+  ])('asks again for %s', async (_name, output, said, then, value) => {
+    expect(await asked(output, said, then)).toEqual({ status: 'completed', value, modelCalls: 2 })
+  })
 })

@@ -346,7 +346,7 @@ describe('a prompt', () => {
     ]
 
     expect(await promptOf('v3', [{ role: 'assistant', content: '', calls }])).toMatchObject([
-      { content: [{ input: { rawInvalidInput: '{"broken' } }, { input: { value: [1] } }, { input: { x: 1 } }] },
+      { content: [{ input: { rawInvalidInput: '{"broken' } }, { input: { input: [1] } }, { input: { x: 1 } }] },
     ])
   })
 
@@ -425,7 +425,7 @@ describe('an output schema', () => {
   })
 
   test.each<[string, string, object, Partial<ModelRequest>]>([
-    ['that is no object', 'openai.responses', { type: 'array' }, {}],
+    ['that is a text', 'openai.responses', { type: 'string' }, {}],
     ['that Claude cannot promise', 'anthropic.messages', loose, {}],
     ['beside tools, to those who may refuse it', 'acme.chat', exact, { tools }],
   ])('%s is told in words only', async (_name, provider, schema, more) => {

@@ -170,6 +170,25 @@ describe('a tool that is not there', () => {
     },
   )
 
+  test('among 1,000, the ten most alike are named, and a name of 5,000 characters is cut', async () => {
+    const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`tool_${at}`, search]))
+    const long = 'x'.repeat(5_000)
+    const calls = [
+      { name: 'serch_files', input: {} },
+      { name: long, input: {} },
+    ]
+    const model = scriptedModel([{ calls }, 'done'])
+
+    await openRuntime().run(clerk(model, { ...many, search_files: search }), 'go').result
+
+    const [near, cut] = resultsIn(model.requests[1]).map(({ content }) => String(content))
+    expect(near).toMatch(
+      /^There is no tool "serch_files"\. Most alike are: search_files, (tool_\d+, ){8}tool_\d+, of 1001\.$/,
+    )
+    expect(cut).toMatch(/^There is no tool "x{80}…"\. Most alike are: /)
+    expect(cut?.length).toBeLessThan(300)
+  })
+
   test('an agent without tools says that there are none', async () => {
     const model = scriptedModel([{ calls: [{ name: 'search', input: {} }] }, 'done'])
 

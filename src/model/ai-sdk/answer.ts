@@ -7,6 +7,7 @@ import { knownSecrets } from './known-secrets.ts'
 import { isDocument, notAStream } from './not-a-stream.ts'
 import { PartReader } from './part-reader.ts'
 import { providerError } from './provider-error.ts'
+import { Wrapping } from './wrapping.ts'
 
 /** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */
 export class Answer implements AsyncIterator<Part> {
@@ -16,6 +17,7 @@ export class Answer implements AsyncIterator<Part> {
   private readonly hangUp: AbortController = new AbortController()
   private readonly unlink: () => void
   private readonly parts: PartReader
+  private wrapping: Wrapping | undefined
   private reader: ReturnType<AiSdkStream['getReader']> | undefined
   private ready: readonly Part[] = []
   private at = 0
@@ -59,9 +61,10 @@ export class Answer implements AsyncIterator<Part> {
       this.checkHeard()
       return this.leave()
     }
-    this.ready = this.parts.read(value)
+    const parts = this.parts.read(value)
+    this.ready = this.wrapping?.read(parts) ?? parts
     this.at = 0
-    if (!this.isHeard) this.hear(this.ready)
+    if (!this.isHeard) this.hear(parts)
   }
 
   private hear(parts: readonly Part[]): void {
@@ -80,7 +83,8 @@ export class Answer implements AsyncIterator<Part> {
   }
 
   private async open(): Promise<ReturnType<AiSdkStream['getReader']>> {
-    const options = callOptions(this.model, this.call.request)
+    this.wrapping = new Wrapping(this.model, this.call.request)
+    const options = callOptions(this.model, this.wrapping)
     const answer = await this.model.doStream({ ...options, abortSignal: this.hangUp.signal } as never)
     this.contentType = String(field(field(field(answer, 'response'), 'headers'), 'content-type') ?? '')
     return answer.stream.getReader()

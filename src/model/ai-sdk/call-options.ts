@@ -1,16 +1,16 @@
 import type { Json } from '../../base/json.ts'
-import type { ModelRequest, ModelSettings } from '../model.ts'
+import type { ModelRequest, ModelSettings, ToolSchema } from '../model.ts'
 import { type AiSdkModel, isAnthropic } from './ai-sdk-model.ts'
 import { type PromptMessage, promptOf } from './prompt.ts'
 import { reasoningOptions } from './reasoning.ts'
-import { responseFormat } from './response-format.ts'
+import { isExactSchema, isOpenAi } from './response-format.ts'
+import type { Wrapping } from './wrapping.ts'
 
 type ProviderOptions = { readonly [provider: string]: Json }
 
 /** What `doStream` is called with, the signal aside. */
-export function callOptions(model: AiSdkModel, request: ModelRequest): object {
+export function callOptions(model: AiSdkModel, { request, format }: Pick<Wrapping, 'request' | 'format'>): object {
   const { settings, tools } = request
-  const format = responseFormat(model, request)
   const reasoning = settings.reasoning === undefined ? {} : reasoningOptions(model, settings.reasoning)
   const { providerOptions: own } = settings
   const providerOptions = merged([defaultsOf(model), format.providerOptions, reasoning.providerOptions, own])
@@ -19,11 +19,17 @@ export function callOptions(model: AiSdkModel, request: ModelRequest): object {
     ...plainSettings(settings),
     ...(tools.length === 0
       ? {}
-      : { tools: tools.map((tool) => ({ type: 'function', ...tool })), toolChoice: { type: 'auto' } }),
+      : { tools: tools.map((tool) => functionTool(model, tool)), toolChoice: { type: 'auto' } }),
     ...(format.responseFormat === undefined ? {} : { responseFormat: format.responseFormat }),
     ...(reasoning.reasoning === undefined ? {} : { reasoning: reasoning.reasoning }),
     ...(providerOptions === undefined ? {} : { providerOptions }),
   }
+}
+
+/** OpenAI would make every schema exact: what is optional would be required, and what it does not know refused. */
+function functionTool(model: AiSdkModel, tool: ToolSchema): object {
+  const isLoose = isOpenAi(model) && !isExactSchema(tool.inputSchema)
+  return isLoose ? { type: 'function', ...tool, strict: false } : { type: 'function', ...tool }
 }
 
 const PLAIN = ['temperature', 'topP', 'topK', 'maxOutputTokens', 'seed', 'presencePenalty', 'frequencyPenalty'] as const

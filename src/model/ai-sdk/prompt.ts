@@ -173,7 +173,7 @@ function sourceOf({ data, mediaType }: Media): { url?: URL; data: string; mediaT
 /** Providers take objects only. What was no JSON is shown as what it was. */
 function inputOf({ input, invalid }: ToolCall): Json {
   if (invalid !== undefined) return { rawInvalidInput: input }
-  return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : { value: input }
+  return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : { input }
 }
 
 function optionsOf(metadata: Json | undefined): { providerOptions?: Json } {

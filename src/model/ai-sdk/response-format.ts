@@ -3,7 +3,7 @@ import type { JsonSchema } from '../../base/schema.ts'
 import type { ModelRequest } from '../model.ts'
 import { type AiSdkModel, isAnthropic, isChat, providerName } from './ai-sdk-model.ts'
 
-interface Format {
+export interface Format {
   readonly responseFormat?: object
   readonly providerOptions?: { readonly [provider: string]: Json }
 }
@@ -14,6 +14,8 @@ interface Format {
  */
 export function responseFormat(model: AiSdkModel, { outputSchema, tools }: ModelRequest): Format {
   if (outputSchema === null || outputSchema['type'] !== 'object') return NONE
+  // Its client writes references out, and fails where they lead back to themselves.
+  if (providerName(model) === 'google' && JSON.stringify(outputSchema).includes('"$ref"')) return NONE
   const isExact = isExactSchema(outputSchema)
   if (!takesSchema(model, { isExact, hasTools: tools.length > 0 })) return NONE
   const json = { responseFormat: { type: 'json', schema: outputSchema, name: 'answer' } }
@@ -32,7 +34,7 @@ function takesSchema(model: AiSdkModel, { isExact, hasTools }: { isExact: boolea
 
 const SCHEMA_IN_CHAT: readonly string[] = ['ollama', 'vllm', 'lmstudio', 'openrouter']
 
-function isOpenAi(model: AiSdkModel): boolean {
+export function isOpenAi(model: AiSdkModel): boolean {
   return ['openai', 'azure'].includes(providerName(model))
 }
 
@@ -58,7 +60,7 @@ const EXACT_KEYS: ReadonlySet<string> = new Set([
 ])
 
 /** Every object closed, every property required, no keyword beyond what strict modes know. */
-function isExactSchema(schema: unknown): boolean {
+export function isExactSchema(schema: unknown): boolean {
   if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return false
   const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema as Shape
   if (Object.keys(schema).some((key) => !EXACT_KEYS.has(key))) return false

@@ -16,12 +16,16 @@ export function guardedSchema(given: unknown, secrets: Secrets): CheckedSchema |
   const plain = toJson(given)
   if (!plain.ok) return `its input schema is not plain JSON: ${plain.error}`
   if (plain.text.length > MOST_BYTES) return `its input schema is larger than ${MOST_BYTES / 1024} KB`
-  if (!isRecord(plain.value) || plain.value['type'] !== 'object') return 'its input schema does not describe an object'
-  const shown = readSchema(secrets.cleanJson(plain.value) as JsonSchema, 'its input schema').jsonSchema
+  if (!isRecord(plain.value)) return NO_OBJECT
+  const { type = 'object' } = plain.value
+  if (type !== 'object') return NO_OBJECT
+  const clean = secrets.cleanJson({ ...plain.value, type })
+  const shown = readSchema(clean as JsonSchema, 'its input schema').jsonSchema
   const checks = stepsIn(shown as Json) > MOST_STEPS ? ANY_OBJECT : (withoutPatterns(shown as Json) as JsonSchema)
   return new GuardedSchema(shown, readSchema(checks, 'its input schema'))
 }
 
+const NO_OBJECT = 'its input schema does not describe an object'
 const ANY_OBJECT: JsonSchema = { type: 'object' }
 
 class GuardedSchema implements CheckedSchema {

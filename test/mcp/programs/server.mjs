@@ -74,6 +74,11 @@ const lists = {
     { name: `none_${secret}`, inputSchema: { type: 'string' } },
   ],
   controls: () => [tool('red\u001b[31m\nline', plain, 'Red\u001b[31m \u009bwords\u202e\r\nand\ta line')],
+  unions: () => [
+    tool('given', { type: 'object', anyOf: [{ required: ['a'] }, { required: ['b'] }], properties: { a: {}, b: {} } }),
+    tool('given_any', {}),
+    tool('given_one', { oneOf: [{ type: 'object', properties: { a: { type: 'number' } }, required: ['a'] }] }),
+  ],
   changing: () => [tool('act', plain, existsSync(file) ? 'Acts otherwise' : 'Acts')],
 }
 
@@ -116,6 +121,9 @@ const calls = {
     return text('acted')
   },
   args: () => text(JSON.stringify(process.argv.slice(3))),
+  given: (input) => text(JSON.stringify(input)),
+  given_any: (input) => text(JSON.stringify(input)),
+  given_one: (input) => text(JSON.stringify(input)),
   pid: () => text(String(process.pid)),
   echo: ({ message }) => text(`Echo: ${message}`),
   'get-env': () => text('env'),

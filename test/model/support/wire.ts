@@ -35,6 +35,8 @@ export interface Body {
 export class Wire {
   readonly mock: LLMock = new LLMock({ port: 0, logLevel: 'silent' })
   readonly requests: WireRequest[] = []
+  /** Why a request is refused with 400; undefined lets it through. */
+  rules: ((body: Body) => string | undefined) | null = null
   private faults: (Fault | undefined)[] = []
   private readonly server: Server = createServer((request, response) => {
     this.answer(request, response).catch(() => response.destroy())
@@ -83,7 +85,8 @@ export class Wire {
     })
     const { url: path = '', headers } = request
     this.requests.push({ path, headers, body: JSON.parse(sent || '{}'), hungUp })
-    const fault = this.faults.shift()
+    const refusal = this.rules?.(this.requests.at(-1)?.body ?? {})
+    const fault = refusal === undefined ? this.faults.shift() : { status: 400, body: refusalBody(refusal) }
     if (fault !== undefined && 'status' in fault) {
       response.writeHead(fault.status, { 'content-type': 'application/json', ...fault.headers })
       response.end(fault.body ?? JSON.stringify({ error: { message: `Status ${fault.status}, as asked.` } }))
@@ -97,6 +100,10 @@ export class Wire {
     response.writeHead(upstream.status, { 'content-type': upstream.headers.get('content-type') ?? '' })
     await send(response, await upstream.text(), fault)
   }
+}
+
+function refusalBody(message: string): string {
+  return JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', code: 400, status: '', message } })
 }
 
 async function send(response: ServerResponse, answer: string, fault: Fault | undefined): Promise<void> {

@@ -1,0 +1,112 @@
+import type { JsonSchema } from '../../base/schema.ts'
+import { type ObjectSchema, objectSchema, refersToRoot, rootedInDefinitions } from '../object-schema.ts'
+import { type AiSdkModel, providerName } from './ai-sdk-model.ts'
+
+/**
+ * A schema as the provider of this model takes it. It says no more than the schema itself, sometimes less: what a model
+ * gives is checked here, against the schema itself.
+ */
+export function providerSchema(model: AiSdkModel, schema: JsonSchema, field: string): ObjectSchema {
+  const isGemini = providerName(model) === 'google'
+  const known = isGemini ? forGemini : forOthers
+  let shown = known.get(schema)
+  if (shown === undefined) {
+    const plain = changed(schema, asCommon) as JsonSchema
+    shown = isGemini ? geminiSchema(plain, field) : objectSchema(plain, field)
+    known.set(schema, shown)
+  }
+  return shown
+}
+
+/** A tool's schema is the same object call after call. */
+const forGemini: WeakMap<JsonSchema, ObjectSchema> = new WeakMap()
+const forOthers: WeakMap<JsonSchema, ObjectSchema> = new WeakMap()
+
+type Node = Record<string, unknown>
+
+/** Some refuse `oneOf` at any depth, and a list that does not say what is in it. `anyOf` and `items` are known to all. */
+function asCommon({ oneOf, ...others }: Node): Node {
+  const node = oneOf === undefined || others['anyOf'] !== undefined ? { ...others, oneOf } : { ...others, anyOf: oneOf }
+  const { type, items, prefixItems } = node as Node
+  if (type !== 'array' || isSchema(items)) return node
+  return { ...node, items: isList(prefixItems) && prefixItems.length > 0 ? { anyOf: prefixItems } : {} }
+}
+
+/** Gemini knows a part of OpenAPI: every schema has one type, or `anyOf`; a list says what is in it; no root is meant. */
+function geminiSchema(schema: JsonSchema, field: string): ObjectSchema {
+  const rooted = refersToRoot(schema) ? rootedInDefinitions(schema, 'root') : schema
+  const shown = objectSchema(rooted, field)
+  const isOpen =
+    shown.field === null && isEmpty(shown.schema['properties']) && isSchema(shown.schema['additionalProperties'])
+  const closed = isOpen ? { schema: { type: 'object', properties: { [field]: shown.schema } }, field } : shown
+  return { ...closed, schema: changed(closed.schema, asGemini) as JsonSchema }
+}
+
+function asGemini({ allOf, prefixItems: _, ...others }: Node): Node {
+  const node: Node = isList(allOf) ? Object.assign({}, ...allOf, others) : others
+  const { type, enum: values } = node
+  if (isList(type) && type.filter((one) => one !== 'null').length > 1) return ofEachType(node, type)
+  if (isList(values) && new Set(values.map((value) => typeof value)).size > 1) return mixedEnum(node, values)
+  if (type === 'array' && !isSchema(node['items'])) return { ...node, items: SIMPLE }
+  if (isSaid(node)) return node
+  return { ...node, ...(node['properties'] === undefined ? ANYTHING : { type: 'object' }) }
+}
+
+function ofEachType(node: Node, types: readonly unknown[]): Node {
+  const { description: _, ...others } = node
+  return { ...described(node), anyOf: types.map((type) => withoutUndefined(asGemini({ ...others, type }))) }
+}
+
+function mixedEnum(whole: Node, values: readonly unknown[]): Node {
+  const kinds = [...new Set(values.map((value) => typeof value))]
+  return {
+    ...described(whole),
+    anyOf: kinds.map((kind) => ({ enum: values.filter((value) => typeof value === kind) })),
+  }
+}
+
+function described({ description }: Node): Node {
+  return description === undefined ? {} : { description }
+}
+
+function isSaid(node: Node): boolean {
+  return ['type', 'anyOf', '$ref', 'enum', 'const'].some((key) => node[key] !== undefined)
+}
+
+const SIMPLE = { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'boolean' }, { type: 'object' }] }
+const ANYTHING = { anyOf: [...SIMPLE.anyOf, { type: 'array', items: SIMPLE }] }
+
+const MAPS: readonly string[] = ['properties', '$defs', 'definitions', 'patternProperties']
+const SCHEMAS: readonly string[] = ['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'additionalProperties', 'not']
+
+/** The schema with each schema in it changed, the innermost first. */
+function changed(schema: unknown, change: (node: Node) => Node): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => changed(one, change))
+  if (!isSchema(schema)) return schema === true ? change({}) : schema
+  const node: Node = {}
+  for (const [key, value] of Object.entries(schema)) {
+    if (MAPS.includes(key) && isSchema(value)) node[key] = mapped(value, (one) => changed(one, change))
+    else node[key] = SCHEMAS.includes(key) && typeof value === 'object' ? changed(value, change) : value
+  }
+  return withoutUndefined(change(node))
+}
+
+function mapped(map: Node, change: (value: unknown) => unknown): Node {
+  return Object.fromEntries(Object.entries(map).map(([name, value]) => [name, change(value)]))
+}
+
+function withoutUndefined(node: Node): Node {
+  return Object.fromEntries(Object.entries(node).filter(([, value]) => value !== undefined))
+}
+
+function isEmpty(value: unknown): boolean {
+  return !isSchema(value) || Object.keys(value).length === 0
+}
+
+function isSchema(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isList(value: unknown): value is readonly unknown[] {
+  return Array.isArray(value)
+}

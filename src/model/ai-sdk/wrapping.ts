@@ -1,0 +1,103 @@
+import { parseJson } from '../../base/json.ts'
+import type { JsonSchema } from '../../base/schema.ts'
+import type { ToolCall } from '../../graph/content.ts'
+import type { Message, ModelRequest, Part, ToolSchema } from '../model.ts'
+import { unwrapped, wrapped } from '../object-schema.ts'
+import type { AiSdkModel } from './ai-sdk-model.ts'
+import { FieldText } from './field-text.ts'
+import { providerSchema } from './provider-schema.ts'
+import { type Format, responseFormat } from './response-format.ts'
+
+/** What a tool's arguments and an answer are put into, where they are no object. */
+const INPUT_FIELD = 'input'
+const OUTPUT_FIELD = 'output'
+
+/**
+ * Between an agent and a provider: what is no object goes into one on the way there, in schemas and in what was said
+ * before, and comes out of it on the way back. Agents, records and hooks never see it.
+ */
+export class Wrapping {
+  /** The request as the provider takes it. */
+  readonly request: ModelRequest
+  /** The output schema as a setting, where the provider takes it. */
+  readonly format: Format
+  private readonly wrappedTools: ReadonlySet<string>
+  private readonly texts: Map<string, FieldText> = new Map()
+  private readonly answer: FieldText | null
+
+  constructor(model: AiSdkModel, request: ModelRequest) {
+    const tools = request.tools.map((tool) => ({ tool, ...providerSchema(model, tool.inputSchema, INPUT_FIELD) }))
+    const output = outputOf(model, request.outputSchema)
+    this.wrappedTools = new Set(tools.flatMap(({ tool, field }) => (field === null ? [] : [tool.name])))
+    this.request = {
+      ...request,
+      messages: this.wrappedTools.size === 0 ? request.messages : request.messages.map((one) => this.sent(one)),
+      tools: tools.map(({ tool, schema }): ToolSchema => ({ ...tool, inputSchema: schema })),
+      outputSchema: output?.schema ?? null,
+    }
+    this.format = responseFormat(model, this.request)
+    const isWrapped = output?.field != null && this.format.responseFormat !== undefined
+    this.answer = isWrapped ? new FieldText(OUTPUT_FIELD) : null
+  }
+
+  /** Parts of the answer as the agent is told them. */
+  read(parts: readonly Part[]): readonly Part[] {
+    if (this.wrappedTools.size === 0 && this.answer === null) return parts
+    return parts.flatMap((part) => this.readPart(part))
+  }
+
+  private sent(message: Message): Message {
+    if (message.role !== 'assistant' || message.calls.length === 0) return message
+    return { ...message, calls: message.calls.map((call) => this.sentCall(call)) }
+  }
+
+  private sentCall(call: ToolCall): ToolCall {
+    const isWrapped = this.wrappedTools.has(call.name) && call.invalid === undefined
+    return isWrapped ? { ...call, input: wrapped(call.input, INPUT_FIELD) } : call
+  }
+
+  private readPart(part: Part): readonly Part[] {
+    switch (part.type) {
+      case 'tool-input-delta':
+        return this.wrappedTools.has(part.name) ? said(part, this.textOf(part.id).hear(part.text)) : [part]
+      case 'tool-call':
+        return [this.wrappedTools.has(part.name) ? readCall(part) : part]
+      case 'text-delta':
+        return this.answer === null ? [part] : said(part, this.answer.hear(part.text))
+      case 'text-end':
+      case 'finish':
+        return [...this.restOfAnswer(), part]
+      default:
+        return [part]
+    }
+  }
+
+  private restOfAnswer(): readonly Part[] {
+    const rest = this.answer?.end() ?? ''
+    return rest === '' ? [] : [{ type: 'text-delta', text: rest }]
+  }
+
+  private textOf(id: string): FieldText {
+    const text = this.texts.get(id) ?? new FieldText(INPUT_FIELD)
+    this.texts.set(id, text)
+    return text
+  }
+}
+
+/** A plain text needs no schema as a setting: it can be said as it is. */
+function outputOf(model: AiSdkModel, schema: JsonSchema | null) {
+  if (schema === null || (schema['type'] === 'string' && schema['enum'] === undefined)) return null
+  return providerSchema(model, schema, OUTPUT_FIELD)
+}
+
+function said(part: Extract<Part, { type: 'tool-input-delta' | 'text-delta' }>, text: string): readonly Part[] {
+  return text === '' ? [] : [{ ...part, text }]
+}
+
+function readCall(part: Extract<Part, { type: 'tool-call' }>): Part {
+  const { input } = part
+  if (typeof input !== 'string') return { ...part, input: unwrapped(input, INPUT_FIELD) }
+  const parsed = parseJson(input)
+  if (!parsed.ok) return part
+  return { ...part, input: JSON.stringify(unwrapped(parsed.value, INPUT_FIELD)) }
+}

@@ -1,0 +1,128 @@
+import type { Json } from '../base/json.ts'
+import type { JsonSchema } from '../base/schema.ts'
+
+/** A schema whose top level is one plain object: all that providers take for a tool or an answer. */
+export interface ObjectSchema {
+  readonly schema: JsonSchema
+  /** The name of the one field that holds the value; null where the value is the object itself. */
+  readonly field: string | null
+}
+
+/** What no provider takes beside `type: "object"` at the top level. */
+const REFUSED_AT_TOP = ['anyOf', 'oneOf', 'allOf', 'enum', 'const', 'not', '$ref'] as const
+
+/**
+ * The one place that makes an object of a schema that is none: a union, a reference, a text, a list, anything. The value
+ * goes into a field of this name, and `unwrapped` takes it out again.
+ */
+export function objectSchema(given: JsonSchema, field: string): ObjectSchema {
+  const schema = withoutChoices(given)
+  if (isPlainObject(schema)) return { schema, field: null }
+  const isAnything = Object.keys(schema).every((key) => key === 'description')
+  const { $defs, definitions, ...inner } = inside(schema, field)
+  return {
+    schema: {
+      type: 'object',
+      properties: { [field]: inner },
+      ...(isAnything ? {} : { required: [field], additionalProperties: false }),
+      ...($defs === undefined ? {} : { $defs }),
+      ...(definitions === undefined ? {} : { definitions }),
+    },
+    field,
+  }
+}
+
+/** The value as the provider is shown it. */
+export function wrapped(value: Json, field: string): Json {
+  return { [field]: value }
+}
+
+/** The value in what a model gave. One that left the field out meant the value itself. */
+export function unwrapped(given: Json, field: string): Json {
+  if (!isRecord(given) || Object.keys(given).length !== 1) return given
+  return given[field] ?? (Object.hasOwn(given, field) ? null : given)
+}
+
+/** References count from the root: where the root was meant, it is now a definition. */
+export function rootedInDefinitions(schema: JsonSchema, name: string): JsonSchema {
+  const { $defs, definitions, ...root } = moved(schema as Json, name) as { readonly [key: string]: Json }
+  const defs = isRecord($defs) ? $defs : {}
+  return {
+    ...root,
+    $defs: { ...defs, [name]: root as Json },
+    ...(definitions === undefined ? {} : { definitions }),
+  }
+}
+
+/** Does a reference mean the root, or a place that is no definition? */
+export function refersToRoot(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(refersToRoot)
+  if (typeof value !== 'object' || value === null) return false
+  return Object.entries(value).some(([key, one]) => (key === '$ref' ? isRootReference(one) : refersToRoot(one)))
+}
+
+function isPlainObject(schema: JsonSchema): boolean {
+  return schema['type'] === 'object' && REFUSED_AT_TOP.every((key) => schema[key] === undefined)
+}
+
+/** All of several plain objects are one. One without a type that has properties is an object too. */
+function withoutChoices(schema: JsonSchema): JsonSchema {
+  const { allOf, ...others } = schema
+  if (!Array.isArray(allOf)) return typed(schema)
+  const parts = [typed(others), ...allOf.map((part) => (isRecord(part) ? typed(part) : {}))]
+  const objects = parts.filter((part) => Object.keys(part).length > 0)
+  return objects.length > 0 && objects.every(isPlainObject) ? merged(objects) : schema
+}
+
+function typed(schema: JsonSchema): JsonSchema {
+  const isObject = schema['type'] === undefined && isRecord(schema['properties'])
+  return isObject ? { type: 'object', ...schema } : schema
+}
+
+function merged(objects: readonly JsonSchema[]): JsonSchema {
+  const properties: Record<string, unknown> = {}
+  for (const { properties: own } of objects) {
+    for (const [name, schema] of Object.entries(isRecord(own) ? own : {})) {
+      properties[name] = Object.hasOwn(properties, name) ? { allOf: [properties[name], schema] } : schema
+    }
+  }
+  const required = [...new Set(objects.flatMap(({ required: own }) => (Array.isArray(own) ? own : [])))]
+  const { additionalProperties: _, ...others } = Object.assign({}, ...objects) as JsonSchema
+  return { ...others, properties, ...(required.length === 0 ? {} : { required }) }
+}
+
+/** The schema as it is inside of a field, its definitions still at the root. */
+function inside(schema: JsonSchema, field: string): JsonSchema {
+  if (!refersToRoot(schema)) return asOneOf(schema)
+  const { $defs, definitions } = rootedInDefinitions(schema, field)
+  const reference = { $ref: `#/$defs/${field}`, $defs }
+  return definitions === undefined ? reference : { ...reference, definitions }
+}
+
+/** Of a union, only its members say what it is; `anyOf` is the word that every provider knows for it. */
+function asOneOf(schema: JsonSchema): JsonSchema {
+  const { type, properties, oneOf, anyOf, ...others } = schema
+  const members = anyOf ?? oneOf
+  const saysMore = isRecord(properties) && Object.keys(properties).length > 0
+  if (members === undefined || saysMore || (anyOf !== undefined && oneOf !== undefined)) return schema
+  return type === undefined || type === 'object' ? { ...others, anyOf: members } : schema
+}
+
+function moved(value: Json, name: string): Json {
+  if (Array.isArray(value)) return value.map((one) => moved(one, name))
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => {
+      const isMoved = key === '$ref' && isRootReference(one)
+      return [key, isMoved ? `#/$defs/${name}${String(one).slice(1)}` : moved(one, name)]
+    }),
+  )
+}
+
+function isRootReference(reference: unknown): boolean {
+  return typeof reference === 'string' && /^#(?!\/(?:\$defs|definitions)\/)/.test(reference)
+}
+
+function isRecord(value: unknown): value is { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
