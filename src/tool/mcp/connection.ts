@@ -36,6 +36,7 @@ class McpConnection implements OpenSource, Server {
   notes = ''
   warnings: readonly string[] = []
   readonly secrets: Secrets
+  readonly secretValues: readonly string[]
   readonly timeoutMs: number
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
@@ -64,7 +65,8 @@ class McpConnection implements OpenSource, Server {
         return value === undefined || value === '' ? [] : [[name, value] as const]
       }),
     )
-    this.secrets = new Secrets([...this.values.values(), ...secretsOf(settings)])
+    this.secretValues = [...this.values.values(), ...secretsOf(settings)]
+    this.secrets = new Secrets(this.secretValues)
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
 
