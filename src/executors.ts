@@ -297,7 +297,6 @@ export class Executors implements Home {
   }
 
   close(): Promise<void> {
-    this.tape?.close()
     return this.pool.close()
   }
 

@@ -377,6 +377,7 @@ export class Runtime extends RowActs {
     } finally {
       this.ends.close()
       this.feeds.close()
+      await this.executors.tape?.close()
       await Promise.all([this.executors.close(), this.store.close()])
     }
   }

@@ -184,7 +184,8 @@ class Heard {
     const { node, work, home } = this.run
     const answer = () => this.model.stream(request, stoppable)
     if (home.tape === null) return answer()
-    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer })
+    const secrets = async () => (await this.model.secrets?.()) ?? []
+    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
   }
 
   /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */

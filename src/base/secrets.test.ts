@@ -77,14 +77,47 @@ describe('what looks like a secret is taken out of a text that is shown', () => 
     `pypi-${random}`,
     `AIza${random}`,
     `-----BEGIN RSA PRIVATE KEY-----\nMIIE${random}\nab+/${random}==\n-----END RSA PRIVATE KEY-----`,
+    `LTAI${random.slice(0, 20)}`,
+    `abc8Q~${random.slice(0, 34)}`,
+    `shpat_${'0a1b2c3d'.repeat(4)}`,
+    `sntrys_eyJ${random}`,
+    `glsa_${random.slice(0, 32)}_0a1b2c3d`,
+    `NRAK-${random.slice(0, 27).toUpperCase()}`,
+    `PMAK-${random}`,
+    `xkeysib-${random}`,
+    `key-${'0a1b2c3d'.repeat(4)}`,
+    `ATATT3${random}`,
+    `EAAA${random}${random}`,
+    `123456789:A${random.slice(0, 34)}`,
+    `${'0a1b2c3d'.repeat(4)}-us12`,
+    `${random.slice(0, 14)}.atlasv1.${random}${random}`,
+    `dp.pt.${random}`,
+    `tvly-${random}`,
+    `nvapi-${random}`,
+    `figd_${random}`,
+    `SK${'0a1b2c3d'.repeat(4)}`,
+    `SG.${random.slice(0, 22)}.${random}`,
   ])('%s', (key) => {
     const shown = withoutSecrets(`The key "${key}" is wrong, see max_tokens=4096.`, [])
 
     expect(shown).toBe('The key "***" is wrong, see max_tokens=4096.')
   })
 
+  test.each([
+    [`aws_secret_access_key = ${random}`, 'aws_secret_access_key = ***'],
+    [`"SecretAccessKey" : "${random}"`, '"SecretAccessKey" : "***"'],
+    ['{\\"password\\": \\"hunter2\\"}', '{\\"password\\": \\"***\\"}'],
+    ["passphrase => 'hunter2'", "passphrase => '***'"],
+    ['Server=db;Uid=me;Pwd=hunter2', 'Server=db;Uid=me;Pwd=***'],
+    ['mongodb+srv://me:a/b#c@host/db', 'mongodb+srv://***@host/db'],
+    [`https://hooks.slack.com/services/T0/B0/${random}`, 'https://hooks.slack.com/services/***'],
+  ])('behind its name, or in an address: %s', (text, shown) => {
+    expect(withoutSecrets(text, [])).toBe(shown)
+  })
+
   test('plain words stay', () => {
-    const words = 'npm_config_cache, hf_hub, sketch-book, a task-list, eyJust. AKIA, -----BEGIN CERTIFICATE-----'
+    const words =
+      'sha256:0a1b, jina_embeddings_v3_base_model_name, ico-arrow-left, the password: unknown, key-value, npm_config_cache, hf_hub, sketch-book, a task-list, eyJust. AKIA, -----BEGIN CERTIFICATE-----'
 
     expect(withoutSecrets(words, [])).toBe(words)
   })

@@ -77,4 +77,6 @@ export interface Model {
   /** False for a model that cannot call tools: then `planner()` asks it which one is needed. Left out: it can. */
   readonly nativeTools?: boolean
   stream(request: ModelRequest, options: { readonly signal: AbortSignal }): AsyncIterable<Part>
+  /** What it was given that no recording may keep, such as its key. Left out: none is known. */
+  secrets?(): Promise<readonly string[]>
 }

@@ -76,8 +76,8 @@ describe('the journal', () => {
     await last.close()
   })
 
-  test('a last line of garbage, with or without an end, is torn too', async () => {
-    for (const garbage of ['\0\0\0\0', '12345678 9 {"x":1}\n', 'not a line\nnor this\n', '\n']) {
+  test('a last line without an end that is no beginning of a line is torn too', async () => {
+    for (const garbage of ['\0\0\0\0', '12345678 9 {"x":1}']) {
       const store = jsonStore(folder)
       await store.commit(treeCommit(`root-${garbage.length}`))
       await store.close()
@@ -91,19 +91,35 @@ describe('the journal', () => {
     }
   })
 
-  test('one changed byte before the last line is told as damage, and the file is left as it is', async () => {
+  test('a line that has an end and cannot be read is damage, although it is the last', async () => {
+    const store = jsonStore(folder)
+    await store.commit(treeCommit('root-a'))
+    await store.close()
+    const bytes = readFileSync(journal)
+
+    for (const garbage of ['12345678 9 {"x":1}\n', 'not a line\nnor this\n', '\n']) {
+      const damaged = Buffer.concat([bytes, Buffer.from(garbage)])
+      writeFileSync(journal, damaged)
+      expect(() => jsonStore(folder)).toThrow(/store\.journal is damaged at line 3: .*Restore it from a backup/)
+      expect(readFileSync(journal).equals(damaged)).toBe(true)
+    }
+  })
+
+  test('one changed byte anywhere, also in the last line and in its end, is told as damage, and the file is left as it is', async () => {
     const store = jsonStore(folder)
     for (const id of ['a', 'b', 'c']) await store.commit(treeCommit(`root-${id}`))
     await store.close()
     const bytes = readFileSync(journal)
     const firstEnd = bytes.indexOf(10)
     const lastStart = bytes.lastIndexOf(10, bytes.length - 2)
+    const places = Array.from({ length: Math.floor((lastStart - firstEnd) / 97) }, (_, n) => firstEnd + 1 + n * 97)
+    for (let at = lastStart + 1; at < bytes.length; at++) places.push(at)
 
-    for (let at = firstEnd + 1; at < lastStart; at += 97) {
+    for (const at of places) {
       const damaged = Buffer.from(bytes)
       damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at)
       writeFileSync(journal, damaged)
-      expect(() => jsonStore(folder)).toThrow(/damaged at line [23].*Restore it from a backup/)
+      expect(() => jsonStore(folder)).toThrow(/damaged at line [234].*Restore it from a backup/)
       expect(readFileSync(journal).equals(damaged)).toBe(true)
     }
     expect(readdirSync(folder)).toEqual(['store.journal'])
@@ -125,7 +141,7 @@ describe('the journal', () => {
     ['a text file', 'my notes\n', 'store_foreign_file'],
     ['an empty file', '', 'store_foreign_file'],
     ['a journal of another program', toLine({ store: 'other', version: 1 }, 0), 'store_foreign_file'],
-    ['a newer version', toLine({ store: 'legate-json', version: 2 }, 0), 'store_newer_schema'],
+    ['a newer version', toLine({ store: 'legate-json', version: 3 }, 0), 'store_newer_schema'],
   ])('%s in its place is refused and left as it is', (_, text, code) => {
     writeFileSync(journal, text)
 

@@ -129,10 +129,22 @@ class JsonRows {
       this.take(entry),
     )
     this.distrust()
+    if (this.journal.isOld) this.migrate()
     removeLeftovers(folder)
     this.trim(Date.now())
     this.documents.removeDeleted(this.tables.tombstones)
     this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
+  }
+
+  /** An older store is written anew, if its rows are what their record says. Where none are, they have another form. */
+  private migrate(): void {
+    const archive = memoryArchive(() => this.tables)
+    const trees = [...this.tables.trees.values()].map(({ id }) => id)
+    if (trees.length > 0 && trees.every((id) => archive.verify(id).findings.length > 0)) {
+      this.journal.close()
+      throw olderForm(this.options.folder)
+    }
+    this.compact()
   }
 
   /** Itself; throws when its journal is gone. */
@@ -276,6 +288,11 @@ class JsonRows {
       report(fileError(error, join(folder, JOURNAL)))
     }
   }
+}
+
+function olderForm(folder: string): StoreError {
+  const message = `The JSON store in ${folder} was written by an older version, in a form that this one does not read; it was left as it is. Export its trees with that version and import them into a new folder.`
+  return new StoreError('store', message, { details: { path: folder } })
 }
 
 function settle({ ended }: Tables, tree: Tree): void {

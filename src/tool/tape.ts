@@ -23,7 +23,7 @@ export interface Tape {
   source(name: string, start: () => Promise<OpenSource>): Promise<OpenSource>
   /** The node is over as far as this process goes: what it came to is in the rows. */
   left(nodeId: Id): void
-  close(): void
+  close(): void | Promise<void>
 }
 
 export interface Asking {
@@ -36,6 +36,8 @@ export interface Asking {
   readonly work: Work
   /** Really asks. */
   answer(): AsyncIterable<Part>
+  /** What the model was given that no recording may keep. */
+  secrets(): Promise<readonly string[]>
 }
 
 export interface Running {

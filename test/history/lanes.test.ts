@@ -81,7 +81,8 @@ describe.each(stores)('lanes, on %s', (_, create) => {
     const run = await talk.merge([right, left], { prompt: 'join' })
 
     expect((await run.result).text).toBe('re: join')
-    const both = [left, right].sort().flatMap((id) => (id === left ? ['left', 're: left'] : ['right', 're: right']))
+    // As they were named: the order of ids means nothing.
+    const both = ['right', 're: right', 'left', 're: left']
     expect(shown(model)).toEqual(['one', 're: one', 'two', 're: two', ...both, 'join'])
     expect((await talk.merge([left, right], { prompt: 'join' })).id).toBe(run.id)
     await say(runtime, who, 'three', talk.id)

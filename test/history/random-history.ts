@@ -215,19 +215,19 @@ class World extends RandomHand {
 
   merge(lane: RefLane): string {
     const others = this.lanes.filter((one) => one !== lane && this.chance.is(0.4))
-    const sorted = others.toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(lastOwn)
+    const heads = others.map(lastOwn)
     const { head } = lane
     const isSame =
       others.length > 0 &&
       head?.lane === lane &&
       head.merged.length === others.length &&
-      sorted.every((turn) => turn?.state === 'ended' && head.merged.includes(turn))
-    const expected = isSame ? 'done' : mergeRefusal(lane, sorted)
+      heads.every((turn) => turn?.state === 'ended' && head.merged.includes(turn))
+    const expected = isSame ? 'done' : mergeRefusal(lane, heads)
     const made = this.expect('merge', expected, (draft) =>
       planMerge(draft, { conversationId: lane.id, bounds: BOUNDS, laneIds: others.map(({ id }) => id), prompt: null }),
     )
     if (made === undefined || isSame) return `merge ${others.map(({ id }) => id).join()} into ${lane.id}: ${expected}`
-    const merged = sorted.filter((turn) => turn !== undefined)
+    const merged = heads.filter((turn) => turn !== undefined)
     this.bind(
       this.addTurn(lane, {
         id: made.turn.id,

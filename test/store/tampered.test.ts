@@ -378,38 +378,15 @@ test('an older copy of the whole file cannot be told from what it was', async ()
   await late.close()
 })
 
-test('a file of commit c28c880 opens, verifies and goes on; what was changed in it before is not built upon', async () => {
-  const fixture = gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures/c28c880.db.gz')))
-  const careful = agent({
-    name: 'careful',
-    instructions: 'Deploy.',
-    model: scriptedModel(() => 'Deployed.'),
-    tools: {
-      deploy: tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' }),
-    },
-  })
-  const open = () => {
-    const runtime = createRuntime({ store: sqliteStore(file), agents: [careful], logger: SILENT })
-    leaveUnaudited(runtime.store)
-    return runtime
-  }
-  writeFileSync(file, fixture)
-  const runtime = open()
-
-  expect(await findingsIn(runtime)).toEqual([])
-  const [run] = await runtime.resume()
-  const [node] = runtime.store.awaiting({ limit: 1 })
-  await runtime.answer(node?.id ?? '', { allow: true })
-  expect(await run?.result).toMatchObject({ status: 'completed', text: 'Deployed.' })
-  expect(await findingsIn(runtime)).toEqual([])
-  await runtime.close()
-
-  writeFileSync(file, fixture)
+test('what was changed in a file of commit c28c880 before it is opened is not built upon', async () => {
+  writeFileSync(file, gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures/c28c880.db.gz'))))
   attack(edit('turn', 'Deploy it.', "'$.limits[1]', 999999"))
-  const forged = open()
+
+  const forged = createRuntime({ store: sqliteStore(file), logger: SILENT })
+  leaveUnaudited(forged.store)
+
   expect(await findingsIn(forged)).toContain('altered_row')
-  const [asked] = forged.store.awaiting({ limit: 1 })
-  expect(asked).toBeUndefined()
+  expect(forged.store.awaiting({ limit: 1 })).toEqual([])
   await forged.close()
 })
 

@@ -21,7 +21,7 @@ export interface MergeRequest extends ChangeScope {
  */
 export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): Remade {
   const target = draft.conversation(conversationId)
-  const unique = [...new Set(laneIds)].sort()
+  const unique = [...new Set(laneIds)]
   if (unique.length === 0) throw refused('not_related', 'Name at least one lane to merge.')
   const merges = unique.map((id) => sourceOf(draft, target, id))
   const same = mergedBefore(draft, target, merges)

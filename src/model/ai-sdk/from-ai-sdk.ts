@@ -17,6 +17,10 @@ export function adapt(model: AiSdkModel, adapted: Adapted): Model {
       [Symbol.asyncIterator]: () =>
         lateIterator(import('./answer.ts').then(({ Answer }) => new Answer(model, adapted, { request, signal }))),
     }),
+    secrets: async () => {
+      const { sentSecrets } = await import('./known-secrets.ts')
+      return [...(await sentSecrets(model)), adapted.secret ?? '']
+    },
   }
 }
 

@@ -10,11 +10,11 @@ const HEADERS_MS = 500
 
 /** What a provider may repeat: what was sent to it, as far as it can be reached, and the secrets of the environment. */
 export async function knownSecrets(model: unknown, error: unknown): Promise<string[]> {
-  return [...(await ofHeaders(model)), ...passwordsIn(String(field(error, 'url') ?? '')), ...environmentSecrets()]
+  return [...(await sentSecrets(model)), ...passwordsIn(String(field(error, 'url') ?? '')), ...environmentSecrets()]
 }
 
 /** Models of the AI SDK keep the headers of their requests, or a function that gives them, in `config`. */
-async function ofHeaders(model: unknown): Promise<string[]> {
+export async function sentSecrets(model: unknown): Promise<string[]> {
   const config = field(model, 'config')
   const headers = await soon(() => {
     const given = field(config, 'headers')
@@ -43,11 +43,12 @@ function credentialsOf(value: string): string[] {
   return [own, decoded, decoded.slice(decoded.indexOf(':') + 1)]
 }
 
-/** Values of variables that are named like secrets, or hold a provider's key. */
+/** Values of variables that are named like secrets, or hold a provider's key or an address with a password. */
 export function environmentSecrets(): string[] {
   const named = new Set([...(lastGoodConfig()?.providers.values() ?? [])].map(({ keyEnv }) => keyEnv))
   return Object.entries(process.env).flatMap(([name, value = '']) => {
     const secret = value.trim()
-    return named.has(name) || (isSecretName(name) && secret.length >= SHORTEST) ? [secret] : []
+    if (named.has(name) || (isSecretName(name) && secret.length >= SHORTEST)) return [secret]
+    return passwordsIn(secret).some((password) => password !== '') ? [secret] : []
   })
 }

@@ -6,6 +6,7 @@ export function firstServed(ways: readonly [Model, ...Model[]]): Model {
   let at = 0
   return {
     id: ways[0].id,
+    secrets: async () => (await Promise.all(ways.map((way) => way.secrets?.() ?? []))).flat(),
     async *stream(request, options) {
       for (let mine = at; ; mine++) {
         let isBegun = false

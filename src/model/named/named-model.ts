@@ -11,20 +11,24 @@ import { findProvider, loadModels, type Provider, providerNames } from './provid
 export function namedModel(name: string): Model {
   let id: string | undefined
   let loading: Promise<Model> | undefined
+  const loaded = (): Promise<Model> => {
+    loading ??= load(name)
+    // A key that was missing may be there the next time.
+    loading.catch(() => {
+      loading = undefined
+    })
+    return loading
+  }
   return {
     get id() {
       id ??= resolve(name).id
       return id
     },
     stream(request, options) {
-      loading ??= load(name)
-      // A key that was missing may be there the next time.
-      loading.catch(() => {
-        loading = undefined
-      })
-      const stream = loading.then((model) => model.stream(request, options)[Symbol.asyncIterator]())
+      const stream = loaded().then((model) => model.stream(request, options)[Symbol.asyncIterator]())
       return { [Symbol.asyncIterator]: () => lateIterator(stream) }
     },
+    secrets: async () => (await (await loaded()).secrets?.()) ?? [],
   }
 }
 

@@ -3,7 +3,8 @@ import { messageOf, StoreError } from '../../base/error.ts'
 import { type JournalEntry, type JournalLine, readLine } from './record.ts'
 
 export const FORMAT = 'legate-json'
-export const FORMAT_VERSION = 1
+/** 2: rows are held against the record as they are read. 1 has the same lines; its record may be of rows in another form. */
+export const FORMAT_VERSION = 2
 
 export interface ReadJournal {
   /** The number of the next line. */
@@ -12,6 +13,8 @@ export interface ReadJournal {
   readonly size: number
   /** Of these, so many were there when the file was last written anew. */
   readonly base: number
+  /** Of the format it was written in. */
+  readonly version: number
 }
 
 const CHUNK = 1 << 20
@@ -21,21 +24,27 @@ export function readJournal(descriptor: number, path: string, take: (entry: Jour
   let next = 0
   let size = 0
   let base = 0
-  let torn = false
-  for (const { text, end } of linesIn(descriptor)) {
+  let version = FORMAT_VERSION
+  for (const { text, end } of untornLines(descriptor)) {
     const line = end.isWhole ? read(text) : undefined
-    if (next === 0) checkHeader(line, path)
-    if (line === undefined) {
-      torn = true
-      continue
-    }
-    if (torn || line.number !== next) throw damaged(path, next)
+    if (next === 0) version = versionIn(line, path)
+    if (line === undefined || line.number !== next) throw damaged(path, next)
     if (next++ > 0) takeLine(line, take, path)
     size = end.offset
     if ('rest' in line.entry) base = size
   }
   if (next === 0) throw foreign(path)
-  return { next, size, base }
+  return { next, size, base, version }
+}
+
+/**
+ * A killed process leaves the beginning of a line: nobody was told that it is stored. What has a line end was written whole,
+ * and so was a line in the place of whose end something else stands: if it cannot be read, it was changed.
+ */
+function* untornLines(descriptor: number): Generator<TextLine> {
+  for (const line of linesIn(descriptor)) {
+    if (line.end.isWhole || read(line.text.slice(0, -1)) !== undefined) yield line
+  }
 }
 
 function read(text: string): JournalLine | undefined {
@@ -81,11 +90,11 @@ function* linesIn(descriptor: number): Generator<TextLine> {
   if (rest.length > 0) yield { text: rest.toString('utf8'), end: { offset, isWhole: false } }
 }
 
-function checkHeader(line: JournalLine | undefined, path: string): void {
+function versionIn(line: JournalLine | undefined, path: string): number {
   if (line === undefined || !('store' in line.entry) || line.entry.store !== FORMAT) throw foreign(path)
   const { version } = line.entry
-  if (version <= FORMAT_VERSION) return
-  const message = `The journal ${path} has version ${version}, and this program knows ${FORMAT_VERSION}. Update this program.`
+  if (version <= FORMAT_VERSION) return version
+  const message = `The journal ${path} has version ${version}, and this program knows ${FORMAT_VERSION}. Update this program, or export the trees there and import them here.`
   throw new StoreError('store_newer_schema', message, { details: { path, version } })
 }
 
@@ -96,6 +105,6 @@ function foreign(path: string): StoreError {
 
 function damaged(path: string, line: number, cause?: unknown): StoreError {
   const why = cause === undefined ? '' : ` (${messageOf(cause)})`
-  const message = `The journal ${path} is damaged at line ${line + 1}${why}, and it goes on after that: this is no torn end. Restore it from a backup.`
+  const message = `The journal ${path} is damaged at line ${line + 1}${why}: it is not what was written, and no torn end. Restore it from a backup; to lose what that line and those after it hold, delete them.`
   return new StoreError('store', message, { details: { path, line: line + 1 }, cause })
 }

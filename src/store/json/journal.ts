@@ -29,6 +29,8 @@ export interface JournalOptions {
  */
 export class Journal {
   readonly presence: FilePresence = new FilePresence()
+  /** Of the format it was written in. */
+  readonly isOld: boolean
   private readonly options: JournalOptions
   private descriptor: number
   private next: number
@@ -43,6 +45,7 @@ export class Journal {
     this.next = file.next
     this.size = file.size
     this.base = file.base
+    this.isOld = file.version < FORMAT_VERSION
     this.presence.hold(options.path)
   }
 
@@ -191,7 +194,7 @@ function create(path: string, entries: Iterable<JournalEntry>): OpenFile {
     fsyncSync(descriptor)
     renameSync(newPath(path), path)
     flushFolder(dirname(path))
-    return { descriptor, next, size, base: size }
+    return { descriptor, next, size, base: size, version: FORMAT_VERSION }
   })
 }
 

@@ -2,7 +2,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import { isBeside, isEager } from '../../graph/child/is-eager.ts'
 import type { Reader } from '../../graph/reader.ts'
-import type { Conversation, Link, Node, Turn } from '../../graph/rows.ts'
+import type { Conversation, Id, LaneFacts, Link, Node, Turn } from '../../graph/rows.ts'
 
 export interface AddressParts {
   readonly store: Reader
@@ -26,7 +26,7 @@ function turnAddress(parts: AddressParts, turn: Turn): string {
   const link = store.link(turn.id)
   const task = link === undefined ? undefined : store.node(link.taskId)
   if (link !== undefined && task !== undefined) return `${addressOf(parts, task)}/${childName(store, link)}`
-  return `${homeOf(parts, turn)}${laneOf(store, turn)}${turn.ordinal === 0 ? '' : `+${turn.ordinal}`}`
+  return `${homeOf(parts, turn.conversationId)}${turn.ordinal === 0 ? '' : `+${turn.ordinal}`}`
 }
 
 /** A task may start several children, or try one again. */
@@ -35,22 +35,33 @@ function childName(store: Reader, { id, taskId, hostTurnId, agentName }: Link): 
   return numbered(agentName, siblings.findIndex((link) => link.id === id) + 1)
 }
 
-/** A turn that no delegation asked for belongs to its conversation: by its root, or by what made it. */
-function homeOf(parts: AddressParts, { conversationId }: Turn): string {
+/** A turn that no delegation asked for belongs to its conversation: by its root, by what made it, or by where it was forked. */
+function homeOf(parts: AddressParts, conversationId: Id): string {
   const { store } = parts
   const conversation = store.conversation(conversationId)
   if (conversation === undefined) return '?'
+  if (conversation.lane?.from != null) return laneName(parts, conversation.lane.from, conversation)
   if (conversation.parentTaskId === null) return parts.nameOf(conversation)
   const task = store.node(conversation.parentTaskId)
   return `${task === undefined ? '?' : addressOf(parts, task)}/${conversation.agent.name}`
 }
 
-function laneOf(store: Reader, { laneId, conversationId }: Turn): string {
-  if (laneId === conversationId) return ''
-  let older = 1
-  for (let id = store.conversation(laneId)?.lane?.before; id != null; id = store.conversation(id)?.lane?.before) older++
-  return `@${older}`
+/** Where it was forked, in the lane it comes from: `who@1.3` at the node 3 of the turn 1; the second one there has a number. */
+function laneName(parts: AddressParts, { laneId, nodeId }: LaneStart, { lane }: Conversation): string {
+  const { store } = parts
+  let earlier = 0
+  for (let id = lane?.before ?? null; id !== null; ) {
+    const other: Conversation['lane'] = store.conversation(id)?.lane ?? null
+    if (other?.from?.nodeId === nodeId) earlier++
+    id = other?.before ?? null
+  }
+  const node = store.node(nodeId)
+  const turn = node === undefined ? undefined : store.turn(node.turnId)
+  const place = node === undefined ? '?' : placeOf(parts, node)
+  return `${homeOf(parts, laneId)}@${numbered(`${turn?.ordinal ?? '?'}.${place}`, earlier + 1)}`
 }
+
+type LaneStart = NonNullable<LaneFacts['from']>
 
 /** Items of a plan are known by what they are: the same item finds its child whatever else the plan holds. */
 function placeOf(parts: AddressParts, node: Node): string {

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { type Bind, matchText } from './match-text.ts'
+import { type Bind, hasToken, matchText } from './match-text.ts'
 
 export interface Difference {
   /** `messages[2].content`. */
@@ -39,7 +39,7 @@ function keysOf(recorded: Fields, now: Fields, bind: Bind): [recorded: string, n
   const left = new Set(Object.keys(now).filter((key) => !Object.hasOwn(recorded, key)))
   const pairs = Object.keys(recorded).map((key): [string, string] => {
     if (Object.hasOwn(now, key)) return [key, key]
-    const same = [...left].find((own) => matchText(key, own, bind))
+    const same = hasToken(key) ? [...left].find((own) => matchText(key, own, bind)) : undefined
     if (same !== undefined) left.delete(same)
     return [key, same ?? key]
   })

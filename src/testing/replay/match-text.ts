@@ -1,4 +1,4 @@
-const TOKEN = /(<id:\d+>|<time:\d+>|<duration>|\*\*\*)/
+const TOKEN = /(<id:\d+>|<time:\d+>|<duration>|\*\*\*(?:#\d+)?)/
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/y
 const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/y
 const DURATION = /\d+[sm]?/y
@@ -6,13 +6,18 @@ const DURATION = /\d+[sm]?/y
 /** Says what an id of the recording is in this run; false when it is known to be another. */
 export type Bind = (token: string, id: string) => boolean
 
+/** Does something in a recorded text stand for something else? */
+export function hasToken(recorded: string): boolean {
+  return TOKEN.test(recorded)
+}
+
 /** Is this text the recorded one, with ids and times of its own, and with any text where a secret was taken out? */
 export function matchText(recorded: string, now: string, bind: Bind): boolean {
   if (recorded === now) return true
   const segments = recorded.split(TOKEN)
   if (segments.length === 1) return false
   const ids: [string, string][] = []
-  return matchFrom({ segments, now, ids }, 0, 0) && ids.every(([token, id]) => bind(token, id))
+  return matchFrom({ segments, now, ids }) && ids.every(([token, id]) => bind(token, id))
 }
 
 interface Matching {
@@ -22,34 +27,69 @@ interface Matching {
   readonly ids: [token: string, id: string][]
 }
 
-function matchFrom(matching: Matching, index: number, from: number): boolean {
+/** Each stretch up to the next mark is looked for once, from where the one before it ended: that is the most room there is. */
+function matchFrom(matching: Matching): boolean {
   const { segments, now } = matching
-  let at = from
-  for (let place = index; place < segments.length; place++) {
-    const segment = segments[place] ?? ''
-    if (place % 2 === 1 && segment === '***') return matchAfterAny(matching, place + 1, at)
-    const length = place % 2 === 0 ? lengthOfText(segment, now, at) : lengthOfToken(matching, segment, at)
-    if (length === -1) return false
-    at += length
+  let from = 0
+  let at = 0
+  let isAfterMark = false
+  while (from < segments.length) {
+    const mark = markAfter(segments, from)
+    const stretch = { from, to: mark === -1 ? segments.length : mark, isLast: mark === -1 }
+    const end = isAfterMark ? findStretch(matching, stretch, at) : endOfStretch(matching, stretch, at)
+    if (end === -1) return false
+    at = end
+    from = stretch.to + 1
+    isAfterMark = true
   }
   return at === now.length
 }
 
-/** How often it is tried to find what comes after a secret. */
-const MOST_TRIES = 100
+/** Texts and tokens between two marks. */
+interface Stretch {
+  readonly from: number
+  readonly to: number
+  readonly isLast: boolean
+}
 
-function matchAfterAny(matching: Matching, index: number, from: number): boolean {
+/** The place of the next mark behind a text; -1 for none. */
+function markAfter(segments: readonly string[], from: number): number {
+  for (let place = from + 1; place < segments.length; place += 2) if (segments[place]?.startsWith('***')) return place
+  return -1
+}
+
+/** How often it is tried to find what comes after a secret. */
+const MOST_TRIES = 10_000
+
+/** Where it ends, wherever it begins; -1 for nowhere. */
+function findStretch(matching: Matching, stretch: Stretch, from: number): number {
   const { segments, now, ids } = matching
-  const next = segments[index] ?? ''
-  if (index === segments.length - 1) return now.length - next.length >= from && now.endsWith(next)
-  let at = now.indexOf(next, from)
+  const first = segments[stretch.from] ?? ''
+  if (stretch.isLast && stretch.to === stretch.from + 1) {
+    return now.length - first.length >= from && now.endsWith(first) ? now.length : -1
+  }
+  let at = now.indexOf(first, from)
   for (let tries = 0; at !== -1 && tries < MOST_TRIES; tries++) {
     const known = ids.length
-    if (matchFrom(matching, index, at)) return true
+    const end = endOfStretch(matching, stretch, at)
+    if (end !== -1 && (!stretch.isLast || end === now.length)) return end
     ids.length = known
-    at = now.indexOf(next, at + 1)
+    at = now.indexOf(first, at + 1)
   }
-  return false
+  return -1
+}
+
+/** Where it ends if it begins here; -1 if it does not. */
+function endOfStretch(matching: Matching, { from, to }: Stretch, start: number): number {
+  const { segments, now } = matching
+  let at = start
+  for (let place = from; place < to; place++) {
+    const segment = segments[place] ?? ''
+    const length = place % 2 === 0 ? lengthOfText(segment, now, at) : lengthOfToken(matching, segment, at)
+    if (length === -1) return -1
+    at += length
+  }
+  return at
 }
 
 function lengthOfText(text: string, now: string, at: number): number {

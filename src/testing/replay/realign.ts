@@ -8,9 +8,11 @@ export function realign(pieces: readonly string[], clean: string): string[] {
   if (spans === undefined) return pieces.map((_, at) => (at === 0 ? clean : ''))
   let end = 0
   let from = 0
+  let span = 0
   return pieces.map((piece, at) => {
     end += piece.length
-    const to = at === pieces.length - 1 ? clean.length : placeOf(spans, end)
+    while (span < spans.length - 1 && end > (spans[span]?.to ?? 0)) span++
+    const to = at === pieces.length - 1 ? clean.length : placeIn(spans[span], end)
     const cut = clean.slice(from, to)
     from = to
     return cut
@@ -34,7 +36,9 @@ function spansOf(text: string, clean: string): Span[] | undefined {
   let cleanFrom = 0
   for (const [index, segment] of segments.entries()) {
     const isToken = index % 2 === 1
-    const to = isToken ? endOfReplaced(text, from, segments.slice(index + 1)) : from + segment.length
+    const to = isToken
+      ? endOfReplaced(text, from, { next: segments[index + 1] ?? '', isLast: index + 2 >= segments.length })
+      : from + segment.length
     if (to === -1 || (!isToken && !text.startsWith(segment, from))) return undefined
     const cleanTo = cleanFrom + segment.length
     spans.push({ from, to, cleanFrom, cleanTo, isReplaced: isToken })
@@ -45,16 +49,20 @@ function spansOf(text: string, clean: string): Span[] | undefined {
 }
 
 /** A place inside of what was replaced is the end of what stands for it. */
-function placeOf(spans: readonly Span[], place: number): number {
-  const span = spans.find(({ to }) => place <= to)
-  if (span === undefined) return Number.POSITIVE_INFINITY
+function placeIn(span: Span | undefined, place: number): number {
+  if (span === undefined || place > span.to) return Number.POSITIVE_INFINITY
   const { from, cleanFrom, cleanTo, isReplaced } = span
   return isReplaced && place > from ? cleanTo : cleanFrom + place - from
 }
 
+interface Behind {
+  readonly next: string
+  readonly isLast: boolean
+}
+
 /** Where what comes after a token begins in the text. */
-function endOfReplaced(text: string, from: number, [next = '', ...others]: readonly string[]): number {
-  if (others.length > 0) return text.indexOf(next, from)
+function endOfReplaced(text: string, from: number, { next, isLast }: Behind): number {
+  if (!isLast) return text.indexOf(next, from)
   const end = text.length - next.length
   return end >= from ? end : -1
 }

@@ -1,5 +1,6 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { within } from '../../base/within.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
@@ -41,6 +42,8 @@ export class Recorder implements Tape {
   private readonly written: Set<string> = new Set()
   /** Whole requests of another process, by their keys. */
   private readonly earlier: Map<string, Base['request']> = new Map()
+  /** Calls of which it is not known yet what must not be written. */
+  private readonly beginning: Set<Promise<void>> = new Set()
   /** The key of the last line. */
   private last: string | null = null
 
@@ -79,6 +82,7 @@ export class Recorder implements Tape {
 
   async source(name: string, start: () => Promise<OpenSource>): Promise<OpenSource> {
     const opened = await start().catch((error: unknown) => ({ failed: messageOf(error), error }))
+    if (!('failed' in opened)) this.cleaner.learn(opened.secretValues ?? [])
     const line = this.cleaner.answer(sourceLine(name, opened) as unknown as Json)
     const text = JSON.stringify(line)
     if (this.sources.get(name) !== text) this.writer.write(line as unknown as Line)
@@ -91,7 +95,8 @@ export class Recorder implements Tape {
     this.keys.left(nodeId)
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await Promise.all(this.beginning)
     this.writer.close()
   }
 
@@ -119,9 +124,9 @@ export class Recorder implements Tape {
   /** Each part is handed on as it comes; the line is written when nothing more will be heard. */
   private listen(asking: Asking): AsyncIterator<Part> {
     const { node, model, signal, work } = asking
-    const at = this.keyOf(node)
     const heard: Heard[] = []
-    let seen = this.last
+    let at = ''
+    let seen: string | null = null
     let isWritten = false
     let parts: AsyncIterator<Part> | undefined
     const write = (failure: Pick<AnswerLine, 'error' | 'stopped'>) => {
@@ -130,10 +135,17 @@ export class Recorder implements Tape {
       this.writeAnswer(asking, { at, heard, failure })
     }
     const stopped = () => write(work.stopCause === 'stalled' ? { error: silent(model) } : { stopped: true })
-    signal.addEventListener('abort', stopped, { once: true })
     const over = () => signal.removeEventListener('abort', stopped)
+    // Nothing is written before it is known what must not be.
+    const begun = this.begin(asking, () => {
+      at = this.keyOf(node)
+      seen = this.last
+      signal.addEventListener('abort', stopped, { once: true })
+      if (signal.aborted) stopped()
+    })
     return {
       next: async () => {
+        await begun
         try {
           parts ??= asking.answer()[Symbol.asyncIterator]()
           const result = await parts.next()
@@ -154,12 +166,25 @@ export class Recorder implements Tape {
         }
       },
       return: async () => {
+        await begun
         over()
         write(signal.aborted ? { stopped: true } : {})
         await parts?.return?.()
         return { done: true, value: undefined }
       },
     }
+  }
+
+  private begin(asking: Asking, start: () => void): Promise<void> {
+    const begun = within(asking.secrets(), SECRETS_MS)
+      .catch(() => [])
+      .then((values) => {
+        this.cleaner.learn(values ?? [])
+        start()
+      })
+      .finally(() => this.beginning.delete(begun))
+    this.beginning.add(begun)
+    return begun
   }
 
   private writeAnswer({ model, request }: Asking, { at, heard, failure }: Ended): void {
@@ -227,6 +252,9 @@ export class Recorder implements Tape {
     this.keepBase({ at: line.at, request })
   }
 }
+
+/** How long a model may take to say what it was given. */
+const SECRETS_MS = 1_000
 
 interface Ended {
   readonly at: string

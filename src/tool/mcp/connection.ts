@@ -36,6 +36,7 @@ class McpConnection implements OpenSource, Server {
   notes = ''
   warnings: readonly string[] = []
   readonly secrets: Secrets
+  readonly secretValues: readonly string[]
   readonly timeoutMs: number
   private readonly settings: ServerSettings
   private readonly place: SourcePlace
@@ -59,7 +60,8 @@ class McpConnection implements OpenSource, Server {
     this.place = place
     this.timeoutMs = settings.timeoutMs
     this.values = secretVariables(settings)
-    this.secrets = new Secrets(secretsOf(settings))
+    this.secretValues = secretsOf(settings)
+    this.secrets = new Secrets(this.secretValues)
     place.signal.addEventListener('abort', () => this.close(), { once: true })
   }
 

@@ -46,6 +46,8 @@ export interface OpenSource {
   readonly notes: string
   /** What people should know, such as tools that were left out. */
   readonly warnings: readonly string[]
+  /** Values it was given that no recording may keep. Left out: none are known. */
+  readonly secretValues?: readonly string[]
   /** Makes sure that it runs and that `tools` are what it has now. Rejects with the reason when it does not. */
   ready(): Promise<void>
   /** Ends it and everything it started. Never rejects. */

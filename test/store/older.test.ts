@@ -1,0 +1,134 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { agent, backgroundSubagents, createRuntime, type Runtime, type Store, tool } from 'legate'
+import { jsonStore } from 'legate/store/json'
+import { sqliteStore } from 'legate/store/sqlite'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { readLine, toLine } from '../../src/store/json/record.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const fixture = (name: string) => gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures', name)))
+
+/** Those who wrote the fixtures; see make-c28c880.mjs. */
+const NOTHING = { type: 'object' } as const
+const says = (name: string, script: Parameters<typeof scriptedModel>[0], more: object = {}) =>
+  agent({ name, description: `${name}s.`, instructions: `${name}.`, model: scriptedModel(script), ...more })
+function agents() {
+  const search = says('search', () => 'Found.')
+  const lookup = tool({ description: 'Looks up.', inputSchema: NOTHING, effect: 'pure', execute: () => 'long' })
+  const deploy = tool({ description: 'Deploys.', inputSchema: NOTHING, approval: 'required', execute: () => 'ok' })
+  const helper = says('helper', () => 'Helped.')
+  const slow = says('slow', () => 'Not so slow.')
+  return [
+    says('lead', () => 'Here.', { subagents: { search }, tools: { lookup } }),
+    says('boss', () => 'Here.', { tools: { ...backgroundSubagents({ agent: helper }) } }),
+    says('careful', () => 'Deployed.', { tools: { deploy } }),
+    says('waiting', () => 'Waited.', { subagents: { slow } }),
+    slow,
+    helper,
+    search,
+  ]
+}
+
+const KINDS: [string, () => () => Store][] = [
+  [
+    'sqlite',
+    () => {
+      const file = path.join(tempFolder(), 'old.db')
+      writeFileSync(file, fixture('c28c880.db.gz'))
+      return () => sqliteStore(file)
+    },
+  ],
+  [
+    'json',
+    () => {
+      const folder = path.join(tempFolder(), 'old')
+      mkdirSync(folder)
+      writeFileSync(path.join(folder, 'store.journal'), fixture('c28c880.journal.gz'))
+      return () => jsonStore(folder)
+    },
+  ],
+]
+
+async function findingsIn(runtime: Runtime): Promise<string[]> {
+  const { findings } = await runtime.audit({ verify: true })
+  return findings.filter(({ type }) => BYTES.includes(type)).map(({ message }) => message)
+}
+
+const BYTES: readonly string[] = [
+  ...['altered_row', 'missing_row', 'unknown_row', 'altered_body', 'altered_index', 'broken_chain', 'unreadable'],
+]
+
+describe.each(KINDS)('a %s store of commit c28c880', (_, place) => {
+  test('verifies, is exported and imported, and goes on with all that was open', async () => {
+    const open = place()
+    const runtime = createRuntime({ store: open(), agents: agents() })
+    expect(await findingsIn(runtime)).toEqual([])
+    const roots = runtime.store.roots({ limit: 100 }).map(({ id }) => id)
+    expect(roots).toHaveLength(4)
+
+    const folder = tempFolder()
+    const copy = createRuntime({ store: jsonStore(folder), agents: agents() })
+    for (const id of roots) {
+      const { openTurns } = {
+        openTurns: runtime.store.turnsOf(id, { limit: 9 }).some(({ state }) => state !== 'ended'),
+      }
+      if (!openTurns) await copy.import(runtime.export(id))
+    }
+    expect(await findingsIn(copy)).toEqual([])
+    await copy.close()
+
+    const runs = await runtime.resume()
+    const [node] = runtime.store.awaiting({ limit: 1 })
+    await runtime.answer(node?.id ?? '', { allow: true })
+    const outcomes = await Promise.all(runs.map(({ result }) => result))
+    expect(outcomes.map(({ text }) => text)).toEqual(expect.arrayContaining(['Deployed.', 'Waited.']))
+    expect(await findingsIn(runtime)).toEqual([])
+    await runtime.close()
+
+    const again = createRuntime({ store: open(), agents: agents() })
+    expect(await findingsIn(again)).toEqual([])
+    expect(again.store.roots({ limit: 100 }).map(({ id }) => id)).toEqual(roots)
+    await again.close()
+  })
+})
+
+describe('the journal of a JSON store', () => {
+  const journalIn = (text: string | Buffer) => {
+    const folder = path.join(tempFolder(), 'old')
+    mkdirSync(folder)
+    writeFileSync(path.join(folder, 'store.journal'), text)
+    return folder
+  }
+  const linesIn = (folder: string) => readFileSync(path.join(folder, 'store.journal'), 'utf8').split('\n')
+
+  test('of version 1 is written anew in the version of today when it is opened', async () => {
+    const folder = journalIn(fixture('c28c880.journal.gz'))
+    await jsonStore(folder).close()
+
+    expect(readLine(linesIn(folder)[0] ?? '')?.entry).toEqual({ store: 'legate-json', version: 2 })
+    await jsonStore(folder).close()
+  })
+
+  test('of version 1 whose rows have another form is refused in one line, and left as it is', () => {
+    const text = fixture('c28c880.journal.gz').toString()
+    const older = text.split('\n').map((line, number) => {
+      const entry = readLine(line)?.entry
+      if (entry === undefined || !('commit' in entry)) return line
+      const turns = entry.commit.turns.map((turn) => ({ ...turn, attributes: { ...turn.attributes, form: 'older' } }))
+      return toLine({ ...entry, commit: { ...entry.commit, turns } }, number).trimEnd()
+    })
+    const folder = journalIn(older.join('\n'))
+
+    expect(() => jsonStore(folder)).toThrow(/^The JSON store in .* older version.*Export.*import.*$/)
+    expect(linesIn(folder)).toEqual(older)
+  })
+
+  test('of a version that is not known yet is refused in one line', () => {
+    const folder = journalIn(toLine({ store: 'legate-json', version: 3 }, 0))
+
+    expect(() => jsonStore(folder)).toThrow(/version 3, and this program knows 2\. Update.*export.*import/)
+  })
+})
