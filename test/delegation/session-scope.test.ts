@@ -187,6 +187,21 @@ test('a copy has what counts of the session, is refused when that was closed or 
   expect((await ask('six', one.id)).text).toContain(`the session ${one.id} was closed`)
 })
 
+test('the copy of a session that was forked has what was said before the fork, and nothing that was said beside it', async () => {
+  const { runtime, ask } = world(memoryStore({ keep: 100 }))
+  onTestFinished(() => runtime.close())
+  const one = await ask('one')
+  const host = await runtime.conversation(one.conversationId)
+  const [first] = runtime.store.turnsOf(one.conversationId, { limit: 1 })
+  const last = runtime.store.nodesOf(first?.id ?? '').at(-1)
+  await ask('beside', one.id, { owner: 'ann', conversationId: one.conversationId })
+  const { id: lane } = await host.fork(last?.id ?? '')
+  const forked = await ask('two', one.id, { owner: 'ann', conversationId: lane })
+  expect(forked.id).not.toBe(one.id)
+
+  expect((await ask('three', forked.id)).text).toContain('heard one, two, three with')
+})
+
 test('an expired session is not copied', async () => {
   const rows = memoryStore({ keep: 100 })
   const { runtime, ask } = world(rows, { scope: 'owner', ttlMs: 20 })
