@@ -99,8 +99,16 @@ export type { PictureOptions } from './conversation/picture.ts'
 export type { PendingQuestion, QuestionsQuery } from './conversation/questions.ts'
 export type { CompletedOutcome, EventsOptions, FieldHandler, Run, RunOutcome } from './conversation/run.ts'
 export type { ConversationTree, RunTree, WaitingOn } from './conversation/tree.ts'
-export type { UiMessageChunk } from './conversation/ui-chunk.ts'
-export { toUIMessageStream } from './conversation/ui-message-stream.ts'
+export type {
+  UiApproval,
+  UiDataParts,
+  UiMessage,
+  UiMessageChunk,
+  UiMetadata,
+  UiQuestion,
+  UiSubagent,
+} from './conversation/ui-chunk.ts'
+export { toUIMessageStream, toUIMessages } from './conversation/ui-message-stream.ts'
 export type { UsageShare } from './conversation/usage.ts'
 export type { UsageQuery, UsageStats, UsageSum } from './conversation/usage-stats.ts'
 export type { Why, WhyCode, WhyReason } from './conversation/why.ts'
@@ -164,6 +172,7 @@ export type { ChildSettings, Mode, Surface } from './recipe/open/spec.ts'
 export { type RecipeAgentOptions, recipeAgent } from './recipe-agent.ts'
 export { createRuntime, type Runtime } from './runtime.ts'
 export { agent, auto } from './standalone.ts'
+export { conversationIdFor } from './start-checks.ts'
 export type { Tombstone } from './store/archive.ts'
 export { memoryStore } from './store/memory.ts'
 export type { SessionSettings, SessionStore } from './store/session-store.ts'

@@ -93,10 +93,19 @@ export interface StartOptions extends RunOptions {
   /** Makes the conversation of that id where there is none. */
   readonly createConversation?: boolean
   /**
+   * Goes on in the conversation that you know by this text, such as the id of a chat in `useChat`, or begins it. The same
+   * text of another owner or another agent is another conversation.
+   */
+  readonly conversationKey?: string
+  /**
    * While a run is going on there: `queue` (default) waits its turn; `restart` stops that run, and what it had begun is not
    * shown to the model that answers this input.
    */
   readonly whileRunning?: 'queue' | 'restart'
+  /**
+   * Whose conversation it is. A new one keeps it; one that is there answers to another owner as if it were not. Left out, any
+   * conversation can be gone on with: give it wherever a caller has named the conversation.
+   */
   readonly owner?: string
   readonly title?: string
 }

@@ -45,7 +45,7 @@ import {
 } from './options.ts'
 import { RowActs } from './row-acts.ts'
 import { cancelOnAbort, type HandleOptions, type SayOptions, turnRequest } from './run-parts.ts'
-import { checkInside, checkOwner, equipped, isToBeMade, readStart, withCaller, wrongInput } from './start-checks.ts'
+import { checkInside, checkOwner, equipped, readPlace, readStart, withCaller, wrongInput } from './start-checks.ts'
 import { Ledger } from './store/ledger.ts'
 import { memoryStore } from './store/memory.ts'
 import { isOver, notFound } from './store/not-found.ts'
@@ -174,8 +174,8 @@ export class Runtime extends RowActs {
     const runner = equipped(agent, input, options)
     this.executors.register(runner)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
-    const { conversationId = fresh, abortSignal } = options
-    const isKnown = options.conversationId !== undefined && !isToBeMade(this.store, options)
+    const { abortSignal } = options
+    const { conversationId, isKnown } = readPlace(this.store, runner, { options, fresh })
     const started =
       attempt(() => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))) ??
       undefined

@@ -4,7 +4,7 @@ import { Asked } from './agent/request/asked.ts'
 import { askedAgent } from './agent/request/asked-agent.ts'
 import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
-import { isId } from './base/id.ts'
+import { foreignId, isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
 import { checkNames } from './base/options.ts'
 import { checkBudget } from './grant/budget.ts'
@@ -28,6 +28,7 @@ const START_NAMES: ReadonlySet<string> = new Set([
   'repair',
   'conversationId',
   'createConversation',
+  'conversationKey',
   'whileRunning',
   'owner',
   'title',
@@ -52,12 +53,60 @@ export function checkOwner(
     throw new ConflictError('conflict', `The conversation ${id} is of "${name}", not "${agent.name}".`)
 }
 
+/** The conversation a run is started in, and whether it must be there: the one that is named, by id or key, or a fresh one. */
+export function readPlace(store: Store, agent: AgentCore, { options, fresh }: Placed): Place {
+  const { conversationId, conversationKey, owner } = options
+  checkWho(options)
+  if (conversationKey !== undefined) {
+    const id = conversationIdFor(agent, conversationKey, owner === undefined ? {} : { owner })
+    return { conversationId: id, isKnown: store.conversation(id) !== undefined }
+  }
+  if (conversationId === undefined) return { conversationId: fresh, isKnown: false }
+  return { conversationId, isKnown: !isToBeMade(store, options) }
+}
+
+interface Placed {
+  readonly options: StartOptions
+  readonly fresh: Id
+}
+
+type Place = Pick<SayOptions, 'conversationId' | 'isKnown'>
+
+/**
+ * The id of the conversation that `run(agent, input, { conversationKey, owner })` goes on with. It is there once such a run
+ * was started.
+ */
+export function conversationIdFor(
+  { name }: Pick<AgentCore, 'name'>,
+  key: string,
+  { owner }: Pick<StartOptions, 'owner'> = {},
+): Id {
+  return foreignId({ owner: owner ?? null, surface: 'conversation', agent: name, key })
+}
+
+/** Words that name nobody would be everybody's. */
+function checkWho({ conversationId, conversationKey, owner }: StartOptions): void {
+  if (owner !== undefined && !isName(owner)) refuse('owner', 'a text that is not empty')
+  if (conversationKey === undefined) return
+  if (!isName(conversationKey)) refuse('conversationKey', 'a text that is not empty')
+  if (conversationId !== undefined) refuse('conversationKey', 'given without a conversationId')
+}
+
+function isName(value: unknown): boolean {
+  return typeof value === 'string' && value.trim() !== ''
+}
+
+function refuse(option: string, wanted: string): never {
+  throw new DefinitionError('definition', `run(agent, input, { ${option} }): it must be ${wanted}.`)
+}
+
 /** Is the conversation that is named not there yet, and to be made? Its id must be one. */
-export function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions): boolean {
+function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions): boolean {
   const { conversationId: id = '', createConversation = false } = options
   if (!createConversation || reader.conversation(id) !== undefined) return false
   if (isId(id)) return true
-  throw new InputError('invalid_input', `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7.`)
+  const message = `${JSON.stringify(id)} is no id for a conversation: use a UUID of version 7, or give your own text as conversationKey.`
+  throw new InputError('invalid_input', message)
 }
 
 /** How an input comes to a conversation in which a run is going on. */

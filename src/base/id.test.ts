@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { deriveIds, freshId, isId, matchesId, shortId } from './id.ts'
+import { deriveIds, foreignId, freshId, isId, matchesId, shortId } from './id.ts'
 
 const parent = '01928c5e-5b00-7abc-8def-0123456789ab'
 const anyTime = fc.integer({ min: 0, max: 2 ** 48 - 1 })
@@ -120,6 +120,43 @@ describe('short ids', () => {
         const ending = id.slice(-length)
         expect(matchesId(id, ending)).toBe(ending.replaceAll('-', '') !== '')
       }),
+    )
+  })
+})
+
+describe('foreignId', () => {
+  const any = fc.string({ unit: 'binary', maxLength: 12 })
+  const anyKey = fc.record({ owner: fc.option(any), surface: any, agent: any, key: any })
+
+  test('is an id, and the same one for the same key', () => {
+    fc.assert(
+      fc.property(anyKey, (key) => {
+        expect(isId(foreignId(key))).toBe(true)
+        expect(foreignId({ ...key })).toBe(foreignId(key))
+      }),
+    )
+  })
+
+  test('no two keys have one id, wherever their parts are cut', () => {
+    const texts = ['', 'a', 'b', 'ab', '1:a', 'a\n', '"', 'null', '\ud800', '\ud801', '\ufffd']
+    const ids = new Set<string>()
+    let count = 0
+    for (const owner of [null, ...texts])
+      for (const agent of texts)
+        for (const key of texts) {
+          ids.add(foreignId({ owner, surface: 'x', agent, key }))
+          count++
+        }
+
+    expect(ids.size).toBe(count)
+    expect(foreignId({ owner: null, surface: 'x', agent: 'a', key: 'k' })).not.toBe(
+      foreignId({ owner: null, surface: 'y', agent: 'a', key: 'k' }),
+    )
+  })
+
+  test('stays the one that stores hold', () => {
+    expect(foreignId({ owner: 'ann', surface: 'chat', agent: 'clerk', key: 'my chat' })).toBe(
+      '7edc9359-feda-78f8-9f8d-b3d7f7082a03',
     )
   })
 })

@@ -1,4 +1,5 @@
 import { LegateError } from './error.ts'
+import { sha256 } from './hash.ts'
 import { nodeCrypto } from './node-crypto.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
@@ -23,6 +24,28 @@ export function deriveIds(parentId: string, label: string, count: number): strin
   }
   const [high, middle, low] = mix(parentId, label)
   return spreadIds(headOf(parentId.slice(0, 13), high, middle), low, count)
+}
+
+/** A text that others have chosen, and all that tells it from the same text elsewhere. */
+export interface ForeignKey {
+  /** Null for nobody's. */
+  readonly owner: string | null
+  /** Where the text comes from: texts of two of them never mean the same. */
+  readonly surface: string
+  readonly agent: string
+  readonly key: string
+}
+
+/**
+ * The id that stands for a foreign text, the same in every process: 122 bits of the SHA-256 of its parts, each after its
+ * length, so that no two lists of parts are one text. It says nothing of a time.
+ */
+export function foreignId({ owner, surface, agent, key }: ForeignKey): string {
+  // As JSON: nobody's owner is no text, and a broken surrogate stays the one it is.
+  const parts = [owner, surface, agent, key].map((part) => JSON.stringify(part))
+  const hex = sha256(parts.map((part) => `${part.length}:${part}`).join(''))
+  const variant = VARIANTS[Number.parseInt(hex.slice(31, 32), 16) & 3] ?? '8'
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7${hex.slice(12, 15)}-${variant}${hex.slice(15, 18)}-${hex.slice(18, 30)}`
 }
 
 /** True for an id in the one form we write: lower case, dashes, version 7. */

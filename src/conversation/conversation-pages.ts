@@ -66,9 +66,7 @@ export class ConversationPages {
   }
 
   transcript(query: TurnPageQuery): TranscriptPage {
-    onlyOneCursor(query.beforeTurnId, query.afterTurnId)
-    const limit = wholeNumber(query.limitTurns === undefined ? CONTEXT_TURNS : query.limitTurns, 'limitTurns')
-    const turns = limit < 1 ? [] : this.turns(query, limit)
+    const turns = this.turns(query)
     const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
     return {
@@ -140,9 +138,12 @@ export class ConversationPages {
     }
   }
 
-  private turns({ beforeTurnId, afterTurnId }: TurnPageQuery, limit: number): readonly Turn[] {
+  /** The turns of a page that count, oldest first. */
+  turns({ limitTurns = CONTEXT_TURNS, beforeTurnId, afterTurnId }: TurnPageQuery): readonly Turn[] {
+    onlyOneCursor(beforeTurnId, afterTurnId)
+    const limit = wholeNumber(limitTurns, 'limitTurns')
     const row = this.store.conversation(this.id)
-    if (row === undefined) return []
+    if (row === undefined || limit < 1) return []
     if (afterTurnId !== undefined) {
       return turnsForward(this.store, row, { first: this.cursorTurn(afterTurnId).ordinal + 1, limit })
     }

@@ -12,6 +12,7 @@ import type { TranscriptLine } from '../graph/transcript.ts'
 import { type Observed, planObserve } from '../graph/turn/observe.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
 import { type Groups, switched } from '../tool/groups.ts'
 import { switchGroups } from '../tool/reset-tools.ts'
 import type { AuditOptions, AuditReport } from './audit.ts'
@@ -57,8 +58,12 @@ export class ConversationHandle extends HistoryHandle {
     this.pages = new ConversationPages(ledger.store, id, ledger.kinds)
   }
 
+  get store(): Store {
+    return this.ledger.store
+  }
+
   get row(): Conversation | undefined {
-    return this.ledger.store.conversation(this.id)
+    return this.store.conversation(this.id)
   }
 
   /** Changes what its agent may use at most, and how many rounds its model is shown, from its next node on. */

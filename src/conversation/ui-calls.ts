@@ -1,4 +1,5 @@
-import { textOf } from '../graph/content.ts'
+import { type Json, parseJson } from '../base/json.ts'
+import { type Content, textOf } from '../graph/content.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { UiMessageChunk } from './ui-chunk.ts'
 
@@ -11,7 +12,7 @@ export class UiCalls {
   private readonly taken: Set<string> = new Set()
   private readonly begun: Set<string> = new Set()
   /** By the task. */
-  private readonly tasks: Map<string, string> = new Map()
+  private readonly tasks: Map<string, { toolCallId: string; toolName: string }> = new Map()
   private readonly asking: Set<string> = new Set()
 
   delta(messageId: string, { callId, tool, text }: Of<'tool-input-delta'>): UiMessageChunk[] {
@@ -24,24 +25,34 @@ export class UiCalls {
     const toolCallId = this.idOf(messageId, call.id)
     // The next call of this message with the same id is another one.
     this.ids.delete(keyOf(messageId, call.id))
-    this.tasks.set(nodeId ?? '', toolCallId)
+    this.tasks.set(nodeId ?? '', { toolCallId, toolName: call.name })
     return [{ type: 'tool-input-available', toolCallId, toolName: call.name, input: call.input }]
   }
 
+  /** The part of the call that a task carries out; null for a task that is no call of this run. */
+  idOfTask(nodeId: string | null): string | null {
+    return this.tasks.get(nodeId ?? '')?.toolCallId ?? null
+  }
+
   asked({ nodeId }: Of<'approval-request'>): UiMessageChunk[] {
-    const toolCallId = this.tasks.get(nodeId ?? '')
-    if (toolCallId === undefined || nodeId === null) return []
+    const toolCallId = this.idOfTask(nodeId)
+    if (toolCallId === null || nodeId === null) return []
     this.asking.add(toolCallId)
     return [{ type: 'tool-approval-request', approvalId: nodeId, toolCallId }]
   }
 
-  ended({ nodeId, content, isError, state }: Of<'tool-result'>): UiMessageChunk[] {
-    const toolCallId = this.tasks.get(nodeId ?? '')
-    if (toolCallId === undefined) return []
+  /** Arguments that a person has changed are shown as they are used. */
+  answered({ nodeId, input }: Of<'approval-answer'>): UiMessageChunk[] {
+    const task = this.tasks.get(nodeId ?? '')
+    return task === undefined || input === undefined ? [] : [{ type: 'tool-input-available', ...task, input }]
+  }
+
+  ended({ nodeId, content, isError, state, json }: Of<'tool-result'>): UiMessageChunk[] {
+    const toolCallId = this.idOfTask(nodeId)
+    if (toolCallId === null) return []
     if (state === 'rejected' && this.asking.has(toolCallId)) return [{ type: 'tool-output-denied', toolCallId }]
     if (isError || state !== 'finished') return [{ type: 'tool-output-error', toolCallId, errorText: textOf(content) }]
-    const output = typeof content === 'string' ? content : content.map((block) => ({ ...block }))
-    return [{ type: 'tool-output-available', toolCallId, output }]
+    return [{ type: 'tool-output-available', toolCallId, output: json === true ? valueIn(content) : shown(content) }]
   }
 
   /** The message is told again: what it was about to call is closed, its calls get other ids. */
@@ -74,4 +85,14 @@ export class UiCalls {
 
 function keyOf(messageId: string, callId: string): string {
   return `${messageId}/${callId}`
+}
+
+/** The value that a result was written of; its words where they are more than that. */
+function valueIn(content: Content): Json {
+  const read = typeof content === 'string' ? parseJson(content) : undefined
+  return read?.ok === true ? read.value : shown(content)
+}
+
+function shown(content: Content): Json {
+  return typeof content === 'string' ? content : content.map((block) => ({ ...block }))
 }

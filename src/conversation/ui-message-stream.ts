@@ -1,10 +1,13 @@
+import type { ConversationHandle } from './conversation.ts'
+import type { TurnPageQuery } from './conversation-pages.ts'
 import type { Run } from './run.ts'
-import type { UiMessageChunk } from './ui-chunk.ts'
+import type { UiMessage, UiMessageChunk } from './ui-chunk.ts'
 import { UiWriter } from './ui-writer.ts'
 
 /**
- * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts.
- * Their words are not mixed into the host's. Closing the stream does not stop the run: give the run a signal for that.
+ * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts, and
+ * what people are asked, at any depth, as `data-approval` and `data-question` parts. Words of subagents are not mixed into
+ * the host's. Closing the stream does not stop the run: give the run a signal for that.
  */
 export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
   const events = run[Symbol.asyncIterator]()
@@ -23,4 +26,13 @@ export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
       await events.return?.()
     },
   })
+}
+
+/**
+ * The latest turns of a conversation, or a page of others, as messages for `useChat`: the same as their streams have built,
+ * with what people are asked now. Nothing is read but those turns.
+ */
+export async function toUIMessages(conversation: ConversationHandle, query: TurnPageQuery = {}): Promise<UiMessage[]> {
+  const { uiMessagesOf } = await import('./ui-messages.ts')
+  return uiMessagesOf(conversation, query)
 }

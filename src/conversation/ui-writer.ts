@@ -1,12 +1,14 @@
-import { type Block, textOf } from '../graph/content.ts'
+import { type Block, type Content, textOf } from '../graph/content.ts'
 import type { RunEvent } from '../graph/event.ts'
+import { UiAsks } from './ui-asks.ts'
 import { UiCalls } from './ui-calls.ts'
-import type { UiMessageChunk, UiSubagent } from './ui-chunk.ts'
+import type { UiMessageChunk, UiMetadata, UiSubagent } from './ui-chunk.ts'
 
 /** Writes the chunks of one run. Deltas come live; the message that ends them says what was missed. */
 export class UiWriter {
   private readonly runId: string
   private readonly calls: UiCalls = new UiCalls()
+  private readonly asks: UiAsks = new UiAsks()
   private readonly subagents: Map<string, UiSubagent> = new Map()
   private chunks: UiMessageChunk[] = []
   /** The agent_message that is being told. */
@@ -21,7 +23,7 @@ export class UiWriter {
     this.runId = runId
   }
 
-  start(): UiMessageChunk {
+  start(): Extract<UiMessageChunk, { type: 'start' }> {
     return { type: 'start', messageId: this.runId, messageMetadata: { runId: this.runId } }
   }
 
@@ -29,6 +31,7 @@ export class UiWriter {
     this.chunks = []
     if (event.turnId === this.runId) this.own(event)
     else this.childs(event)
+    this.put(...this.asks.write(event, this.calls.idOfTask(event.nodeId)))
     return this.chunks
   }
 
@@ -61,6 +64,9 @@ export class UiWriter {
       case 'approval-request':
         this.put(...this.calls.asked(event))
         return
+      case 'approval-answer':
+        this.put(...this.calls.answered(event))
+        return
       case 'tool-result':
         this.put(...this.calls.ended(event))
         return
@@ -76,11 +82,8 @@ export class UiWriter {
   }
 
   private childs(event: RunEvent): void {
-    const path = [...event.path]
-    if (event.type === 'run-start') this.child(event.turnId, { agent: event.agent, path })
-    if (event.type === 'tool-call') this.child(event.turnId, { path, tool: event.call.name })
-    if (event.type === 'tool-result') this.child(event.turnId, { path, tool: null })
-    if (event.type === 'run-end') this.child(event.turnId, { path, status: event.outcome.status, tool: null })
+    const change = changeOf(event)
+    if (change !== undefined) this.child(event.turnId, { path: [...event.path], ...change })
   }
 
   private child(id: string, change: Partial<UiSubagent>): void {
@@ -134,32 +137,42 @@ export class UiWriter {
     this.seen = ''
   }
 
-  private message({ nodeId, content }: Extract<RunEvent, { type: 'message' }>): void {
+  private message(event: Extract<RunEvent, { type: 'message' }>): void {
+    const { nodeId, content } = event
     this.enter(nodeId)
-    const text = typeof content === 'string' ? content : content.flatMap(saidText).join('')
-    if (text.startsWith(this.seen)) this.say('text', text.slice(this.seen.length), nodeId)
+    const text = saidText(content)
+    if (this.count === 0) this.sayAll(event)
+    else if (text.startsWith(this.seen)) this.say('text', text.slice(this.seen.length), nodeId)
     this.close()
     if (typeof content !== 'string') for (const block of content) this.put(...fileOf(block))
   }
 
+  /** Nothing of it was heard: all is told in the order in which it was said. */
+  private sayAll({ nodeId, content, reasoning = '' }: Extract<RunEvent, { type: 'message' }>): void {
+    this.say('reasoning', reasoning, nodeId)
+    if (typeof content === 'string') return this.say('text', content, nodeId)
+    for (const block of content) {
+      if (block.type === 'reasoning') this.say('reasoning', block.text, nodeId)
+      else this.say('text', saidText([block]), nodeId)
+    }
+  }
+
   private end({ outcome }: Extract<RunEvent, { type: 'run-end' }>): void {
     const { status, usage, error } = outcome
+    const { inputTokens, outputTokens } = usage
+    const ended: UiMetadata = { runId: this.runId, status, inputTokens, outputTokens }
+    const messageMetadata = error === null ? ended : { ...ended, error: { code: error.code, message: error.message } }
     this.close()
     if (this.isInStep) this.put({ type: 'finish-step' })
-    if (status === 'cancelled') return this.put({ type: 'abort', reason: error?.message ?? 'cancelled' })
     const isWhole = status === 'completed'
     const isCut = ['max_turns', 'over_budget', 'timed_out'].includes(status)
-    if (!isWhole && !isCut) return this.put({ type: 'error', errorText: error?.message ?? status })
-    this.put({
-      type: 'finish',
-      finishReason: isWhole ? 'stop' : 'length',
-      messageMetadata: {
-        runId: this.runId,
-        status,
-        inputTokens: usage.inputTokens,
-        outputTokens: usage.outputTokens,
-      },
-    })
+    if (isWhole || isCut) {
+      return this.put({ type: 'finish', finishReason: isWhole ? 'stop' : 'length', messageMetadata })
+    }
+    // Neither an abort nor an error can say how the run ended.
+    this.put({ type: 'message-metadata', messageMetadata })
+    if (status === 'cancelled') return this.put({ type: 'abort', reason: error?.message ?? 'cancelled' })
+    this.put({ type: 'error', errorText: error?.message ?? status })
   }
 
   private put(...chunks: readonly UiMessageChunk[]): void {
@@ -167,11 +180,38 @@ export class UiWriter {
   }
 }
 
-function saidText(block: Block): string[] {
-  return block.type === 'text' ? [block.text] : block.type === 'json' ? [textOf([block])] : []
+/** What an event of a subagent says of what it does. */
+function changeOf(event: RunEvent): Partial<UiSubagent> | undefined {
+  switch (event.type) {
+    case 'run-start':
+      return { agent: event.agent }
+    case 'tool-call':
+      return { tool: event.call.name }
+    case 'tool-result':
+      return { tool: null }
+    case 'approval-request':
+    case 'question':
+      return { status: 'waiting' }
+    case 'approval-answer':
+    case 'answer':
+      return { status: 'running' }
+    case 'run-end':
+      return { status: event.outcome.status, tool: null }
+    default:
+      return undefined
+  }
 }
 
-function fileOf(block: Block): UiMessageChunk[] {
+function saidText(content: Content): string {
+  if (typeof content === 'string') return content
+  const texts = content.map((block) =>
+    block.type === 'text' ? block.text : block.type === 'json' ? textOf([block]) : '',
+  )
+  return texts.join('')
+}
+
+/** Also of what a user has said. */
+export function fileOf(block: Block): { type: 'file'; url: string; mediaType: string }[] {
   if (!('mediaType' in block)) return []
   const { data, mediaType } = block
   const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(data)

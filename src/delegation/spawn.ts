@@ -9,7 +9,6 @@ import { agentRequest } from '../grant/request.ts'
 import { type EagerItem, planEager } from '../graph/child/eager.ts'
 import type { Forward } from '../graph/child/forward.ts'
 import type { SessionPlan } from '../graph/child/session.ts'
-import type { SessionDocument } from '../graph/child/session-document.ts'
 import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../graph/child/spawn.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
@@ -21,7 +20,7 @@ import { permit } from '../tool/permit.ts'
 import { type Briefed, brief } from './briefing.ts'
 import { type Frame, type FrameOffer, frameOf } from './frame.ts'
 import { readMessage } from './message-input.ts'
-import { loadSession } from './session-load.ts'
+import { type FoundSession, loadSession } from './session-load.ts'
 
 /** How a host offers one of its subagents. */
 export interface Offer extends FrameOffer {
@@ -177,8 +176,8 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   const { safety, workspace } = frame
   return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
-    return after(loadSession(run, offer.session?.store, askedSession(offer, read)), (document) => {
-      return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, document }) }
+    return after(loadSession(run, offer.session ?? {}, askedSession(offer, read)), (found) => {
+      return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, found }) }
     })
   })
 }
@@ -229,13 +228,15 @@ function askedSession({ contract }: Offer, { value }: Given): Id | undefined {
   return contract === 'message' ? (value as { session_id?: string }).session_id : undefined
 }
 
-function sessionPlan({ contract, session = {} }: Offer, document: SessionDocument | null): SessionPlan | undefined {
+function sessionPlan({ contract, session = {} }: Offer, found: FoundSession): SessionPlan | undefined {
   if (contract !== 'message') return undefined
-  return { ttlMs: session.ttlMs ?? null, max: session.max ?? null, document }
+  const { ttlMs = null, max = null, scope = 'host' } = session
+  const { document, isElsewhere, ceiling } = found
+  return { ttlMs, max, scope, document, isElsewhere, ceiling }
 }
 
 interface Parts {
-  readonly document: SessionDocument | null
+  readonly found: FoundSession
   readonly read: Given
   readonly briefed: Briefed
   readonly frame: Frame
@@ -244,7 +245,7 @@ interface Parts {
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
   { offer, mode, ids, background, eager, about }: Delegation,
-  { read, briefed, document, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Parts,
+  { read, briefed, found, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Parts,
 ): Request {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
@@ -273,7 +274,7 @@ function requestOf(
     wake: background?.wake ?? (toolkit.find(TOOL_TO_ANSWER) === undefined ? null : 'auto'),
     promoteAfterMs: offer.promoteAfterMs ?? null,
     background: about === undefined ? (background ?? null) : { result: null, wait: null, ...background, ...about },
-    session: sessionPlan(offer, document),
+    session: sessionPlan(offer, found),
     forward: offer.forward ?? null,
     eager: eager ?? null,
   }

@@ -68,6 +68,8 @@ export type EventBody =
       readonly content: Content
       readonly state: NodeState
       readonly calls: readonly ToolCall[]
+      /** What its model thought, where that is not among the blocks of the content. */
+      readonly reasoning?: string
       /** What the message replaces: the deltas that were streamed for it. */
       readonly streamed: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
     }
@@ -79,6 +81,8 @@ export type EventBody =
       readonly state: NodeState
       readonly content: Content
       readonly isError: boolean
+      /** The content is a value, written as JSON. */
+      readonly json?: true
     }
   | {
       readonly type: 'delegation-start'
@@ -100,6 +104,10 @@ export type EventBody =
       /** Null when it is a model call that is asked for, or the start of a server. */
       readonly call: ToolCall | null
       readonly request: string
+      /** What it would be done with. */
+      readonly input: Json
+      /** Of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
+      readonly digest: string
       readonly reason: string
       readonly expiresAt: number
     }
@@ -110,6 +118,8 @@ export type EventBody =
       readonly reason: string | null
       readonly always: boolean
       readonly edited: boolean
+      /** The arguments it is allowed with instead, where they were edited. */
+      readonly input?: Json
     }
   | {
       /** The node waits for an answer: of the host, or of a person. */

@@ -11,6 +11,11 @@ export interface SessionStore {
 
 /** The sessions of one subagent with one conversation of its host. */
 export interface SessionSettings {
+  /**
+   * Which conversations can go on with a session: `host` (default), the one that began it; `owner`, all of the same owner,
+   * each other with a copy of its own.
+   */
+  readonly scope?: 'host' | 'owner'
   readonly store?: SessionStore
   /** A session that was idle for longer cannot be gone on with. Default: never. */
   readonly ttlMs?: number
@@ -25,7 +30,8 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   if (isStore(given)) return { store: given }
   const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
   if (unknown !== undefined) refuse(`${where} has no "${unknown}". ${FORMS}`)
-  const { store, ttlMs, max }: SessionSettings = given
+  const { scope, store, ttlMs, max }: SessionSettings = given
+  if (scope !== undefined && scope !== 'host' && scope !== 'owner') refuse(`${where}.scope must be "host" or "owner".`)
   if (store !== undefined && !isStore(store)) refuse(`${where}.store needs save(session) and load(sessionId).`)
   if (ttlMs !== undefined && !(Number.isFinite(ttlMs) && ttlMs > 0)) refuse(`${where}.ttlMs must be a number above 0.`)
   if (max !== undefined && !(Number.isInteger(max) && max >= 1 && max <= 64)) {
@@ -34,8 +40,8 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   return given
 }
 
-const KEYS = ['store', 'ttlMs', 'max']
-const FORMS = 'Give jsonSession(folder), an object with save and load, or { store, ttlMs, max }.'
+const KEYS = ['scope', 'store', 'ttlMs', 'max']
+const FORMS = 'Give jsonSession(folder), an object with save and load, or { scope, store, ttlMs, max }.'
 
 function isStore(value: unknown): value is SessionStore {
   const { save, load } = (typeof value === 'object' && value !== null ? value : {}) as Partial<SessionStore>

@@ -110,7 +110,7 @@ describe('reliability S-3, I9: whose conversation a model can name', async () =>
       if (name === 'its child') expect(answer).toBe(`session_id: ${id}\n\nheard psst`)
       else
         expect(answer).toBe(
-          `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`,
+          `Error: Session setup failed: there is no session ${id} in this conversation. Leave session_id out to start one.`,
         )
     }
     const grown = names.filter((_, index) => (turns[index] ?? 0) > 1)

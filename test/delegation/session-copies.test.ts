@@ -81,7 +81,7 @@ function document(id: string): SessionDocument {
 }
 
 const refusal = (id: string) =>
-  `Error: Session setup failed: there is no session ${id}. Leave session_id out to start one.`
+  `Error: Session setup failed: there is no session ${id} in this conversation. Leave session_id out to start one.`
 
 describe('agentscope 8.6: a conversation that is copied to a folder', () => {
   test.each<Briefing>([() => ({ hint: 'be short' }), 'summary'])(

@@ -23,8 +23,11 @@ export interface RequestStartOptions {
   readonly conversationId?: Id
   /** Makes the conversation of that id where there is none. */
   readonly createConversation?: boolean
+  /** Goes on in the conversation that you know by this text, or begins it: see `run`. */
+  readonly conversationKey?: string
   /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */
   readonly runtime?: RequestRuntime
+  /** Whose conversation it is: see `run`. */
   readonly owner?: string
   readonly title?: string
 }

@@ -8,8 +8,7 @@ import type {
 import type { Asked } from '../../agent/request/asked.ts'
 import { type ChatRecord, chatHistory, turnsBefore } from '../../agent/request/chat-record.ts'
 import { DefinitionError } from '../../base/error.ts'
-import { sha256 } from '../../base/hash.ts'
-import { freshId, isId } from '../../base/id.ts'
+import { foreignId, freshId, isId } from '../../base/id.ts'
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Id } from '../../graph/rows.ts'
@@ -41,12 +40,12 @@ export class ChatSession {
   private readonly parts: ChatSessionParts
 
   constructor(parts: ChatSessionParts) {
-    const { agent, id = freshId(Date.now()) } = parts
+    const { agent, owner = null, id = freshId(Date.now()) } = parts
     if (typeof id !== 'string' || id.trim() === '') {
       throw new DefinitionError('definition', 'activateChatSession(id): the id is a text that is not empty.')
     }
     this.id = id
-    this.conversationId = isId(id) ? id : namedId(`${agent.name}\n${parts.owner ?? ''}\n${id}`)
+    this.conversationId = isId(id) ? id : foreignId({ owner, surface: 'chat', agent: agent.name, key: id })
     this.parts = { ...parts, id }
   }
 
@@ -107,10 +106,4 @@ export class ChatSession {
       generate: (asked: Asked, options) => of.generate(asked.inChat(record), { ...options, ...place }),
     }
   }
-}
-
-/** The same id for the same name, in every process. */
-function namedId(name: string): Id {
-  const hash = sha256(`chat\n${name}`)
-  return `00000000-0000-7${hash.slice(0, 3)}-8${hash.slice(3, 6)}-${hash.slice(6, 18)}`
 }

@@ -1,7 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import { type Content, type ToolCall, textOf } from '../content.ts'
+import { headOf } from '../history/lane.ts'
 import type { Reader } from '../reader.ts'
-import type { Id, Node, Turn } from '../rows.ts'
+import type { Id, LanePlace, Node, Turn } from '../rows.ts'
 import { resultContent } from '../turn/result-content.ts'
 import { isBeside } from './is-eager.ts'
 
@@ -79,6 +80,32 @@ export function sessionDocument(reader: Reader, id: Id): SessionDocument | undef
     closed_at: typeof closedAt === 'number' ? timeText(closedAt) : null,
     turns: turns.map((turn) => sessionTurn(reader, turn)),
   }
+}
+
+/**
+ * What counts of a conversation, for another to go on with: without turns that others have taken the place of, and with
+ * those of the lane it was forked from.
+ */
+export function countedDocument(reader: Reader, id: Id): SessionDocument | undefined {
+  const document = sessionDocument(reader, id)
+  if (document === undefined) return undefined
+  const turns = countedTurns(reader, id).map((turn) => sessionTurn(reader, turn))
+  return { ...document, turn_count: turns.length, turns }
+}
+
+function countedTurns(reader: Reader, id: Id): Turn[] {
+  const row = reader.conversation(id)
+  const found: Turn[] = []
+  let place = row === undefined ? null : { laneId: id, last: headOf(row) }
+  while (place !== null) {
+    const { laneId, last }: LanePlace = place
+    const turn: Turn | undefined = last < 0 ? undefined : reader.turnsOf(laneId, { last, limit: 1 })[0]
+    if (turn?.state === 'ended') found.unshift(turn)
+    const before = turn === undefined ? -1 : (turn.history?.after ?? turn.ordinal - 1)
+    place =
+      before < 0 && turn === undefined ? (reader.conversation(laneId)?.lane?.from ?? null) : { laneId, last: before }
+  }
+  return found
 }
 
 /** Those that a document of the conversation has. */

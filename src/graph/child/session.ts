@@ -19,8 +19,13 @@ export interface SessionPlan {
   readonly ttlMs: number | null
   /** How many of them may be open at once in a conversation of the host. */
   readonly max: number | null
-  /** What is known of the session that is asked for where its rows are not. */
+  readonly scope: 'host' | 'owner'
+  /** What is known of the session that is asked for where its rows are not, or are another conversation's. */
   readonly document: SessionDocument | null
+  /** Its rows are there: it can be copied, and not be read back under its id. */
+  readonly isElsewhere: boolean
+  /** What binds it there: a copy stays bound by it. */
+  readonly ceiling: readonly Json[]
 }
 
 /** A conversation lists its newest sessions; older ones can still be gone on with. */
@@ -73,14 +78,20 @@ export function beginSession(draft: Draft, child: Conversation, { tool, plan, ne
   if (way !== null && typeof way !== 'string') closeSession(draft, way)
   const current = draft.conversation(host.id)
   putHeld(draft, current, [...heldSessions(current), { id: child.id, tool, ttlMs: plan.ttlMs }])
-  if (plan.document !== null) addPastTurns(draft, child, { document: plan.document, nextTurnId, limits })
+  const { document } = plan
+  if (document === null) return
+  if (document.session_id !== child.id) {
+    draft.changeConversation(child, { metadata: { ...child.metadata, copied_from: document.session_id } })
+  }
+  addPastTurns(draft, draft.conversation(child.id), { document, nextTurnId, limits })
 }
 
 /** Why a session of one's own cannot be gone on with; undefined when it can. It may be known by its document only. */
 export function sessionFault(draft: Draft, session: Conversation | undefined, plan: SessionPlan): string | undefined {
   const { ttlMs, document } = plan
   const id = session?.id ?? document?.session_id ?? ''
-  if (session !== undefined && isClosed(session)) return `the session ${id} was closed`
+  const isOver = session === undefined ? (document?.closed_at ?? null) !== null : isClosed(session)
+  if (isOver) return `the session ${id} was closed`
   if (session?.lane != null && session.lane.archivedAt !== null) return `the session ${id} was archived`
   const usedAt = Date.parse(document?.updated_at ?? '')
   const idle = session === undefined ? draft.now - usedAt : idleMs(draft.stored, session, draft.now)
@@ -202,4 +213,21 @@ export function isOwnDocument(
 ): boolean {
   if (document.closed_at !== null || document.agent !== agentName || document.owner !== host.owner) return false
   return document.host?.agent === hostName && document.host.conversation_id === host.id
+}
+
+/** I9: may it go on with a copy of what a document tells of? Only under the same owner, and never without one. */
+export function isOwnersDocument(
+  { owner }: Conversation,
+  { scope, document }: SessionPlan,
+  agentName: string,
+): boolean {
+  if (scope !== 'owner' || owner === null || document === null) return false
+  return document.owner === owner && document.agent === agentName && document.host !== null
+}
+
+/** Every session that cannot be meant is refused in the same words, which say where it was looked for. */
+export function unknownSession({ owner }: Conversation, scope: SessionPlan['scope'], id: Id): string {
+  if (scope === 'host') return `there is no session ${id} in this conversation`
+  if (owner !== null) return `there is no session ${id} of this owner`
+  return `there is no session ${id} in this conversation, and it has no owner whose other sessions could be meant`
 }

@@ -16,7 +16,16 @@ import { type Forward, forwardOf, sameForward, withForward } from './forward.ts'
 import { watchHosts } from './free-host.ts'
 import { type MeantSession, meantSession } from './meant-session.ts'
 import { treeBelow } from './release.ts'
-import { beginSession, isClosed, isOwnDocument, type SessionPlan, sessionFault, sessionInTheWay } from './session.ts'
+import {
+  beginSession,
+  isClosed,
+  isOwnDocument,
+  isOwnersDocument,
+  type SessionPlan,
+  sessionFault,
+  sessionInTheWay,
+  unknownSession,
+} from './session.ts'
 
 export interface SpawnRequest {
   readonly claim: Claim
@@ -180,6 +189,8 @@ function ownSession(meant: MeantSession | undefined, agentName: string): MeantSe
 }
 
 function withSession(draft: Draft, task: Node, { request, meant }: Asked): SpawnRequest {
+  // A session of another conversation of the owner is begun anew, with all that was said in it.
+  if (meant === undefined && isCopied(draft, draft.turn(task.turnId), request)) return { ...request, sessionId: null }
   if (meant === undefined) return request
   const session = meant.forkAfter === null ? meant.session : forkSession(draft, task, meant)
   return session.id === request.sessionId ? request : { ...request, sessionId: session.id }
@@ -206,11 +217,14 @@ function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: 
 function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): string | undefined {
   const { sessionId, session } = request
   if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
-  const isGone = meant === undefined && draft.findConversation(sessionId) === undefined
-  const isOwn = meant !== undefined || (isGone && isDocumented(draft, host, request))
-  if (!isOwn) return `there is no session ${sessionId}. Leave session_id out to start one`
+  const isCopy = meant === undefined && isCopied(draft, host, request)
+  if (meant === undefined && !isCopy && !isDocumented(draft, host, request)) {
+    const words = unknownSession(draft.conversation(host.conversationId), session?.scope ?? 'host', sessionId)
+    return `${words}. Leave session_id out to start one`
+  }
   const fault = session === undefined ? undefined : sessionFault(draft, asKnown(draft, host, meant), session)
-  return fault === undefined ? undefined : `${fault}. Leave session_id out to start another`
+  if (fault !== undefined) return `${fault}. Leave session_id out to start another`
+  return isCopy ? noRoom(draft, host, request) : undefined
 }
 
 /** What was closed after the lane was forked is open as far as the lane knows. */
@@ -221,10 +235,18 @@ function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Con
   return typeof closedAt === 'number' && closedAt >= createdAt ? { ...meant.session, metadata } : meant.session
 }
 
-function isDocumented(draft: Draft, host: Turn, { agent, hostName, session }: SpawnRequest): boolean {
-  const document = session?.document ?? null
-  if (document === null) return false
+/** Its rows are nowhere, and what is known of it says that it is this conversation's own. */
+function isDocumented(draft: Draft, host: Turn, { agent, hostName, session, sessionId }: SpawnRequest): boolean {
+  const document = session?.isElsewhere === true ? null : (session?.document ?? null)
+  if (document === null || draft.findConversation(sessionId ?? '') !== undefined) return false
   return isOwnDocument(draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
+}
+
+/** What is known of it is of another conversation of the same owner. */
+function isCopied(draft: Draft, host: Turn, request: SpawnRequest): boolean {
+  const { agent, session, sessionId } = request
+  if (sessionId === null || session === undefined || isDocumented(draft, host, request)) return false
+  return isOwnersDocument(draft.conversation(host.conversationId), session, agent.name)
 }
 
 function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {
@@ -261,7 +283,7 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
       parentTurnId: host.id,
       parentTaskId: task.id,
       owner: parent.owner,
-      ceiling: request.ceiling,
+      ceiling: stacked(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
       title: request.background?.title ?? null,
       metadata: withForward(
         request.background?.metadata ?? {
@@ -284,6 +306,8 @@ function childConversation(draft: Draft, { task, host, request, ids }: Making): 
   beginSession(draft, child, { tool: toolName, plan: session, nextTurnId: ids.turn, limits })
   return draft.conversation(child.id)
 }
+
+const NO_LAYERS: readonly Json[] = []
 
 /** A session is bound by all that bound it before, and by how it is asked for now. */
 function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {

@@ -305,11 +305,19 @@ function isDenied({ state, failure }: Node): boolean {
 export function askAgain(draft: Draft, node: Node): void {
   if (node.state !== 'awaiting_approval') return
   pauseClocks(draft, node.turnId)
-  const { request, reason } = approvalOf(node)
+  const { request, reason, input, digest } = approvalOf(node)
   const expiresAt = node.wakeAt ?? draft.now
   draft.due(expiresAt)
   const call = node.input.call ?? null
-  draft.event(draft.turn(node.turnId), node.id, { type: 'approval-request', call, request, reason, expiresAt })
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'approval-request',
+    call,
+    request,
+    input,
+    digest,
+    reason,
+    expiresAt,
+  })
 }
 
 /** What only one attempt has to say of itself. */

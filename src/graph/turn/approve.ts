@@ -68,6 +68,8 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     type: 'approval-request',
     call: node.input.call ?? null,
     request,
+    input: ask.input,
+    digest: approval.digest,
     reason,
     expiresAt: wakeAt,
   })
@@ -165,7 +167,8 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   }
   const { allowed, by, reason, always = false, edit } = answer
   const turn = draft.turn(node.turnId)
-  draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, edited: edit !== undefined })
+  const edited = edit === undefined ? { edited: false } : { edited: true, input: edit }
+  draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, ...edited })
   if (allowed) return allow(draft, node, answer)
   if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
   endNode(draft, node, {

@@ -1,6 +1,7 @@
 import { textOf } from '../content.ts'
 import { changedAccount } from '../copy.ts'
 import type { Draft } from '../draft.ts'
+import type { EventBody } from '../event.ts'
 import { previewOf } from '../kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../rows.ts'
 import { isRunnable } from '../states.ts'
@@ -128,26 +129,11 @@ interface Telling {
 function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
   const turn = draft.turn(node.turnId)
   if (node.kind === 'task') {
-    draft.event(turn, node.id, {
-      type: 'tool-result',
-      callId: node.input.call?.id ?? '',
-      tool: node.input.call?.name ?? '',
-      state: node.state,
-      content: resultContent(node),
-      isError: node.output.isError === true || node.state !== 'finished',
-    })
+    draft.event(turn, node.id, resultEvent(node))
     return
   }
   if (node.kind === 'agent_message' && (node.state === 'finished' || node.output.content !== undefined)) {
-    draft.event(turn, node.id, {
-      type: 'message',
-      role: 'agent',
-      purpose: node.purpose,
-      content: node.output.content ?? '',
-      state: node.state,
-      calls: node.output.calls ?? [],
-      streamed,
-    })
+    draft.event(turn, node.id, answerEvent(node, streamed))
     if (node.state === 'finished') return
   }
   draft.event(turn, node.id, {
@@ -157,4 +143,36 @@ function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
     to: node.state,
     reason: node.failure?.message ?? '',
   })
+}
+
+/** How the end of a task is told. */
+export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result' }> {
+  const content = resultContent(task)
+  const told = {
+    type: 'tool-result',
+    callId: task.input.call?.id ?? '',
+    tool: task.input.call?.name ?? '',
+    state: task.state,
+    content,
+    isError: task.output.isError === true || task.state !== 'finished',
+  } as const
+  const { value } = task.output
+  return value === undefined || value === content ? told : { ...told, json: true }
+}
+
+/** How an answer is told. */
+export function answerEvent(
+  { purpose, output, state }: Node,
+  streamed: Telling['streamed'],
+): Extract<EventBody, { type: 'message' }> {
+  const told = {
+    type: 'message',
+    role: 'agent',
+    purpose,
+    content: output.content ?? '',
+    state,
+    calls: output.calls ?? [],
+    streamed,
+  } as const
+  return output.reasoning === undefined ? told : { ...told, reasoning: output.reasoning }
 }

@@ -64,7 +64,7 @@ function packBody({ body, turnId, conversationId }: EventRow): PackedBody {
   return body.type === 'message' ? packMessage(body) : body
 }
 
-function packMessage({ type, role, purpose, content, state, calls, streamed }: Message): PackedBody {
+function packMessage({ type, role, purpose, content, state, calls, streamed, reasoning }: Message): PackedBody {
   return {
     type,
     role,
@@ -73,6 +73,7 @@ function packMessage({ type, role, purpose, content, state, calls, streamed }: M
     state: unless(state, 'finished'),
     calls: calls.length === 0 ? undefined : calls,
     streamed: unless(streamed, null),
+    reasoning,
   } as PackedBody
 }
 
@@ -81,8 +82,9 @@ function toBody(body: PackedBody, place: OutcomePlace): EventBody {
   if (body.type === 'usage') return { type: body.type, usage: toUsage(body.usage), model: body.model }
   if (body.type === 'run-end') return { type: body.type, outcome: toOutcome(body.outcome, place) }
   if (body.type !== 'message') return body
-  const { type, role, purpose = null, content, state = 'finished', calls = [], streamed = null } = body
-  return { type, role, purpose, content, state, calls, streamed }
+  const { type, role, purpose = null, content, state = 'finished', calls = [], streamed = null, reasoning } = body
+  const message = { type, role, purpose, content, state, calls, streamed }
+  return reasoning === undefined ? message : { ...message, reasoning }
 }
 
 function isSamePath(a: readonly string[], b: readonly string[]): boolean {
