@@ -180,7 +180,7 @@ describe('words that others depend on', () => {
     expect(DURABLE_EVENTS.join(' ')).toBe(
       'run-queued run-start run-end message tool-call tool-result delegation-start delegation-end approval-request ' +
         'approval-answer question answer usage node-state retry uncertain late-result budget stalled compaction ' +
-        'definition-changed graph-change extension-error warning',
+        'context-cut definition-changed graph-change extension-error warning',
     )
     expect(LIVE_EVENTS.join(' ')).toBe('text-delta reasoning-delta tool-input-delta field progress extension reset')
   })

@@ -79,7 +79,10 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly toolTrace?: boolean
   /** An answer that its model's output limit or a content filter cut short is an answer too. Default: the run fails, with the words. */
   readonly acceptTruncated?: boolean
-  /** How many rounds of its conversation its model is shown, this one included: 1 to 1000. Default 50. */
+  /**
+   * How many rounds of its conversation its model is shown, this one included: 1 to 1000. Left out: all of them, the
+   * oldest summed up when they near the end of what the model can read.
+   */
   readonly contextTurns?: number
   /** `inherit`: as a subagent it has its host's files and file tools, as far as both grants go. Default: its own tools only. */
   readonly files?: 'inherit'
@@ -226,7 +229,8 @@ export interface AgentCore {
   readonly briefing: BriefingPlan | undefined
   readonly toolTrace: boolean
   readonly acceptTruncated: boolean
-  readonly contextTurns: number
+  /** Null: all rounds. */
+  readonly contextTurns: number | null
   /** Has it its host's files and file tools? */
   readonly files: 'inherit' | null
   /** The code that answers; null: its model does. */

@@ -1,5 +1,6 @@
 import { contextOf } from '../graph/context.ts'
 import type { ModelRequest } from '../model/model.ts'
+import { contextTurnsOf } from './conversation-settings.ts'
 import { briefTokens } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import { plainMessages } from './plain-messages.ts'
@@ -9,7 +10,7 @@ export function briefRequest({ node, turn, agent, home, conversation }: NodeRun)
   const { store } = home.ledger
   const link = store.link(turn.id)
   const task = link === undefined ? undefined : store.node(link.taskId)
-  const context = task === undefined ? [] : contextOf(store, task, agent.contextTurns)
+  const context = task === undefined ? [] : contextOf(store, task, contextTurnsOf(conversation, agent))
   const tokens = briefTokens(node)
   const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
   return {

@@ -7,9 +7,12 @@ export interface CompactionSettings {
   readonly at: number
   /** The share that stays as it was, at least: the newest of it. */
   readonly keep: number
-  /** How many tokens a model can read, where that is not known of it. */
+  /** How many tokens models can read; null: what is known of each. */
   readonly windowTokens: number | null
 }
+
+/** What a model that nobody knows can read, in tokens. */
+export const DEFAULT_WINDOW = 128_000
 
 /** How contexts are kept within what a model can read. Left out: as here. */
 export interface CompactionOptions {
@@ -17,7 +20,7 @@ export interface CompactionOptions {
   readonly at?: number
   /** The share that stays as it was, the newest of it, at least 0.05 and less than `at`. Default 0.3. */
   readonly keep?: number
-  /** How many tokens models can read. Left out: what `modelInfo` knows of each; where it knows nothing, nothing is done. */
+  /** How many tokens models can read. Left out: what `modelInfo` knows of each; where it knows nothing, 128,000. */
   readonly windowTokens?: number
 }
 

@@ -1,25 +1,26 @@
 import { type Content, textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
-import { type CompactionPlan, foldsOf, foldTarget, planCompaction } from '../graph/history/compaction.ts'
+import { type CompactionPlan, foldsOf, foldTarget, hasJustFailed, planCompaction } from '../graph/history/compaction.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Node } from '../graph/rows.ts'
 import { resultContent } from '../graph/turn/result-content.ts'
 import type { Model, ModelRequest } from '../model/model.ts'
 import { modelInfo } from '../model/named/prices.ts'
-import type { CompactionSettings } from './compaction-settings.ts'
+import { type CompactionSettings, DEFAULT_WINDOW } from './compaction-settings.ts'
 import { contextTurnsOf } from './conversation-settings.ts'
 import type { NodeRun } from './node-run.ts'
 import { plainMessages } from './plain-messages.ts'
+import { chatIn } from './request/chat-record.ts'
 
 const windows: WeakMap<Model, number> = new WeakMap()
 
-/** Tokens that a model can read at most; 0 when nobody knows. */
+/** Tokens that a model can read at most, as far as that is known. */
 function windowOf(model: Model, settings: CompactionSettings): number {
   if (settings.windowTokens !== null) return settings.windowTokens
   const known = windows.get(model)
   if (known !== undefined) return known
-  const window = modelInfo(model.id).contextWindow ?? 0
+  const window = modelInfo(model.id).contextWindow ?? DEFAULT_WINDOW
   windows.set(model, window)
   return window
 }
@@ -29,17 +30,25 @@ const CHARS = 4
 /** What tools and settings take, about. */
 const OVERHEAD = 500
 
-/** What has to be summed up before this call is made; null when all of it has room. */
-export function compactionFor(run: NodeRun, model: Model): CompactionPlan | null {
-  const { compaction: settings } = run.home
-  if (settings === null) return null
-  const window = windowOf(model, settings)
-  if (window === 0 || run.node.kind !== 'agent_message' || run.node.metadata['compacted'] === true) return null
-  const context = contextOf(run.home.ledger.store, run.node, contextTurnsOf(run.conversation, run.agent))
-  const sizes = context.map(tokensOf)
-  const total = sizes.reduce((sum, size) => sum + size, OVERHEAD + run.agent.instructions.length / CHARS)
-  if (total < window * settings.at) return null
-  return planFor(run, { context, sizes, room: window * settings.keep, tokens: Math.min(4_096, Math.ceil(window / 10)) })
+/** What has to be summed up before this call is made; null when all of its context has room. */
+export function compactionFor(run: NodeRun, model: Model, context: readonly Node[]): CompactionPlan | null {
+  const { home, node, turn, agent } = run
+  if (home.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true) return null
+  const window = windowOf(model, home.compaction)
+  const sizes = sizesOf(run, context)
+  const total = sum(sizes) + OVERHEAD + agent.instructions.length / CHARS
+  if (total < window * home.compaction.at || hasJustFailed(home.ledger.store, turn, total)) return null
+  const tokens = Math.min(4_096, Math.ceil(window / 10))
+  return planFor(run, { context, sizes, room: window * home.compaction.keep, tokens, total: Math.ceil(total) })
+}
+
+/** Of each node what its model is shown of it. A chat is shown only what was asked and answered, as long as it may be. */
+function sizesOf({ agent, turn, home: { ledger } }: NodeRun, context: readonly Node[]): number[] {
+  const chat = agent.asked === null ? undefined : chatIn(ledger.store, turn)
+  if (chat === undefined) return context.map(tokensOf)
+  const isShown = ({ kind, turnId, output }: Node) =>
+    turnId === turn.id || (chat.maxLength === null && kind !== 'task' && output.calls === undefined)
+  return context.map((node) => (isShown(node) ? tokensOf(node) : 0))
 }
 
 /** Puts the call that sums up before this one. */
@@ -54,30 +63,47 @@ interface Measured {
   /** Tokens of the newest part that stay as they are. */
   readonly room: number
   readonly tokens: number
+  readonly total: number
 }
 
 /** The cut lies between two turns, or between two rounds of calls of this one: a call keeps its result. */
 function planFor(run: NodeRun, measured: Measured): CompactionPlan | null {
   const { context } = measured
-  const places = context.map((_, at) => at).filter((at) => at > 0 && isCut(run, context, at))
-  const cut = places.find((at) => sum(measured.sizes.slice(at)) <= measured.room) ?? places.at(-1)
+  const cut = cutOf(run, measured)
   const last = cut === undefined ? undefined : context[cut - 1]
   const [first] = context
   if (cut === undefined || last === undefined || first === undefined) return null
   const folded = context.slice(0, cut).filter(({ turnId }) => turnId !== run.turn.id)
   const turns = new Set(folded.map(({ turnId }) => turnId)).size
-  const facts = { tokens: measured.tokens, fromTurnId: first.turnId, turns }
+  const facts = { tokens: measured.tokens, contextTokens: measured.total, fromTurnId: first.turnId, turns }
   return { ...facts, ...foldTarget(run.home.ledger.store, last, run.turn) }
 }
 
-function isCut(run: NodeRun, context: readonly Node[], at: number): boolean {
-  const [before, after] = [context[at - 1], context[at]]
+/** The first place after which no more is left than may stay as it is; where there is none, the last that there is. */
+function cutOf(run: NodeRun, { context, sizes, room }: Measured): number | undefined {
+  const isByHand = context.some(({ turnId, metadata }) => turnId === run.turn.id && metadata['byHand'] === true)
+  let left = sum(sizes)
+  let last: number | undefined
+  for (let at = 1; at < context.length; at++) {
+    left -= sizes[at - 1] ?? 0
+    if (!isCut(run, { before: context[at - 1], after: context[at], isByHand })) continue
+    last = at
+    if (left <= room) return at
+  }
+  return last
+}
+
+interface Seam {
+  readonly before: Node | undefined
+  readonly after: Node | undefined
+  readonly isByHand: boolean
+}
+
+function isCut({ turn }: NodeRun, { before, after, isByHand }: Seam): boolean {
   if (before === undefined || after === undefined || before.metadata['standsFor'] === true) return false
-  if (before.turnId !== after.turnId) return after.turnId === run.turn.id || before.laneId === run.turn.laneId
+  if (before.turnId !== after.turnId) return after.turnId === turn.id || before.laneId === turn.laneId
   // Within the turn only where an agent speaks next, and only in the turn of this call.
-  const isOwn =
-    after.turnId === run.turn.id &&
-    !context.some(({ turnId, metadata }) => turnId === run.turn.id && metadata['byHand'] === true)
+  const isOwn = after.turnId === turn.id && !isByHand
   return isOwn && after.kind === 'agent_message' && before.kind !== 'user_message'
 }
 

@@ -4,7 +4,6 @@ import { checkNames } from '../base/options.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
-import { CONTEXT_TURNS } from '../graph/context-turns.ts'
 import type { Model } from '../model/model.ts'
 import { readSettings } from '../model/settings.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
@@ -60,7 +59,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
   if (definition.delegation !== undefined) checkAttempts(definition.delegation, `${where}, delegation`)
-  checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
+  if (definition.contextTurns !== undefined) checkContextTurns(definition.contextTurns, where)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
   for (const key of ['toolTrace', 'acceptTruncated'] as const) {
     if (!['undefined', 'boolean'].includes(typeof definition[key])) refuse(`${where}: ${key} must be true or false.`)
@@ -84,7 +83,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     briefing: readBriefing(definition.briefing, where),
     toolTrace: definition.toolTrace ?? false,
     acceptTruncated: definition.acceptTruncated ?? false,
-    contextTurns: definition.contextTurns ?? CONTEXT_TURNS,
+    contextTurns: definition.contextTurns ?? null,
     files: readInherit(definition.files, where),
     reply,
     asked: null,
@@ -126,7 +125,9 @@ const NO_EXTENSIONS: AgentCore['extensions'] = []
 
 function checkContextTurns(turns: unknown, where: string): void {
   if (Number.isInteger(turns) && Number(turns) >= 1 && Number(turns) <= 1_000) return
-  refuse(`${where}: contextTurns is a whole number from 1 to 1000, not ${JSON.stringify(turns)}.`)
+  refuse(
+    `${where}: contextTurns is a whole number from 1 to 1000, not ${JSON.stringify(turns)}. Leave it out to show every round.`,
+  )
 }
 
 function refuse(message: string): never {

@@ -11,15 +11,15 @@ import { contextTurnsOf } from './conversation-settings.ts'
 import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import { saysOutput } from './request/asked-agent.ts'
-import { askedMessages } from './request/asked-messages.ts'
-import { chatHistory, chatIn, turnsBefore } from './request/chat-record.ts'
+import { askedMessages, isOfTurn } from './request/asked-messages.ts'
+import { chatHistory, chatIn } from './request/chat-record.ts'
 
 /** What the model of a node is asked: what it is told, what led to the node, what it may call. */
-export function requestOf(run: NodeRun): ModelRequest {
+export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
   const { node, turn, agent, toolkit, home, conversation, layers } = run
   if (node.purpose === 'brief') return briefRequest(run)
   if (node.purpose === 'summarize') return summarizeRequest(run)
-  const context = shownTo(node, contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent)))
+  const context = shownTo(node, known ?? contextFor(run))
   const { depth, groups } = conversation
   const mayDelegate = depth < turn.limits.depth
   const scope = { context, mayDelegate, groups, depth, model: () => home.modelOf(agent, run)?.id ?? '' }
@@ -28,8 +28,8 @@ export function requestOf(run: NodeRun): ModelRequest {
   const messages =
     agent.asked === null
       ? messagesOf(told, context)
-      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run) })
-  tellSessions(messages, run)
+      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run, context) })
+  if (isCut(context, run)) tellSessions(messages, run)
   if (conversation.background.length > 0) tellTasks(messages, run)
   if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
   return {
@@ -41,20 +41,24 @@ export function requestOf(run: NodeRun): ModelRequest {
   }
 }
 
+/** What a call knows of its conversation. */
+export function contextFor({ node, conversation, agent, home }: NodeRun): readonly Node[] {
+  return contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
+}
+
 /** What was said before in a chat; null where the request is of none. */
-function historyOf({ turn, agent, conversation, home: { ledger } }: NodeRun): Message[] | null {
+function historyOf({ turn, home: { ledger } }: NodeRun, context: readonly Node[]): Message[] | null {
   const chat = chatIn(ledger.store, turn)
   if (chat === undefined) return null
-  const limit = contextTurnsOf(conversation, agent) - 1
-  const before = limit < 1 ? [] : turnsBefore(ledger.store, turn.laneId, { last: turn.ordinal - 1, limit })
-  return chatHistory(ledger.store, turn.ordinal === 0 ? [] : before, chat.maxLength)
+  const before = context.filter((node) => !isOfTurn(node, turn.id))
+  return chatHistory(ledger.store, before, chat.maxLength)
 }
 
 /**
  * What a plan has started is not shown to the calls that are to make it better; one that is asked as if for the first
  * time is not shown what did not fit either.
  */
-function shownTo({ purpose, input, turnId }: Node, all: Node[]): Node[] {
+function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readonly Node[] {
   if (purpose !== 'repair') return all
   const context = all.filter((node) => node.turnId !== turnId || !isBeside(node))
   if (input.nudge !== undefined) return context
@@ -62,9 +66,14 @@ function shownTo({ purpose, input, turnId }: Node, all: Node[]): Node[] {
   return context.slice(0, last + 1)
 }
 
-/** Where older turns are cut off, the ids of sessions are with them: then the model is told which it holds. */
-function tellSessions(messages: Message[], { turn, agent, conversation, home: { ledger } }: NodeRun): void {
-  if (turn.ordinal < contextTurnsOf(conversation, agent)) return
+/** Are older turns left out, or summed up? */
+function isCut(context: readonly Node[], { turn, agent, conversation }: NodeRun): boolean {
+  if (turn.ordinal >= contextTurnsOf(conversation, agent)) return true
+  return conversation.lane !== null && context.some(({ metadata }) => metadata['standsFor'] === true)
+}
+
+/** The ids of sessions are gone with what is cut off: the model is told which it holds. */
+function tellSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
   const text = sessionsText(ledger.store, conversation, ledger.clock.now())
   if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
 }

@@ -28,6 +28,7 @@ import { type Judged, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 import { compactFirst, compactionFor } from './compaction.ts'
+import { contextCutOf } from './conversation-settings.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
@@ -36,7 +37,7 @@ import { saysNothing } from './messages.ts'
 import type { EagerWork, NodeRun, ReadyChild } from './node-run.ts'
 import type { Command, Verdict } from './planner/plan-reader.ts'
 import type { Planning } from './planner/planning.ts'
-import { requestOf } from './request-of.ts'
+import { contextFor, requestOf } from './request-of.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {
@@ -46,10 +47,11 @@ export function runStep(run: NodeRun, model: Model): void | Promise<void> {
   if (!isBeside(run.node) && !mayCall(run.turn)) {
     return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
   }
-  const plan = isBeside(run.node) ? null : compactionFor(run, model)
+  const context = isBeside(run.node) ? undefined : contextFor(run)
+  const plan = context === undefined ? null : compactionFor(run, model, context)
   if (plan !== null) return compactFirst(run, plan)
   if (run.hooks !== null) return callHooked(run, model)
-  const request = requestOf(run)
+  const request = requestOf(run, context)
   return run.turn.spend === null
     ? callModel(run, model, request)
     : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
@@ -284,7 +286,7 @@ interface End {
 
 function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
   const final = {
-    answer: answer.calls.length === 0 ? answer : { ...answer, calls: [] },
+    answer: withCut(run, answer.calls.length === 0 ? answer : { ...answer, calls: [] }),
     again: judged.end === 'again' ? judged : null,
     value: judged.end === 'completed' ? judged.value : undefined,
     failure: failureOf(judged, run.node),
@@ -320,7 +322,13 @@ function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
   return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
 }
 
-function expand(run: NodeRun, answer: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+function withCut(run: NodeRun, answer: Answer): Answer {
+  const contextCut = contextCutOf(run)
+  return contextCut === undefined ? answer : { ...answer, contextCut }
+}
+
+function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+  const answer = withCut(run, given)
   const leftMs = plan?.leftMs ?? null
   const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
   const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }

@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { ancestorsOf, contextOf } from '../graph/context.ts'
-import { CONTEXT_TURNS } from '../graph/context-turns.ts'
+import { ALL_TURNS, CONTEXT_TURNS } from '../graph/context-turns.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
 import type { Kinds } from '../graph/kinds.ts'
 import type { Id, Node, Turn } from '../graph/rows.ts'
@@ -90,7 +90,7 @@ export class ConversationPages {
   }
 
   context(nodeId: Id, options: { readonly limitTurns?: number }): Node[] {
-    const limitTurns = positiveNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
+    const limitTurns = options.limitTurns === undefined ? ALL_TURNS : positiveNumber(options.limitTurns, 'limitTurns')
     const node = this.own(nodeId)
     return node === undefined ? [] : [...contextOf(this.store, node, limitTurns), node]
   }

@@ -1,4 +1,5 @@
 import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/briefing.ts'
+import { contextTurnsOf } from '../agent/conversation-settings.ts'
 import { taskResult } from '../agent/messages.ts'
 import type { NodeRun } from '../agent/node-run.ts'
 import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
@@ -146,7 +147,7 @@ function forked(run: NodeRun, tokens: number): { readonly messages: readonly Mes
 }
 
 function plainMessagesOf(run: NodeRun): Message[] {
-  return plainMessages(contextHere(run, run.agent.contextTurns))
+  return plainMessages(contextHere(run, contextTurnsOf(run.conversation, run.agent)))
 }
 
 function contextHere({ home, node, said }: NodeRun, rounds: number): Node[] {

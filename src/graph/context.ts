@@ -1,14 +1,15 @@
-import { CONTEXT_TURNS } from './context-turns.ts'
-import { lineage, type Rounds, roundsBefore, turnAt } from './history/history.ts'
+import { ALL_TURNS } from './context-turns.ts'
+import { lineage, type Rounds, roundsBefore, roundsUpTo, turnAt } from './history/history.ts'
+import { headOf } from './history/lane.ts'
 import { withoutHidden } from './history/shown.ts'
 import type { Reader } from './reader.ts'
-import type { Fold, Id, LanePlace, Node, Turn } from './rows.ts'
+import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
 
 /**
- * What a node may know: what led to it in its turn, the latest rounds before, oldest first, and what its lane began with. Only what has ended is
- * shown, so a sibling that still runs never is. Bounded by rounds; nothing loads a whole conversation.
+ * What a node may know: what led to it in its turn, the rounds before, oldest first, and what its lane began with. Only what has ended is
+ * shown, so a sibling that still runs never is. It costs what it gives: what a summary stands for is not read.
  */
-export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTEXT_TURNS): Node[] {
+export function contextOf(reader: Reader, node: Node, limitTurns: number = ALL_TURNS): Node[] {
   const turn = reader.turn(node.turnId)
   if (turn === undefined) return []
   const own = reader.nodesOf(turn.id)
@@ -23,6 +24,13 @@ export function contextOf(reader: Reader, node: Node, limitTurns: number = CONTE
   nodes.push(...pinsOf(reader, turn, rounds.turns))
   addEarlier(reader, rounds, nodes)
   addFolded(reader, { fold, led }, nodes)
+  return withoutHidden(nodes)
+}
+
+/** What the next turn of a lane will be shown of those before it. */
+export function contextAfter(reader: Reader, lane: Conversation, limitTurns: number): Node[] {
+  const nodes: Node[] = []
+  addEarlier(reader, roundsUpTo(reader, { laneId: lane.id, last: headOf(lane) }, limitTurns), nodes)
   return withoutHidden(nodes)
 }
 

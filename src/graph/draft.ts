@@ -113,9 +113,13 @@ export class Draft {
 
   nodesOf(turnId: Id): Node[] {
     const all = this.stored.nodesOf(turnId).map((node) => this.nodes.get(node.id) ?? node)
-    for (const node of this.nodes.rows) {
-      if (node.version === 1 && node.turnId === turnId) all.push(node)
-    }
+    for (const node of this.nodes.rows) if (node.version === 1 && node.turnId === turnId) all.push(node)
+    return all
+  }
+
+  linksOf(hostTurnId: Id): Link[] {
+    const all = this.stored.linksOf(hostTurnId).map((link) => this.links.get(link.id) ?? link)
+    for (const link of this.links.rows) if (link.version === 1 && link.hostTurnId === hostTurnId) all.push(link)
     return all
   }
 
@@ -125,9 +129,8 @@ export class Draft {
       const current = this.links.get(link.id) ?? link
       if (current.outcome === null) open.push(current)
     }
-    for (const link of this.links.rows) {
+    for (const link of this.links.rows)
       if (link.version === 1 && link.hostTurnId === hostTurnId && link.outcome === null) open.push(link)
-    }
     return open
   }
 

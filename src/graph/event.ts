@@ -25,6 +25,7 @@ export const DURABLE_EVENTS = [
   'budget',
   'stalled',
   'compaction',
+  'context-cut',
   'definition-changed',
   'graph-change',
   'extension-error',
@@ -151,13 +152,24 @@ export type EventBody =
   | { readonly type: 'budget'; readonly limit: string; readonly message: string }
   | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
   | {
-      /** Models are shown a summary instead of turns, or what it stood for again. */
+      /**
+       * Models are shown a summary instead of turns, or what it stood for again. `failed`: the summary could not be made,
+       * and models are shown the turns as before.
+       */
       readonly type: 'compaction'
-      readonly change: 'automatic' | 'by_hand' | 'undone'
+      readonly change: 'automatic' | 'by_hand' | 'undone' | 'failed'
       readonly summaryId: string
       readonly fromTurnId: string
       readonly toTurnId: string
       readonly turns: number
+    }
+  | {
+      /** The model of this run is not shown the oldest rounds, because `contextTurns` says so. Once per run. */
+      readonly type: 'context-cut'
+      /** Rounds that it is shown, this one included. */
+      readonly shown: number
+      /** Rounds that are left out, and that no summary stands for. */
+      readonly leftOut: number
     }
   | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
   /** A hook threw; what it does then is the extension's to say. */

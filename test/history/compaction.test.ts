@@ -133,7 +133,7 @@ test('I6: a run that was asked to stop just before it has something summed up st
   const claim = await graph.claim(one.entryNodeId)
   const { id: turnId, rootId } = one
   await graph.commit('cancel', rootId, (draft) => planCancel(draft, turnId, { cause: 'cancelled', reason: null }))
-  const plan = { turnId, upTo: -1, tokens: 100, fromTurnId: turnId, turns: 1 }
+  const plan = { turnId, upTo: -1, tokens: 100, contextTokens: 900, fromTurnId: turnId, turns: 1 }
 
   await graph.commit('expand', rootId, (draft) => planCompaction(draft, claim, plan))
 

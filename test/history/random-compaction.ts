@@ -17,7 +17,9 @@ export abstract class RandomCompaction extends RandomChildren {
     const last = context[this.chance.pick(cuts) - 1] as Node
     const target = foldTarget(this.store, last, this.store.turn(turn.id) as Turn)
     const claim = this.claimOf(node)
-    this.commit((draft) => planCompaction(draft, claim, { ...target, tokens: 100, fromTurnId: first.turnId, turns: 1 }))
+    this.commit((draft) =>
+      planCompaction(draft, claim, { ...target, tokens: 100, contextTokens: 900, fromTurnId: first.turnId, turns: 1 }),
+    )
     if (turn.isCancelled || node.isAskedToStop) {
       node.state = 'stopped'
       this.ended(turn, node)

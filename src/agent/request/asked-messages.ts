@@ -9,7 +9,7 @@ export function askedMessages(instructions: string, context: readonly Node[], as
   const system = said.filter(({ role }) => role === 'system')
   const others = said.filter(({ role }) => role !== 'system')
   if (asked.history !== null) {
-    const own = context.filter(({ kind, turnId }) => turnId === asked.turnId && kind !== 'user_message')
+    const own = context.filter((node) => node.kind !== 'user_message' && isOfTurn(node, asked.turnId))
     return [...messagesOf(instructions, []), ...system, ...asked.history, ...others, ...messagesOf('', own)]
   }
   const at = context.findIndex(({ kind, turnId }) => kind === 'user_message' && turnId === asked.turnId)
@@ -17,6 +17,11 @@ export function askedMessages(instructions: string, context: readonly Node[], as
   if (at < 0) return [...told, ...system, ...messagesOf('', context), ...others]
   const before = messagesOf('', context.slice(0, at))
   return [...told, ...system, ...before, ...others, ...messagesOf('', context.slice(at + 1))]
+}
+
+/** A summary is of what was before, wherever it was made. */
+export function isOfTurn({ turnId, metadata }: Node, id: string): boolean {
+  return turnId === id && metadata['standsFor'] !== true
 }
 
 export interface AskedTurn {

@@ -1,11 +1,12 @@
 import type { Json } from '../../base/json.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
-import type { Id, Turn } from '../../graph/rows.ts'
+import type { Node, Turn } from '../../graph/rows.ts'
 import type { Message } from '../../model/model.ts'
 import { matchesKey, type PathPattern, readPath } from '../../output/path-pattern.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { yamlText } from '../../prompt/render/yaml-text.ts'
+import { messagesOf } from '../messages.ts'
 
 /** What of a request and of its answer later requests of the chat are shown. Plain data: the rows keep it. */
 export type ChatRecord = {
@@ -38,9 +39,9 @@ export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord):
   return yamlText(Object.fromEntries(slots))
 }
 
-/** What was said before, as later requests are shown it: of runs that completed, and nothing of how they came to it. */
-export function chatHistory(reader: Reader, turns: readonly Turn[], maxLength: number | null): Message[] {
-  const messages = turns.flatMap((turn) => roundOf(reader, turn))
+/** Of what was before, what later requests are shown: of runs that completed, and nothing of how they came to it. */
+export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {
+  const messages = before.flatMap((node) => saidIn(reader, node))
   return maxLength === null ? messages : newest(messages, maxLength)
 }
 
@@ -50,28 +51,22 @@ export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }
 
-export function turnsBefore(
-  reader: Reader,
-  laneId: Id,
-  range: { readonly last?: number; readonly limit: number },
-): readonly Turn[] {
-  return reader.turnsOf(laneId, range).filter(({ outcome }) => outcome?.status === 'completed')
-}
-
-function roundOf(reader: Reader, turn: Turn): Message[] {
-  const said = reader.nodesOf(turn.id).find(({ kind }) => kind === 'user_message')?.input.content ?? ''
-  const answer = reader.node(turn.outcome?.answerNodeId ?? '')?.output
-  const text = textOf(answer?.content ?? '')
+function saidIn(reader: Reader, node: Node): Message[] {
+  if (node.metadata['standsFor'] === true) return messagesOf('', [node])
+  const turn = reader.turn(node.turnId)
+  if (turn?.outcome?.status !== 'completed') return []
+  if (node.kind === 'user_message') return [{ role: 'user', content: node.input.content ?? '' }]
+  if (turn.outcome.answerNodeId !== node.id) return []
+  const { content = '', value } = node.output
+  const text = textOf(content)
   const record = chatIn(reader, turn)
-  const content = record === undefined ? text : (recordedOutput(answer?.value, record) ?? text)
-  return [
-    { role: 'user', content: said },
-    { role: 'assistant', content, calls: [] },
-  ]
+  return [{ role: 'assistant', content: recordedOutput(value, record) ?? text, calls: [] }]
 }
 
 /** Undefined where nothing was chosen or found: then the whole text is. */
-function recordedOutput(value: Json | undefined, { output, outputMode }: ChatRecord): string | undefined {
+function recordedOutput(value: Json | undefined, record: ChatRecord | undefined): string | undefined {
+  if (record === undefined) return undefined
+  const { output, outputMode } = record
   const found: [string, Json][] = []
   for (const path of output) {
     const at = valueAt(value, path)

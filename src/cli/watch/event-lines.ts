@@ -129,6 +129,8 @@ export class EventLines {
         return this.colour('yellow', oneLine(event.message))
       case 'compaction':
         return this.dim(summedUp(event))
+      case 'context-cut':
+        return this.dim(`is shown ${plural(event.shown, 'round')}, and not the ${event.leftOut} before`)
       case 'definition-changed':
         return this.dim('goes on with changed code')
       case 'extension-error':
@@ -242,5 +244,6 @@ function question({ to, text, nodeId }: Extract<RunEvent, { type: 'question' }>)
 
 function summedUp({ change, turns }: Extract<RunEvent, { type: 'compaction' }>): string {
   const rounds = plural(turns, 'round')
+  if (change === 'failed') return `could not sum up its first ${rounds}`
   return change === 'undone' ? `takes back the summary of ${rounds}` : `sums up its first ${rounds}`
 }

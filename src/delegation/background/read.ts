@@ -1,5 +1,6 @@
 import { isContextTurns } from '../../agent/conversation-settings.ts'
 import type { Json } from '../../base/json.ts'
+import { CONTEXT_TURNS } from '../../graph/context-turns.ts'
 import type { Wait } from '../../graph/rows.ts'
 import type { Refusal } from './row-tool.ts'
 
@@ -112,7 +113,7 @@ export function isSubagentKey(key: unknown): key is string {
 
 /** How many rounds a child is shown when its call does not say: the first of these that is a possible number, else 50. */
 export function inheritedTurns(...said: readonly unknown[]): number {
-  return said.find(isContextTurns) ?? 50
+  return said.find(isContextTurns) ?? CONTEXT_TURNS
 }
 
 function classOf(value: unknown): string {

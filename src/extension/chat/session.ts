@@ -1,4 +1,5 @@
 import type { AnyAgent } from '../../agent/agent.ts'
+import { contextTurnsOf } from '../../agent/conversation-settings.ts'
 import type {
   AgentRequest,
   RequestAgent,
@@ -6,11 +7,12 @@ import type {
   RequestStartOptions,
 } from '../../agent/request/agent-request.ts'
 import type { Asked } from '../../agent/request/asked.ts'
-import { type ChatRecord, chatHistory, turnsBefore } from '../../agent/request/chat-record.ts'
+import { type ChatRecord, chatHistory } from '../../agent/request/chat-record.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { foreignId, freshId, isId } from '../../base/id.ts'
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import { textOf } from '../../graph/content.ts'
+import { contextAfter } from '../../graph/context.ts'
 import type { Id } from '../../graph/rows.ts'
 import { type ChatPlace, readPaths, readPlaces } from './read-record.ts'
 
@@ -66,8 +68,10 @@ export class ChatSession {
   async history(): Promise<ChatMessage[]> {
     const { agent, record, runtime } = this.parts
     const reader = agent.request().reader(runtime)
-    const turns = turnsBefore(reader, this.conversationId, { limit: agent.contextTurns })
-    return chatHistory(reader, turns, record.maxLength).map(({ role, content }) => {
+    const lane = reader.conversation(this.conversationId)
+    if (lane === undefined) return []
+    const before = contextAfter(reader, lane, contextTurnsOf(lane, agent) - 1)
+    return chatHistory(reader, before, record.maxLength).map(({ role, content }) => {
       return { role: role === 'assistant' ? role : 'user', content: textOf(content) }
     })
   }

@@ -1,6 +1,6 @@
 import type { Draft } from '../draft.ts'
 import { headOf } from '../history/lane.ts'
-import type { Conversation, Id, LanePlace, Link, Turn } from '../rows.ts'
+import type { Conversation, Id, LanePlace, Link, Node, Turn } from '../rows.ts'
 
 /** The session that a host means by an id. */
 export interface MeantSession {
@@ -10,21 +10,23 @@ export interface MeantSession {
 }
 
 /**
- * A host whose lane was forked or made anew knows sessions as they were then. One of its own that goes on from there is
- * meant as it is; one of the lane it comes from, or that has heard more since, is forked when it is first used. Undefined
- * for what is not its own: nothing is told of it (I9).
+ * A host whose lane was forked or made anew knows sessions as they were then. Of a session and of all that were forked of
+ * it, the one that its history was told of last is meant: as it is, if it is its own and has heard no more since; else it
+ * is forked when it is first used. Undefined for what is not its own: nothing is told of it (I9).
  */
 export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | undefined {
   const lane = draft.conversation(host.conversationId)
-  const session = draft.findConversation(forkedAs(lane, id))
-  if (session === undefined || session.type !== 'sub_agent') return undefined
-  const isOwn = session.parentConversationId === lane.id
-  if (lane.lane === null) return isOwn ? { session, forkAfter: null } : undefined
-  if (!isOwn && !isInherited(draft, lane, session)) return undefined
-  const head = headOf(session)
-  const known = lastKnown(draft, host, session)
-  if (known === undefined) return isOwn ? { session, forkAfter: null } : undefined
-  return { session, forkAfter: isOwn && known === head ? null : known }
+  const named = draft.findConversation(forkedAs(lane, id))
+  if (named === undefined || named.type !== 'sub_agent') return undefined
+  const isOwn = named.parentConversationId === lane.id
+  if (lane.lane === null) return isOwn ? { session: named, forkAfter: null } : undefined
+  if (!isOwn && !isInherited(draft, lane, named)) return undefined
+  const told = lastTold(draft, host, familyOf(draft, named))
+  if (told === undefined) return untold(draft, named, isOwn)
+  const session = draft.conversation(told.conversationId)
+  const known = lastKnown(draft, session, told)
+  const isMeant = session.parentConversationId === lane.id && known === headOf(session)
+  return { session, forkAfter: isMeant ? null : known }
 }
 
 /** A child that a lane has from where it was forked, while it has heard nothing since: it may be read, and is not told. */
@@ -57,35 +59,58 @@ function isInherited(draft: Draft, lane: Conversation, { parentConversationId }:
   return false
 }
 
-/** The newest turn of a session that its host's history tells of; undefined when it tells of none. */
-function lastKnown(draft: Draft, host: Turn, session: Conversation): number | undefined {
-  for (const turn of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
-    if (turn.laneId !== session.id) return -1
-    const link = draft.findLink(turn.id)
-    if (link === undefined || isKnown(draft, host, link)) return turn.ordinal
+/** The session that it and all others forked of it come from. */
+function familyOf(draft: Draft, { id, lane }: Conversation): Id {
+  const from = lane?.from == null ? undefined : draft.findConversation(lane.from.laneId)
+  return from === undefined ? id : familyOf(draft, from)
+}
+
+/** The newest turn of a session of this family that a call in the host's history has started, itself or as a copy. */
+function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
+  for (const turn of turnsBack(draft, { laneId: host.laneId, last: host.ordinal })) {
+    for (const { id, childConversationId } of linksKnown(draft, turn).toReversed()) {
+      if (familyOf(draft, draft.conversation(childConversationId)) === family) return draft.turn(id)
+    }
   }
   return undefined
 }
 
-/** Is the call that made this delegation in the history of a host's turn, itself or as a copy? */
-function isKnown(draft: Draft, host: Turn, link: Link): boolean {
-  const made = draft.findTurn(link.hostTurnId)
-  if (made === undefined) return false
-  for (const turn of turnsBack(draft, { laneId: host.laneId, last: host.ordinal })) {
-    if (turn.id === made.id) return true
-    if (turn.history?.source != null && hasCopy(draft, turn, link.taskId)) return true
-    if (turn.laneId === made.laneId && turn.ordinal < made.ordinal) return false
-  }
-  return false
+/** The delegations of a turn; of one made anew, also those whose results it has kept. */
+function linksKnown(draft: Draft, turn: Turn): readonly Link[] {
+  const own = draft.linksOf(turn.id)
+  if (turn.history?.source == null) return own
+  return [...draft.nodesOf(turn.id).flatMap((node) => linksCopied(draft, node)), ...own]
 }
 
-function hasCopy(draft: Draft, turn: Turn, taskId: Id): boolean {
-  return draft.nodesOf(turn.id).some((node) => {
-    for (let of = node.metadata['copyOf']; typeof of === 'string'; of = draft.findNode(of)?.metadata['copyOf']) {
-      if (of === taskId) return true
-    }
-    return false
-  })
+function linksCopied(draft: Draft, { metadata }: Node): Link[] {
+  let original: Node | undefined
+  for (let of = metadata['copyOf']; typeof of === 'string'; of = original?.metadata['copyOf']) {
+    original = draft.findNode(of)
+  }
+  if (original === undefined) return []
+  const { id, turnId } = original
+  return draft.linksOf(turnId).filter(({ taskId }) => taskId === id)
+}
+
+/** The newest turn of a session that nobody was told of after this one: what it says by itself, its host knows. */
+function lastKnown(draft: Draft, session: Conversation, told: Turn): number {
+  let known: number | null = null
+  for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
+    if (laneId !== session.id) break
+    if (id === told.id) return known ?? ordinal
+    known = draft.findLink(id) === undefined ? (known ?? ordinal) : null
+  }
+  return told.ordinal
+}
+
+/** The host's history tells nothing of it: what calls have started in it was said to another one. */
+function untold(draft: Draft, session: Conversation, isOwn: boolean): MeantSession | undefined {
+  for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
+    if (laneId !== session.id) break
+    if (draft.findLink(id) !== undefined) continue
+    return { session, forkAfter: isOwn && ordinal === headOf(session) ? null : ordinal }
+  }
+  return isOwn ? { session, forkAfter: -1 } : undefined
 }
 
 const MOST_BACK = 10_000

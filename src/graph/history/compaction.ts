@@ -17,6 +17,8 @@ export interface CompactionPlan {
   readonly upTo: number | null
   /** How long the summary may be. */
   readonly tokens: number
+  /** About how many tokens the context has. */
+  readonly contextTokens: number
   /** The first turn that is summed up. */
   readonly fromTurnId: Id
   readonly turns: number
@@ -61,7 +63,7 @@ export function planCompaction(draft: Draft, claim: Claim, plan: CompactionPlan)
     kind: 'agent_message',
     purpose: 'summarize',
     effect: 'idempotent',
-    input: { value: { tokens: plan.tokens } },
+    input: { value: { tokens: plan.tokens, contextTokens: plan.contextTokens } },
     metadata: { folds },
   })
   draft.addEdge(summary, draft.node(node.id), 'sequence')
@@ -95,6 +97,20 @@ export function applyCompaction(draft: Draft, summary: Node): void {
     toTurnId: folds.to,
     turns: folds.turns,
   })
+}
+
+const RETRY_AFTER_TURNS = 20
+const RETRY_AFTER_GROWTH = 1.2
+
+/** Has a summary failed so lately that another try would fail alike? It is tried again when the context has grown, or later. */
+export function hasJustFailed(reader: Reader, { laneId, ordinal }: Turn, contextTokens: number): boolean {
+  for (const { id } of reader.turnsOf(laneId, { last: ordinal, limit: RETRY_AFTER_TURNS }).toReversed()) {
+    const tried = reader.nodesOf(id).findLast(({ purpose, endedAt }) => purpose === 'summarize' && endedAt !== null)
+    if (tried === undefined) continue
+    const { contextTokens: known = 0 } = (tried.input.value ?? {}) as { readonly contextTokens?: number }
+    return tried.state === 'errored' && contextTokens < known * RETRY_AFTER_GROWTH
+  }
+  return false
 }
 
 export interface AutomaticFolds {

@@ -1,6 +1,7 @@
+import { ALL_TURNS } from '../context-turns.ts'
 import type { Reader } from '../reader.ts'
-import type { Id, LanePlace, Turn } from '../rows.ts'
-import { isSkipped } from './lane.ts'
+import type { Fold, Id, LaneFacts, LanePlace, Turn } from '../rows.ts'
+import { isSkipped, rangeOf } from './lane.ts'
 
 /** The rounds before a turn that its model may be shown. */
 export interface Rounds {
@@ -24,14 +25,60 @@ export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds 
   return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
 }
 
+/** The same up to a place of a lane. */
+export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rounds {
+  if (limit < 1) return NO_ROUNDS
+  const walk = new Walk(reader, limit)
+  const rest = walk.back(place)
+  return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
+}
+
+/** How many rounds before a turn are not shown to its model, although no summary stands for them. It reads only what is shown. */
+export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number {
+  if (limit === ALL_TURNS || turn.history?.fold?.before === null) return 0
+  const walk = new Walk(reader, limit)
+  if (limit > 0) walk.merged(turn)
+  const rest = walk.back({ laneId: turn.laneId, last: beforeOf(turn) })
+  return rest === undefined ? 0 : countUpTo(reader, rest)
+}
+
+/** Rounds of a lane up to one, and of those it was forked from, that count and that no summary stands for. */
+function countUpTo(reader: Reader, place: LanePlace): number {
+  let count = 0
+  for (const { laneId, last } of lineage(reader, place)) {
+    const lane = reader.conversation(laneId)?.lane ?? null
+    let at = last
+    // It ends where another turn took over since.
+    for (; rangeOf(lane, at) !== undefined; count++) at = beforeOf(turnAt(reader, laneId, at) ?? NO_TURN)
+    for (const { ordinal, before: start } of foldsOf(reader, laneId)) {
+      if (ordinal > at) continue
+      count += countBetween(lane, ordinal + 1, at)
+      if (start === null) return count
+      at = start
+    }
+    count += countBetween(lane, 0, at)
+  }
+  return count
+}
+
+const NO_TURN: Pick<Turn, 'ordinal' | 'history'> = { ordinal: 0, history: null }
+
+function countBetween(lane: LaneFacts | null, first: number, last: number): number {
+  const skipped = (lane?.skips ?? []).map(([from, to]) => Math.min(to, last) - Math.max(from, first) + 1)
+  return Math.max(
+    0,
+    skipped.reduce((left, one) => left - Math.max(0, one), last - first + 1),
+  )
+}
+
 /** The turn before one, as its lane tells it; null where a summary stands for all of it. */
-function before(turn: Turn): number | null {
+function before(turn: Pick<Turn, 'ordinal' | 'history'>): number | null {
   const { history } = turn
   if (history === null) return turn.ordinal - 1
   return history.fold === null ? history.after : history.fold.before
 }
 
-function beforeOf(turn: Turn): number {
+function beforeOf(turn: Pick<Turn, 'ordinal' | 'history'>): number {
   return before(turn) ?? -1
 }
 
@@ -47,11 +94,15 @@ export function lineage(reader: Pick<Reader, 'conversation'>, place: LanePlace):
 
 const MOST_LANES = 1_000
 
+const LARGEST_PORTION = 1_024
+
 class Walk {
   /** Newest first. */
   readonly found: Turn[] = []
   private readonly reader: Reader
   private readonly limit: number
+  /** How many turns are read next: a summary may stand for all before them. */
+  private portion = 32
   /** Lanes whose turns up to there are somebody else's to give. */
   private others: readonly LanePlace[] = []
 
@@ -80,7 +131,9 @@ class Walk {
   /** Turns that follow each other in one lane; gives the ordinal to go on with, or null when there is no more. */
   private run(laneId: Id, start: number): number | null {
     let last = start
-    const turns = this.reader.turnsOf(laneId, { last, limit: this.limit - this.found.length })
+    const limit = Math.min(this.limit - this.found.length, this.portion)
+    this.portion = Math.min(this.portion * 2, LARGEST_PORTION)
+    const turns = this.reader.turnsOf(laneId, { last, limit })
     for (const turn of turns.toReversed()) {
       if (turn.ordinal !== last) return last
       if (this.others.some((other) => isBefore(this.reader, turn, other))) return null
@@ -127,16 +180,24 @@ function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): 
 function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
   const found: Id[] = []
   for (const { laneId, last } of lineage(reader, place)) {
-    let at = reader.conversation(laneId)?.lane?.fold ?? null
-    for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
-      const fold = turnAt(reader, laneId, at)?.history?.fold
-      if (fold == null) break
-      if (at <= last) found.push(fold.summaryId)
-      if (at <= last && fold.before === null) return found.reverse()
-      at = fold.previous
+    for (const { ordinal, summaryId, before: start } of foldsOf(reader, laneId)) {
+      if (ordinal > last) continue
+      found.push(summaryId)
+      if (start === null) return found.reverse()
     }
   }
   return found.reverse()
+}
+
+/** The summaries of a lane that count, the newest first, each with the turn that it ends at. */
+function* foldsOf(reader: Reader, laneId: Id): Generator<Fold & { readonly ordinal: number }> {
+  let at = reader.conversation(laneId)?.lane?.fold ?? null
+  for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
+    const fold = turnAt(reader, laneId, at)?.history?.fold
+    if (fold == null) return
+    yield { ...fold, ordinal: at }
+    at = fold.previous
+  }
 }
 
 const MOST_SUMMARIES = 1_000

@@ -109,6 +109,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
+  if (ended.purpose === 'summarize' && ended.state === 'errored') tellNoSummary(draft, ended)
   return ended
 }
 
@@ -119,6 +120,13 @@ function tellDoubt(draft: Draft, node: Node): void {
   draft.changeTurn(turn, { account: changedAccount(account, { uncertain: [...account.uncertain, node.id] }) })
   const tool = node.input.call?.name ?? node.kind
   draft.event(turn, node.id, { type: 'uncertain', tool, reason: node.failure?.message ?? '' })
+}
+
+/** Models are shown all of it as before, and it is not tried again at once. */
+function tellNoSummary(draft: Draft, { id, turnId, metadata }: Node): void {
+  const { from, to, turns } = metadata['folds'] as { from: Id; to: Id; turns: number }
+  const about = { summaryId: id, fromTurnId: from, toTurnId: to, turns }
+  draft.event(draft.turn(turnId), id, { type: 'compaction', change: 'failed', ...about })
 }
 
 interface Telling {

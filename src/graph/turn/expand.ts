@@ -2,6 +2,7 @@ import type { Json } from '../../base/json.ts'
 import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../content.ts'
 import { changedAccount } from '../copy.ts'
 import type { Draft } from '../draft.ts'
+import type { EventBody } from '../event.ts'
 import { applyCompaction } from '../history/compaction.ts'
 import { supersede } from '../history/supersede.ts'
 import type { Delegated } from '../outcome.ts'
@@ -26,6 +27,8 @@ export interface Answer {
   /** Why the model stopped, in its words; null when it said all it had to say. */
   readonly cutBy: 'length' | 'content-filter' | null
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
+  /** Rounds that the model was not shown; only of the first answer of a run where there are any. */
+  readonly contextCut?: Omit<Extract<EventBody, { type: 'context-cut' }>, 'type'> | undefined
 }
 
 /** A call of the answer as it will run: what must be known of it without its code is frozen here. */
@@ -196,6 +199,7 @@ const CUT = {
 function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
+  if (answer.contextCut !== undefined) draft.event(turn, node.id, { type: 'context-cut', ...answer.contextCut })
   if (answer.usageFault !== null) draft.event(turn, node.id, { type: 'warning', message: answer.usageFault })
   if (answer.cutBy !== null) draft.event(turn, node.id, { type: 'warning', message: CUT[answer.cutBy] })
   if (turn.spend !== null) return countSpent(draft, node, answer)
