@@ -234,7 +234,7 @@ describe('toolkit(): what cannot work is refused', () => {
       /active must be true or false/,
     ],
     ['an unknown key', () => toolkit({ groups: { web: { ...web, tool: {} } as never } }), /has no option "tool"/],
-    ['an unknown meta', () => toolkit({ groups: { web }, meta: 'both' as never }), /meta is "absolute"/],
+    ['an unknown meta', () => toolkit({ groups: { web }, meta: 'both' as never }), /meta must be one of "absolute"/],
   ])('%s', (_, make, message) => {
     expect(make).toThrow(message)
   })

@@ -1,5 +1,6 @@
+import { code, oneOf, orJust, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { mcpServer, serverSource } from '../../tool/mcp/mcp-server.ts'
-import type { SourceScope, ToolSource } from '../../tool/source/source.ts'
+import { SOURCE_SCOPES, type SourceScope, type ToolSource } from '../../tool/source/source.ts'
 import { absentSource } from '../../tool/source/toolkit-source.ts'
 import type { ExtensionConfig, HttpExtension, StdioExtension } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
@@ -21,6 +22,17 @@ export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'>
   readonly file?: string
 }
 
+const OPTIONS: Rules<ExtensionOptions> = {
+  memory: record,
+  skills: record,
+  secrets: code,
+  cwd: text,
+  folder: orJust(null, text),
+  scope: oneOf(...SOURCE_SCOPES),
+  named: record,
+  file: text,
+}
+
 export interface ExtensionSources {
   /** For `agent({ sources })`: one for each entry, by its name. */
   readonly sources: { readonly [name: string]: ToolSource }
@@ -35,6 +47,7 @@ export function extensionSources(
   extensions: readonly ExtensionConfig[],
   options: ExtensionOptions = {},
 ): ExtensionSources {
+  readOptions('extensionSources(extensions, options)', options, OPTIONS)
   const sources = new Map<string, ToolSource>()
   const names = new Map<string, string>()
   const notices: Notice[] = []
@@ -62,6 +75,10 @@ export function isBuiltIn(name: string): boolean {
 interface Absence {
   readonly message: string
   readonly hint: string
+}
+
+function builtinOptions({ memory, skills }: ExtensionOptions): BuiltinOptions {
+  return { ...(memory === undefined ? {} : { memory }), ...(skills === undefined ? {} : { skills }) }
 }
 
 function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
@@ -135,7 +152,9 @@ function common(timeoutSeconds: number | null, { secrets, scope }: ExtensionOpti
 
 function builtin({ name, availableTools }: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
   const known = name.trim().toLowerCase()
-  if (isBuiltinToolkit(known)) return builtinToolkit(known, { ...options, availableTools: ours(known, availableTools) })
+  if (isBuiltinToolkit(known)) {
+    return builtinToolkit(known, { ...builtinOptions(options), availableTools: ours(known, availableTools) })
+  }
   return {
     message: `there is no built-in extension "${name}" here`,
     hint: Object.hasOwn(INSTEAD, known)
@@ -191,7 +210,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 function namedServer(name: string, { named = {}, ...options }: ExtensionOptions): ToolSource | Absence {
   const found = Object.hasOwn(named, name) ? named[name] : undefined
   if (found !== undefined) return found
-  if (isBuiltinToolkit(name)) return builtinToolkit(name, options)
+  if (isBuiltinToolkit(name)) return builtinToolkit(name, builtinOptions(options))
   const known = Object.keys(named).join(', ') || 'none'
   return {
     message: `there is no server "${name}"`,

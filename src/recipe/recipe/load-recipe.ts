@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { isLegateError, messageOf } from '../../base/error.ts'
+import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { readSchema } from '../../base/schema.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
@@ -81,7 +82,16 @@ interface Checked {
   readonly report: Report
 }
 
-async function readChecked(given: string, { mode, folder }: Pick<RecipeOptions, 'mode' | 'folder'>): Promise<Checked> {
+export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
+  parameters: record,
+  mode: oneOf('strict', 'lenient'),
+  ask: code,
+  readFile: code,
+  folder: text,
+}
+
+async function readChecked(given: string, options: RecipeOptions): Promise<Checked> {
+  const { mode, folder } = readOptions('loadRecipe(file, options)', options, RECIPE_OPTIONS)
   const file = path.resolve(given)
   const report = new Report(file, mode === 'lenient')
   const source = await openRecipe(file, report, folder)
