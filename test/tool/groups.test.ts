@@ -239,6 +239,17 @@ describe('toolkit(): what cannot work is refused', () => {
     expect(make).toThrow(message)
   })
 
+  test('a toolkit never changes: create and remove give another one', () => {
+    const kit = toolkit({ groups: { web } })
+    const more = kit.create('code', code)
+
+    expect([kit, more, more.remove('web')].map(({ groups }) => [...groups.keys()])).toEqual([
+      ['web'],
+      ['web', 'code'],
+      ['code'],
+    ])
+  })
+
   test('two tools of one name, in groups or beside them, are refused', () => {
     const host = (groups: Parameters<typeof toolkit>[0]['groups'], tools = {}) =>
       agent({ name: 'host', instructions: '', tools, toolkit: toolkit({ groups }) })
