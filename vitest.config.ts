@@ -4,7 +4,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 const unit = ['src/**/*.test.ts']
-const house = ['test/architecture.test.ts', 'test/surface.test.ts']
+const house = ['test/architecture.test.ts', 'test/claims.test.ts', 'test/doors.test.ts', 'test/surface.test.ts']
 const crash = ['test/crash/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 /** They replace a module for themselves, before anything else has loaded it. */

@@ -1,4 +1,5 @@
 import type { Agent, AgentDefinition, Tools } from './agent/agent.ts'
+import { anything, type Rules, readOptions, record, text } from './base/options.ts'
 import { agent } from './standalone.ts'
 import { fileTools } from './tool/file-tools.ts'
 
@@ -33,11 +34,24 @@ const INSTRUCTIONS = `You do one task that another agent has delegated to you. T
 Work with your tools and stay within what they allow: what is denied stays denied, so do not look for another way to it. Nobody answers questions: where something is unclear, choose the plainest reading and say so.
 End with one answer: what you did, what came of it, and what is missing. It is all that the other agent sees of your work.`
 
+const OPTIONS: Rules<GeneralWorkerOptions> = {
+  name: text,
+  description: text,
+  instructions: text,
+  model: anything,
+  settings: record,
+  grant: record,
+  budget: record,
+  briefing: anything,
+  tools: record,
+}
+
 /**
  * An agent for any task: it works with the runtime's files, as far as its host passes them on, and its results name the
  * tools it used (`response_metadata.tool_trace`). For `subagents` of others: `subagents: { work: generalWorker() }`.
  */
-export function generalWorker({ tools = {}, ...options }: GeneralWorkerOptions = {}): Agent<GeneralTask, null> {
+export function generalWorker(given: GeneralWorkerOptions = {}): Agent<GeneralTask, null> {
+  const { tools = {}, ...options } = readOptions('generalWorker()', given, OPTIONS)
   return agent({
     name: 'worker',
     description: 'Does one task on its own, with files where they are allowed, and reports what it did.',

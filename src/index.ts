@@ -191,6 +191,7 @@ export {
   type Delegate,
   type KindContext,
   type Logger,
+  type ShapedTool,
   type Tool,
   type ToolContext,
   type ToolDefinition,

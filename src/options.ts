@@ -15,7 +15,7 @@ import { CANCEL_GRACE_MS } from './graph/child/cancel-grace.ts'
 import type { Id } from './graph/rows.ts'
 import { type ModelLike, toModel } from './model/to-model.ts'
 import type { Store } from './store/store.ts'
-import { type Attempts, checkAttempts } from './tool/attempts.ts'
+import { ATTEMPTS, type Attempts } from './tool/attempts.ts'
 import type { Logger } from './tool/tool.ts'
 
 export interface RuntimeOptions {
@@ -163,7 +163,7 @@ export function checkOptions(options: RuntimeOptions): void {
   checkHandles(options)
   if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
   if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
-  if (options.delegation !== undefined) checkAttempts(options.delegation, 'createRuntime({ delegation })')
+  if (options.delegation !== undefined) readOptions('createRuntime({ delegation })', options.delegation, ATTEMPTS)
 }
 
 function checkParts({ store, clock }: RuntimeOptions): void {

@@ -1,6 +1,7 @@
 import { after } from './base/after.ts'
 import type { Clock } from './base/clock.ts'
 import { NotFoundError } from './base/error.ts'
+import { anything, readOptions } from './base/options.ts'
 import type { ApprovalsQuery, PendingApproval } from './conversation/approvals.ts'
 import type { AuditOptions, AuditReport } from './conversation/audit.ts'
 import { positiveNumber } from './conversation/bounds.ts'
@@ -54,10 +55,8 @@ export abstract class RowActs {
    * The tree of a conversation or lane in one call: its latest runs and its lanes, with states, outcomes, usage, what was
    * delegated, and what they wait for.
    */
-  async tree(
-    conversationId: Id,
-    { limitTurns = 50 }: { readonly limitTurns?: number } = {},
-  ): Promise<ConversationTree> {
+  async tree(conversationId: Id, options: { readonly limitTurns?: number } = {}): Promise<ConversationTree> {
+    const { limitTurns = 50 } = readOptions('tree(conversationId, options)', options, { limitTurns: anything })
     await this.recordings.settled(conversationId)
     const row = this.store.conversation(conversationId)
     if (row === undefined) throw notFound(this.store, 'conversation', conversationId)

@@ -6,7 +6,7 @@ import { variant } from './agent/variant.ts'
 import { ConflictError, DefinitionError, InputError, messageOf, NotFoundError } from './base/error.ts'
 import { foreignId, isId } from './base/id.ts'
 import { type Json, toJson } from './base/json.ts'
-import { checkNames } from './base/options.ts'
+import { anything, flag, oneOf, type Rules, readOptions, record, text } from './base/options.ts'
 import { checkBudget } from './grant/budget.ts'
 import { freezeLayer } from './grant/ceiling.ts'
 import { checkGrant, type Grant, narrowingLayer } from './grant/grant.ts'
@@ -19,20 +19,20 @@ import type { SayOptions } from './run-parts.ts'
 import { notFound } from './store/not-found.ts'
 import type { Store } from './store/store.ts'
 
-const START_NAMES: ReadonlySet<string> = new Set([
-  'abortSignal',
-  'grant',
-  'budget',
-  'tools',
-  'attributes',
-  'repair',
-  'conversationId',
-  'createConversation',
-  'conversationKey',
-  'whileRunning',
-  'owner',
-  'title',
-] satisfies (keyof StartOptions)[])
+const OPTIONS: Rules<StartOptions> = {
+  abortSignal: anything,
+  grant: record,
+  budget: record,
+  tools: anything,
+  attributes: anything,
+  repair: anything,
+  conversationId: text,
+  createConversation: flag,
+  conversationKey: text,
+  whileRunning: oneOf('queue', 'restart'),
+  owner: text,
+  title: text,
+}
 
 /** A conversation is its agent's; one that was delegated is its host's to continue. Another owner's is not there (I9). */
 export function checkOwner(
@@ -109,12 +109,6 @@ function isToBeMade(reader: Pick<Reader, 'conversation'>, options: StartOptions)
   throw new InputError('invalid_input', message)
 }
 
-/** How an input comes to a conversation in which a run is going on. */
-function readWhileRunning(given: StartOptions['whileRunning'] = 'queue'): 'queue' | 'restart' {
-  if (given === 'queue' || given === 'restart') return given
-  throw new DefinitionError('definition', 'run(agent, input, { whileRunning }): "queue" or "restart".')
-}
-
 /** A delegation is its host's: it has no conversation, owner or title of its own to be named. */
 export function checkInside({ abortSignal, grant, budget, tools, repair, ...options }: StartOptions): void {
   const [key] = Object.entries(options).find(([, value]) => value !== undefined) ?? []
@@ -126,8 +120,7 @@ export function checkInside({ abortSignal, grant, budget, tools, repair, ...opti
 /** The agent with what this run is given instead of its own, and as the request wants it that it is asked with. */
 export function equipped(agent: AgentCore, input: unknown, options: StartOptions): AgentCore {
   // A name that nobody reads would be a restriction, or a conversation, that is not there.
-  checkNames('run(agent, input, options)', options, START_NAMES)
-  const { tools, grant, budget, repair } = options
+  const { tools, grant, budget, repair } = readOptions('run(agent, input, options)', options, OPTIONS)
   if (grant !== undefined) checkCallerGrant(grant)
   if (budget !== undefined) checkBudget(budget, 'run(agent, input, { budget })')
   checkSignal(options.abortSignal)
@@ -162,9 +155,8 @@ function checkSignal(signal: unknown): void {
 
 /** What a run is started with besides its input, read before anything is awaited. */
 export function readStart(options: StartOptions, { runId, conversationId, nodeIds, isKnown }: StartIds): SayOptions {
-  const { owner = null, title = null, grant, budget, abortSignal } = options
+  const { owner = null, title = null, grant, budget, whileRunning = 'queue', abortSignal } = options
   const attributes = readAttributes(options.attributes)
-  const whileRunning = readWhileRunning(options.whileRunning)
   const aborted = abortSignal?.aborted === true ? messageOf(abortSignal.reason) : null
   // One literal: spread into one another, objects are slower to make and to read.
   return { runId, conversationId, nodeIds, isKnown, owner, title, grant, budget, attributes, whileRunning, aborted }
@@ -187,16 +179,29 @@ export function wrongInput(agent: AgentCore, { error, issues }: Extract<ReadInpu
   return new InputError('invalid_input', `The input of "${agent.name}" is wrong. ${error}`, { details: { issues } })
 }
 
+const REPLY: Rules<AnswerWord> = { text: anything, by: text }
+
 /** A person's answer to a question: words, and who said them. */
-export function readReply({ text, by = 'user' }: AnswerWord): Reply {
-  if (typeof text !== 'string' || text.trim() === '') {
+export function readReply(given: AnswerWord): Reply {
+  const { text: words, by = 'user' } = readOptions('answer(nodeId, { text })', given, REPLY)
+  if (typeof words !== 'string' || words.trim() === '') {
     throw new InputError('invalid_input', 'answer(nodeId, { text }): the answer is a text that is not empty.')
   }
-  return { text, by }
+  return { text: words, by }
+}
+
+const WORD: Rules<ApprovalWord> = {
+  allow: anything,
+  by: text,
+  reason: text,
+  always: flag,
+  edit: anything,
+  digest: text,
 }
 
 /** Only `true` allows: whatever else stands there, by mistake or from a form, is no yes. */
-export function readAnswer({ allow, by = 'user', reason, always, edit, digest }: ApprovalWord): ApprovalAnswer {
+export function readAnswer(word: ApprovalWord): ApprovalAnswer {
+  const { allow, by = 'user', reason, always, edit, digest } = readOptions('answer(nodeId, { allow })', word, WORD)
   if (typeof allow !== 'boolean') throw new InputError('invalid_input', 'answer(nodeId, { allow }): true or false.')
   const only = digest === undefined ? {} : { digest }
   const given = { allowed: allow, by, reason: reason ?? null, always: always === true, ...only }

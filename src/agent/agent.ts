@@ -17,7 +17,7 @@ import type { ForeignTool } from '../tool/from-ai-sdk-tool.ts'
 import type { Group } from '../tool/groups.ts'
 import type { McpServerOptions } from '../tool/mcp/options.ts'
 import type { ToolSource } from '../tool/source/source.ts'
-import type { Tool, ToolContext, ToolDefinition } from '../tool/tool.ts'
+import type { ShapedTool, Tool, ToolContext, ToolDefinition } from '../tool/tool.ts'
 import type { Briefing, BriefingPlan } from './briefing.ts'
 import type { FileLayers } from './file-layers.ts'
 import type { ExtensionCore } from './hooks/extension.ts'
@@ -287,6 +287,9 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
   loadPromptText(...given: Parameters<AgentRequest['loadPromptText']>): Promise<AgentRequest<Out>>
   /** The same agent with one more tool. This one stays as it is; no other agent has it. */
   registerTool<In extends Schema, Result>(name: string, given: Tools[string] | ToolDefinition<In, Result>): this
+  /** The same in fewer words: what it takes as a shape, `kwargs: { city: ['str', 'Where'] }`. */
+  registerTool(name: string, given: ShapedTool): this
+  registerTool(given: ShapedTool & { readonly name: string }): this
   /** The same agent with more tools: an object of them, a function of `auto`, a name it has already, or a list of these. */
   useTools(tools: ToolChoice | readonly ToolChoice[]): this
   /** The same agent with a function as a tool, under the function's name. */
@@ -294,8 +297,13 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
     code: (input: InferOutput<In>, context: ToolContext) => Result | Promise<Result>,
     options: ToolFunctionOptions<In>,
   ): this
-  /** The same agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config files. */
-  useMcp(servers: McpServers | { readonly mcpServers: McpServers }): this
+  /** The same with a bare function: its parameters are what the tool takes, each by its name. */
+  toolFunc(code: (...given: never[]) => unknown, options?: Omit<ToolFunctionOptions, 'input'>): this
+  /**
+   * The same agent with the tools of MCP servers: `{ github: { command, args } }`, as in `mcpServers` of config files; one of
+   * these without a name; an address, `https://...`; or a script, `server.py` or `server.js`.
+   */
+  useMcp(servers: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers }): this
   /** A typed function that a model implements, with this agent's model, tools and instructions. */
   auto<const In extends Schema, const Result extends Schema>(
     definition: AutoDefinition<In, Result>,
@@ -313,10 +321,12 @@ export interface Agent<In = unknown, Out = unknown, Written = Out> extends Agent
 }
 
 /** What `useTools` takes. */
-export type ToolChoice = string | Tools | AutoFunction<never, unknown>
+export type ToolChoice = string | Tools | AutoFunction<never, unknown> | ((...given: never[]) => unknown)
 
 export interface ToolFunctionOptions<In extends Schema = Schema>
-  extends Pick<ToolDefinition<In, unknown>, 'description' | 'effect' | 'timeoutMs' | 'approval'> {
+  extends Pick<ToolDefinition<In, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
+  /** Left out: the name. */
+  readonly description?: string
   /** Left out: the function's own. */
   readonly name?: string
   readonly input: In

@@ -1,5 +1,6 @@
 import { InputError, LegateError, messageOf } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { readOptions, record } from '../base/options.ts'
 import { describeIssues, type JsonSchema } from '../base/schema.ts'
 import type { Run, RunOutcome } from '../conversation/run.ts'
 import type { Content } from '../graph/content.ts'
@@ -54,8 +55,9 @@ export interface Runner {
  */
 export function asAiSdkTool<In, Out>(
   agent: Agent<In, Out>,
-  { runtime }: { readonly runtime?: Runner } = {},
+  options: { readonly runtime?: Runner } = {},
 ): AiSdkTool<AiSdkToolInput<In>> {
+  const { runtime } = readOptions('asAiSdkTool(agent, options)', options, { runtime: record })
   return {
     description: agent.description.trim() || `Call ${agent.name} to complete tasks`,
     inputSchema: schemaOf(agent),
@@ -64,10 +66,10 @@ export function asAiSdkTool<In, Out>(
       const wrong = await contract.check(given)
       if (wrong !== undefined) return `The input of "${agent.name}" is wrong. ${wrong}`
       const input = contract.read(given) as In
-      const options = abortSignal === undefined ? {} : { abortSignal }
+      const aborting = abortSignal === undefined ? {} : { abortSignal }
       try {
-        const run = runtime === undefined ? undefined : runtime.run(agent, input, options)
-        return resultOf(agent, await (run === undefined ? outcomeOf(agent, input, options) : run.result))
+        const run = runtime === undefined ? undefined : runtime.run(agent, input, aborting)
+        return resultOf(agent, await (run === undefined ? outcomeOf(agent, input, aborting) : run.result))
       } catch (error) {
         if (InputError.isInstance(error)) return error.message
         return `"${agent.name}" could not be asked: ${messageOf(error)}`

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import { checkNames } from '../base/options.ts'
+import { anything, type Rules, readOptions } from '../base/options.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { toModel } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
@@ -7,7 +7,13 @@ import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, mar
 import { identified } from './identified.ts'
 import { refuseForReply } from './reply-core.ts'
 
-const KEYS: ReadonlySet<string> = new Set(['name', 'description', 'input', 'output', 'model'])
+const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
+  name: anything,
+  description: anything,
+  input: anything,
+  output: anything,
+  model: anything,
+}
 const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
 
 /** An agent that is a function: what it must be given and give back is its definition. Refused here if it cannot work. */
@@ -44,23 +50,21 @@ export function callable(agent: AnyAgent, call: (input: unknown, options?: objec
   return markAgent(made as unknown as AnyAgent)
 }
 
-function checkAuto(definition: unknown): void {
+function checkAuto(definition: AutoDefinition<Schema, Schema>): void {
   if (typeof definition === 'function') {
-    const isGenerator = GENERATORS.includes(definition.constructor.name)
+    const isGenerator = GENERATORS.includes((definition as object).constructor.name)
     refuse(
       isGenerator
         ? 'a generator cannot be implemented by a model: it gives one value. Describe the function: auto({ description, input, output }).'
         : 'types are gone when code runs. Describe the function: auto({ name, description, input, output }).',
     )
   }
-  if (typeof definition !== 'object' || definition === null) refuse('give it an object: auto({ description, ... }).')
-  const given = definition as Record<string, unknown>
-  checkNames('auto()', given, KEYS)
-  if (given['name'] !== undefined) checkAgentName(given['name'], 'auto()')
-  if (typeof given['description'] !== 'string' || given['description'].trim() === '') {
+  const given = readOptions('auto()', definition, OPTIONS)
+  if (given.name !== undefined) checkAgentName(given.name, 'auto()')
+  if (typeof given.description !== 'string' || given.description.trim() === '') {
     refuse('it needs a description: what the function does, in words.')
   }
-  for (const key of ['input', 'output']) if (given[key] === undefined) refuse(`it needs an ${key}: a schema.`)
+  for (const key of ['input', 'output'] as const) if (given[key] === undefined) refuse(`it needs an ${key}: a schema.`)
 }
 
 function refuse(message: string): never {

@@ -1,5 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { anything, int, readOptions } from '../base/options.ts'
 import type { Message } from '../model/model.ts'
 
 /**
@@ -56,6 +57,9 @@ export interface BriefingPlan {
 
 const DEFAULT_TOKENS = { none: 0, snapshot: 4_000, summary: 1_000, fork: 32_000 } as const
 
+const NOTHING_TOLD = { mode: anything, tokens: int(0) }
+const SOME_TOLD = { mode: anything, tokens: int(1) }
+
 /** What was given as a briefing, checked; undefined where nothing was. */
 export function readBriefing(given: Briefing | undefined, where: string): BriefingPlan | undefined {
   if (given === undefined) return undefined
@@ -67,11 +71,7 @@ export function readBriefing(given: Briefing | undefined, where: string): Briefi
       `${where}.briefing is "none", "snapshot", "summary", "fork", a function, or { mode, tokens }, not ${JSON.stringify(mode)}.`,
     )
   }
-  const unknown = Object.keys(plan).find((key) => key !== 'mode' && key !== 'tokens')
-  if (unknown !== undefined) refuse(`${where}.briefing has no "${unknown}". It has mode and tokens.`)
-  if (!Number.isSafeInteger(tokens) || (mode !== 'none' && tokens < 1)) {
-    refuse(`${where}.briefing.tokens must be a whole number of at least 1.`)
-  }
+  readOptions<Partial<BriefingPlan>>(`${where}.briefing`, plan, mode === 'none' ? NOTHING_TOLD : SOME_TOLD)
   return { mode, tokens }
 }
 

@@ -1,18 +1,17 @@
 import { DefinitionError } from '../base/error.ts'
 import { frozenCopy } from '../base/frozen-copy.ts'
-import { checkNames } from '../base/options.ts'
+import { anything, code, flag, int, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
 import { readSchema, type Schema } from '../base/schema.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import type { Model } from '../model/model.ts'
 import { readSettings } from '../model/settings.ts'
 import { type ModelLike, toModel } from '../model/to-model.ts'
-import { checkAttempts } from '../tool/attempts.ts'
+import { ATTEMPTS } from '../tool/attempts.ts'
 import { type AgentCore, type AgentDefinition, checkAgentName, type Subagents } from './agent.ts'
 import { readBriefing } from './briefing.ts'
 import { checkHooks, OWN_HOOKS } from './hooks/extension.ts'
 import { identified } from './identified.ts'
-import { readInherit } from './inherited-files.ts'
 import { readEager } from './read-eager.ts'
 import { readKit } from './read-kit.ts'
 import { readRepair } from './repair.ts'
@@ -22,33 +21,36 @@ import type { ReplyCore } from './reply-core.ts'
 type Definition = AgentDefinition<Schema | undefined, Schema | undefined>
 type CodeDefinition = ReplyDefinition<Schema | undefined, Schema | undefined, Subagents>
 
-const KEYS: ReadonlySet<string> = new Set([
-  'name',
-  'description',
-  'instructions',
-  'prompt',
-  'model',
-  'settings',
-  'tools',
-  'sources',
-  'subagents',
-  'toolkit',
-  'input',
-  'output',
-  'repair',
-  'eager',
-  'grant',
-  'budget',
-  'hooks',
-  'delegation',
-  'briefing',
-  'toolTrace',
-  'acceptTruncated',
-  'contextTurns',
-  'files',
-  'reply',
-  'effect',
-])
+const OPTIONS: Rules<Definition> = {
+  name: anything,
+  description: text,
+  instructions: text,
+  prompt: text,
+  model: anything,
+  settings: record,
+  tools: anything,
+  sources: anything,
+  subagents: anything,
+  toolkit: record,
+  input: anything,
+  output: anything,
+  repair: anything,
+  eager: anything,
+  grant: record,
+  budget: record,
+  hooks: anything,
+  delegation: record,
+  briefing: anything,
+  toolTrace: flag,
+  acceptTruncated: flag,
+  contextTurns: int(1, 1_000),
+  files: oneOf('inherit'),
+  reply: code,
+  effect: anything,
+}
+
+/** Of code that answers much is refused by its name, whatever its value. */
+const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as Rules<Definition>
 
 /** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
 export function defineAgent(given: Definition | CodeDefinition): AgentCore {
@@ -58,12 +60,8 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   const where = `agent "${name}"`
   if (definition.grant !== undefined) checkGrant(definition.grant, where)
   if (definition.budget !== undefined) checkBudget(definition.budget, where)
-  if (definition.delegation !== undefined) checkAttempts(definition.delegation, `${where}, delegation`)
-  if (definition.contextTurns !== undefined) checkContextTurns(definition.contextTurns, where)
+  if (definition.delegation !== undefined) readOptions(`${where}, delegation`, definition.delegation, ATTEMPTS)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  for (const key of ['toolTrace', 'acceptTruncated'] as const) {
-    if (!['undefined', 'boolean'].includes(typeof definition[key])) refuse(`${where}: ${key} must be true or false.`)
-  }
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
   return identified({
     name,
@@ -84,7 +82,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     toolTrace: definition.toolTrace ?? false,
     acceptTruncated: definition.acceptTruncated ?? false,
     contextTurns: definition.contextTurns ?? null,
-    files: readInherit(definition.files, where),
+    files: definition.files ?? null,
     reply,
     asked: null,
     manner: null,
@@ -99,16 +97,17 @@ function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructio
 }
 
 function checkKeys(definition: Definition): ReplyCore | null {
-  if (typeof definition !== 'object' || definition === null) refuse('give it an object: agent({ name, ... }).')
-  const { name, instructions, prompt = '-' } = definition
-  checkNames('agent()', definition, KEYS)
+  const {
+    name,
+    instructions,
+    prompt = '-',
+  } = readOptions('agent()', definition, definition?.reply === undefined ? OPTIONS : NAMES)
   checkAgentName(name, 'agent()')
   const reply = readReply(definition, name)
-  if (reply === null && typeof instructions !== 'string') {
+  if (reply === null && instructions === undefined) {
     refuse(`"${name}" needs instructions: what the model is told it is and does. Code that answers needs a reply.`)
   }
-  if (typeof prompt !== 'string' || prompt.trim() === '')
-    refuse(`the prompt of "${name}" must be a text that is not empty.`)
+  if (prompt.trim() === '') refuse(`the prompt of "${name}" must be a text that is not empty.`)
   return reply
 }
 
@@ -122,13 +121,6 @@ function readModel(given: ModelLike | undefined, name: string): Model | null {
 }
 
 const NO_EXTENSIONS: AgentCore['extensions'] = []
-
-function checkContextTurns(turns: unknown, where: string): void {
-  if (Number.isInteger(turns) && Number(turns) >= 1 && Number(turns) <= 1_000) return
-  refuse(
-    `${where}: contextTurns is a whole number from 1 to 1000, not ${JSON.stringify(turns)}. Leave it out to show every round.`,
-  )
-}
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)

@@ -1,13 +1,5 @@
-import { DefinitionError } from '../base/error.ts'
 import { DEFAULT_USE, type Grant } from '../grant/grant.ts'
 import type { AgentCore } from './agent.ts'
-
-/** What was given as `files`; null where nothing was. */
-export function readInherit(given: unknown, where: string): 'inherit' | null {
-  if (given === undefined) return null
-  if (given === 'inherit') return given
-  throw new DefinitionError('definition', `${where}.files is "inherit", or left out, not ${JSON.stringify(given)}.`)
-}
 
 const USE_WITH_FILES: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**'])
 

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { anything, flag, type Rules, readOptions } from '../base/options.ts'
 import type { Forward } from '../graph/child/forward.ts'
 import { DURABLE_EVENTS, LIVE_EVENTS, type RunEvent } from '../graph/event.ts'
 
@@ -19,18 +20,14 @@ interface Given {
 
 /** Both settings as one view; null when all is shown as it is. Throws DefinitionError where that is none. */
 export function readForward({ forwardEvents = true, streamOptions = {} }: Given, where: string): Forward | null {
-  if (typeof streamOptions !== 'object' || streamOptions === null) refuse(`${where}.streamOptions ${OPTIONS}`)
-  const unknown = Object.keys(streamOptions).find((key) => key !== 'eventTypes' && key !== 'incremental')
-  if (unknown !== undefined) refuse(`${where}.streamOptions has no "${unknown}". It ${OPTIONS}`)
-  const { eventTypes, incremental = true } = streamOptions
-  if (typeof incremental !== 'boolean') refuse(`${where}.streamOptions.incremental must be true or false.`)
+  const { eventTypes, incremental = true } = readOptions(`agent(): ${where}.streamOptions`, streamOptions, OPTIONS)
   if (eventTypes !== undefined) checkTypes(eventTypes, `${where}.streamOptions.eventTypes`)
   if (typeof forwardEvents !== 'boolean') checkTypes(forwardEvents, `${where}.forwardEvents`)
   const types = both(typeof forwardEvents === 'boolean' ? chosen(forwardEvents) : forwardEvents, eventTypes)
   return types === undefined && incremental ? null : { types: types ?? null, cumulative: !incremental }
 }
 
-const OPTIONS = 'is { eventTypes, incremental }.'
+const OPTIONS: Rules<StreamOptions> = { eventTypes: anything, incremental: flag }
 const TYPES: readonly string[] = [...DURABLE_EVENTS, ...LIVE_EVENTS]
 
 function chosen(isForwarded: boolean): readonly EventType[] | undefined {

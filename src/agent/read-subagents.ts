@@ -1,12 +1,12 @@
 import { DefinitionError, SubAgentUnavailable } from '../base/error.ts'
 import { frozenCopy } from '../base/frozen-copy.ts'
 import { toJson } from '../base/json.ts'
-import { checkNames } from '../base/options.ts'
+import { anything, int, oneOf, positive, type Rules, readOptions, record, text } from '../base/options.ts'
 import { checkBudget } from '../grant/budget.ts'
 import { checkGrant } from '../grant/grant.ts'
 import { toModel } from '../model/to-model.ts'
 import { readSessionSettings } from '../store/session-store.ts'
-import { ATTEMPT_KEYS, checkAttemptNumbers } from '../tool/attempts.ts'
+import { ATTEMPTS } from '../tool/attempts.ts'
 import {
   type AnyAgent,
   checkAgentName,
@@ -18,7 +18,6 @@ import {
 } from './agent.ts'
 import { readBriefing } from './briefing.ts'
 import { checkFit } from './check-fit.ts'
-import { readInherit } from './inherited-files.ts'
 import { NAME_CLASHES } from './name-clash.ts'
 import { checkAgent, providedAgent, sparing } from './provided.ts'
 import { readForward } from './read-forward.ts'
@@ -47,32 +46,32 @@ export interface NamedSubagent {
   readonly value: unknown
 }
 
-const KEYS: ReadonlySet<string> = new Set([
-  'agent',
-  'name',
-  'description',
-  'toolName',
-  'onNameClash',
-  'group',
-  'presets',
-  'tools',
-  'files',
-  'model',
-  'briefing',
-  'memory',
-  'grant',
-  'budget',
-  'profile',
-  'hooks',
-  'onParentClose',
-  'promoteAfterMs',
-  'concurrency',
-  'concurrencyKey',
-  ...ATTEMPT_KEYS,
-  'session',
-  'forwardEvents',
-  'streamOptions',
-])
+const OPTIONS: Rules<SubagentConfig> = {
+  agent: anything,
+  name: anything,
+  description: text,
+  toolName: text,
+  onNameClash: oneOf(...NAME_CLASHES),
+  group: text,
+  presets: anything,
+  tools: anything,
+  files: oneOf('inherit'),
+  model: anything,
+  briefing: anything,
+  memory: oneOf('fresh', 'session'),
+  grant: anything,
+  budget: record,
+  profile: text,
+  hooks: oneOf('private', 'inherit'),
+  onParentClose: oneOf('cancel', 'abandon'),
+  promoteAfterMs: positive,
+  concurrency: int(1),
+  concurrencyKey: text,
+  ...ATTEMPTS,
+  session: anything,
+  forwardEvents: anything,
+  streamOptions: record,
+}
 
 /** One value under `subagents`, checked. */
 export function readConfig(value: unknown, where: string): SubagentConfig {
@@ -80,7 +79,7 @@ export function readConfig(value: unknown, where: string): SubagentConfig {
   const config = typeof given === 'object' && given !== null ? (given as Partial<SubagentConfig>) : {}
   const { agent } = config
   if (!isSource(agent)) refuse(`${where} is not an agent, a function that gives one, or { agent, ... }.`)
-  checkNames(`agent(): ${where}`, config, KEYS)
+  readOptions(`agent(): ${where}`, config, OPTIONS)
   checkSettings(config, where)
   if (isAgent(agent)) {
     checkAgent(agent, where)
@@ -109,16 +108,10 @@ function checkClash({ subagents }: AnyAgent, tools: Tools, where: string): void 
 }
 
 function checkSettings(config: Partial<SubagentConfig>, where: string): void {
-  readInherit(config.files, `agent(): ${where}`)
   readBriefing(config.briefing, where)
-  checkChoice(config.onNameClash, NAME_CLASHES, `${where}.onNameClash`)
-  checkChoice(config.memory, ['fresh', 'session'], `${where}.memory`)
-  checkChoice(config.hooks, ['private', 'inherit'], `${where}.hooks`)
-  checkChoice(config.onParentClose, ['cancel', 'abandon'], `${where}.onParentClose`)
-  checkPromotion(config.promoteAfterMs, where)
-  checkAttemptNumbers(config, where)
-  checkConcurrency(config, where)
-  for (const key of ['description', 'toolName', 'group', 'profile'] as const) checkText(config[key], `${where}.${key}`)
+  if (config.concurrency === undefined && config.concurrencyKey !== undefined) {
+    refuse(`${where}.concurrencyKey says who shares a number: say the number too, as concurrency.`)
+  }
   readSessionSettings(config.session, `${where}.session`)
   readForward(config, where)
   if (config.name !== undefined) checkAgentName(config.name, where)
@@ -129,15 +122,6 @@ function checkSettings(config: Partial<SubagentConfig>, where: string): void {
   if (config.model !== undefined && toModel(config.model) === undefined) {
     refuse(`${where}.model is none: give "provider/model", a model of the AI SDK, or an object with stream().`)
   }
-}
-
-function checkConcurrency({ concurrency, concurrencyKey }: Partial<SubagentConfig>, where: string): void {
-  checkText(concurrencyKey, `${where}.concurrencyKey`)
-  if (concurrency === undefined && concurrencyKey !== undefined) {
-    refuse(`${where}.concurrencyKey says who shares a number: say the number too, as concurrency.`)
-  }
-  if (concurrency === undefined || (Number.isSafeInteger(concurrency) && concurrency >= 1)) return
-  refuse(`${where}.concurrency must be a whole number of at least 1, not ${JSON.stringify(concurrency)}.`)
 }
 
 /** It binds all below the subagent in the same way: there is nothing of its own to pass on. */
@@ -172,24 +156,10 @@ function isSource(value: unknown): value is SubagentConfig['agent'] {
   return isAgent(value) || typeof value === 'function'
 }
 
-function checkText(value: unknown, where: string): void {
-  if (value !== undefined && typeof value !== 'string') refuse(`${where} must be a text, not ${JSON.stringify(value)}.`)
-}
-
-function checkChoice(value: unknown, choices: readonly string[], where: string): void {
-  if (value === undefined || choices.includes(String(value))) return
-  refuse(`${where} is ${choices.map((choice) => `"${choice}"`).join(' or ')}, not ${JSON.stringify(value)}.`)
-}
-
 function isList(subagents: Subagents): subagents is readonly SubagentValue[] {
   return Array.isArray(subagents)
 }
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)
-}
-
-function checkPromotion(afterMs: unknown, where: string): void {
-  if (afterMs === undefined || (typeof afterMs === 'number' && Number.isFinite(afterMs) && afterMs > 0)) return
-  refuse(`${where}.promoteAfterMs is how long a call waits for its child, in milliseconds: a number above 0.`)
 }

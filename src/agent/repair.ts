@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import { checkNames } from '../base/options.ts'
+import { flag, int, listOf, oneOf, type Rules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import { hasField } from '../output/has-field.ts'
 import { readPath } from '../output/path-pattern.ts'
@@ -20,31 +20,28 @@ export interface Repair {
   readonly onFailure?: 'fail' | 'return'
 }
 
-const KEYS: ReadonlySet<string> = new Set(['retries', 'ensure', 'allowNull', 'feedback', 'failFast', 'onFailure'])
+const OPTIONS: Rules<Repair> = {
+  retries: int(0, 100),
+  ensure: listOf(text, 'paths'),
+  allowNull: flag,
+  feedback: flag,
+  failFast: flag,
+  onFailure: oneOf('fail', 'return'),
+}
 
 /** Checks what cannot work; null where nothing is said. */
 export function readRepair(repair: Repair | undefined, output: CheckedSchema | null, where: string): Repair | null {
   if (repair === undefined) return null
-  if (typeof repair !== 'object' || repair === null) refuse(where, `it is an object of ${[...KEYS].join(', ')}.`)
-  checkNames(`agent(): ${where}, repair`, repair, KEYS)
-  checkChoices(repair, where)
-  const { ensure = [], failFast = false, onFailure = 'fail' } = repair
+  const {
+    ensure = [],
+    failFast = false,
+    onFailure = 'fail',
+  } = readOptions(`agent(): ${where}, repair`, repair, OPTIONS)
   if (output === null && (ensure.length > 0 || failFast || onFailure === 'return')) {
     refuse(where, 'it is about the fields of an answer: give the agent an output.')
   }
   if (output !== null) for (const path of ensure) checkPath(output, path, where)
   return Object.freeze({ ...repair, ensure: Object.freeze([...ensure]) })
-}
-
-function checkChoices({ retries = 1, ensure = [], onFailure = 'fail', ...switches }: Repair, where: string): void {
-  if (!Number.isInteger(retries) || retries < 0 || retries > 100)
-    refuse(where, 'retries is a whole number from 0 to 100.')
-  if (!['fail', 'return'].includes(onFailure)) refuse(where, 'onFailure is "fail" or "return".')
-  const isList = Array.isArray(ensure) && ensure.every((path) => typeof path === 'string')
-  if (!isList) refuse(where, 'ensure is a list of paths.')
-  for (const [key, value] of Object.entries(switches)) {
-    if (value !== undefined && typeof value !== 'boolean') refuse(where, `${key} must be true or false.`)
-  }
 }
 
 function checkPath({ jsonSchema }: CheckedSchema, path: string, where: string): void {

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import { checkNames } from '../base/options.ts'
+import { anything, flag, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
 import { RESET_TOOLS } from '../tool/reset-tools.ts'
 import { type GroupedTools, type ToolGroup, toolkitMark } from './agent.ts'
 import { NAME_CLASHES } from './name-clash.ts'
@@ -18,16 +18,11 @@ export interface ToolkitOptions {
  * `conversation.activate` and `.deactivate`. A tool that is in several groups is there while one of them is on.
  */
 export function toolkit(options: ToolkitOptions): GroupedTools {
-  const meta = options?.meta ?? 'absolute'
-  if (!['absolute', 'additive', 'none'].includes(meta)) {
-    refuse(`meta is "absolute", "additive" or "none", not ${JSON.stringify(meta)}.`)
-  }
-  if (typeof options?.groups !== 'object' || options.groups === null) {
-    refuse('it needs groups: { name: { description, active, tools, subagents } }.')
-  }
-  const groups = new Map(Object.entries(options.groups))
-  for (const [name, group] of groups) checkGroup(name, group)
-  return grouped(groups, meta)
+  const { groups, meta = 'absolute' } = readOptions('toolkit()', options, OPTIONS)
+  if (groups === undefined) refuse('it needs groups: { name: { description, active, tools, subagents } }.')
+  const named = new Map(Object.entries(groups))
+  for (const [name, group] of named) checkGroup(name, group)
+  return grouped(named, meta)
 }
 
 function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['meta']): GroupedTools {
@@ -47,7 +42,16 @@ function grouped(groups: ReadonlyMap<string, ToolGroup>, meta: GroupedTools['met
   })
 }
 
-const GROUP_KEYS: ReadonlySet<string> = new Set(['description', 'active', 'notes', 'tools', 'subagents', 'onNameClash'])
+const OPTIONS: Rules<ToolkitOptions> = { groups: record, meta: oneOf('absolute', 'additive', 'none') }
+
+const GROUP: Rules<ToolGroup> = {
+  description: text,
+  active: flag,
+  notes: text,
+  tools: record,
+  subagents: anything,
+  onNameClash: oneOf(...NAME_CLASHES),
+}
 
 function checkGroup(name: string, group: ToolGroup): void {
   if (!/^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/.test(name)) {
@@ -55,16 +59,9 @@ function checkGroup(name: string, group: ToolGroup): void {
   }
   if (name === 'basic')
     refuse('tools outside of any group are "basic", which is always on: give the group another name.')
-  if (typeof group !== 'object' || group === null)
-    refuse(`groups.${name} is { description, active, tools, subagents }.`)
-  checkNames(`toolkit(): groups.${name}`, group, GROUP_KEYS)
-  if (typeof group.description !== 'string' || group.description.trim() === '') {
-    refuse(`groups.${name} needs a description: the model reads it to decide.`)
-  }
-  if (typeof group.active !== 'boolean') refuse(`groups.${name}.active must be true or false.`)
-  if (group.onNameClash !== undefined && !NAME_CLASHES.includes(group.onNameClash)) {
-    refuse(`groups.${name}.onNameClash is one of ${NAME_CLASHES.join(', ')}, not ${JSON.stringify(group.onNameClash)}.`)
-  }
+  const { description = '', active } = readOptions(`toolkit(): groups.${name}`, group, GROUP)
+  if (description.trim() === '') refuse(`groups.${name} needs a description: the model reads it to decide.`)
+  if (active === undefined) refuse(`groups.${name}.active must be true or false.`)
   if (group.tools !== undefined && Object.hasOwn(group.tools, RESET_TOOLS)) {
     refuse(`groups.${name}: the tool "${RESET_TOOLS}" is built in. Give yours another name.`)
   }

@@ -1,10 +1,16 @@
 import { DefinitionError } from '../base/error.ts'
+import { type Parameter, parametersOf } from '../base/function-parameters.ts'
+import type { Json } from '../base/json.ts'
 import { mostAlike } from '../base/nearest.ts'
+import { anything, code, type Rules, readOptions, record, text } from '../base/options.ts'
 import type { Schema } from '../base/schema.ts'
+import { readShape } from '../prompt/shape/read-shape.ts'
+import { shapeSchema } from '../prompt/shape/shape-schema.ts'
 import { isOnlyForeign } from '../tool/from-ai-sdk-tool.ts'
 import { mcpServer } from '../tool/mcp/mcp-server.ts'
+import type { McpServerOptions } from '../tool/mcp/options.ts'
 import { isToolSource } from '../tool/source/source.ts'
-import { isTool, type Tool, type ToolDefinition, tool } from '../tool/tool.ts'
+import { isTool, type ShapedTool, type ToolDefinition, tool } from '../tool/tool.ts'
 import type { AgentCore, McpServers, Sources, ToolChoice, ToolFunctionOptions, Tools } from './agent.ts'
 import { withToolsOfCode } from './file-layers.ts'
 import { identified } from './identified.ts'
@@ -30,15 +36,56 @@ function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly s
   })
 }
 
-/** A tool under this name, or what one is made of. */
+/** A tool under this name, or what one is made of; or all of it in one object. */
 export function withTool(
   agent: AgentCore,
-  name: string,
-  given: Tools[string] | ToolDefinition<never, unknown>,
+  named: string | (ShapedTool & { readonly name: string }),
+  given?: Tools[string] | ToolDefinition<never, unknown> | ShapedTool,
 ): AgentCore {
-  const isMade = isTool(given) || (typeof given === 'object' && given !== null && isOnlyForeign(given))
-  const made = isMade ? (given as Tools[string]) : tool(given as ToolDefinition<Schema, unknown>)
-  return withTools(agent, { tools: { [name]: made } })
+  if (typeof named === 'object' && named !== null) {
+    const { name, ...shaped } = named
+    return withTool(agent, name, shaped)
+  }
+  const one = given ?? refuse(`${whereOf(agent)}, registerTool: give it a name and a tool.`)
+  return withTools(agent, { tools: { [named]: isMade(one) ? one : tool(definitionOf(one)) } })
+}
+
+function isMade(given: object): given is Tools[string] {
+  return isTool(given) || isOnlyForeign(given)
+}
+
+function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolDefinition<Schema, unknown> {
+  if (!Object.hasOwn(given, 'func')) return given as ToolDefinition<Schema, unknown>
+  const {
+    desc = '',
+    kwargs = {},
+    func,
+    returns,
+    ...others
+  } = readOptions('registerTool()', given as ShapedTool, SHAPED)
+  return {
+    ...others,
+    description: desc,
+    inputSchema: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
+    execute: func as ToolDefinition<Schema, unknown>['execute'],
+    ...(returns === undefined ? {} : { outputSchema: shapeSchema(readShape(returns as Json)) }),
+  }
+}
+
+const SHAPED: Rules<ShapedTool> = {
+  desc: text,
+  kwargs: record,
+  func: code,
+  returns: anything,
+  effect: anything,
+  timeoutMs: anything,
+  approval: anything,
+}
+
+/** `[type, description]` is a type with a description here, as nobody lists types of one argument. */
+function describedField([name, shape]: [string, unknown]): [string, unknown] {
+  const isPair = Array.isArray(shape) && shape.length === 2 && typeof shape[1] === 'string'
+  return [name, isPair ? { $type: shape[0] as unknown, $desc: shape[1] as unknown } : shape]
 }
 
 /** Tools by name, where the agent has them already; as an object of them; functions that carry their name; or a list. */
@@ -55,9 +102,7 @@ function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
   }
   if (typeof choice === 'function' && isTool(choice)) return withTools(agent, { tools: { [choice.name]: choice } })
   if (typeof choice === 'function') {
-    return refuse(
-      `${whereOf(agent)}, useTools: "${choice.name}" is a bare function: use toolFunc(fn, { description, input }).`,
-    )
+    return withFunction(agent, choice)
   }
   if (typeof choice !== 'object' || choice === null || isTool(choice)) {
     return refuse(`${whereOf(agent)}, useTools: give names, or tools under their names: { search }.`)
@@ -68,31 +113,101 @@ function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
 /** A function as a tool under its own name. */
 export function withFunction(
   agent: AgentCore,
-  code: (input: never, context: never) => unknown,
-  { name = code.name, input, output, ...others }: ToolFunctionOptions,
+  given: (...given: never[]) => unknown,
+  options: Partial<ToolFunctionOptions> = {},
 ): AgentCore {
-  if (typeof code !== 'function') refuse(`${whereOf(agent)}, toolFunc: give it a function.`)
-  if (GENERATORS.has(code.constructor.name)) refuse(`${whereOf(agent)}, toolFunc: a generator gives no result.`)
-  if (name === '') refuse(`${whereOf(agent)}, toolFunc: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
+  const where = `${whereOf(agent)}, toolFunc`
+  if (typeof given !== 'function') refuse(`${where}: give it a function.`)
+  const { name = given.name, input, output, ...others } = readOptions(`${where}()`, options, FUNCTION)
+  if (GENERATORS.has(given.constructor.name)) refuse(`${where}: a generator gives no result.`)
+  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
   const definition = {
+    description: name,
     ...others,
-    inputSchema: input,
-    execute: code,
+    ...(input === undefined ? byParameters(given, where) : { inputSchema: input, execute: given }),
     ...(output === undefined ? {} : { outputSchema: output }),
   }
   return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
 }
 
+const FUNCTION: Rules<ToolFunctionOptions> = {
+  name: text,
+  description: text,
+  input: anything,
+  output: anything,
+  effect: anything,
+  timeoutMs: anything,
+  approval: anything,
+}
+
+/** What a bare function takes is what its source says: a value for each parameter, or the fields of its one object. */
+function byParameters(given: (...given: never[]) => unknown, where: string) {
+  const known = parametersOf(given)
+  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
+  const { list, areFields } = known
+  const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })
+  const inputSchema = {
+    type: 'object',
+    properties: Object.fromEntries(list.map((one) => [one.name, field(one)])),
+    required: list.filter((one) => !one.isOptional).map((one) => one.name),
+    additionalProperties: false,
+  }
+  const execute = (input: { readonly [name: string]: unknown }) =>
+    given(...((areFields ? [input] : list.map((one) => input[one.name])) as never[]))
+  return { inputSchema, execute }
+}
+
 const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
 
-/** MCP servers by their names, as a config file has them, with or without `mcpServers` around. */
-export function withMcp(agent: AgentCore, given: McpServers | { readonly mcpServers: McpServers }): AgentCore {
-  const servers = 'mcpServers' in given && !isToolSource(given['mcpServers']) ? given.mcpServers : given
+/** MCP servers by their names, as a config file has them, with or without `mcpServers` around; or one without a name. */
+export function withMcp(
+  agent: AgentCore,
+  given: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
+): AgentCore {
+  const servers = serversIn(agent, given)
   const sources = Object.entries(servers as McpServers).map(([name, server]) => {
     return [name, isToolSource(server) ? server : mcpServer(server)] as const
   })
   if (sources.length === 0) refuse(`${whereOf(agent)}, useMcp: name a server: useMcp({ github: { command: '...' } }).`)
   return withTools(agent, { sources: Object.fromEntries(sources) })
+}
+
+function serversIn(agent: AgentCore, given: Parameters<typeof withMcp>[1]): McpServers {
+  const one = typeof given === 'string' ? (serverAt(given) ?? refuseMcp(agent, JSON.stringify(given))) : given
+  if (typeof one !== 'object' || one === null) return refuseMcp(agent, String(one))
+  if ('mcpServers' in one && !isToolSource(one.mcpServers)) return one.mcpServers as McpServers
+  const options = one as McpServerOptions
+  if (typeof options.command !== 'string' && typeof options.url !== 'string') return one as McpServers
+  const place = options.url ?? (typeof given === 'string' ? given : options.command)
+  return { [serverName(place)]: options }
+}
+
+/** How a server is reached that is named by its address, or by the script that it is. */
+function serverAt(given: string): McpServerOptions | undefined {
+  if (/^https?:\/\//i.test(given)) return { url: given }
+  if (/\.py$/i.test(given)) return { command: 'python3', args: [given] }
+  return /\.[cm]?[jt]s$/i.test(given) ? { command: 'node', args: [given] } : undefined
+}
+
+/** Of an address its host, of a file its own name. */
+function serverName(place: string): string {
+  const said =
+    /^https?:\/\/([^/:?#]+)/i.exec(place)?.[1] ??
+    place
+      .split(/[\\/]/)
+      .at(-1)
+      ?.replace(/\.\w+$/, '')
+  return (
+    said
+      ?.replaceAll(/[^\w-]+/g, '_')
+      .replace(/^[^a-zA-Z]+/, '')
+      .slice(0, 64) || 'server'
+  )
+}
+
+function refuseMcp(agent: AgentCore, said: string): never {
+  const forms = "{ github: { command, args } }, 'https://...', 'server.py' or 'server.js'"
+  return refuse(`${whereOf(agent)}, useMcp: ${said} is no server. Give ${forms}.`)
 }
 
 function hasTool({ tools, subagents }: AgentCore, name: string): boolean {

@@ -2,14 +2,15 @@ import { describe, expect, test } from 'vitest'
 import { DefinitionError } from './error.ts'
 import {
   anything,
-  checkNames,
   code,
   flag,
   int,
   list,
+  listOf,
   number,
   oneOf,
   orJust,
+  positive,
   type Rule,
   readOptions,
   record,
@@ -47,13 +48,6 @@ describe('options', () => {
     expect(read(given)).toThrow(DefinitionError)
     expect(read(given)).toThrow(expect.objectContaining({ message }))
   })
-
-  test('may be checked by their names alone', () => {
-    const names = new Set(['grant', 'owner'])
-
-    expect(() => checkNames('run()', { grant: 1, owner: 2 }, names)).not.toThrow()
-    expect(() => checkNames('run()', { ownr: 1 }, names)).toThrow('run() has no option "ownr". Did you mean "owner"?')
-  })
 })
 
 describe('a rule', () => {
@@ -61,10 +55,12 @@ describe('a rule', () => {
     ['int', int(1), [1, 2 ** 40], [0, 1.5, Number.NaN, '1', 1n, 2 ** 53], 'a whole number of at least 1'],
     ['number', number(0, 1), [0, 0.5, 1], [-0.1, 1.1, Number.NaN, '1'], 'a number from 0 to 1'],
     ['any number', number(), [-5, 0.5], [Number.NaN, Number.POSITIVE_INFINITY, '1'], 'a number'],
+    ['positive', positive, [0.1, 5], [0, -1, Number.POSITIVE_INFINITY, '1'], 'a number above 0'],
     ['text', text, ['', 'a'], [1, null], 'a text'],
     ['flag', flag, [true, false], [0, 'true'], 'true or false'],
     ['code', code, [() => 1], [{}], 'a function'],
     ['list', list, [[]], [{}, 'ab'], 'a list'],
+    ['listOf', listOf(text, 'names'), [[], ['a']], [[1], 'a'], 'a list of names'],
     ['record', record, [{}], [[], null, 'a'], 'an object'],
     ['orJust', orJust(false, record), [false, {}], [true, 0], 'an object, or false'],
   ])('%s', (_name, rule, right, wrong, words) => {

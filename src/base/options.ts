@@ -4,6 +4,9 @@ import { nearest } from './nearest.ts'
 /** What an option must be, in words, where a value is not that; null where it is. */
 export type Rule = (value: unknown) => string | null
 
+/** A rule for every option: one that is new and has none does not compile. */
+export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule }
+
 /**
  * Reads the options of one function: each name by its rule. What is unknown or wrong is refused, in the same sentences
  * everywhere; an option that is undefined counts as left out.
@@ -11,7 +14,7 @@ export type Rule = (value: unknown) => string | null
 export function readOptions<Options extends object>(
   where: string,
   given: Options,
-  rules: { readonly [Name in keyof Required<Options>]: Rule },
+  rules: Rules<NoInfer<Options>>,
 ): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw refused(`${where} takes an object of options, not ${shown(given)}.`)
@@ -25,11 +28,6 @@ export function readOptions<Options extends object>(
   return given
 }
 
-/** The same for names alone, where what they stand for is read elsewhere. */
-export function checkNames(where: string, given: object, names: ReadonlySet<string>): void {
-  for (const name in given) if (!names.has(name)) throw unknownOption(where, name, [...names])
-}
-
 export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): Rule {
   const wanted = `a whole number ${range(least, most)}`
   return (value) => (Number.isSafeInteger(value) && isWithin(value, least, most) ? null : wanted)
@@ -40,6 +38,8 @@ export function number(least: number = Number.NEGATIVE_INFINITY, most: number = 
   return (value) => (Number.isFinite(value) && isWithin(value, least, most) ? null : wanted)
 }
 
+export const positive: Rule = (value) => (Number.isFinite(value) && Number(value) > 0 ? null : 'a number above 0')
+
 export function oneOf(...words: readonly string[]): Rule {
   const wanted = words.map((word) => `"${word}"`).join(', ')
   return (value) => (words.includes(value as string) ? null : `one of ${wanted}`)
@@ -49,6 +49,12 @@ export const text: Rule = (value) => (typeof value === 'string' ? null : 'a text
 export const flag: Rule = (value) => (typeof value === 'boolean' ? null : 'true or false')
 export const code: Rule = (value) => (typeof value === 'function' ? null : 'a function')
 export const list: Rule = (value) => (Array.isArray(value) ? null : 'a list')
+
+/** Each of the list by this rule: `listOf(text, 'names')`. */
+export function listOf(rule: Rule, names: string): Rule {
+  return (value) => (Array.isArray(value) && value.every((item) => rule(item) === null) ? null : `a list of ${names}`)
+}
+
 /** For what is checked where it is used. */
 export const anything: Rule = () => null
 

@@ -1,4 +1,5 @@
 import type { Json } from '../base/json.ts'
+import { int, type Rules, readOptions, record, text } from '../base/options.ts'
 import { lineOfIds } from '../graph/line.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { approvalOf } from '../graph/turn/approve.ts'
@@ -36,11 +37,14 @@ export interface ApprovalsQuery {
   readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
 }
 
+const QUERY: Rules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+
 /**
  * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
  * nothing.
  */
-export function approvalsOf(store: Store, { runId, limit = 100, after }: ApprovalsQuery): PendingApproval[] {
+export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApproval[] {
+  const { runId, limit = 100, after } = readOptions('approvals()', query, QUERY)
   const found: PendingApproval[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {

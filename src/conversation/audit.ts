@@ -1,4 +1,5 @@
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
+import { flag, list, type Rules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
 import { auditTree } from '../graph/audit/audit-tree.ts'
 import type { Surroundings } from '../graph/audit/check.ts'
@@ -38,11 +39,13 @@ export interface AuditReport {
   readonly verified: { readonly rows: number; readonly commits: number } | null
 }
 
+const OPTIONS: Rules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
+
 /** Repairs may bring others to light: so often it is looked again. */
 const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
-  checkOptions(ledger, options)
+  checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
   const looking = new Looking(ledger, options)
   if (options.verify === true) await looking.verify()
   try {
@@ -61,7 +64,7 @@ export async function auditConversation(
   { id, rootId }: Conversation,
   options: Omit<AuditOptions, 'rootId'> = {},
 ): Promise<AuditReport> {
-  const report = await audit(ledger, { ...options, rootId })
+  const report = await audit(ledger, { ...readOptions('conversation.audit()', options, OPTIONS), rootId })
   const isIts = (one: Finding) => one.conversationId === id || isLinkOf(ledger, one, id)
   return { ...report, findings: report.findings.filter(isIts), repaired: report.repaired.filter(isIts) }
 }

@@ -1,4 +1,5 @@
 import { InputError } from '../base/error.ts'
+import { anything, flag, list, number, type Rules, readOptions, text } from '../base/options.ts'
 import { ancestorsOf, contextOf } from '../graph/context.ts'
 import { ALL_TURNS, CONTEXT_TURNS } from '../graph/context-turns.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
@@ -42,6 +43,16 @@ export interface EventPageQuery {
   readonly types?: readonly DurableEventType[]
 }
 
+/** How many is read by `bounds.ts`: it may be in digits. */
+const TURN_PAGE: Rules<TurnPageQuery> = {
+  limitTurns: anything,
+  beforeTurnId: text,
+  afterTurnId: text,
+  includeDeleted: flag,
+}
+const MESSAGE_PAGE: Rules<MessagePageQuery> = { limit: anything, before: text, after: text }
+const EVENT_PAGE: Rules<EventPageQuery> = { limit: anything, after: number(), nodeId: text, types: list }
+
 function knownEvent(type: DurableEventType): DurableEventType {
   if (DURABLE_EVENTS.includes(type)) return type
   throw new InputError(
@@ -66,6 +77,7 @@ export class ConversationPages {
   }
 
   transcript(query: TurnPageQuery): TranscriptPage {
+    readOptions('transcript()', query, TURN_PAGE)
     const turns = this.turns(query)
     const lines = turns.map((turn) => this.linesOf(turn, query))
     const seen = turns.filter((_, at) => (lines[at]?.length ?? 0) > 0)
@@ -79,6 +91,7 @@ export class ConversationPages {
 
   /** What leads to a node, and no sibling of it: the causes within the latest turns. */
   transcriptFor(nodeId: Id, options: { readonly limitTurns?: number; readonly limit?: number }): TranscriptLine[] {
+    readOptions('transcriptFor(nodeId, options)', options, { limitTurns: anything, limit: anything })
     const limitTurns = wholeNumber(options.limitTurns ?? CONTEXT_TURNS, 'limitTurns')
     const node = this.own(nodeId)
     if (limitTurns < 1 || node === undefined) return []
@@ -90,12 +103,14 @@ export class ConversationPages {
   }
 
   context(nodeId: Id, options: { readonly limitTurns?: number }): Node[] {
+    readOptions('contextFor(nodeId, options)', options, { limitTurns: anything })
     const limitTurns = options.limitTurns === undefined ? ALL_TURNS : positiveNumber(options.limitTurns, 'limitTurns')
     const node = this.own(nodeId)
     return node === undefined ? [] : [...contextOf(this.store, node, limitTurns), node]
   }
 
-  messages({ limit = 50, before, after }: MessagePageQuery): TranscriptLine[] {
+  messages(query: MessagePageQuery): TranscriptLine[] {
+    const { limit = 50, before, after } = readOptions('messagePage()', query, MESSAGE_PAGE)
     onlyOneCursor(before, after)
     const most = positiveNumber(limit, 'limit')
     const cursor = before ?? after
@@ -113,7 +128,8 @@ export class ConversationPages {
     return isForward ? found.flat().slice(0, most) : found.flat().slice(-most)
   }
 
-  events({ limit = 200, after = 0, nodeId, types }: EventPageQuery): DurableEvent[] {
+  events(query: EventPageQuery): DurableEvent[] {
+    const { limit = 200, after = 0, nodeId, types } = readOptions('eventPage()', query, EVENT_PAGE)
     const most = positiveNumber(limit, 'limit')
     const wanted = types === undefined ? undefined : new Set<string>(types.map(knownEvent))
     const isWanted = (row: EventRow) =>

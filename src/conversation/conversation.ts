@@ -1,5 +1,5 @@
 import { NotFoundError } from '../base/error.ts'
-import { int, readOptions, text } from '../base/options.ts'
+import { anything, int, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { closeSession, type OpenSession, openSessions } from '../graph/child/session.ts'
 import type { Content } from '../graph/content.ts'
@@ -77,7 +77,8 @@ export class ConversationHandle extends HistoryHandle {
   }
 
   /** What people see of the latest rounds, oldest first. */
-  async recentTurns({ limitTurns }: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
+  async recentTurns(query: Pick<TurnPageQuery, 'limitTurns'> = {}): Promise<readonly TranscriptLine[]> {
+    const { limitTurns } = readOptions('recentTurns()', query, { limitTurns: anything })
     return this.pages.transcript(limitTurns === undefined ? {} : { limitTurns }).transcript
   }
 
@@ -169,7 +170,8 @@ export class ConversationHandle extends HistoryHandle {
   }
 
   /** Puts nodes and edges in, all or none; what can run afterwards does. `change` may be called again after a race. */
-  async mutate<T>(change: (mutation: Mutation) => T, { turnId }: { readonly turnId?: Id } = {}): Promise<T> {
+  async mutate<T>(change: (mutation: Mutation) => T, options: { readonly turnId?: Id } = {}): Promise<T> {
+    const { turnId } = readOptions('mutate(change, options)', options, { turnId: text })
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
     const scope = { conversationId: this.id, ...this.home.boundsOf(row), ...(turnId === undefined ? {} : { turnId }) }

@@ -1,4 +1,5 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
+import { flag, int, number, type Rules, readOptions } from '../base/options.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Removal, Tombstone } from '../store/archive.ts'
 import { notFound } from '../store/not-found.ts'
@@ -118,18 +119,12 @@ function checkText(given: unknown, what: string): void {
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
 }
 
+const OPTIONS: Rules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
+
 function checkOptions(options: PruneOptions | undefined): void {
-  const { keep, olderThanMs, dryRun = false } = options ?? {}
+  const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)
   if (keep === undefined && olderThanMs === undefined) {
     const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
     throw new InputError('invalid_input', message)
   }
-  if (keep !== undefined && !(Number.isInteger(keep) && keep >= 0)) {
-    throw new InputError('invalid_input', 'prune({ keep }) needs a whole number, 0 or more.')
-  }
-  if (olderThanMs !== undefined && !(Number.isFinite(olderThanMs) && olderThanMs >= 0)) {
-    throw new InputError('invalid_input', 'prune({ olderThanMs }) needs a number of milliseconds, 0 or more.')
-  }
-  if (typeof dryRun === 'boolean') return
-  throw new InputError('invalid_input', 'prune({ dryRun }) is true or false: nothing was deleted.')
 }

@@ -1,4 +1,5 @@
 import { InputError } from '../base/error.ts'
+import { anything, list, oneOf, type Rules, readOptions, text } from '../base/options.ts'
 import type { Content } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
 import { planAdopt } from '../graph/history/adopt.ts'
@@ -48,6 +49,9 @@ export interface CompressOptions {
   readonly summary: string
 }
 
+const FORK: Rules<ForkOptions> = { children: oneOf('reuse', 'rerun'), key: text, title: text }
+const COMPRESS: Rules<CompressOptions> = { fromTurnId: text, toTurnId: text, summary: anything }
+
 /**
  * Changing what was said and done. Each change is one commit, all or none; doing it twice is doing it once; one that
  * cannot be made is refused with a ConflictError whose `details.reason` says why and whose message says what can.
@@ -86,10 +90,8 @@ export abstract class HistoryHandle {
   }
 
   /** A lane that knows what was known at a node and goes its own way from there. Nothing here changes. */
-  async fork(nodeId: Id, { children = 'reuse', key, title }: ForkOptions = {}): Promise<Fork> {
-    if (children !== 'reuse' && children !== 'rerun') {
-      throw new InputError('invalid_input', 'fork(nodeId, { children }): "reuse" or "rerun".')
-    }
+  async fork(nodeId: Id, options: ForkOptions = {}): Promise<Fork> {
+    const { children = 'reuse', key, title } = readOptions('fork(nodeId, options)', options, FORK)
     const asked = { children, key: key ?? null, title: title ?? null }
     const { laneId, turnId } = await this.change((draft) => planFork(draft, nodeId, { ...this.scope(), ...asked }))
     return { id: laneId, run: turnId === null ? null : this.attach(turnId) }
@@ -101,20 +103,20 @@ export abstract class HistoryHandle {
   }
 
   /** Brings other lanes of this conversation into this one: an answer that knows them all. */
-  async merge(laneIds: readonly Id[], { prompt }: { readonly prompt?: string } = {}): Promise<Run> {
+  async merge(laneIds: readonly Id[], options: { readonly prompt?: string } = {}): Promise<Run> {
+    const { prompt } = readOptions('merge(laneIds, options)', options, { prompt: text })
     return this.remake((draft, scope) => planMerge(draft, { ...scope, laneIds, prompt: prompt ?? null }))
   }
 
   /** No new turn begins here. What is going on may finish, or is stopped. */
-  async archive({ mode = 'finish' }: { readonly mode?: 'finish' | 'cancel' } = {}): Promise<void> {
-    if (mode !== 'finish' && mode !== 'cancel') {
-      throw new InputError('invalid_input', 'archive({ mode }): "finish" or "cancel".')
-    }
+  async archive(options: { readonly mode?: 'finish' | 'cancel' } = {}): Promise<void> {
+    const { mode = 'finish' } = readOptions('archive()', options, { mode: oneOf('finish', 'cancel') })
     await this.change((draft) => planArchive(draft, this.id, mode))
   }
 
   /** Models are shown a summary instead of these turns; people see them as before. Gives the summary's node. */
-  async compress({ fromTurnId, toTurnId, summary }: CompressOptions): Promise<Id> {
+  async compress(options: CompressOptions): Promise<Id> {
+    const { fromTurnId, toTurnId, summary } = readOptions('compress()', options, COMPRESS)
     if (typeof summary !== 'string') throw new InputError('invalid_input', 'compress({ summary }): a text.')
     const request = { conversationId: this.id, fromTurnId: fromTurnId ?? null, toTurnId, summary }
     return this.change((draft) => planCompress(draft, request))
@@ -126,7 +128,8 @@ export abstract class HistoryHandle {
   }
 
   /** Of a turn that is over, models are shown only these nodes. Gives those that they are no longer shown. */
-  async compact(turnId: Id, { keep = [] }: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
+  async compact(turnId: Id, options: { readonly keep?: readonly Id[] } = {}): Promise<readonly Id[]> {
+    const { keep = [] } = readOptions('compact(turnId, options)', options, { keep: list })
     return this.change((draft) => planCompact(draft, turnId, { conversationId: this.id, keep }))
   }
 

@@ -1,3 +1,4 @@
+import { flag, int, type Rules, readOptions, record } from '../base/options.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
@@ -25,8 +26,11 @@ export interface QuestionsQuery {
   readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
 }
 
+const QUERY: Rules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+
 /** What is asked, over all trees and depths: those that expire first come first. */
-export function questionsOf(store: Store, { toHosts = false, limit = 100, after }: QuestionsQuery): PendingQuestion[] {
+export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {
+  const { toHosts = false, limit = 100, after } = readOptions('questions()', query, QUERY)
   const found: PendingQuestion[] = []
   let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
   while (found.length < limit) {

@@ -1,4 +1,4 @@
-import { InputError } from '../base/error.ts'
+import { oneOf, type Rules, readOptions } from '../base/options.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { EventRow } from '../graph/event.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -104,11 +104,15 @@ function momentsOf({ createdAt, startedAt, endedAt }: Turn): number[] {
   return [createdAt, startedAt ?? createdAt, endedAt ?? createdAt]
 }
 
-function checked({ since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY, of = 'lane' }: UsageQuery) {
-  if (typeof since !== 'number' || typeof until !== 'number' || Number.isNaN(since) || Number.isNaN(until)) {
-    throw new InputError('invalid_input', 'usageStats({ since, until }): milliseconds since 1970.')
-  }
-  if (of !== 'lane' && of !== 'tree') throw new InputError('invalid_input', 'usageStats({ of }): "lane" or "tree".')
+const QUERY: Rules<UsageQuery> = { since: moment, until: moment, of: oneOf('lane', 'tree') }
+
+function moment(value: unknown): string | null {
+  return typeof value === 'number' && !Number.isNaN(value) ? null : 'milliseconds since 1970'
+}
+
+function checked(query: UsageQuery): Required<UsageQuery> {
+  const given = readOptions('usageStats()', query, QUERY)
+  const { since = Number.NEGATIVE_INFINITY, until = Number.POSITIVE_INFINITY, of = 'lane' } = given
   return { since, until, of }
 }
 

@@ -4,6 +4,7 @@ import { filesOf } from '../agent/run-files.ts'
 import { Allowance } from '../base/allowance.ts'
 import { DefinitionError, DeniedError, LegateError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { readOptions } from '../base/options.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import type { Files } from '../files/files.ts'
 import { nextTryOf } from '../graph/child/retry-child.ts'
@@ -14,7 +15,7 @@ import type { Id, Node } from '../graph/rows.ts'
 import type { Ask } from '../graph/turn/approve.ts'
 import { attributesOf } from '../graph/turn/attributes.ts'
 import { refusedOutcome } from '../graph/turn/conclude.ts'
-import { type Attempts, checkAttempts } from '../tool/attempts.ts'
+import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import {
   asCurrentCall,
   type ChildOptions,
@@ -47,7 +48,7 @@ export class CalledChildren implements CurrentCall {
 
   start(agent: object, input: unknown, { grant, budget, attempts }: ChildOptions = {}): StartedChild {
     if (!isAgent(agent)) throw new DefinitionError('definition', 'delegate(agent, input): make the agent with agent().')
-    if (attempts !== undefined) checkAttempts(attempts, 'delegate(agent, input, options)')
+    if (attempts !== undefined) readOptions('delegate(agent, input, options)', attempts, ATTEMPTS)
     return this.startAs({ ...this.offerOf(agent), grant, budget, attempts }, input)
   }
 

@@ -4,6 +4,7 @@ import { SUBAGENTS_GROUP } from '../agent/read-kit.ts'
 import { readConfig } from '../agent/read-subagents.ts'
 import { checkToolName } from '../agent/read-tools.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
+import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../base/schema.ts'
 import type { ModelLike } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
@@ -46,6 +47,9 @@ export interface MadeSubagentTool {
   }
 }
 
+const WHERE = 'makeSubagentTool(agent, spec, { host })'
+const OPTIONS: Rules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
+
 /**
  * Makes a tool of a typed agent by hand, to be put where its host wants it. It delegates like `subagents` do. What cannot
  * work is refused with a SubAgentUnavailable that says why; nothing of the agent runs.
@@ -55,10 +59,10 @@ export function makeSubagentTool(
   spec: SubagentSpec,
   options: MakeSubagentOptions,
 ): MadeSubagentTool {
-  const { host, toolName, ephemeralMemory = true } = options ?? {}
-  if (typeof spec?.name !== 'string') refuse('makeSubagentTool(agent, spec, { host }): the spec needs a name.')
+  const { host, toolName, ephemeralMemory = true } = readOptions(WHERE, options ?? {}, OPTIONS)
+  if (typeof spec?.name !== 'string') refuse(`${WHERE}: the spec needs a name.`)
   if (typeof host?.name !== 'string') {
-    refuse('makeSubagentTool(agent, spec, { host }): the host is missing, or as much of it as { name, model, tools }.')
+    refuse(`${WHERE}: the host is missing, or as much of it as { name, model, tools }.`)
   }
   const name = nameFor(host, toolName ?? `${spec.name}_tool`, spec)
   const where = `makeSubagentTool("${name}")`

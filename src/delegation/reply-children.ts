@@ -2,13 +2,14 @@ import type { AnyAgent } from '../agent/agent.ts'
 import type { ReplyContext, ReplyDelegate } from '../agent/reply.ts'
 import { ConflictError, DefinitionError, DeniedError, InputError } from '../base/error.ts'
 import { deriveIds } from '../base/id.ts'
+import { readOptions } from '../base/options.ts'
 import { toolRequest } from '../grant/request.ts'
 import { type ChildIds, childIds } from '../graph/child/spawn.ts'
 import { textOf } from '../graph/content.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import { planCodeQuestion } from '../graph/turn/question.ts'
-import { type Attempts, checkAttempts } from '../tool/attempts.ts'
+import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
 import type { SpawnedChild, SpawnOptions } from '../tool/current.ts'
 import { permit } from '../tool/permit.ts'
 import type { Delegate } from '../tool/tool.ts'
@@ -58,7 +59,7 @@ export class ReplyChildren extends CalledChildren {
 
   private delegate(to: object | string, input: unknown, attempts: Attempts | undefined): Promise<Outcome> {
     if (typeof to !== 'string') return this.start(to, input, { attempts }).outcome
-    if (attempts !== undefined) checkAttempts(attempts, 'delegate(key, input, options)')
+    if (attempts !== undefined) readOptions('delegate(key, input, options)', attempts, ATTEMPTS)
     const entry = this.entryOf(to)
     const offer = asOffer(entry)
     const asked = withPresets(input, entry.presets)

@@ -1,3 +1,4 @@
+import { flag, type Rules } from '../base/options.ts'
 import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
@@ -11,6 +12,8 @@ export interface FilePolicy {
   /** Default: nothing is deleted in `/internal/`. */
   readonly allowDeleteInternal?: boolean
 }
+
+export const POLICY: Rules<FilePolicy> = { allowWriteUserinput: flag, allowDeleteInternal: flag }
 
 export interface AccessParts {
   /** The areas there are. */

@@ -4,7 +4,8 @@ import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
 import { nodeCrypto } from '../base/node-crypto.ts'
 import { nodeFs } from '../base/node-system.ts'
-import type { FilePolicy } from './access.ts'
+import { readOptions, text } from '../base/options.ts'
+import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { diskFailure } from './disk-failure.ts'
 import { FileDomain } from './domain.ts'
@@ -26,6 +27,7 @@ export interface DiskFilesOptions extends FilePolicy {
  * used, and nothing outside of the directories is ever reached, whatever another process does inside them.
  */
 export function diskFiles(options: DiskFilesOptions): FileDomain {
+  readOptions('diskFiles()', options, { workspace: text, userinput: text, internal: text, ...POLICY })
   return new FileDomain(new DiskBackend(resolveAreas(options), HAS_PROC), options)
 }
 

@@ -1,5 +1,6 @@
 import { InputError } from '../base/error.ts'
-import type { FilePolicy } from './access.ts'
+import { readOptions, record } from '../base/options.ts'
+import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
 import { FileDomain } from './domain.ts'
 import { conflict, IS_DIRECTORY, notFound } from './failure.ts'
@@ -17,6 +18,7 @@ export interface MemoryFilesOptions extends FilePolicy {
 
 /** Files in the memory of this process; they end with it. `/workspace/` and `/userinput/` are always there. */
 export function memoryFiles(options: MemoryFilesOptions = {}): FileDomain {
+  readOptions('memoryFiles()', options, { workspace: record, userinput: record, internal: record, ...POLICY })
   const areas = AREAS.filter((area) => area !== 'internal' || options.internal !== undefined)
   const backend = new MemoryBackend(areas)
   for (const area of areas) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { decide } from './decide.ts'
 import type { Layer } from './grant.ts'
-import { readRequest } from './request.ts'
+import { hostRequest, readRequest } from './request.ts'
 
 describe('a decision', () => {
   const allowing = (...allow: string[]): Layer => ({ by: 'me', allow, ask: [], deny: [] })
@@ -16,6 +16,14 @@ describe('a decision', () => {
       by: 'me',
       reason: 'no rule of me allows tool:deploy',
     })
+  })
+
+  test('a rule for a host is for all its ports and for no other name of it', () => {
+    const layers = [allowing('net:localhost')]
+
+    expect(decide(layers, hostRequest('http://localhost:8080/')).verdict).toBe('allow')
+    expect(decide(layers, hostRequest('https://LOCALHOST/')).verdict).toBe('allow')
+    expect(decide(layers, hostRequest('http://127.0.0.1:8080/')).verdict).toBe('deny')
   })
 
   test('names the layer and the rule that decided', () => {

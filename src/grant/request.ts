@@ -2,6 +2,7 @@ import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
+import { int, list, orJust, type Rules, readOptions, text } from '../base/options.ts'
 import { isVisible, visible } from '../base/visible.ts'
 import { plainHost, wholeAddress } from './host.ts'
 import { splitRule } from './rule.ts'
@@ -64,6 +65,8 @@ export interface FileRequest extends Request {
 
 type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
+const PROGRAM: Rules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
+
 /** No system takes more. */
 const MOST_CHARACTERS = 2_000_000
 
@@ -73,7 +76,7 @@ const UNREADABLE = 'unreadable'
 
 /** Throws an InputError for what no program can be started with. */
 export function programRequest(given: readonly string[], options: ProgramOptions = {}): ProgramRequest {
-  const { secrets = [], folder = null, before = 0 } = options
+  const { secrets = [], folder = null, before = 0 } = readOptions('programRequest(argv, options)', options, PROGRAM)
   const [program = '', ...args] = given.map((word) => String(word).toWellFormed())
   const length = args.reduce((sum, word) => sum + word.length + 1, program.length)
   if (length > MOST_CHARACTERS)

@@ -1,4 +1,5 @@
 import { InputError } from '../base/error.ts'
+import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
 import {
   type CheckedSchema,
   type InferInput,
@@ -41,9 +42,13 @@ export type ParserResult<T> =
 export function fieldParser<S extends Schema = JsonDocument>(
   options: FieldParserOptions<S> = {},
 ): FieldParser<InferInput<S>, InferOutput<S>> {
+  readOptions('fieldParser()', options, { schema: anything, strict: flag, limits: record })
+  if (options.limits !== undefined) readOptions('fieldParser({ limits })', options.limits, LIMITS)
   const schema = options.schema === undefined ? null : readSchema(options.schema, 'the schema of a parser')
   return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
 }
+
+const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
 
 /** Any JSON at all. */
 type JsonDocument = Readonly<Record<string, unknown>>

@@ -1,5 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { flag, type Rules, readOptions, record } from '../base/options.ts'
 import { jsonPrompt, yamlPrompt } from './file/export.ts'
 import { type MessagesOptions, type PromptMessage, toMessages } from './render/to-messages.ts'
 import { type PromptRequest, type RequestRenderOptions, toRequest } from './render/to-request.ts'
@@ -17,6 +18,8 @@ export interface SayOptions {
   /** Say it for every request of the agent, not only for this one. */
   readonly always?: boolean | undefined
 }
+
+const SAY: Rules<SayOptions> = { mappings: record, always: flag }
 
 /** A slot, or a key of your own. */
 export type SlotKey = Slot | (string & {})
@@ -172,7 +175,8 @@ export class Prompt<Out = unknown> {
   }
 
   private say(slot: string, given: unknown, options: SayOptions & { readonly manner: Manner }): this {
-    const { mappings, always = false, manner } = options
+    const { manner, ...said } = options
+    const { mappings, always = false } = readOptions<SayOptions>(`prompt.${manner}(slot, value, options)`, said, SAY)
     if (slot === '') throw new DefinitionError('definition', 'prompt: a key needs a name.')
     const value = given === undefined ? null : readSlot(slot, given, readMappings(mappings))
     return this.withLayers(say(this.layers, { layer: always ? 'agent' : 'request', slot, value, manner }))

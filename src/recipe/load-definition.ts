@@ -1,14 +1,21 @@
 import path from 'node:path'
+import { readOptions } from '../base/options.ts'
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { EMPTY_AGENT_FILE } from './agent-file/empty-agent-file.ts'
 import { loadAgentFile } from './agent-file/load-agent-file.ts'
-import { type LoadedRecipe, loadRecipe, type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
+import {
+  type LoadedRecipe,
+  loadRecipe,
+  RECIPE_OPTIONS,
+  type RecipeOptions,
+  readRecipeFile,
+} from './recipe/load-recipe.ts'
 import { refuse } from './text/notice.ts'
 import { readTextNow } from './text/read-text.ts'
 
 /** Reads a recipe or an agent file of any dialect, to run it. Throws a RecipeError with file, line and hint. */
 export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
-  const { mode, folder } = options
+  const { mode, folder } = readOptions('loadDefinition(file, options)', options, RECIPE_OPTIONS)
   if (!isRecipeFile(file)) {
     const agent = await loadAgentFile(file, {
       ...(mode === undefined ? {} : { mode }),

@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { oneOf, readOptions } from '../base/options.ts'
 import type { AgentFile } from './agent-file/agent-file.ts'
 import { missingAgents } from './discovery/named-agents.ts'
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
@@ -16,6 +17,7 @@ export interface Validated {
 
 /** Reads a recipe or an agent file and tells everything that is wrong with it. What refuses it is a notice too. */
 export async function validateDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<Validated> {
+  readOptions('validateDefinition(file, options)', options, { mode: oneOf('strict', 'lenient') })
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
     const missing = [...missingExtensions(agent), ...(await missingAgents(agent))]

@@ -234,6 +234,25 @@ describe('the journal', () => {
 })
 
 describe('the documents', () => {
+  test('are never read: what somebody writes into one, or deletes, changes no row', async () => {
+    const store = jsonStore(folder)
+    await end(store, 'root-a')
+    await end(store, 'root-b')
+    await store.close()
+    writeFileSync(join(folder, 'root-a.json'), '{ "format": "legate-session", "session_id": "root-c" }')
+    rmSync(join(folder, 'root-b.json'))
+    const again = jsonStore(folder)
+
+    expect(
+      again
+        .roots({ limit: 9 })
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['root-a', 'root-b'])
+    expect(again.conversation('root-c')).toBeUndefined()
+    await again.close()
+  })
+
   test('are one per conversation, valid after every turn, and say what was said', async () => {
     const store = jsonStore(folder)
     await end(store, 'root-a')

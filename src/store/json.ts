@@ -1,6 +1,7 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../base/error.ts'
+import { anything, code, oneOf, positive, type Rules, readOptions } from '../base/options.ts'
 import { finding } from '../graph/audit/finding.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Id } from '../graph/rows.ts'
@@ -35,12 +36,21 @@ export interface JsonStoreOptions {
   readonly report?: (error: Error) => void
 }
 
+const OPTIONS: Rules<JsonStoreOptions> = {
+  folder: anything,
+  durability: oneOf('process', 'power'),
+  keep: anything,
+  compactBytes: positive,
+  report: code,
+}
+
 /**
  * Rows in memory and in a journal of this folder, for one process at a time; beside it a document per conversation that
  * people can read. Opens the folder at once; throws StoreError when that is not possible.
  */
 export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
-  const options = typeof folderOrOptions === 'object' ? folderOrOptions : { folder: folderOrOptions }
+  const given = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
+  const options = readOptions<JsonStoreOptions>('jsonStore()', given ?? {}, OPTIONS)
   const folder = resolve(folderOf(options))
   checkKeep(options)
   let current: JsonRows | undefined = openRows({ ...options, folder })

@@ -1,4 +1,5 @@
 import { StoreError } from '../base/error.ts'
+import { number, orJust, readOptions } from '../base/options.ts'
 import { applyCommit } from './memory/commit.ts'
 import { reloadTables } from './memory/reload.ts'
 import { memoryScanner } from './memory/scan.ts'
@@ -12,7 +13,8 @@ export interface MemoryStoreOptions {
 }
 
 /** Rows live as long as the process, ended trees until `keep` others have ended after them. */
-export function memoryStore({ keep = 1000 }: MemoryStoreOptions = {}): Store {
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
   let current: Tables | undefined = emptyTables()
   const tables = (): Tables => {
     if (current === undefined) throw closedError()

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import { anything, int, oneOf, positive, type Rules, readOptions } from '../base/options.ts'
 import type { SessionDocument } from '../graph/child/session-document.ts'
 
 /** Where conversations with a subagent are copied to, and read back from when their rows are not known here. */
@@ -28,19 +29,18 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   if (given === undefined || given === null) return {}
   if (typeof given !== 'object') refuse(`${where} is ${JSON.stringify(given)}. ${FORMS}`)
   if (isStore(given)) return { store: given }
-  const unknown = Object.keys(given).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`${where} has no "${unknown}". ${FORMS}`)
-  const { scope, store, ttlMs, max }: SessionSettings = given
-  if (scope !== undefined && scope !== 'host' && scope !== 'owner') refuse(`${where}.scope must be "host" or "owner".`)
+  const settings = readOptions<SessionSettings>(where, given, OPTIONS)
+  const { store } = settings
   if (store !== undefined && !isStore(store)) refuse(`${where}.store needs save(session) and load(sessionId).`)
-  if (ttlMs !== undefined && !(Number.isFinite(ttlMs) && ttlMs > 0)) refuse(`${where}.ttlMs must be a number above 0.`)
-  if (max !== undefined && !(Number.isInteger(max) && max >= 1 && max <= 64)) {
-    refuse(`${where}.max must be a whole number from 1 to 64.`)
-  }
-  return given
+  return settings
 }
 
-const KEYS = ['scope', 'store', 'ttlMs', 'max']
+const OPTIONS: Rules<SessionSettings> = {
+  scope: oneOf('host', 'owner'),
+  store: anything,
+  ttlMs: positive,
+  max: int(1, 64),
+}
 const FORMS = 'Give jsonSession(folder), an object with save and load, or { scope, store, ttlMs, max }.'
 
 function isStore(value: unknown): value is SessionStore {

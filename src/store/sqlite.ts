@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreError } from '../base/error.ts'
+import { anything, flag, number, oneOf, type Rules, readOptions } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { FilePresence } from './file-presence.ts'
 import { RowCache } from './row-cache.ts'
@@ -25,6 +26,13 @@ export interface SqliteStoreOptions {
   readonly busyMs?: number
   /** Makes, migrates and writes nothing: for a file that may be read only, or must stay as it is. Commits are refused. */
   readonly readOnly?: boolean
+}
+
+const OPTIONS: Rules<SqliteStoreOptions> = {
+  path: anything,
+  durability: oneOf('process', 'power'),
+  busyMs: number(),
+  readOnly: flag,
 }
 
 /** One file for any number of processes. Opens it at once; throws StoreError when that is not possible. */
@@ -147,12 +155,9 @@ function versionOf({ db, path, mendMs }: Session): number {
 }
 
 function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
-  const {
-    path,
-    durability = 'process',
-    busyMs = 10_000,
-    readOnly = false,
-  } = typeof pathOrOptions === 'object' ? pathOrOptions : { path: pathOrOptions }
+  const options = typeof pathOrOptions === 'string' ? { path: pathOrOptions } : pathOrOptions
+  const given = readOptions<SqliteStoreOptions>('sqliteStore()', options ?? {}, OPTIONS)
+  const { path, durability = 'process', busyMs = 10_000, readOnly = false } = given
   // A variable that is not set is a mistake that types do not see everywhere.
   if (typeof path !== 'string' || path === '' || path === ':memory:') {
     throw new StoreError('store', 'A SQLite store needs the path of a file. For rows in memory use memoryStore().')
@@ -213,7 +218,7 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
     const written = writeCommit({ db, graph, cache }, commit, texts)
     db.exec('COMMIT')
     requireThere(current, file)
-    number(commit, (written.tail?.seq ?? 0) - commit.events.length)
+    numberEvents(commit, (written.tail?.seq ?? 0) - commit.events.length)
     cache.putCommit(commit, written)
     current.commits = ++commitsHere
     return true
@@ -274,7 +279,7 @@ function compact({ db, cache, path }: Session, file: SqliteFile): void {
   }
 }
 
-function number({ events }: Commit, before: number): void {
+function numberEvents({ events }: Commit, before: number): void {
   events.forEach((event, index) => {
     ;(event as { seq: number }).seq = before + index + 1
   })

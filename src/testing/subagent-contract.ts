@@ -1,5 +1,6 @@
 import type { AnyAgent, SubagentConfig } from '../agent/agent.ts'
 import { canonicalJson, type Json, toJson } from '../base/json.ts'
+import { anything, readOptions } from '../base/options.ts'
 import { EVERYTHING } from '../grant/grant.ts'
 import { textOf } from '../graph/content.ts'
 import type { Node } from '../graph/rows.ts'
@@ -21,6 +22,7 @@ export interface ContractOptions {
  * and its tools are not called. Rejects with all that is wrong.
  */
 export async function checkSubagentContract(agent: AnyAgent, options: ContractOptions = {}): Promise<void> {
+  readOptions('checkSubagentContract(agent, options)', options, { input: anything })
   const trial = new Trial(agent, options)
   const wrong = [...(await trial.shape()), ...(await trial.refusal()), ...(await trial.endings())]
   if (wrong.length === 0) return

@@ -1,5 +1,4 @@
-import { DefinitionError } from '../base/error.ts'
-import { checkNames } from '../base/options.ts'
+import { int, type Rules } from '../base/options.ts'
 import type { Link } from '../graph/rows.ts'
 
 /** How a delegation is tried. */
@@ -26,24 +25,8 @@ export function attemptLimits(layers: readonly (Attempts | undefined)[]): Attemp
   return { timeoutMs: first(layers, 'timeoutMs') ?? null, retry: most === 0 ? null : { most, delayMs } }
 }
 
-const LEAST: Readonly<Record<keyof Attempts, number>> = { timeoutMs: 1, retries: 0, retryDelayMs: 0 }
-export const ATTEMPT_KEYS = Object.keys(LEAST) as (keyof Attempts)[]
-
-/** Refuses an object that has anything else in it. */
-export function checkAttempts(attempts: unknown, where: string): void {
-  if (typeof attempts !== 'object' || attempts === null) refuse(`${where} is { ${ATTEMPT_KEYS.join(', ')} }.`)
-  checkNames(where, attempts, new Set(ATTEMPT_KEYS))
-  checkAttemptNumbers(attempts, where)
-}
-
-/** Checks them where they stand among other settings. */
-export function checkAttemptNumbers(attempts: Attempts, where: string): void {
-  for (const key of ATTEMPT_KEYS) {
-    const value = attempts[key]
-    if (value === undefined || (Number.isSafeInteger(value) && value >= LEAST[key])) continue
-    refuse(`${where}.${key} must be a whole number of at least ${LEAST[key]}, not ${JSON.stringify(value)}.`)
-  }
-}
+/** For wherever they stand: alone, or among other settings. */
+export const ATTEMPTS: Rules<Attempts> = { timeoutMs: int(1), retries: int(0), retryDelayMs: int(0) }
 
 function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): number | undefined {
   for (const layer of layers) {
@@ -51,8 +34,4 @@ function first(layers: readonly (Attempts | undefined)[], key: keyof Attempts): 
     if (said !== undefined) return said
   }
   return undefined
-}
-
-function refuse(message: string): never {
-  throw new DefinitionError('definition', message)
 }

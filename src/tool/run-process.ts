@@ -1,4 +1,5 @@
 import { onAbort } from '../base/abort.ts'
+import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import { KeptOutput } from './kept-output.ts'
 import { type GroupedChild, signalGroup, startGroup } from './process-group.ts'
@@ -32,6 +33,15 @@ export interface ProcessResult {
 
 export const KILL_AFTER_MS = 250
 const MAX_OUTPUT_BYTES = 1_048_576
+const OPTIONS: Rules<ProcessOptions> = {
+  signal: record,
+  cwd: text,
+  env: record,
+  input: text,
+  timeoutMs: number(0),
+  maxOutputBytes: int(0),
+  killAfterMs: number(0),
+}
 /** A process that left its group may hold the outputs open for ever: nobody waits for it. */
 const DRAIN_MS = 100
 
@@ -45,7 +55,7 @@ export async function runProcess(
   args: readonly string[],
   options: ProcessOptions,
 ): Promise<ProcessResult> {
-  return runProgram(programRequest([command, ...args]), options)
+  return runProgram(programRequest([command, ...args]), readOptions('runProcess()', options, OPTIONS))
 }
 
 /** The same for a request that was decided. */

@@ -1,12 +1,13 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
-import { checkNames } from '../base/options.ts'
+import { anything, code, flag, oneOf, positive, type Rules, readOptions, text } from '../base/options.ts'
 import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Effect, Id } from '../graph/rows.ts'
+import type { Shape } from '../prompt/shape/output-shape.ts'
 import type { Attempts } from './attempts.ts'
 
 /** What a tool's code gets beside its input. */
@@ -89,6 +90,14 @@ export type Approval<Input = unknown> =
   | 'optional'
   | 'required'
   | ((input: Input, call: { readonly nodeId: Id }) => boolean | Promise<boolean>)
+/** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
+export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
+  readonly desc?: string
+  readonly kwargs?: { readonly [field: string]: unknown }
+  /** Gets the fields as one object. */
+  readonly func: (input: never, context: ToolContext) => unknown
+  readonly returns?: Shape
+}
 
 export const TOOL_TIMEOUT_MS = 300_000
 
@@ -110,17 +119,22 @@ export interface Tool<In = unknown, Out = unknown> {
 
 const toolMark: unique symbol = Symbol.for('legate.tool') as never
 
-const KEYS: ReadonlySet<string> = new Set([
-  'description',
-  'inputSchema',
-  'outputSchema',
-  'effect',
-  'timeoutMs',
-  'polls',
-  'approval',
-  'needs',
-  'execute',
-])
+function approvalRule(value: unknown): string | null {
+  const isSaid = value === 'optional' || value === 'required' || typeof value === 'function'
+  return isSaid ? null : '"optional", "required" or a function of the input'
+}
+
+const OPTIONS: Rules<ToolDefinition<unknown, unknown>> = {
+  description: text,
+  inputSchema: anything,
+  outputSchema: anything,
+  effect: oneOf('pure', 'idempotent', 'effectful'),
+  timeoutMs: positive,
+  polls: flag,
+  approval: approvalRule,
+  needs: code,
+  execute: code,
+}
 
 /** Defines a tool. Its name is the key it is put under: `tools: { search }`. */
 export function tool<const In extends Schema, Out>(definition: ToolDefinition<In, Out>): Tool<InferOutput<In>, Out> {
@@ -147,28 +161,13 @@ export function isTool(value: unknown): value is Tool {
   return isThing && Object.hasOwn(value, toolMark)
 }
 
-function checkDefinition(definition: unknown): void {
-  if (typeof definition !== 'object' || definition === null) refuse('give it an object: tool({ description, ... }).')
-  const given = definition as Record<string, unknown>
-  checkNames('tool()', given, KEYS)
-  if (typeof given['description'] !== 'string') refuse('a tool needs a description: the model reads it to decide.')
-  if (typeof given['execute'] !== 'function') refuse('a tool needs execute(input, context).')
-  if (given['inputSchema'] === undefined) {
+function checkDefinition(definition: ToolDefinition<unknown, unknown>): void {
+  const { description, execute, inputSchema } = readOptions('tool()', definition, OPTIONS)
+  if (description === undefined) refuse('a tool needs a description: the model reads it to decide.')
+  if (execute === undefined) refuse('a tool needs execute(input, context).')
+  if (inputSchema === undefined) {
     refuse('a tool needs an inputSchema: zod 4, valibot, arktype or JSON Schema. For no input: { type: "object" }.')
   }
-  const effect = given['effect'] ?? 'effectful'
-  if (!['pure', 'idempotent', 'effectful'].includes(String(effect))) {
-    refuse(`effect is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
-  }
-  const approval = given['approval'] ?? 'optional'
-  if (typeof approval !== 'function' && !['optional', 'required'].includes(String(approval))) {
-    refuse(`approval is "optional", "required" or a function of the input, not ${JSON.stringify(approval)}.`)
-  }
-  if (given['needs'] !== undefined && typeof given['needs'] !== 'function') {
-    refuse('needs must be a function of the input that gives a list of requests, such as ["net:example.com"].')
-  }
-  const timeoutMs = given['timeoutMs'] ?? 1
-  if (typeof timeoutMs !== 'number' || !(timeoutMs > 0)) refuse('timeoutMs must be a number above 0.')
 }
 
 function refuse(message: string): never {

@@ -64,8 +64,8 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a budget in text', { ...good, budget: { turns: '3' } }, /budget\.turns/],
     ['a wrong grant', { ...good, grant: { allow: [] } }, /use, delegate, ask and deny, not "allow"/],
     ['a wrong rule', { ...good, grant: { use: ['tols:search'] } }, /"tols:search" must start with one of tool/],
-    ['null', null as unknown as object, /agent\(\): /],
-    ['nothing', undefined as unknown as object, /agent\(\): /],
+    ['null', null as unknown as object, /agent\(\) takes an object/],
+    ['nothing', undefined as unknown as object, /agent\(\) takes an object/],
   ])('%s', (_name, definition, message) => {
     const define = () => agent(definition as AgentDefinition<undefined, undefined>)
 

@@ -188,9 +188,9 @@ describe('repair', () => {
     [{ repair: { ensure: ['nope'] } }, /output schema has no "nope"/],
     [{ repair: { ensure: ['items['] } }, /is no path/],
     [{ repair: { failFast: 'yes' } }, /failFast must be true or false/],
-    [{ repair: { onFailure: 'ignore' } }, /"fail" or "return"/],
+    [{ repair: { onFailure: 'ignore' } }, /one of "fail", "return"/],
     [{ repair: { tries: 1 } }, /has no option "tries"/],
-    [{ repair: 3 }, /is an object/],
+    [{ repair: 3 }, /takes an object of options, not 3/],
     [{ repair: { ensure: ['x'] }, output: undefined }, /give the agent an output/],
   ])('%j is refused', (given, why) => {
     expect(() => agent({ name: 'a', instructions: '', output: List, ...given } as never)).toThrow(why)

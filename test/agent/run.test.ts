@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import { agent, createRuntime, InputError, memoryStore, NotFoundError, RunError, tool } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { sqliteStore } from 'legate/store/sqlite'
+import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime, rolesIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const anything = { type: 'object' } as const
 
@@ -280,3 +283,30 @@ describe('a conversation goes on', () => {
 async function nextEvent(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _event of events) return
 }
+
+test('createRuntime starts nothing; a run and resume start the engine', async () => {
+  const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
+  const runtime = openRuntime({ agents: [who] })
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(runtime.processes()).toEqual([])
+
+  const { conversationId } = await runtime.run(who, 'go').result
+  expect(runtime.processes()).toHaveLength(1)
+  const other = openRuntime({ agents: [who], store: memoryStore() })
+  await other.resume()
+  expect(other.processes()).toHaveLength(1)
+  expect((await runtime.conversation(conversationId)).id).toBe(conversationId)
+})
+
+test('nothing is deleted by itself: a year later a SQLite store has all that ended', async () => {
+  const path = join(tempFolder(), 'rows.db')
+  const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
+  const runtime = createRuntime({ store: sqliteStore(path), clock: fakeClock(Date.UTC(2030, 0, 1)) })
+  for (const word of ['one', 'two', 'three']) await runtime.run(who, word).result
+  await runtime.close()
+  const later = createRuntime({ store: sqliteStore(path), agents: [who], clock: fakeClock(Date.UTC(2031, 0, 2)) })
+  await later.resume()
+
+  expect(later.store.roots({ limit: 9 })).toHaveLength(3)
+  await later.close()
+})

@@ -278,10 +278,10 @@ describe('what cannot work is refused when it is written', () => {
     [{ agent: typed }, /has an input schema/],
     [{ agents: { '!!': workerOf() } }, /no letter or digit/],
     [{ agents: { a: workerOf(), A: workerOf() } }, /two of them/],
-    [{ wake: 'later' }, /wake is/],
+    [{ wake: 'later' }, /wake must be one of "auto", "passive"/],
     [{ contextTurns: 0 }, /contextTurns/],
     [{ profile: 'root' }, /the profile "root"/],
-    [{ colour: 'red' }, /there is no "colour"/],
+    [{ colour: 'red' }, /has no option "colour"/],
     [{ nested: 'yes' }, /nested/],
   ])('%o', (options, message) => {
     expect(() => backgroundSubagents(options as never)).toThrow(message)

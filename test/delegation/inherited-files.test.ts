@@ -132,7 +132,7 @@ describe.each(lasting)('files of the host, on %s', (_, create) => {
   })
 
   test('are refused by another word', () => {
-    expect(() => helper({ files: 'all' as never })).toThrow(/files is "inherit", or left out, not "all"/)
-    expect(() => hostOf(helper(), { files: true as never })).toThrow(/files is "inherit", or left out, not true/)
+    expect(() => helper({ files: 'all' as never })).toThrow(/files must be one of "inherit", not "all"/)
+    expect(() => hostOf(helper(), { files: true as never })).toThrow(/files must be one of "inherit", not true/)
   })
 })

@@ -105,9 +105,13 @@ describe('agentscope 8.1/10: a subagent whose name is taken', () => {
     const subagents = { look: { agent: named('x'), onNameClash } }
     const groups = { g: { description: 'G', active: true, onNameClash } }
 
-    expect(() => agent({ name: 'host', instructions: '', subagents })).toThrow(/subagents.look.onNameClash is "raise"/)
+    expect(() => agent({ name: 'host', instructions: '', subagents })).toThrow(
+      /subagents.look: onNameClash must be one of "raise"/,
+    )
     expect(() => toolkit({ groups })).toThrow(DefinitionError)
-    expect(() => toolkit({ groups })).toThrow(/groups.g.onNameClash is one of raise, override, skip, rename/)
+    expect(() => toolkit({ groups })).toThrow(
+      /groups.g: onNameClash must be one of "raise", "override", "skip", "rename"/,
+    )
   })
 
   function parts() {

@@ -389,7 +389,7 @@ describe('agentscope 8.8/106: who says how a delegation is tried', () => {
   test.each([
     [{ retries: -1 }, /retries must be a whole number of at least 0, not -1/],
     [{ timeoutMs: 0 }, /timeoutMs must be a whole number of at least 1, not 0/],
-    [{ retryDelayMs: Number.NaN }, /retryDelayMs must be a whole number of at least 0, not null/],
+    [{ retryDelayMs: Number.NaN }, /retryDelayMs must be a whole number of at least 0, not NaN/],
     [{ retries: '3' }, /retries must be a whole number of at least 0, not "3"/],
   ])('what makes no sense is refused wherever it is said: %j', async (said, message) => {
     const wrong = said as Said

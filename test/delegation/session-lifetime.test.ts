@@ -162,7 +162,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
 
   test.each<[string, unknown, string]>([
     ['a number', 7, 'is 7'],
-    ['an unknown key', { ttl: 1 }, 'has no "ttl"'],
+    ['an unknown key', { ttl: 1 }, 'has no option "ttl"'],
     ['a ttl of 0', { ttlMs: 0 }, 'ttlMs must be'],
     ['half a session', { max: 1.5 }, 'max must be'],
     ['more than are listed', { max: 65 }, 'max must be'],

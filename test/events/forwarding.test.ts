@@ -330,8 +330,8 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
   test.each<[string, object, string]>([
     ['a text', { forwardEvents: 'all' }, 'forwardEvents is a list of event types'],
     ['an event that there is not', { forwardEvents: ['shout'] }, 'there is no event "shout"'],
-    ['a list for the options', { streamOptions: 7 }, 'is { eventTypes, incremental }'],
-    ['an option that there is not', { streamOptions: { types: [] } }, 'has no "types"'],
+    ['a list for the options', { streamOptions: 7 }, 'streamOptions must be an object, not 7'],
+    ['an option that there is not', { streamOptions: { types: [] } }, 'has no option "types"'],
     ['a word for incremental', { streamOptions: { incremental: 'no' } }, 'must be true or false'],
   ])('%s is refused when the host is defined', (_, settings, words) => {
     expect(() => hostOf(expert(), settings as Settings)).toThrow(words)

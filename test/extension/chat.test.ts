@@ -187,7 +187,7 @@ describe('agently 19/: chats', () => {
   })
 
   test.each<[object, RegExp]>([
-    [{ recordInputMode: 'last' }, /a mode is "all" or "first"/],
+    [{ recordInputMode: 'last' }, /recordInputMode must be one of "all", "first"/],
     [{ recordOutputPaths: ['a['] }, /chatSession\(\)/],
     [{ recordInputPaths: [['', 'x']] }, /a place in a request/],
     [{ recordOutputPaths: [7] }, /a path is a text/],

@@ -123,13 +123,13 @@ describe('agently 19/: composition', () => {
     [7, /an extension is an object/],
     [{ name: '' }, /is no name for an extension/],
     [{ name: 'hooks' }, /the name of an agent's own hooks/],
-    [{ name: 'x', hook: {} }, /has no "hook"/],
+    [{ name: 'x', hook: {} }, /has no option "hook"/],
     [{ name: 'x', hooks: { onReqest: () => 1 } }, /there is no hook "onReqest"/],
     [{ name: 'x', hooks: { onEvent: () => 1, onRequest: 3 } }, /hooks.onEvent is an object|hooks.onRequest must be/],
     [{ name: 'x', hooks: { onEvent: { 'text-delta': 3 } } }, /onEvent\[text-delta\] must be a function/],
-    [{ name: 'x', requires: 'y' }, /requires is a list/],
-    [{ name: 'x', onError: 'ignore' }, /onError is "isolate" or "fail"/],
-    [{ name: 'x', state: {} }, /state is a function/],
+    [{ name: 'x', requires: 'y' }, /requires must be a list/],
+    [{ name: 'x', onError: 'ignore' }, /onError must be one of "isolate", "fail"/],
+    [{ name: 'x', state: {} }, /state must be a function/],
   ])('what would never work is refused: %j', (given, message) => {
     expect(() => extension(given as never)).toThrow(message)
     expect(() => speaker().who.use(given as never)).toThrow(message)

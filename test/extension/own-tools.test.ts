@@ -1,9 +1,10 @@
+import path from 'node:path'
 import { agent, auto, planner, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
 import { MAY_START, serverFile } from '../mcp/support.ts'
-import { openRuntime, resultIn, toolNamesIn } from '../support/reading.ts'
+import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
 
 const calling = (name: string, input: object = {}) =>
   scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
@@ -56,7 +57,7 @@ describe('agently 19/: tools of an agent', () => {
     expect(() => who.useTools('six')).toThrow(/there is no tool "six". It has: one/)
     expect(() => who.useTools(['one', 'six'])).toThrow(/there is no tool "six"/)
     expect(() => who.useTools({ one: says('other') })).toThrow(/has a tool "one" already/)
-    expect(() => who.useTools((() => 1) as never)).toThrow(/is a bare function: use toolFunc/)
+    expect(() => who.useTools(() => 1)).toThrow(/the function has no name/)
     expect(() => who.registerTool('no name', says('x'))).toThrow(/is no name for a tool/)
   })
 
@@ -113,6 +114,86 @@ describe('agently 19/: tools of an agent', () => {
     expect(native.bare.sources.size).toBe(0)
     expect(() => native.who.useMcp({ all: server })).toThrow(/has a source "all" already/)
     expect(() => native.who.useMcp({})).toThrow(/name a server/)
+  })
+
+  test('a bare function is a tool: its parameters are what it takes, by their names', async () => {
+    function price(dish: string, pieces = 2) {
+      return `${pieces} x ${dish}`
+    }
+    const tell = ({ dish }: { readonly dish: string }) => `One ${dish}`
+    const model = scriptedModel([
+      { calls: [{ name: 'price', input: { dish: 'soup' } }] },
+      { calls: [{ name: 'tell', input: { dish: 'tea' } }] },
+      { calls: [{ name: 'price', input: { pieces: 3 } }] },
+      'done',
+    ])
+    const bare = agent({ name: 'who', instructions: '', model })
+    const who = bare.toolFunc(price).useTools(tell)
+    await openRuntime().run(who, 'go').result
+
+    expect(resultsIn(model.requests[3]).map(({ content }) => content)).toEqual([
+      '2 x soup',
+      'One tea',
+      expect.stringContaining('dish'),
+    ])
+    expect(model.requests[0]?.tools[0]).toMatchObject({
+      name: 'price',
+      description: 'price',
+      inputSchema: { properties: { dish: {}, pieces: { default: 2 } }, required: ['dish'] },
+    })
+    expect(() => bare.toolFunc(Math.max)).toThrow(
+      /toolFunc: say what it takes: toolFunc\(fn, \{ description, input \}\)/,
+    )
+  })
+
+  test('what a tool takes may be a shape: types, and types with a description', async () => {
+    const model = calling('weather', { city: 'Graz', days: 2 })
+    const bare = agent({ name: 'who', instructions: '', model })
+    const weather = {
+      desc: 'Tells the weather.',
+      kwargs: { city: ['str', 'Which city'], days: 'int' },
+      func: ({ city, days }: { readonly city: string; readonly days: number }) => `${city}: ${days} days of sun`,
+      returns: 'str',
+    }
+    await openRuntime().run(bare.registerTool('weather', weather), 'go').result
+
+    expect(resultIn(model.requests[1])).toBe('Graz: 2 days of sun')
+    expect(model.requests[0]?.tools).toMatchObject([
+      {
+        name: 'weather',
+        description: 'Tells the weather.',
+        inputSchema: {
+          properties: { city: { type: 'string', description: 'Which city' }, days: { type: 'integer' } },
+          required: ['city', 'days'],
+        },
+      },
+    ])
+    expect([...bare.registerTool({ name: 'sky', ...weather }).tools.keys()]).toEqual(['sky'])
+    expect(() => bare.registerTool('x', { ...weather, kwarg: {} } as never)).toThrow(/Did you mean "kwargs"/)
+    expect(() => bare.registerTool('x', undefined as never)).toThrow(/give it a name and a tool/)
+  })
+
+  test('an MCP server is named by its address, by its script, or not at all', async () => {
+    const script = path.join(import.meta.dirname, '../mcp/programs/server.mjs')
+    const bare = agent({ name: 'who', instructions: '', grant: MAY_START })
+    const about = (made: typeof bare) => Object.fromEntries([...made.sources].map(([name, one]) => [name, one.about]))
+
+    expect(about(bare.useMcp('https://mcp.example.com/v1'))).toMatchObject({
+      mcp_example_com: { mcp: 'https://mcp.example.com/v1' },
+    })
+    expect(about(bare.useMcp('tools/weather-now.py'))).toMatchObject({
+      'weather-now': { mcp: 'python3 tools/weather-now.py' },
+    })
+    expect(about(bare.useMcp('server.js'))).toMatchObject({ server: { mcp: 'node server.js' } })
+    expect(about(bare.useMcp({ command: 'uvx', args: ['x'] }))).toMatchObject({ uvx: { mcp: 'uvx x' } })
+    for (const odd of ['server', 'ftp://x', 7, null]) {
+      expect(() => bare.useMcp(odd as never)).toThrow(/is no server\. Give \{ github: .*'https:/)
+    }
+
+    const model = scriptedModel(() => 'done')
+    const who = agent({ name: 'who', instructions: '', model, grant: MAY_START }).useMcp(script)
+    const { status } = await openRuntime().run(who, 'go').result
+    expect([status, toolNamesIn(model.requests[0]).length > 0]).toEqual(['completed', true])
   })
 
   test('methods of extensions stay with an agent that gets more tools', async () => {

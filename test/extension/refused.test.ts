@@ -28,8 +28,8 @@ describe('what could never work is refused where it is said', () => {
 
   test('places of a chat that are none', () => {
     expect(() => chatSession({ recordInputPaths: [7 as never] })).toThrow('a place in a request is a slot')
-    expect(() => chatSession({ recordInputPaths: 'input' as never })).toThrow('is a list of slots')
-    expect(() => chatSession({ recordOutputPaths: 'reply' as never })).toThrow('is a list of paths')
+    expect(() => chatSession({ recordInputPaths: 'input' as never })).toThrow('recordInputPaths must be a list')
+    expect(() => chatSession({ recordOutputPaths: 'reply' as never })).toThrow('recordOutputPaths must be a list')
   })
 
   test('prompts that are neither path nor text', async () => {

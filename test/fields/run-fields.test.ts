@@ -126,7 +126,7 @@ describe('the fields of a run', () => {
     const other = openRuntime().run(planner([PLAN]), 'go') as Run
     expect(() => other.fields('a[')).toThrow(/is no path/)
     expect(() => other.onField('reply', 5 as never)).toThrow(/is a function/)
-    await expect(other.field('reply', { timeoutMs: Number.NaN })).rejects.toMatchObject({ code: 'invalid_input' })
+    await expect(other.field('reply', { timeoutMs: Number.NaN })).rejects.toMatchObject({ code: 'definition' })
   })
 
   test('text beside tool calls is no answer', async () => {

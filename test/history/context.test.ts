@@ -207,8 +207,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
     expect(shown(model)).toEqual(['one', 're: one', 'slow', 'queued', 're: queued', 'instead'])
     expect(world.store.turn(slow.id)?.cancel).toMatchObject({ cause: 'restarted' })
     expect((await say(runtime, who, 'idle', one.run.conversationId)).outcome.status).toBe('completed')
-    expect(() => runtime.run(who, 'x', { whileRunning: 'never' as never })).not.toThrow()
-    expect(await reasonOf(runtime.run(who, 'x', { whileRunning: 'never' as never }).result)).toBe('definition')
+    expect(() => runtime.run(who, 'x', { whileRunning: 'never' as never })).toThrow(/must be one of "queue", "restart"/)
     expectLawful(world.store)
   })
 

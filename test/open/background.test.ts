@@ -367,7 +367,7 @@ describe('what needs no store of its own', () => {
     await runtime.idle()
 
     expect(runtime.store.linksOf(run.id)[0]?.delegationContext).toMatchObject({ open: { keepMs } })
-    expect(() => openSubagents({ keepMs: 0 })).toThrow('openSubagents(): keepMs must be a number above 0.')
+    expect(() => openSubagents({ keepMs: 0 })).toThrow('openSubagents(): keepMs must be a number above 0, not 0.')
   })
 
   test('aster-goose 14/72: the environment says the limit', () => {

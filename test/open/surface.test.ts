@@ -282,14 +282,14 @@ describe('aster-goose 14/6: the aliases do the same', () => {
 
 describe('definitions', () => {
   test.each<[object, string]>([
-    [{ subRecipe: {} }, 'there is no "subRecipe"'],
+    [{ subRecipe: {} }, 'has no option "subRecipe". Did you mean "subRecipes"?'],
     [{ subRecipes: { a: '/no/such.yaml' } }, 'Sub-recipe file does not exist: /no/such.yaml'],
-    [{ surfaces: ['task'] }, 'surfaces are some of subagent, delegate, Agent'],
-    [{ compat: 'goose' }, 'compat is "aster"'],
-    [{ mode: 'yolo' }, 'mode is one of auto, approve, smart_approve, chat'],
+    [{ surfaces: ['task'] }, 'surfaces must be a list of "subagent", "delegate", "Agent"'],
+    [{ compat: 'goose' }, 'compat must be one of "aster"'],
+    [{ mode: 'yolo' }, 'mode must be one of "auto", "approve", "smart_approve", "chat"'],
     [{ background: 0 }, 'background must be a whole number of at least 1'],
     [{ timeoutMs: 0 }, 'timeoutMs must be a number above 0'],
-    [{ nested: 'yes' }, 'nested is true or false'],
+    [{ nested: 'yes' }, 'nested must be true or false'],
   ])('openSubagents(%j) is refused', (options, message) => {
     expect(() => openSubagents(options)).toThrow(message)
   })

@@ -135,7 +135,7 @@ $\${slot}: \${value}
     const aliases: PromptAliases = {
       greet: {
         params: ['name', 'times'],
-        call: (made, args) => {
+        run: (made, args) => {
           called.push(args)
           return made.input(`Hello ${String(args[0])}`)
         },
@@ -151,6 +151,22 @@ $\${slot}: \${value}
     ])
     expect(made.get('input')).toBe('Hello Ann')
     expect(made.get('system', 'agent')).toEqual({ user_info: { age: 3 } })
+  })
+
+  test('a bare function is offered as an alias: it gets the prompt and its parameters', async () => {
+    const greet = (made: Prompt, name: string, times = 1) => made.input(`Hello ${name}, ${times} times`)
+    const text = (args: string) => `.alias:\n  greet: ${args}\n`
+    const load = (args: string) => loadYamlPrompt(text(args), { aliases: { greet } })
+
+    expect((await load('{ name: Ann, times: 2 }')).get('input')).toBe('Hello Ann, 2 times')
+    expect((await load('{ .args: [Bob] }')).get('input')).toBe('Hello Bob, 1 times')
+    await expectError(load('{ nme: Ann }'), { line: 2, message: /there is no argument "nme"\. There are: name, times/ })
+    await expect(loadYamlPrompt('input: x\n', { aliases: { max: Math.max as never } })).rejects.toThrow(
+      /aliases\.max: its parameters cannot be told from its source\. Name them: \{ params, run \}/,
+    )
+    await expect(loadYamlPrompt('input: x\n', { aliases: { one: 5 as never } })).rejects.toThrow(
+      /aliases\.one: it is a function, or \{ params, run \}/,
+    )
   })
 
   test.each([

@@ -176,6 +176,10 @@ describe('what is said twice in one layer', () => {
     )
     expect(prompt().system('Text.').rule('R').get('system')).toEqual({ instructions: 'Text.', rule: 'R' })
     expect(prompt().instruct('Own.').rule('R').rule('R').get('instruct')).toHaveLength(2)
+    const always = prompt().rule('R', { always: true })
+    expect(always.instruct(['One.', 'Two.']).get('instruct')).toEqual([expect.stringContaining('rule'), 'One.', 'Two.'])
+    expect(always.instruct('One.').get('instruct')).toEqual([expect.stringContaining('rule'), 'One.'])
+    expect(always.remove('instruct').get('instruct')).toBeUndefined()
   })
 
   test('what cannot be is refused with what to do', () => {

@@ -1,8 +1,18 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describeRecipe, loadRecipe, readRecipeFile, secretsOf, subRecipeValues } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
+
+test('reading a recipe runs nothing of it: no server, no check, no command of a template', async () => {
+  const file = recipeFile(
+    `${minimal}prompt: Go\nextensions: [{ type: stdio, name: s, cmd: touch, args: [started] }]\nretry: { max_retries: 1, checks: [{ type: shell, command: touch started }], on_failure: touch started }\n`,
+  )
+  await readRecipeFile(file)
+  await loadRecipe(file)
+
+  expect(existsSync(path.join(path.dirname(file), 'started')) || existsSync('started')).toBe(false)
+})
 
 describe('parameters', () => {
   test('aster-goose 14/25, 27: values and defaults are put in; an empty default is one', async () => {

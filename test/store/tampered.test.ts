@@ -249,6 +249,7 @@ describe('a row that was changed while no process runs', () => {
     await goOn({ ...scene, runtime, run: attached(runtime, scene) })
 
     expect(before.length).toBeGreaterThan(0)
+    expect((await runtime.audit({ repair: true, verify: true })).repaired).toEqual([])
     expect(await findingsIn(runtime)).toEqual(expect.arrayContaining([...new Set(before)]))
     await runtime.close()
   })

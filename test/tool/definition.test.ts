@@ -111,11 +111,11 @@ describe('a definition that cannot work is refused with what to do', () => {
   test.each<[string, object, RegExp]>([
     ['no description', { ...good, description: undefined }, /needs a description/],
     ['no execute', { ...good, execute: undefined }, /needs execute\(input, context\)/],
-    ['an execute that is no function', { ...good, execute: 'rm -rf' }, /needs execute/],
+    ['an execute that is no function', { ...good, execute: 'rm -rf' }, /execute must be a function/],
     ['no inputSchema', { ...good, inputSchema: undefined }, /needs an inputSchema.*\{ type: "object" \}/],
     ['the word parameters', { ...good, parameters: {} }, /no option "parameters"\. It has .*inputSchema/],
     ['a name', { ...good, name: 'x' }, /no option "name"/],
-    ['a wrong effect', { ...good, effect: 'readonly' }, /"pure", "idempotent" or "effectful", not "readonly"/],
+    ['a wrong effect', { ...good, effect: 'readonly' }, /one of "pure", "idempotent", "effectful", not "readonly"/],
     ['a timeout of zero', { ...good, timeoutMs: 0 }, /timeoutMs/],
     ['a timeout that is no number', { ...good, timeoutMs: '5s' }, /timeoutMs/],
     ['a timeout that is not a number', { ...good, timeoutMs: Number.NaN }, /timeoutMs/],
@@ -124,8 +124,8 @@ describe('a definition that cannot work is refused with what to do', () => {
     ['a zod shape', { ...good, inputSchema: { q: z.string() } }, /this is a shape.*z\.object/],
     ['a string for a schema', { ...good, inputSchema: 'q: string' }, /not a schema/],
     ['a zod 3 outputSchema', { ...good, outputSchema: z3.string() }, /outputSchema.*zod 3/],
-    ['null', null as unknown as object, /tool\(\): /],
-    ['a function', (() => 1) as unknown as object, /tool\(\): /],
+    ['null', null as unknown as object, /tool\(\) takes an object/],
+    ['a function', (() => 1) as unknown as object, /tool\(\) takes an object/],
   ])('%s', (_name, definition, message) => {
     const define = () => tool(definition as typeof good)
 

@@ -234,9 +234,20 @@ describe('toolkit(): what cannot work is refused', () => {
       /active must be true or false/,
     ],
     ['an unknown key', () => toolkit({ groups: { web: { ...web, tool: {} } as never } }), /has no option "tool"/],
-    ['an unknown meta', () => toolkit({ groups: { web }, meta: 'both' as never }), /meta is "absolute"/],
+    ['an unknown meta', () => toolkit({ groups: { web }, meta: 'both' as never }), /meta must be one of "absolute"/],
   ])('%s', (_, make, message) => {
     expect(make).toThrow(message)
+  })
+
+  test('a toolkit never changes: create and remove give another one', () => {
+    const kit = toolkit({ groups: { web } })
+    const more = kit.create('code', code)
+
+    expect([kit, more, more.remove('web')].map(({ groups }) => [...groups.keys()])).toEqual([
+      ['web'],
+      ['web', 'code'],
+      ['code'],
+    ])
   })
 
   test('two tools of one name, in groups or beside them, are refused', () => {

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
+import { anything, code, listOf, oneOf, readOptions, text } from '../../base/options.ts'
 import type { Id } from '../../graph/rows.ts'
 import { HOOK_NAMES, type Hooks } from './hooks.ts'
 
@@ -31,27 +32,32 @@ export interface RunOfState {
 /** The hooks of a definition are an extension of this name. */
 export const OWN_HOOKS = 'hooks'
 
-const KEYS = ['name', 'requires', 'before', 'after', 'onError', 'state', 'hooks', 'methods']
+const names = listOf(text, 'names of extensions')
+
+const OPTIONS = {
+  name: anything,
+  requires: names,
+  before: names,
+  after: names,
+  onError: oneOf('isolate', 'fail'),
+  state: code,
+  hooks: anything,
+  methods: code,
+}
 const NAME = /^[a-zA-Z][a-zA-Z0-9_./-]{0,63}$/
 
 /** Refuses what could never work: a mistake is said where it was made. */
 export function checkExtension(given: unknown, where: string): void {
   if (typeof given !== 'object' || given === null) refuse(`${where}: an extension is an object, { name, hooks }.`)
-  const extension = given as Record<string, unknown>
-  const { name, onError = 'isolate' } = extension
+  const extension = given as Partial<Record<keyof typeof OPTIONS, unknown>>
+  const { name } = extension
   if (typeof name !== 'string' || !NAME.test(name)) {
     refuse(`${where}: ${JSON.stringify(name)} is no name for an extension: begin with a letter; at most 64 characters.`)
   }
   const place = `${where}: the extension "${name}"`
   if (name === OWN_HOOKS) refuse(`${place} has the name of an agent's own hooks. Give it another.`)
-  const unknown = isPlain(extension) ? Object.keys(extension).find((key) => !KEYS.includes(key)) : undefined
-  if (unknown !== undefined) refuse(`${place} has no "${unknown}". It has ${KEYS.join(', ')}.`)
-  for (const key of ['requires', 'before', 'after']) checkNames(extension[key], `${place}, ${key}`)
-  for (const key of ['state', 'methods']) {
-    if (extension[key] !== undefined && typeof extension[key] !== 'function') refuse(`${place}: ${key} is a function.`)
-  }
-  if (onError !== 'isolate' && onError !== 'fail') refuse(`${place}: onError is "isolate" or "fail".`)
-  if (extension['hooks'] !== undefined) checkHooks(extension['hooks'], place)
+  readOptions(place, isPlain(extension) ? extension : known(extension), OPTIONS)
+  if (extension.hooks !== undefined) checkHooks(extension.hooks, place)
 }
 
 /** A hook that is misspelt would never be called, and nobody would notice. */
@@ -76,9 +82,9 @@ function checkEventHooks(hooks: unknown, where: string): void {
   }
 }
 
-function checkNames(names: unknown, where: string): void {
-  if (names === undefined || (Array.isArray(names) && names.every((name) => typeof name === 'string'))) return
-  refuse(`${where} is a list of names of extensions.`)
+/** Of an instance of a class, which may have more, what counts here. */
+function known(extension: object): Partial<Record<keyof typeof OPTIONS, unknown>> {
+  return Object.fromEntries(Object.keys(OPTIONS).map((key) => [key, Reflect.get(extension, key)]))
 }
 
 /** An instance of a class may hold more than hooks. */

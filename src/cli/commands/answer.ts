@@ -22,24 +22,20 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const node = named ?? onlyAsked(runtime, ending)
     // One that was answered already is refused below, with who did it and how.
     if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
-    const reason = textOption(call, 'reason')
-    const by = call.env['USER'] ?? 'user'
-    const always = isSet(call, 'always')
     const edit = editOf(call)
-    const word = {
-      allow,
-      by,
-      // The question that this command names, not one that has replaced it since.
-      digest: digestOf(node),
-      always,
-      ...(reason === undefined ? {} : { reason }),
-      ...(edit === undefined ? {} : edit),
-    }
+    const word = { ...wordOf(call, allow), digest: digestOf(node), ...edit }
     await runtime.answer(node.id, word)
     const answered = edit === undefined ? node : (runtime.store.node(node.id) ?? node)
     await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
     return EXIT.completed
   })
+}
+
+/** The answer without the question that it holds for: the digest names that one, not one that has replaced it since. */
+function wordOf(call: Call, allow: boolean) {
+  const reason = textOption(call, 'reason')
+  const said = { allow, by: call.env['USER'] ?? 'user', always: isSet(call, 'always') }
+  return reason === undefined ? said : { ...said, reason }
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts'
 import { DefinitionError, InputError } from '../../base/error.ts'
+import { anything, flag, number, type Rules, readOptions, text } from '../../base/options.ts'
 import { hasField } from '../../output/has-field.ts'
 import { type PathPattern, readPath } from '../../output/path-pattern.ts'
 import { closable } from './closable.ts'
@@ -22,6 +23,10 @@ export interface KeyOptions {
   readonly mustInPrompt?: boolean
 }
 
+const KEY: Rules<KeyOptions> = { mustInPrompt: flag }
+const FIELD: Rules<FieldOptions> = { timeoutMs: number(0), default: anything }
+const FIELDS: Rules<FieldsOptions> = { partial: flag, agent: text, tool: text }
+
 /** What a handle of a run offers its holder to read fields by. */
 export class RunFields {
   private readonly parts: RunFieldsParts
@@ -32,16 +37,14 @@ export class RunFields {
   }
 
   fields(path: string | undefined, options: FieldsOptions = {}): AsyncIterableIterator<RunField> {
+    readOptions('fields(path, options)', options, FIELDS)
     const pattern = path === undefined ? null : readPath(path)
     if (options.agent === undefined && options.tool === undefined) this.checkOutput('fields')
     return closable(this.parts.source, (source) => matchingFields(source, pattern, options))
   }
 
   async field(path: string, options: FieldOptions<unknown> = {}): Promise<unknown> {
-    const { timeoutMs } = options
-    if (timeoutMs !== undefined && !(timeoutMs >= 0)) {
-      throw new InputError('invalid_input', `field(path, { timeoutMs }): ${timeoutMs} is no number of milliseconds.`)
-    }
+    readOptions('field(path, options)', options, FIELD)
     const pattern = readPath(path)
     this.checkOutput('field')
     const { source, clock, result } = this.parts
@@ -63,8 +66,9 @@ export class RunFields {
   }
 
   async getKeyResult(key: string, options: KeyOptions & FieldOptions<unknown>): Promise<unknown> {
-    this.checkKeys([key], 'getKeyResult', options)
-    return this.field(key, options)
+    const { mustInPrompt, ...others } = readOptions('getKeyResult(key, options)', options, { ...FIELD, ...KEY })
+    this.checkKeys([key], 'getKeyResult', { mustInPrompt: mustInPrompt ?? false })
+    return this.field(key, others)
   }
 
   /** Each key once, in the order in which they are complete. */
@@ -83,7 +87,8 @@ export class RunFields {
     return this.handlers.settled()
   }
 
-  checkKeys(keys: readonly string[], method: string, { mustInPrompt = false }: KeyOptions): PathPattern[] {
+  checkKeys(keys: readonly string[], method: string, options: KeyOptions): PathPattern[] {
+    const { mustInPrompt = false } = readOptions(`${method}()`, options, KEY)
     const schema = this.checkOutput(method)
     return keys.map((key) => {
       const pattern = readPath(key)

@@ -1,6 +1,7 @@
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'
+import { int, number, type Rules, readOptions, record } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { activityOf, childState } from '../../graph/child/child-report.ts'
 import { linesOf } from '../../graph/child/child-tools.ts'
@@ -58,8 +59,11 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
     id: parts.id,
     conversationId,
     result: () => take(undefined) as Promise<RunOutcome<Out>>,
-    wait: (options = {}) => inTime(take, clock, options),
-    poll: async ({ limitTurns = 10 } = {}) => pollOf(store, clock, { conversationId, limitTurns, runId: newest() }),
+    wait: async (options = {}) => inTime(take, clock, readOptions('wait()', options, WAIT)),
+    poll: async (options = {}) => {
+      const { limitTurns = 10 } = readOptions('poll()', options, { limitTurns: int(0) })
+      return pollOf(store, clock, { conversationId, limitTurns, runId: newest() })
+    },
     send: async (text) => {
       if (!(await isAnswer(parts, text))) await parts.send(text)
     },
@@ -70,6 +74,7 @@ export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
   }
 }
 
+const WAIT: Rules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
 const MOST_OPEN = 100
 
 /** Was it the answer to an open question? Another may have answered meanwhile: then it is one more turn. */

@@ -1,6 +1,6 @@
 import { type AnyAgent, isAgent } from '../../agent/agent.ts'
-import { isContextTurns } from '../../agent/conversation-settings.ts'
 import { DefinitionError } from '../../base/error.ts'
+import { anything, flag, int, listOf, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
 import { BUILT_IN_PROFILES } from '../../grant/profile.ts'
 import { normalName } from './read.ts'
@@ -41,18 +41,23 @@ export interface BackgroundSpec {
   readonly contextTurns: number | undefined
 }
 
-const KEYS = ['agent', 'agents', 'nested', 'wake', 'budget', 'onParentClose', 'profiles', 'profile', 'contextTurns']
+const OPTIONS: Rules<BackgroundOptions> = {
+  agent: anything,
+  agents: record,
+  nested: flag,
+  wake: oneOf('auto', 'passive'),
+  budget: record,
+  onParentClose: oneOf('cancel', 'abandon'),
+  profiles: listOf(text, 'names'),
+  profile: text,
+  contextTurns: int(1, 1_000),
+}
 
 /** Checks the options: a mistake is said where it was made. */
-export function readOptions(options: BackgroundOptions): BackgroundSpec {
-  const unknown = Object.keys(options).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`there is no "${unknown}". There is ${KEYS.join(', ')}.`)
+export function readBackground(options: BackgroundOptions): BackgroundSpec {
+  readOptions('backgroundSubagents()', options, OPTIONS)
   const { agent, nested = false, wake = 'auto', onParentClose = 'cancel', contextTurns } = options
   if (agent !== undefined) checkAgent(agent, 'agent')
-  if (typeof nested !== 'boolean') refuse('nested is true or false.')
-  if (wake !== 'auto' && wake !== 'passive') refuse('wake is "auto" or "passive".')
-  if (onParentClose !== 'cancel' && onParentClose !== 'abandon') refuse('onParentClose is "cancel" or "abandon".')
-  if (contextTurns !== undefined && !isContextTurns(contextTurns)) refuse('contextTurns is a whole number, 1 to 1000.')
   if (options.budget !== undefined) checkBudget(options.budget, 'backgroundSubagents()')
   const profiles = options.profiles ?? Object.keys(BUILT_IN_PROFILES)
   if (options.profile !== undefined && !profiles.includes(options.profile)) {

@@ -2,7 +2,7 @@ import type { AnyAgent, Tools } from '../../agent/agent.ts'
 import type { NodeRun } from '../../agent/node-run.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { Place } from '../../tool/toolkit.ts'
-import { type BackgroundOptions, type BackgroundSpec, readOptions } from './options.ts'
+import { type BackgroundOptions, type BackgroundSpec, readBackground } from './options.ts'
 import { rowTool } from './row-tool.ts'
 import { DESCRIPTIONS, schemasOf } from './schemas.ts'
 
@@ -13,7 +13,7 @@ type ToolName = keyof typeof DESCRIPTIONS
  * `tools: { ...backgroundSubagents() }`. Each end is told to it exactly once.
  */
 export function backgroundSubagents(options: BackgroundOptions = {}): Tools & { readonly [Name in ToolName]: Tool } {
-  const spec = readOptions(options)
+  const spec = readBackground(options)
   const schemas = schemasOf(spec)
   const names = Object.keys(schemas) as ToolName[]
   const made = names.map((name): [ToolName, Tool] => {

@@ -1,5 +1,6 @@
 import type { AnyAgent, Extension } from '../../agent/agent.ts'
 import { extension } from '../../agent/hooks/define-extension.ts'
+import { type Rules, readOptions, record, text } from '../../base/options.ts'
 import { type ChatOptions, readRecord } from './read-record.ts'
 import { ChatSession, type ChatStart } from './session.ts'
 
@@ -11,16 +12,19 @@ export interface ChatMethods {
   activateChatSession(id?: string, options?: ChatStart): ChatSession
 }
 
+const START: Rules<ChatStart> = { runtime: record, owner: text }
+
 /**
  * Chats: each request is shown what was asked and answered before, and nothing of how. What failed or was cancelled is
  * not kept. A chat is a conversation of the store; two requests of one chat run one after the other.
  */
 export function chatSession(options: ChatOptions = {}): Extension<'chatSession', ChatMethods> {
-  const record = readRecord(options)
+  const kept = readRecord(options)
   return extension({
     name: 'chatSession',
     methods: (agent: AnyAgent): ChatMethods => ({
-      activateChatSession: (id, start) => new ChatSession({ agent, id, record, ...start }),
+      activateChatSession: (id, start = {}) =>
+        new ChatSession({ agent, id, record: kept, ...readOptions('activateChatSession(id, options)', start, START) }),
     }),
   })
 }

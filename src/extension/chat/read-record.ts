@@ -1,5 +1,6 @@
 import type { ChatRecord } from '../../agent/request/chat-record.ts'
 import { DefinitionError, messageOf } from '../../base/error.ts'
+import { int, list, oneOf, type Rules, readOptions } from '../../base/options.ts'
 import { readPath } from '../../output/path-pattern.ts'
 
 /** A slot, or a place in it. */
@@ -17,15 +18,20 @@ export interface ChatOptions {
   readonly maxLength?: number
 }
 
+const mode = oneOf('all', 'first')
+
+const OPTIONS: Rules<ChatOptions> = {
+  recordInputPaths: list,
+  recordOutputPaths: list,
+  recordInputMode: mode,
+  recordOutputMode: mode,
+  maxLength: int(0),
+}
+
 /** What a chat keeps, in one form. Paths that cannot be read are refused here. */
 export function readRecord(options: ChatOptions): ChatRecord {
+  readOptions('chatSession()', options, OPTIONS)
   const { recordInputMode = 'all', recordOutputMode = 'all', maxLength = null } = options
-  for (const mode of [recordInputMode, recordOutputMode]) {
-    if (mode !== 'all' && mode !== 'first') refuse(`a mode is "all" or "first", not ${JSON.stringify(mode)}.`)
-  }
-  if (maxLength !== null && (!Number.isSafeInteger(maxLength) || maxLength < 0)) {
-    refuse('maxLength is a number of characters.')
-  }
   return {
     input: readPlaces(options.recordInputPaths ?? []),
     inputMode: recordInputMode,

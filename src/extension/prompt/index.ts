@@ -1,4 +1,4 @@
-export type { PromptAlias, PromptAliases } from '../../prompt/file/alias.ts'
+export type { PromptAlias, PromptAliases, PromptAliasFunction } from '../../prompt/file/alias.ts'
 export { type LoadOptions, loadPromptText, type TextLoadOptions } from '../../prompt/file/load-text.ts'
 export { Prompt, prompt, type SayOptions, type SlotKey } from '../../prompt/prompt.ts'
 export { EmptyPromptError } from '../../prompt/render/empty.ts'

@@ -1,4 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
+import { parametersOf } from '../../base/function-parameters.ts'
 import type { Json } from '../../base/json.ts'
 import type { Prompt } from '../prompt.ts'
 
@@ -7,13 +8,38 @@ export interface PromptAlias<P extends Prompt = Prompt> {
   /** The names of its parameters, in the order of `.args`. */
   readonly params: readonly string[]
   /** Gets the arguments in that order, undefined where one is left out. */
-  readonly call: (prompt: P, args: readonly (Json | undefined)[]) => P
+  readonly run: (prompt: P, args: readonly (Json | undefined)[]) => P
 }
 
-export type PromptAliases<P extends Prompt = Prompt> = { readonly [name: string]: PromptAlias<P> }
+/** A bare function: `greet(prompt, name)` gets the prompt, and then its parameters by their names or by `.args`. */
+export type PromptAliasFunction<P extends Prompt = Prompt> = (prompt: P, ...args: never[]) => P
+
+export type PromptAliases<P extends Prompt = Prompt> = {
+  readonly [name: string]: PromptAlias<P> | PromptAliasFunction<P>
+}
+
+/** What a caller offers to its prompt files, in one form. */
+export function readAliases<P extends Prompt>(given: PromptAliases<P>): { readonly [name: string]: PromptAlias<P> } {
+  return Object.fromEntries(Object.entries(given).map(([name, alias]) => [name, readAlias(name, alias)]))
+}
+
+function readAlias<P extends Prompt>(name: string, alias: PromptAlias<P> | PromptAliasFunction<P>): PromptAlias<P> {
+  if (typeof alias === 'object' && Array.isArray(alias?.params) && typeof alias.run === 'function') return alias
+  if (typeof alias !== 'function') return refuse(name, 'it is a function, or { params, run }.')
+  const known = parametersOf(alias)
+  if (known === undefined || known.areFields || known.list.length === 0) {
+    return refuse(name, 'its parameters cannot be told from its source. Name them: { params, run }.')
+  }
+  const params = known.list.slice(1).map((one) => one.name)
+  return { params, run: (prompt, args) => alias(prompt, ...(args as never[])) }
+}
+
+function refuse(name: string, message: string): never {
+  throw new DefinitionError('definition', `prompt, aliases.${name}: ${message}`)
+}
 
 /** What every prompt offers: its own helpers, and nothing that reaches further than the prompt. */
-export function builtInAliases<P extends Prompt>(): PromptAliases<P> {
+export function builtInAliases<P extends Prompt>(): { readonly [name: string]: PromptAlias<P> } {
   return {
     ...Object.fromEntries(
       SLOT_HELPERS.map((slot) => [slot, helper<P>((prompt, value, how) => prompt.set(slot, value, how))]),
@@ -42,7 +68,7 @@ interface How {
 function helper<P extends Prompt>(apply: (prompt: P, value: Json, how: How) => P): PromptAlias<P> {
   return {
     params: ['prompt', 'always'],
-    call: (prompt, [value = null, always = false]) => {
+    run: (prompt, [value = null, always = false]) => {
       if (typeof always !== 'boolean') throw new DefinitionError('definition', '"always" is true or false.')
       return apply(prompt, value, { always })
     },
@@ -52,7 +78,7 @@ function helper<P extends Prompt>(apply: (prompt: P, value: Json, how: How) => P
 function setter<P extends Prompt>(always: boolean): PromptAlias<P> {
   return {
     params: ['key', 'value'],
-    call: (prompt, [key, value = null]) => {
+    run: (prompt, [key, value = null]) => {
       if (typeof key !== 'string') throw new DefinitionError('definition', '"key" is the name of a slot.')
       return prompt.set(key, value, { always })
     },

@@ -91,7 +91,7 @@ function applyAliases<P extends Prompt>(prompt: P, tree: Tree, { mappings, alias
     const alias = aliasNamed(aliases, entry)
     const args = aliasArguments(alias, fillTree(entry.value, mappings))
     try {
-      return alias.call(made, args)
+      return alias.run(made, args)
     } catch (error) {
       throw placed(messageOf(error), entry.at, error)
     }

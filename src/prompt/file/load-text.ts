@@ -1,9 +1,10 @@
 import { messageOf } from '../../base/error.ts'
 import { sizeOf } from '../../base/json.ts'
+import { code, list, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
 import { type Mappings, readMappings } from '../slots/placeholder.ts'
-import { builtInAliases, type PromptAliases } from './alias.ts'
+import { builtInAliases, type PromptAliases, readAliases } from './alias.ts'
 import { applyTree } from './apply-tree.ts'
 import { fileError, Wrong } from './file-error.ts'
 import { parseJsonTree } from './parse-json.ts'
@@ -29,19 +30,29 @@ export interface TextLoadOptions<P extends Prompt = Prompt> extends LoadOptions<
   readonly file?: string
 }
 
+const OPTIONS: Rules<TextLoadOptions> = {
+  mappings: record,
+  promptKeyPath: (value) => (text(value) === null || list(value) === null ? null : 'a text or a list of keys'),
+  onto: record,
+  aliases: record,
+  onWarning: code,
+  format: oneOf('yaml', 'json'),
+  file: text,
+}
+
 export const MOST_PROMPT_BYTES = 1_000_000
 
 /** Reads a prompt file's text. Whatever is wrong with it is a RecipeError with file, line and column. */
 export async function loadPromptText<P extends Prompt = Prompt>(
-  text: string,
+  given: string,
   options: TextLoadOptions<P> = {},
 ): Promise<P> {
-  const { format = 'yaml', file = '<text>', onWarning } = options
+  const { format = 'yaml', file = '<text>', onWarning } = readOptions('loadPromptText(text, options)', options, OPTIONS)
   const mappings = readMappings(options.mappings)
-  const aliases = new Map(Object.entries({ ...builtInAliases<P>(), ...options.aliases }))
+  const aliases = new Map(Object.entries({ ...builtInAliases<P>(), ...readAliases(options.aliases ?? {}) }))
   const warn = (warning: PromptWarning, at: Place) => onWarning?.({ ...warning, ...at, file })
   try {
-    const tree = partOf(await parsed(text, format), options.promptKeyPath)
+    const tree = partOf(await parsed(given, format), options.promptKeyPath)
     return applyTree(options.onto ?? (new Prompt() as P), tree, { mappings, aliases, warn })
   } catch (error) {
     if (!(error instanceof Wrong)) throw error

@@ -22,7 +22,7 @@ export interface RequestSettings {
 }
 
 /** The options of a prompt by the names of our settings; those of chat APIs mean the same. */
-export function readOptions({ model = null, ...options }: JsonRecord): RequestOptions {
+export function requestOptionsOf({ model = null, ...options }: JsonRecord): RequestOptions {
   if (model !== null && typeof model !== 'string') refuse('model', 'a text, such as "openai/gpt-5"', model)
   const settings: Record<string, Json> = {}
   const others: [string, Json][] = []

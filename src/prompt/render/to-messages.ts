@@ -1,11 +1,12 @@
 import type { Json } from '../../base/json.ts'
+import { flag, type Rules, readOptions } from '../../base/options.ts'
 import type { Part } from '../slots/message.ts'
 import { inLine } from '../slots/plain-value.ts'
 import { isEmpty, itemsIn, type Layer } from '../slots/slot.ts'
 import { type Block, dataText, mainBlocks } from './blocks.ts'
 import { checkAsksSomething, emptyPrompt } from './empty.ts'
 import { joinBlocks } from './join-blocks.ts'
-import { type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
+import { RENDER, type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
 import { partsOf } from './to-text.ts'
 
@@ -18,6 +19,8 @@ export interface MessagesOptions extends RenderOptions {
   readonly toolsInText?: boolean
 }
 
+const OPTIONS: Rules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
+
 /** Further fields of a message of the history are kept. */
 export interface PromptMessage {
   readonly role: string
@@ -27,6 +30,7 @@ export interface PromptMessage {
 
 /** The prompt as messages: system, developer, the history, and what is asked now. Throws EmptyPromptError. */
 export function toMessages(view: Layer, options: MessagesOptions = {}): PromptMessage[] {
+  readOptions('toMessages()', options, OPTIONS)
   checkAsksSomething(view)
   const rendering = renderingOf(options)
   const attachment = itemsIn<Part>(view, 'attachment')

@@ -1,13 +1,14 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../../base/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
 import { itemsIn, type JsonRecord, type Layer } from '../slots/slot.ts'
 import { emptyPrompt } from './empty.ts'
 import { type MediaBlock, mediaBlock } from './media-block.ts'
-import { type RenderOptions, skippedPart } from './options.ts'
+import { RENDER, type RenderOptions, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
-import { type RequestOptions, readOptions } from './request-options.ts'
+import { type RequestOptions, requestOptionsOf } from './request-options.ts'
 import { type PromptMessage, toMessages } from './to-messages.ts'
 
 /** What a model is sent, in the form of the Model port; its `path` is the caller's to add. */
@@ -32,9 +33,16 @@ export interface RequestRenderOptions extends Pick<RenderOptions, 'titles' | 'on
   readonly tools?: 'native' | 'text'
 }
 
+const OPTIONS: Rules<RequestRenderOptions> = {
+  titles: RENDER.titles,
+  onWarning: RENDER.onWarning,
+  strictOrder: flag,
+  tools: oneOf('native', 'text'),
+}
+
 /** The prompt as a request of a model. Throws EmptyPromptError. */
 export function toRequest<Out>(view: Layer, options: RequestRenderOptions = {}): PromptRequest<Out> {
-  const { tools = 'native', ...others } = options
+  const { tools = 'native', ...others } = readOptions('toRequest()', options, OPTIONS)
   const said = toMessages(view, { ...others, rich: true, toolsInText: tools === 'text' })
   const messages = said.flatMap((message) => requestMessage(message, options))
   if (messages.at(-1)?.role !== 'user') throw emptyPrompt('no part of what is asked can be sent to a model')
@@ -45,7 +53,7 @@ export function toRequest<Out>(view: Layer, options: RequestRenderOptions = {}):
     outputSchema: checked?.jsonSchema ?? null,
     output: checked as CheckedSchema<Out> | null,
     outputFormat: format,
-    ...readOptions((view.get('options') ?? {}) as JsonRecord),
+    ...requestOptionsOf((view.get('options') ?? {}) as JsonRecord),
   }
 }
 

@@ -1,10 +1,11 @@
 import type { Json } from '../../base/json.ts'
+import { flag, readOptions } from '../../base/options.ts'
 import type { Part } from '../slots/message.ts'
 import { itemsIn, type Layer } from '../slots/slot.ts'
 import { type Block, mainBlocks, slotBlock } from './blocks.ts'
 import { checkAsksSomething } from './empty.ts'
 import { joinBlocks } from './join-blocks.ts'
-import { type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
+import { RENDER, type Rendering, type RenderOptions, renderingOf, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
 
 export interface TextOptions extends RenderOptions {
@@ -14,6 +15,7 @@ export interface TextOptions extends RenderOptions {
 
 /** The whole prompt as one text. Throws EmptyPromptError. */
 export function toText(view: Layer, options: TextOptions = {}): string {
+  readOptions('toText()', options, { ...RENDER, roleLines: flag })
   checkAsksSomething(view)
   const rendering = renderingOf(options)
   const { titles, roleOf } = rendering

@@ -12,9 +12,13 @@ export function mergeValue(slot: string, old: SlotValue | undefined, next: SlotV
   return layered(slot, old, next)
 }
 
-/** What is seen where the request says `next` and the agent `old`: only objects are merged. */
+/**
+ * What is seen where the request says `next` and the agent `old`: objects are merged, and what the agent always instructs
+ * in a list (a rule of its) stays before what the request instructs.
+ */
 export function layered(slot: string, old: SlotValue, next: SlotValue): SlotValue {
   if (slot === 'system') return mergeSystem(old as Json, next as Json)
+  if (slot === 'instruct' && Array.isArray(old) && next !== null) return appended(slot, old, next as Json)
   if (!isRecord(old) || !isRecord(next)) return next
   return slot === 'output' ? mergeShapes(old, next) : mergeRecords(old, next)
 }

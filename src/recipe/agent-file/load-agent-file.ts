@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
+import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
 import { detectDialect } from '../dialects/detect.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { AGENT_DIALECTS, agentDialect } from '../dialects/index.ts'
@@ -21,8 +22,11 @@ export interface AgentFileOptions {
   readonly folder?: string
 }
 
+const OPTIONS: Rules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
+
 /** Reads an agent file of any dialect. Throws a RecipeError with file, line and hint. */
 export async function loadAgentFile(given: string, options: AgentFileOptions = {}): Promise<AgentFile> {
+  readOptions('loadAgentFile(file, options)', options, OPTIONS)
   const file = path.resolve(given)
   const text = await readText(file, options.folder === undefined ? {} : { inside: options.folder })
   const agent = await parseAgentFile(text, file, options)

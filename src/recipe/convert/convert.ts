@@ -1,5 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
+import { flag, type Rules, readOptions, text } from '../../base/options.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { parseAgentFile } from '../agent-file/load-agent-file.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
@@ -22,6 +23,8 @@ export interface ConvertOptions {
   readonly lossy?: boolean
 }
 
+const OPTIONS: Rules<ConvertOptions> = { folder: text, lossy: flag }
+
 export interface Converted {
   readonly text: string
   /** Where such a file is looked for, from the folder of a project. */
@@ -35,6 +38,7 @@ export interface Converted {
  * cannot say in full, or that could do more than before, gives a RecipeError that lists why, unless `lossy` is set.
  */
 export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<Converted> {
+  readOptions('convert(file, dialect, options)', options, OPTIONS)
   const agent = dialect === 'recipe' ? given : withListedTools(given)
   const { text, path, again } = await written(agent, dialect, options.folder)
   const level = options.lossy === true ? 'warning' : 'error'

@@ -4,7 +4,7 @@ import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import { type Definition, discover } from './discover.ts'
-import type { DiscoveryOptions } from './places.ts'
+import { checkDiscovery, type DiscoveryOptions } from './places.ts'
 
 /** The definitions that a file says it delegates to, as far as they are found: it may start them by their names. */
 export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): Promise<readonly SubRecipe[]> {
@@ -18,6 +18,7 @@ export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): 
 
 /** A warning for each agent that a file names and that is not found. */
 export async function missingAgents(agent: AgentFile, options: DiscoveryOptions = {}): Promise<readonly Notice[]> {
+  checkDiscovery('missingAgents(agent, options)', options)
   const names = agent.reaches.filter((name) => !name.includes('*'))
   if (names.length === 0) return []
   const known = new Set([...agent.subRecipes, ...(await definitionsFor(options))].map(({ name }) => name))

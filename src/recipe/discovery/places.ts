@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
+import { type Rules, readOptions, record, text } from '../../base/options.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
 
 export interface Place {
@@ -91,7 +92,15 @@ function projectFolders(cwd: string): readonly string[] {
   return folders
 }
 
-function settled({ cwd = process.cwd(), home = homedir(), env = process.env }: DiscoveryOptions) {
+const OPTIONS: Rules<DiscoveryOptions> = { cwd: text, home: text, env: record }
+
+/** Refuses what could never work, where it was said. */
+export function checkDiscovery(where: string, options: DiscoveryOptions): DiscoveryOptions {
+  return readOptions(where, options, OPTIONS)
+}
+
+function settled(options: DiscoveryOptions) {
+  const { cwd = process.cwd(), home = homedir(), env = process.env } = checkDiscovery('discover()', options)
   return { cwd: path.resolve(cwd), home: path.resolve(home), env }
 }
 

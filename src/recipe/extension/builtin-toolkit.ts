@@ -1,4 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
+import { listOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { developerTools } from '../../tool/developer/developer-tools.ts'
 import { type MemoryToolsOptions, memoryTools } from '../../tool/memory/memory-tools.ts'
 import type { ToolSource } from '../../tool/source/source.ts'
@@ -17,6 +18,8 @@ export interface BuiltinOptions {
   readonly availableTools?: readonly string[]
 }
 
+const OPTIONS: Rules<BuiltinOptions> = { memory: record, skills: record, availableTools: listOf(text, 'names') }
+
 const TOOLKITS = {
   developer: () => developerTools(),
   todo: () => todoTools(),
@@ -33,6 +36,7 @@ export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {
     const known = BUILTIN_TOOLKITS.join(', ')
     throw new DefinitionError('definition', `builtinToolkit(): there is no "${name}". There are ${known}.`)
   }
+  readOptions('builtinToolkit(name, options)', options, OPTIONS)
   const all: Readonly<Record<string, Tool>> = TOOLKITS[name](options)
   const { availableTools = [] } = options
   const wanted = Object.entries(all).filter(([tool]) => availableTools.length === 0 || availableTools.includes(tool))

@@ -1,6 +1,7 @@
+import { code, oneOf, orJust, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { mcpServer, serverSource } from '../../tool/mcp/mcp-server.ts'
 import { limitedSource } from '../../tool/source/limited-source.ts'
-import type { SourceScope, ToolSource } from '../../tool/source/source.ts'
+import { SOURCE_SCOPES, type SourceScope, type ToolSource } from '../../tool/source/source.ts'
 import { absentSource } from '../../tool/source/toolkit-source.ts'
 import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
@@ -22,6 +23,17 @@ export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'>
   readonly file?: string
 }
 
+const OPTIONS: Rules<ExtensionOptions> = {
+  memory: record,
+  skills: record,
+  secrets: code,
+  cwd: text,
+  folder: orJust(null, text),
+  scope: oneOf(...SOURCE_SCOPES),
+  named: record,
+  file: text,
+}
+
 export interface ExtensionSources {
   /** For `agent({ sources })`: one for each entry, by its name. */
   readonly sources: { readonly [name: string]: ToolSource }
@@ -36,6 +48,7 @@ export function extensionSources(
   extensions: readonly ExtensionConfig[],
   options: ExtensionOptions = {},
 ): ExtensionSources {
+  readOptions('extensionSources(extensions, options)', options, OPTIONS)
   const sources = new Map<string, ToolSource>()
   const names = new Map<string, string>()
   const notices: Notice[] = []
@@ -74,6 +87,10 @@ export function isBuiltIn(name: string): boolean {
 interface Absence {
   readonly message: string
   readonly hint: string
+}
+
+function builtinOptions({ memory, skills }: ExtensionOptions): BuiltinOptions {
+  return { ...(memory === undefined ? {} : { memory }), ...(skills === undefined ? {} : { skills }) }
 }
 
 function sourceOf(extension: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
@@ -142,7 +159,9 @@ function common(extension: StdioExtension | HttpExtension, { secrets, scope }: E
 
 function builtin({ name, availableTools }: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
   const known = name.trim().toLowerCase()
-  if (isBuiltinToolkit(known)) return builtinToolkit(known, { ...options, availableTools: ours(known, availableTools) })
+  if (isBuiltinToolkit(known)) {
+    return builtinToolkit(known, { ...builtinOptions(options), availableTools: ours(known, availableTools) })
+  }
   return {
     message: `there is no built-in extension "${name}" here`,
     hint: Object.hasOwn(INSTEAD, known)
@@ -199,7 +218,7 @@ function namedServer(extension: NamedExtension, { named = {}, ...options }: Exte
   const { name, availableTools, excludedTools = [] } = extension
   const own = [name, sourceName(name)].find((one) => Object.hasOwn(named, one))
   const found = own === undefined ? undefined : named[own]
-  const toolkit = found ?? (isBuiltinToolkit(name) ? builtinToolkit(name, options) : undefined)
+  const toolkit = found ?? (isBuiltinToolkit(name) ? builtinToolkit(name, builtinOptions(options)) : undefined)
   if (toolkit !== undefined) return limitedSource(toolkit, { availableTools, excludedTools })
   const known = Object.keys(named).join(', ') || 'none'
   return {

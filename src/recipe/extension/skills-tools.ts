@@ -2,7 +2,7 @@ import { isLegateError } from '../../base/error.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import type { DiscoveryOptions } from '../discovery/places.ts'
+import { checkDiscovery, type DiscoveryOptions } from '../discovery/places.ts'
 import type { Skill } from '../discovery/skills.ts'
 
 export type SkillsToolName = 'skills_list' | 'skills_load' | 'skills_read'
@@ -11,6 +11,7 @@ const NAME: JsonSchema = { type: 'string', minLength: 1, maxLength: 200 }
 
 /** Skills that lie in the project and in the user's folders: instructions that are read when they are needed. */
 export function skillsTools(options: DiscoveryOptions = {}): Record<SkillsToolName, Tool> {
+  checkDiscovery('skillsTools()', options)
   return {
     skills_list: tool({
       description: 'Lists the skills there are: instructions for certain kinds of work.',

@@ -2,6 +2,19 @@ import path from 'node:path'
 import type { Tools } from '../../agent/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { nodeFs } from '../../base/node-system.ts'
+import {
+  flag,
+  int,
+  list,
+  listOf,
+  oneOf,
+  orJust,
+  positive,
+  type Rules,
+  readOptions,
+  record,
+  text,
+} from '../../base/options.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from './spec.ts'
 import { openTools } from './tools.ts'
@@ -44,46 +57,38 @@ export function openSubagents(options: OpenOptions = {}): Tools {
   return openTools(readOpenOptions(options))
 }
 
-const KEYS = [
-  ...['subRecipes', 'surfaces', 'discover', 'nested', 'compat', 'mode', 'settings', 'background', 'keepMs'],
-  ...['timeoutMs', 'cwd'],
-]
+const OPTIONS: Rules<OpenOptions> = {
+  subRecipes: record,
+  surfaces: listOf(oneOf(...SURFACES), SURFACES.map((surface) => `"${surface}"`).join(', ')),
+  discover: (value) => (flag(value) === null || text(value) === null ? null : 'true, false or a folder'),
+  nested: flag,
+  compat: oneOf('aster'),
+  mode: oneOf(...MODE_NAMES),
+  settings: record,
+  background: int(1),
+  keepMs: positive,
+  timeoutMs: positive,
+  cwd: text,
+}
 
 /** Checks the options: a mistake is said where it was made. */
 export function readOpenOptions(options: OpenOptions): OpenSpec {
-  const unknown = Object.keys(options).find((key) => !KEYS.includes(key))
-  if (unknown !== undefined) refuse(`there is no "${unknown}". There is ${KEYS.join(', ')}.`)
+  const { surfaces = ['subagent'] } = readOptions('openSubagents()', options, OPTIONS)
+  if (surfaces.length === 0) refuse(`surfaces are some of ${SURFACES.join(', ')}.`)
   const cwd = path.resolve(options.cwd ?? process.cwd())
-  const background = options.background ?? backgroundLimit()
-  checkChoices(options)
-  const keepMs = options.keepMs ?? keptMs()
-  checkNumbers(background, { timeoutMs: options.timeoutMs ?? 1, keepMs })
   return {
-    surfaces: [...new Set(options.surfaces ?? (['subagent'] as const))],
+    surfaces: [...new Set(surfaces)],
     subRecipes: Object.entries(options.subRecipes ?? {}).map(([name, one]) => readSubRecipe(name, one, cwd)),
     discover: folderOf(options.discover, cwd),
     nested: options.nested ?? false,
     compat: options.compat ?? null,
     mode: options.mode ?? 'auto',
     settings: options.settings ?? {},
-    background,
-    keepMs,
+    background: options.background ?? backgroundLimit(),
+    keepMs: options.keepMs ?? keptMs(),
     timeoutMs: options.timeoutMs ?? null,
     cwd,
   }
-}
-
-function checkChoices({ surfaces = ['subagent'], compat = 'aster', mode = 'auto', nested = false }: OpenOptions): void {
-  const isKnown = surfaces.every((surface) => SURFACES.includes(surface))
-  if (!isKnown || surfaces.length === 0) refuse(`surfaces are some of ${SURFACES.join(', ')}.`)
-  if (!MODE_NAMES.includes(mode)) refuse(`mode is one of ${MODE_NAMES.join(', ')}.`)
-  if (compat !== 'aster') refuse('compat is "aster".')
-  if (typeof nested !== 'boolean') refuse('nested is true or false.')
-}
-
-function checkNumbers(background: number, times: Readonly<Record<string, number>>): void {
-  if (!Number.isSafeInteger(background) || background < 1) refuse('background must be a whole number of at least 1.')
-  for (const [name, ms] of Object.entries(times)) if (!(ms > 0)) refuse(`${name} must be a number above 0.`)
 }
 
 function folderOf(discover: boolean | string | undefined, cwd: string): string | null {
@@ -91,9 +96,20 @@ function folderOf(discover: boolean | string | undefined, cwd: string): string |
   return discover === true ? cwd : path.resolve(discover)
 }
 
+type SubRecipeSettings = Partial<Omit<SubRecipe, 'name' | 'line' | 'folder'>>
+
+const SUB_RECIPE: Rules<SubRecipeSettings> = {
+  path: text,
+  values: record,
+  locked: (value) => (flag(value) === null || list(value) === null ? null : 'true, false or a list of names'),
+  sequentialWhenRepeated: flag,
+  description: orJust(null, text),
+}
+
 function readSubRecipe(name: string, given: SubRecipeOption, cwd: string): SubRecipe {
-  const one = typeof given === 'string' ? { path: given } : given
+  const one: Partial<SubRecipe> = typeof given === 'string' ? { path: given } : given
   if (typeof one?.path !== 'string') refuse(`subRecipes.${name} is a path, or { path, values, ... }.`)
+  readOptions<SubRecipeSettings>(`openSubagents(): subRecipes.${name}`, one, SUB_RECIPE)
   const place = path.resolve(cwd, one.path)
   if (nodeFs.statSync(place, { throwIfNoEntry: false })?.isFile() !== true) {
     refuse(`subRecipes.${name}: Sub-recipe file does not exist: ${place}`)

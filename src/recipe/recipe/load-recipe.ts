@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { isLegateError, messageOf } from '../../base/error.ts'
+import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { readSchema } from '../../base/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
@@ -84,7 +85,17 @@ interface Checked {
   readonly report: Report
 }
 
-async function readChecked(given: string, { mode, folder, isKept }: ReadingOptions): Promise<Checked> {
+export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
+  parameters: record,
+  mode: oneOf('strict', 'lenient'),
+  ask: code,
+  readFile: code,
+  folder: text,
+  isKept: code,
+}
+
+async function readChecked(given: string, options: ReadingOptions): Promise<Checked> {
+  const { mode, folder, isKept } = readOptions('loadRecipe(file, options)', options, RECIPE_OPTIONS)
   const file = path.resolve(given)
   const report = new Report(file, mode === 'lenient')
   const source = await openRecipe(file, report, { inside: folder, isKept })

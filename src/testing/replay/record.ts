@@ -1,4 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
+import { code, readOptions } from '../../base/options.ts'
 import { Runtime } from '../../runtime.ts'
 import type { Redact } from './clean.ts'
 import { Recorder } from './recorder.ts'
@@ -18,6 +19,7 @@ export function record(runtime: Runtime, file: string, options: RecordOptions = 
   if (!(runtime instanceof Runtime)) {
     throw new DefinitionError('definition', 'record(runtime, file): make the runtime with createRuntime().')
   }
+  readOptions('record(runtime, file, options)', options, { redact: code })
   const { store } = runtime
   const known = readIfThere(file)
   const isOurs = known?.lines.some(({ line }) => 'run' in line && store.conversation(line.id) !== undefined) === true

@@ -1,7 +1,7 @@
 import type { AnyAgent } from '../../agent/agent.ts'
 import { ModelError } from '../../base/error.ts'
 import type { Model } from '../../model/model.ts'
-import { type RuntimeOptions, warningLogger } from '../../options.ts'
+import { checkOptions, type RuntimeOptions, warningLogger } from '../../options.ts'
 import { createRuntime, type Runtime } from '../../runtime.ts'
 import { Player } from './player.ts'
 import { type RecordedScript, recordedScript } from './recorded-script.ts'
@@ -17,6 +17,7 @@ export interface Replay extends Runtime {
  * process. `options` are the runtime's; with `agents`, also those that a tool has started from inside.
  */
 export function replay(file: string, options: RuntimeOptions = {}): Replay {
+  checkOptions(options)
   const script = recordedScript(readRecording(file))
   const runtime = createRuntime({ model: standIn(script), ...options })
   const agents = new Map((options.agents ?? []).map((agent: AnyAgent) => [agent.name, agent]))

@@ -1,4 +1,16 @@
 import { DefinitionError } from '../../base/error.ts'
+import {
+  anything,
+  code,
+  flag,
+  listOf,
+  oneOf,
+  positive,
+  type Rule,
+  type Rules,
+  readOptions,
+  record,
+} from '../../base/options.ts'
 import { SOURCE_SCOPES, type SourceScope } from '../source/source.ts'
 import { TOOL_TIMEOUT_MS } from '../tool.ts'
 import { hostOf } from './host-of.ts'
@@ -87,20 +99,43 @@ const DEFAULTS: ServerSettings = {
   scope: 'run',
 }
 
+const isWord: Rule = (value) => (typeof value === 'string' && !value.includes('\0') ? null : 'a text')
+const words = listOf(isWord, 'texts')
+const MOST_MS = 2 ** 31 - 1
+
+function textMap(value: unknown): string | null {
+  const isMap = record(value) === null && Object.values(Object(value)).every((one) => typeof one === 'string')
+  return isMap ? null : 'an object of texts'
+}
+
+function milliseconds(value: unknown): string | null {
+  return positive(value) === null && Number(value) <= MOST_MS ? null : 'a number of milliseconds'
+}
+
+const OPTIONS: Rules<ServerSettings> = {
+  command: anything,
+  args: words,
+  cwd: anything,
+  url: anything,
+  headers: textMap,
+  env: textMap,
+  envFrom: textMap,
+  envKeys: words,
+  secrets: code,
+  timeoutMs: milliseconds,
+  startTimeoutMs: milliseconds,
+  availableTools: words,
+  excludedTools: words,
+  required: flag,
+  scope: oneOf(...SOURCE_SCOPES),
+}
+
 /** Refuses what could never work. */
 export function readServerOptions(options: McpServerOptions): ServerSettings {
   if (typeof options !== 'object' || options === null) refuse('give it { command, args } or { url }.')
-  const given = Object.entries(options).filter(([, value]) => value !== undefined)
-  const unknown = given.find(([key]) => !Object.hasOwn(DEFAULTS, key))
-  if (unknown !== undefined) refuse(`there is no "${unknown[0]}". There are ${Object.keys(DEFAULTS).join(', ')}.`)
+  const given = Object.entries(readOptions('mcpServer()', options, OPTIONS)).filter(([, value]) => value !== undefined)
   const settings: ServerSettings = { ...DEFAULTS, ...Object.fromEntries(given) }
   checkPlace(settings)
-  for (const key of ['args', 'envKeys', 'availableTools', 'excludedTools'] as const) checkTexts(settings[key], key)
-  for (const key of ['env', 'envFrom', 'headers'] as const) checkMap(settings[key], key)
-  for (const key of ['timeoutMs', 'startTimeoutMs'] as const) checkTime(settings[key], key)
-  if (typeof settings.secrets !== 'function') refuse('secrets is a function of a name.')
-  if (typeof settings.required !== 'boolean') refuse('required is true or false.')
-  if (!SOURCE_SCOPES.includes(settings.scope)) refuse(`scope is one of ${SOURCE_SCOPES.join(', ')}.`)
   return Object.freeze(settings)
 }
 
@@ -115,20 +150,6 @@ function checkPlace({ command, cwd, url }: ServerSettings): void {
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== '' && !value.includes('\0')
-}
-
-function checkTexts(list: unknown, key: string): void {
-  if (Array.isArray(list) && list.every((item) => typeof item === 'string' && !item.includes('\0'))) return
-  refuse(`${key} is a list of texts.`)
-}
-
-function checkMap(map: unknown, key: string): void {
-  if (typeof map === 'object' && map !== null && Object.values(map).every((value) => typeof value === 'string')) return
-  refuse(`${key} is an object of texts.`)
-}
-
-function checkTime(value: unknown, key: string): void {
-  if (typeof value !== 'number' || !(value > 0) || value > 2 ** 31 - 1) refuse(`${key} is a number of milliseconds.`)
 }
 
 function refuse(message: string): never {

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { nodeOs } from '../../base/node-system.ts'
+import { readOptions, text } from '../../base/options.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import { type Tool, tool } from '../tool.ts'
 import { type Memory, MemoryFiles } from './memory-file.ts'
@@ -16,7 +17,8 @@ const WORDS: JsonSchema = { type: 'string', minLength: 1, maxLength: 8_000 }
 const MOST_SHOWN = 200
 
 /** What is remembered from one run to the next. All runs of a user share it, unless the application gives each a directory. */
-export function memoryTools({ directory = defaultDirectory() }: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
+export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
+  const { directory = defaultDirectory() } = readOptions('memoryTools()', options, { directory: text })
   const files = new MemoryFiles(directory)
   return {
     memory_remember: tool({

@@ -1,0 +1,339 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as root from 'legate'
+import * as grant from 'legate/grant'
+import * as output from 'legate/output'
+import * as promptEntry from 'legate/prompt'
+import * as recipe from 'legate/recipe'
+import * as json from 'legate/store/json'
+import * as memory from 'legate/store/memory'
+import * as sqlite from 'legate/store/sqlite'
+import * as testing from 'legate/testing'
+import { afterAll, describe, expect, test } from 'vitest'
+
+const { agent, createRuntime, extension, isLegateError, planner, tool } = root
+const folder = mkdtempSync(join(tmpdir(), 'legate-doors-'))
+const file = join(folder, 'bake.md')
+writeFileSync(file, '---\nname: bake\ndescription: Bakes.\n---\nBake.\n')
+
+const schema = { type: 'object', properties: { dish: { type: 'string' } }, required: ['dish'] } as const
+const cook = agent({ name: 'cook', instructions: 'Cook.', model: testing.scriptedModel(() => ({ text: 'Done.' })) })
+const menu = agent({
+  name: 'menu',
+  instructions: 'Plan.',
+  output: schema,
+  model: testing.scriptedModel(() => ({ text: '{"dish":"soup"}' })),
+})
+const chats = cook.use(root.chatSession())
+const chat = chats.activateChatSession('lunch')
+const runtime = createRuntime({ agents: [cook, menu] })
+const run = runtime.run(cook, 'Soup, please.')
+const menuRun = runtime.run(menu, 'What is there?')
+const { runId } = await run.result
+const conversation = await runtime.conversation(run.conversationId)
+const spawned = await runtime.spawn(cook, 'Bread, please.')
+const prompt = promptEntry.prompt({ input: 'Hello' })
+const words = recipe.EMPTY_AGENT_FILE
+
+afterAll(async () => {
+  await runtime.close()
+  rmSync(folder, { recursive: true })
+})
+
+/** Calls with these options, and one option with a value it does not take. */
+type Door = readonly [call: (options: never) => unknown, wrong: Readonly<Record<string, unknown>>]
+type Doors = Readonly<Record<string, Door>>
+/** A door for every public method, or null where it takes no options: one that is new and not here does not compile. */
+type Every<T> = { readonly [Name in Methods<T>]: Door | null }
+type Methods<T> = {
+  [Name in keyof T & string]: T[Name] extends (...given: never[]) => unknown ? Name : never
+}[keyof T & string]
+
+const FUNCTIONS: Doors = {
+  agent: [(o: object) => agent({ name: 'x', instructions: 'X.', ...o }), { toolTrace: 'yes' }],
+  asAiSdkTool: [(o) => root.asAiSdkTool(cook, o), { runtime: 5 }],
+  auto: [(o: object) => root.auto({ description: 'X.', input: schema, output: schema, ...o }), { description: 5 }],
+  backgroundSubagents: [(o) => root.backgroundSubagents(o), { nested: 'yes' }],
+  builtinToolkit: [(o) => recipe.builtinToolkit('todo', o), { availableTools: 'all' }],
+  chatSession: [(o) => root.chatSession(o), { maxLength: 'long' }],
+  checkSubagentContract: [(o) => testing.checkSubagentContract(cook, o), {}],
+  convert: [(o) => recipe.convert(words, 'claude', o), { lossy: 'yes' }],
+  createRuntime: [(o) => createRuntime(o), { agents: 5 }],
+  describeRecipe: [(o) => recipe.describeRecipe(file, o), { mode: 'loose' }],
+  discover: [(o) => recipe.discover(o), { cwd: 5 }],
+  discoverSkills: [(o) => recipe.discoverSkills(o), { home: 5 }],
+  diskFiles: [(o: object) => root.diskFiles({ workspace: folder, ...o }), { allowDeleteInternal: 'yes' }],
+  extension: [(o: object) => extension({ name: 'x', ...o }), { onError: 'ignore' }],
+  extensionSources: [(o) => recipe.extensionSources([], o), { scope: 'world' }],
+  fieldParser: [(o) => output.fieldParser(o), { strict: 'yes' }],
+  generalWorker: [(o) => root.generalWorker(o), { tools: 5 }],
+  joinSpawned: [(o) => root.joinSpawned([spawned], 'all', o), { timeoutMs: 'long' }],
+  jsonStore: [(o: object) => json.jsonStore({ folder: join(folder, 'rows'), ...o }), { durability: 'some' }],
+  loadAgentFile: [(o) => recipe.loadAgentFile(file, o), { mode: 'loose' }],
+  loadDefinition: [(o) => recipe.loadDefinition(file, o), { mode: 'loose' }],
+  loadJsonPrompt: [(o) => promptEntry.loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
+  loadPromptFile: [(o) => promptEntry.loadPromptFile(file, o), { mappings: 5 }],
+  loadPromptText: [(o) => promptEntry.loadPromptText('input: x', o), { format: 'toml' }],
+  loadRecipe: [(o) => recipe.loadRecipe(file, o), { mode: 'loose' }],
+  loadYamlPrompt: [(o) => promptEntry.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
+  makeSubagentTool: [(o: object) => root.makeSubagentTool(cook, { name: 'x' }, { host: cook, ...o }), { toolName: 5 }],
+  mcpServer: [(o: object) => root.mcpServer({ command: 'cat', ...o }), { timeoutMs: 'long' }],
+  memoryFiles: [(o) => root.memoryFiles(o), { workspace: 'here' }],
+  memoryStore: [(o) => root.memoryStore(o), { keep: 'all' }],
+  memoryTools: [(o) => root.memoryTools(o), { directory: 5 }],
+  missingAgents: [(o) => recipe.missingAgents(words, o), { cwd: 5 }],
+  openSubagents: [(o) => root.openSubagents(o), { background: 'many' }],
+  planner: [(o) => planner(o), { maxRounds: 'many' }],
+  programRequest: [(o) => grant.programRequest(['ls'], o), { secrets: 5 }],
+  readDefinition: [(o) => recipe.readDefinition(file, o), { mode: 'loose' }],
+  readRecipeFile: [(o) => recipe.readRecipeFile(file, o), { mode: 'loose' }],
+  recipeAgent: [(o) => root.recipeAgent(file, o), { mode: 'loose' }],
+  record: [(o) => testing.record(createRuntime(), join(folder, 'tape'), o), { redact: 5 }],
+  replay: [(o) => testing.replay(join(folder, 'tape'), o), { agents: 5 }],
+  runProcess: [(o: object) => root.runProcess('true', [], { signal: AbortSignal.timeout(9), ...o }), { cwd: 5 }],
+  scheduleTasks: [(o) => root.scheduleTasks(runtime, [], o), { concurrency: 'many' }],
+  skillsTools: [(o) => recipe.skillsTools(o), { cwd: 5 }],
+  sqliteStore: [(o: object) => sqlite.sqliteStore({ path: join(folder, 'rows.db'), ...o }), { readOnly: 'yes' }],
+  tool: [(o: object) => tool({ description: 'X.', inputSchema: schema, execute: () => 1, ...o }), { polls: 'yes' }],
+  toolkit: [(o: object) => root.toolkit({ groups: {}, ...o }), { meta: 'some' }],
+  validateDefinition: [(o) => recipe.validateDefinition(file, o), { mode: 'loose' }],
+}
+
+const METHODS = {
+  runtime: {
+    run: [(o) => runtime.run(cook, 'x', o), { owner: 5 }],
+    spawn: [(o) => runtime.spawn(cook, 'x', o), { wake: 'never' }],
+    tree: [(o) => runtime.tree(run.conversationId, o), { limitTurns: 'all' }],
+    approvals: [(o) => runtime.approvals(o), { limit: 'all' }],
+    questions: [(o) => runtime.questions(o), { toHosts: 'yes' }],
+    answer: [
+      (o: object) => runtime.answer(conversation.row?.id === undefined ? '' : lastNode(), { allow: true, ...o }),
+      { always: 'yes' },
+    ],
+    audit: [(o) => runtime.audit(o), { repair: 'yes' }],
+    picture: [(o) => runtime.picture(run.conversationId, o), { format: 'png' }],
+    prune: [(o: object) => runtime.prune({ keep: 1_000, ...o }), { dryRun: 'yes' }],
+    attach: null,
+    cancel: null,
+    close: null,
+    conversation: null,
+    diff: null,
+    explain: null,
+    export: null,
+    forget: null,
+    idle: null,
+    import: null,
+    processes: null,
+    resume: null,
+    usage: null,
+    useTape: null,
+    why: null,
+  } satisfies Every<root.Runtime>,
+  conversation: {
+    configure: [(o) => conversation.configure(o), { contextTurns: 'all' }],
+    recentTurns: [(o) => conversation.recentTurns(o), { limitTurns: 'all' }],
+    transcript: [(o) => conversation.transcript(o), { limitTurns: 'all' }],
+    transcriptPage: [(o) => conversation.transcriptPage(o), { includeDeleted: 'yes' }],
+    transcriptFor: [(o) => conversation.transcriptFor(lastNode(), o), { limitTurns: 'all' }],
+    contextFor: [(o) => conversation.contextFor(lastNode(), o), { limitTurns: 'all' }],
+    messagePage: [(o) => conversation.messagePage(o), { limit: 'all' }],
+    eventPage: [(o) => conversation.eventPage(o), { types: 'all' }],
+    audit: [(o) => conversation.audit(o), { verify: 'yes' }],
+    mutate: [(o) => conversation.mutate(() => 1, o), { turnId: 5 }],
+    fork: [(o) => conversation.fork(lastNode(), o), { children: 'some' }],
+    merge: [(o) => conversation.merge([], o), { prompt: 5 }],
+    archive: [(o) => conversation.archive(o), { mode: 'now' }],
+    compress: [(o: object) => conversation.compress({ toTurnId: runId, summary: 'x', ...o }), { fromTurnId: 5 }],
+    compact: [(o) => conversation.compact(runId, o), { keep: 'all' }],
+    usageStats: [(o) => conversation.usageStats(o), { of: 'world' }],
+    activate: null,
+    adopt: null,
+    closeSession: null,
+    deactivate: null,
+    edit: null,
+    exclude: null,
+    groups: null,
+    include: null,
+    lanes: null,
+    observe: null,
+    rerun: null,
+    restore: null,
+    retry: null,
+    sessions: null,
+    skip: null,
+    softDelete: null,
+    stop: null,
+    uncompress: null,
+    versions: null,
+  } satisfies Every<root.ConversationHandle>,
+  run: {
+    events: [(o) => menuRun.events(o), { fields: 'all' }],
+    fields: [(o) => menuRun.fields('dish', o), { partial: 'yes' }],
+    field: [(o) => menuRun.field('dish', o), { timeoutMs: 'long' }],
+    getKeyResult: [(o) => menuRun.getKeyResult('dish', o), { mustInPrompt: 'yes' }],
+    waitKeys: [(o) => menuRun.waitKeys(['dish'], o), { mustInPrompt: 'yes' }],
+    whenKey: [(o) => menuRun.whenKey('dish', () => 1, o), { mustInPrompt: 'yes' }],
+    cancel: null,
+    onField: null,
+    settled: null,
+    startWaiter: null,
+  } satisfies Every<root.Run>,
+  spawned: {
+    wait: [(o) => spawned.wait(o), { timeoutMs: 'long' }],
+    poll: [(o) => spawned.poll(o), { limitTurns: 'all' }],
+    cancel: null,
+    result: null,
+    send: null,
+  } satisfies Every<root.Spawned>,
+  agent: {
+    generate: [(o) => cook.generate('x', o), { grant: 5 }],
+    stream: [(o) => cook.stream('x', o), { grant: 5 }],
+    registerTool: [
+      (o: object) => cook.registerTool('x', { description: 'X.', inputSchema: schema, execute: () => 1, ...o }),
+      { polls: 'yes' },
+    ],
+    toolFunc: [
+      (o: object) => cook.toolFunc(function bake() {}, { description: 'X.', input: schema, ...o }),
+      { timeoutMs: 'long' },
+    ],
+    useMcp: [(o: object) => cook.useMcp({ cat: { command: 'cat', ...o } }), { timeoutMs: 'long' }],
+    auto: [(o: object) => cook.auto({ description: 'X.', input: schema, output: schema, ...o }), { description: 5 }],
+    loadYamlPrompt: [(o) => cook.loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
+    loadJsonPrompt: [(o) => cook.loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
+    loadPromptFile: [(o) => cook.loadPromptFile(file, o), { mappings: 5 }],
+    loadPromptText: [(o) => cook.loadPromptText('input: x', o), { format: 'toml' }],
+    activateChatSession: [(o) => chats.activateChatSession('x', o), { owner: 5 }],
+    request: null,
+    use: null,
+    useTools: null,
+  } satisfies Every<typeof chats>,
+  chat: {
+    stream: [(o) => chat.stream('x', o), { title: 5 }],
+    generate: [(o) => chat.generate('x', o), { title: 5 }],
+    history: null,
+    recordInputPaths: null,
+    recordOutputPaths: null,
+    request: null,
+  } satisfies Every<root.ChatSession>,
+  request: {
+    start: [(o) => cook.request().input('x').start(o), { title: 5 }],
+    generate: [(o) => cook.request().input('x').generate(o), { title: 5 }],
+    loadYamlPrompt: [(o) => cook.request().loadYamlPrompt('{"input": "x"}', o), { mappings: 5 }],
+    loadJsonPrompt: [(o) => cook.request().loadJsonPrompt('{"input": "x"}', o), { mappings: 5 }],
+    loadPromptFile: [(o) => cook.request().loadPromptFile(file, o), { mappings: 5 }],
+    loadPromptText: [(o) => cook.request().loadPromptText('input: x', o), { format: 'toml' }],
+    set: [(o) => prompt.set('input', 'x', o), { always: 'yes' }],
+    replace: [(o) => prompt.replace('input', 'x', o), { always: 'yes' }],
+    add: [(o) => prompt.add('input', 'x', o), { always: 'yes' }],
+    remove: [(o) => prompt.remove('input', o), { always: 'yes' }],
+    toText: [(o) => prompt.toText(o), { roleLines: 'yes' }],
+    toMessages: [(o) => prompt.toMessages(o), { rich: 'yes' }],
+    toRequest: [(o) => prompt.toRequest(o), { tools: 'some' }],
+    system: sayIn('system'),
+    developer: sayIn('developer'),
+    rule: sayIn('rule'),
+    role: sayIn('role'),
+    userInfo: sayIn('userInfo'),
+    chatHistory: sayIn('chatHistory'),
+    addChatHistory: sayIn('addChatHistory'),
+    info: sayIn('info'),
+    tools: sayIn('tools'),
+    actionResults: sayIn('actionResults'),
+    addActionResults: sayIn('addActionResults'),
+    instruct: sayIn('instruct'),
+    examples: sayIn('examples'),
+    input: sayIn('input'),
+    attachment: sayIn('attachment'),
+    output: sayIn('output'),
+    outputFormat: sayIn('outputFormat'),
+    options: sayIn('options'),
+    get: null,
+    reader: null,
+    through: null,
+    toJsonPrompt: null,
+    toYamlPrompt: null,
+    use: null,
+  } satisfies Every<root.AgentRequest>,
+}
+
+/** Functions that take no options: what they are given is data, or positional. */
+const WITHOUT_OPTIONS: readonly string[] = [
+  ...['askTools', 'attribute', 'costOf', 'developerTools', 'fileTools', 'findModel', 'fromAiSdk', 'isAgent'],
+  ...['isLegateError', 'missingSecrets', 'modelInfo', 'toUIMessageStream', 'todoTools'],
+  // What a test harness is given is a plan, which its own types describe.
+  ...['CrashCase', 'aftermath', 'checkStanding', 'countEffect', 'countOutside', 'crash', 'crashWorker', 'failpoints'],
+  ...['fakeClock', 'passPoint', 'readTrees', 'scriptedModel', 'startCounter', 'storeConformance', 'tellTest'],
+  ...['withFailpoints', 'workerRole'],
+  // Grants and layers are values that are checked where they are given to an agent or a runtime.
+  ...['decide', 'delegateLayer', 'explain', 'hostRequest', 'lint', 'narrow', 'profileLayer', 'readRequest', 'useLayer'],
+  ...['dotPath', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
+  ...['Prompt', 'field', 'prompt'],
+  ...['TaskBoard', 'findDefinition', 'mentionedIn', 'modelOf', 'modelUse', 'noticeText', 'noticesOf', 'readSkillFile'],
+  ...['readTaskEvent', 'recipeFileName', 'secretsOf', 'skillInstructions', 'sourceName', 'subRecipeValues'],
+  ...['subagentLine', 'subagentNotice', 'writeRecipe', 'jsonSession'],
+]
+
+const ENTRIES: readonly object[] = [root, grant, output, promptEntry, recipe, json, memory, sqlite, testing]
+
+test('every public function is at a door of this table, or takes no options', () => {
+  const functions = ENTRIES.flatMap((entry) => Object.entries(entry))
+    .filter(([, value]) => typeof value === 'function' && !(value.prototype instanceof Error))
+    .map(([name]) => name)
+
+  expect(sorted(functions)).toEqual(sorted([...Object.keys(FUNCTIONS), ...WITHOUT_OPTIONS]))
+})
+
+/** Doors that are made to refuse in their own time. */
+const LATER: ReadonlySet<string> = new Set(['joinSpawned', 'scheduleTasks', 'runtime.picture', 'run.events'])
+
+const all = [
+  ...Object.entries(FUNCTIONS),
+  ...Object.entries(METHODS).flatMap(([of, doors]) =>
+    Object.entries<Door | null>(doors).flatMap(([name, door]) =>
+      door === null ? [] : [[`${of}.${name}`, door] as const],
+    ),
+  ),
+]
+
+describe.each(all.filter(([name]) => !LATER.has(name)))('%s', (_name, [call, wrong]) => {
+  const [option = 'input'] = Object.keys(wrong)
+
+  test('refuses a misspelt option and says which was meant', async () => {
+    const error = await refusal(() => call({ [`${option}z`]: 1 } as never))
+
+    expect(error.message).toMatch(new RegExp(`has no option "${option}z"\\. Did you mean "\\w+"\\?`))
+    expect(isLegateError(error, 'definition')).toBe(true)
+  })
+
+  test.skipIf(Object.keys(wrong).length === 0)('refuses a value that the option does not take', async () => {
+    const error = await refusal(() => call(wrong as never))
+
+    expect(isLegateError(error)).toBe(true)
+    expect(error.message).toContain(option)
+  })
+})
+
+function sayIn(slot: string): Door {
+  const say = Reflect.get(prompt, slot) as () => unknown
+  return [(options) => Reflect.apply(say, prompt, [{ x: 'str' }, options]), { always: 'yes' }]
+}
+
+function lastNode(): string {
+  return runtime.store.nodesOf(runId).at(-1)?.id ?? ''
+}
+
+async function refusal(call: () => unknown): Promise<Error> {
+  try {
+    const given = await call()
+    // A run that could not be started says so when it is awaited.
+    await (given as { readonly result?: unknown } | undefined)?.result
+  } catch (error) {
+    return error as Error
+  }
+  throw new Error('it was not refused')
+}
+
+function sorted(names: readonly string[]): string[] {
+  return [...new Set(names)].toSorted()
+}
