@@ -11,7 +11,8 @@ export interface FilledText {
 /** The variables of a text in the one form that is filled in when a server is started. */
 export function filledText(given: string, spelling: Spelling): FilledText {
   const unknown: string[] = []
-  const braced = given.replace(WRITTEN, (whole: string, action?: string, inner?: string, opencode?: string) => {
+  const braced = given.replace(WRITTEN, (whole: string, ...groups: (string | undefined)[]) => {
+    const [action, inner, opencode] = groups
     const name = action?.trim().replace(/^(?:secrets|vars|env)\./, '') ?? opencode ?? inner?.replace(/^env:/, '') ?? ''
     if (/^\w+(?::-[^{}]*)?$/.test(name)) return `\${${name}}`
     unknown.push(whole)

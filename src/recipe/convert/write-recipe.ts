@@ -95,6 +95,8 @@ function extensionFields(extension: ExtensionConfig): Fields {
   const { type, name, ...rest } = extension
   const fields = Object.entries(rest as object as { [key: string]: Json }).filter(([key, value]) => {
     if (key === 'args' || key === 'tools') return true
+    // Recipes have no words for these: `convert` names what is lost.
+    if (key === 'excludedTools' || key === 'envFrom') return false
     if (value === null || value === '' || value === false) return false
     return typeof value !== 'object' || Object.keys(value).length > 0
   })
