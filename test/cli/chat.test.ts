@@ -211,6 +211,30 @@ describe('legate chat, in a terminal', () => {
     expect(terminal.screen.unknown).toEqual([])
   })
 
+  test('--continue shows the last of what was said, and goes on after a run that failed', async () => {
+    const place = project({})
+    const lines = Array.from({ length: 9 }, (_, at) => `line ${at}`).join('\n')
+    await serveModel(place, (one) => {
+      one.on({ userMessage: 'broken' }, { error: { message: 'no' }, status: 400 })
+      one.on({ userMessage: 'third' }, { content: 'Three.' })
+      one.on({}, { content: lines })
+    })
+    const { stderr } = await place.run(['chat'], { input: 'older\nfirst\nbroken\n' })
+    const [, again = ''] = /Continue with: legate (chat --continue \w{8})\n$/.exec(stderr) ?? []
+    const terminal = new Terminal(place, again.split(' '), { cols: 80, rows: 40 })
+    await terminal.shows((screen) => READY.test(`\n${screen}`))
+    const shown = terminal.screen.text
+    terminal.type('third\r')
+    await terminal.shows((screen) => /Three\.\n[^\n]*\n\n> ?$/.test(screen))
+    terminal.type('\u0004')
+
+    expect(await terminal.ended).toBe(0)
+    expect(shown).toMatch(
+      /\nyou: first\nassistant: …\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\nyou: broken\nassistant: Errored: .*\n> ?$/,
+    )
+    expect(shown).not.toContain('older')
+  })
+
   test('Ctrl-C stops the answer and not the chat; a second one leaves', async () => {
     const place = project({})
     await serveModel(place, (one) => {

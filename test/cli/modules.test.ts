@@ -104,7 +104,7 @@ describe('an agent written in code', () => {
     [
       'a module that is no JavaScript',
       ['run', '-m', 'syntax.mjs', 'x'],
-      /^legate: Cannot load syntax\.mjs: SyntaxError: Unexpected token '=' \(syntax\.mjs:2\)\n$/,
+      /^legate: Cannot load syntax\.mjs: SyntaxError: Unexpected token '='\n$/,
     ],
     [
       'an import that there is not',

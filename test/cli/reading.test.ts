@@ -56,7 +56,9 @@ describe('a run that is over', () => {
     expect(show.stdout).toContain('\nInput\n  What colour is it?\n')
     expect(show.stdout).toContain('\nAnswer\n  All of them saw it: 2.\n')
     expect(show.stdout).toMatch(/tokens +7\.2k in, 204 out/)
-    expect(tree.stdout).toMatch(/^✓ lead +completed: All of them saw it: 2\. .*\n├─ ✓ scout .*\n└─ ✓ scout .*\n$/)
+    expect(tree.stdout).toMatch(
+      /^✓ lead +completed: All of them saw it: 2\. .*\n├─ ✓ scout: topic 0 .*\n└─ ✓ scout: topic 1 .*\n$/,
+    )
     expect(log.stdout).toMatch(/lead +is asked: What colour is it\?\n/)
     expect(log.stdout).toMatch(/ {2}scout +calls look \{"where":"the sky"/)
     expect(log.stdout).toMatch(/ {2}scout +look gave: It is blue\.\n/)

@@ -1,5 +1,5 @@
 import { parseJson } from '../../base/json.ts'
-import type { Json, Node, Store } from '../../index.ts'
+import type { ApprovalWord, Json, Node, Store } from '../../index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
 import { findIds, findRun, only, shortId } from '../find-run.ts'
 import { withRuntime } from '../open-store.ts'
@@ -22,20 +22,20 @@ function answer(call: Call, allow: boolean): Promise<number> {
     const node = named ?? onlyAsked(runtime, ending)
     // One that was answered already is refused below, with who did it and how.
     if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
-    const edit = editOf(call)
-    const word = { ...wordOf(call, allow), digest: digestOf(node), ...edit }
-    await runtime.answer(node.id, word)
-    const answered = edit === undefined ? node : (runtime.store.node(node.id) ?? node)
+    const word = wordOf(call, allow)
+    // The question that this command names, not one that has replaced it since.
+    await runtime.answer(node.id, { ...word, digest: digestOf(node) })
+    const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
     await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
     return EXIT.completed
   })
 }
 
-/** The answer without the question that it holds for: the digest names that one, not one that has replaced it since. */
-function wordOf(call: Call, allow: boolean) {
+function wordOf(call: Call, allow: boolean): ApprovalWord {
   const reason = textOption(call, 'reason')
-  const said = { allow, by: call.env['USER'] ?? 'user', always: isSet(call, 'always') }
-  return reason === undefined ? said : { ...said, reason }
+  const by = call.env['USER'] ?? 'user'
+  const always = isSet(call, 'always')
+  return { allow, by, always, ...(reason === undefined ? {} : { reason }), ...editOf(call) }
 }
 
 /**

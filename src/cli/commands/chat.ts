@@ -15,6 +15,7 @@ import { ChatView } from '../chat/chat-view.ts'
 import { isExit, localReply } from '../chat/local-reply.ts'
 import { type KnownNames, mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
+import { recall } from '../chat/recall.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
@@ -141,6 +142,7 @@ class Talk {
     const { name, model, options } = this.parts
     const mention = options === undefined ? '@name hands a message to a subagent. ' : ''
     note(`${oneLine(name)}, ${oneLine(model)}. ${mention}/help lists more; Ctrl-D leaves.`)
+    if (this.conversationId !== undefined) await recall(this.runtime, this.conversationId)
     for (;;) {
       const message = await readMessage({ text: PROMPT, history: this.said })
       if (message === null || isExit(message)) return EXIT.completed

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { cut, pad, padLeft, widthOf } from './width.ts'
+import { cut, cutFront, pad, padLeft, widthOf } from './width.ts'
 
 test('wide characters take two columns, marks that combine take none', () => {
   expect(widthOf('plain')).toBe(5)
@@ -21,6 +21,14 @@ test('a cut text fits, says that something is missing, and holds no half charact
   expect(cut('anything', 0)).toBe('')
   for (let columns = 0; columns < 12; columns++)
     expect(widthOf(cut('a日b👩‍👩‍👧ce\u0301d', columns))).toBeLessThanOrEqual(columns)
+})
+
+test('of a text that is cut at its front the end stays', () => {
+  expect(cutFront('plain', 5)).toBe('plain')
+  expect(cutFront('plain text', 5)).toBe('…text')
+  expect(cutFront('日本語', 4)).toBe('…語')
+  for (let columns = 0; columns < 12; columns++)
+    expect(widthOf(cutFront('a日b👩‍👩‍👧ce\u0301d', columns))).toBeLessThanOrEqual(columns)
 })
 
 test('a padded text has exactly its columns', () => {

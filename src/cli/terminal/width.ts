@@ -57,6 +57,22 @@ export function cut(text: string, columns: number): string {
   return text
 }
 
+/** The same with the end of the text, and `…` before it. */
+export function cutFront(text: string, columns: number): string {
+  if (columns <= 0) return ''
+  if (widthOf(text) <= columns) return text
+  const all = [...graphemesIn(text)]
+  let [width, from] = [0, all.length]
+  while (from > 0) {
+    const more = widthOfGrapheme(all[from - 1] ?? '')
+    // One column is kept for the sign that something is missing.
+    if (width + more > columns - 1) break
+    width += more
+    from--
+  }
+  return `…${all.slice(from).join('').trimStart()}`
+}
+
 /** The text in exactly so many columns. */
 export function pad(text: string, columns: number): string {
   const shown = cut(text, columns)

@@ -11,6 +11,8 @@ const LISTED = 60
 /** What a run is doing or waiting for right now, read from its rows. */
 export interface Doing {
   readonly text: string
+  /** It is being said: behind so many characters its end is news, not its beginning. */
+  readonly label?: number
   readonly mood: 'works' | 'waits' | 'person' | 'stuck'
 }
 
@@ -42,22 +44,23 @@ function doingOf(look: Look): Doing {
   if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
   const running = nodes.filter(({ state }) => state === 'running')
   const working = running.filter(({ engineId }) => engineId !== null && look.takers.alive.has(engineId))
-  if (working.length > 0) return { text: workOf(working, look), mood: 'works' }
+  if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
   if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
   return waitOf(nodes, look)
 }
 
-function workOf(working: readonly Node[], { hears }: Look): string {
-  if (hears?.kind === 'progress') return oneLine(hears.text)
+function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' | 'label'> {
+  if (hears?.kind === 'progress') return { text: oneLine(hears.text) }
   const tasks = working.filter(({ kind }) => kind === 'task')
-  if (tasks.length > 0) return listed(tasks.map((node) => callOf(node)))
+  if (tasks.length > 0) return { text: listed(tasks.map((node) => callOf(node))) }
   const own = working.filter(({ kind }) => kind !== 'agent_message')
-  if (own.length > 0) return listed(own.map(({ kind }) => oneLine(kind)))
-  if (hears === null) return 'thinking'
-  const text = oneLine(hears.text)
-  if (hears.kind === 'reasoning') return `thinking: ${text}`
-  return hears.kind === 'call' ? `calls ${text}` : `says: ${text}`
+  if (own.length > 0) return { text: listed(own.map(({ kind }) => oneLine(kind))) }
+  if (hears === null) return { text: 'thinking' }
+  const label = LABELS[hears.kind]
+  return { text: `${label}${oneLine(hears.text)}`, ...(hears.kind === 'call' ? {} : { label: label.length }) }
 }
+
+const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
 function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')

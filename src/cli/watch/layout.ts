@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { count, duration, money } from '../terminal/amounts.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import type { ScreenLine } from '../terminal/screen.ts'
-import { cut, pad, padLeft, widthOf } from '../terminal/width.ts'
+import { cut, cutFront, pad, padLeft, widthOf } from '../terminal/width.ts'
 import type { Spend } from './spend.ts'
 import type { Sign, TreeRow } from './tree-rows.ts'
 
@@ -60,10 +60,16 @@ function lineOf(row: TreeRow, { paint, names, texts, numbers, hasMoney, width }:
   const prefix = cut(row.prefix, Math.max(0, names - 4))
   const name = pad(row.name, names - widthOf(prefix) - sign.length)
   const tail = numbers === 0 ? '' : amounts(row, hasMoney)
-  const text = tail.trim() === '' ? cut(row.text, texts) : pad(row.text, texts)
+  const shown = row.label === undefined ? row.text : cutSaid(row.text, row.label, texts)
+  const text = tail.trim() === '' ? cut(shown, texts) : pad(shown, texts)
   const isQuiet = row.sign === 'waits'
   const line = `${paint('dim', prefix)}${paint(colour, sign)}${isQuiet ? name : paint('bold', name)}  ${isQuiet ? paint('dim', text) : text}${paint('dim', tail.trimEnd())}`
   return measured(line)
+}
+
+/** What is being said moves on: of too much the end is shown, behind its label. */
+function cutSaid(text: string, label: number, columns: number): string {
+  return text.slice(0, label) + cutFront(text.slice(label), columns - label)
 }
 
 function measured(text: string): ScreenLine {

@@ -1,4 +1,5 @@
-import type { Id, RunEvent } from '../../index.ts'
+import { parseJson } from '../../base/json.ts'
+import type { Id, Json, RunEvent } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { type Spend, spendOf } from './spend.ts'
 import { wordsOf } from './words.ts'
@@ -11,6 +12,8 @@ export interface TreeRun {
   readonly id: Id
   readonly agent: string
   readonly children: TreeRun[]
+  /** What it was asked first: tells it from others of its name. */
+  task: string
   state: 'queued' | 'running' | 'ended'
   startedAt: number | null
   endedAt: number | null
@@ -60,6 +63,7 @@ export class RunTree {
         return
       case 'message':
         run.hears = null
+        if (event.role === 'user' && run.task === '') run.task = taskOf(wordsOf(event.content))
         if (event.role === 'agent') run.lastWords = oneLine(wordsOf(event.content).slice(0, HEARD)) || run.lastWords
         return
       case 'usage':
@@ -75,6 +79,7 @@ export class RunTree {
       id: turnId,
       agent: oneLine(path.at(-1) ?? ''),
       children: [],
+      task: '',
       state: 'queued',
       startedAt: null,
       endedAt: null,
@@ -87,6 +92,19 @@ export class RunTree {
     if (turnId !== this.rootId) this.runs.get(parentId ?? '')?.children.push(run)
     return run
   }
+}
+
+/** The beginning of what was asked, in few words; of arguments their values. */
+function taskOf(text: string): string {
+  const value = text.length > HEARD ? undefined : parsed(text)
+  const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
+  const words = isRecord ? Object.values(value).map((one) => (typeof one === 'string' ? one : JSON.stringify(one))) : []
+  return oneLine((words.length > 0 ? words.join(', ') : text).trim().slice(0, HEARD))
+}
+
+function parsed(text: string): Json | undefined {
+  const read = text.startsWith('{') ? parseJson(text) : undefined
+  return read?.ok === true ? read.value : undefined
 }
 
 /** What is streamed is kept as long as it is news. */

@@ -41,6 +41,29 @@ describe('the rows of a tree', () => {
     expect(shown[3]).toMatch(/^└─ ● scout {2}thinking/)
   })
 
+  test('tell subagents of one name apart by what they were asked', () => {
+    const tree = host({ children: 2, ended: 0 })
+    const asked = (at: number, content: string) =>
+      take(tree, { turnId: `child ${at}`, path: ['host', 'scout'], type: 'message', role: 'user', content })
+    asked(0, 'Look at the sky')
+    asked(0, 'and at the sea')
+    asked(1, '{"topic":"the sea","deep":2}')
+    const [, first = '', second = ''] = lines(tree, 10)
+
+    expect(first).toMatch(/^├─ ● scout: Look at the sky {2}thinking/)
+    expect(second).toMatch(/^└─ ● scout: the sea, 2 +thinking/)
+  })
+
+  test('show the end of what is being said', () => {
+    const tree = host({ children: 0, ended: 0 })
+    const text = `says: ${'word '.repeat(50)}end`
+    const rows = treeRows([tree], { doing: () => ({ text, mood: 'works', label: 6 }), now: 1_000, most: 5 })
+    const [line = ''] = layout(rows, { paint: painter({}, {}), columns: 60 }).map((one) => one.text)
+
+    expect(line).toMatch(/^● host {2}says: ….*word end +1\.0 s$/)
+    expect(widthOf(line)).toBeLessThan(60)
+  })
+
   test('fold what has ended where there is not, and say how many and how', () => {
     const shown = lines(host({ children: 9, ended: 7 }), 5)
 

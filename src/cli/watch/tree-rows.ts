@@ -12,6 +12,8 @@ export interface TreeRow {
   readonly sign: Sign
   readonly name: string
   readonly text: string
+  /** So many characters at the beginning of the text stay when it is cut, and then its end: it is being said. */
+  readonly label?: number
   readonly spend: Spend | null
   readonly ms: number | null
 }
@@ -40,7 +42,10 @@ export function spendOfTree(run: TreeRun): Spend {
 }
 
 /** A run, or some that have ended and are told in one line. */
-type Branch = { readonly prefix: string } & ({ readonly run: TreeRun } | { readonly ended: readonly TreeRun[] })
+type Branch = { readonly prefix: string } & (
+  | { readonly run: TreeRun; readonly isOneOf?: boolean }
+  | { readonly ended: readonly TreeRun[] }
+)
 
 function foldedRoots(roots: readonly TreeRun[]): Branch[] {
   const [ended, open] = split(roots)
@@ -56,10 +61,13 @@ function below(host: TreeRun, { folds, indent }: { folds: boolean; indent: strin
   const [ended, open] = split(host.children)
   const isFolded = folds && ended.length > 1
   const runs = isFolded ? open : host.children
+  const named = new Map<string, number>()
+  for (const { agent } of host.children) named.set(agent, (named.get(agent) ?? 0) + 1)
   const branches = runs.flatMap((run, at) => {
     const isLast = at === runs.length - 1 && !isFolded
     const inner = below(run, { folds, indent: `${indent}${isLast ? '   ' : '│  '}` })
-    return [{ prefix: `${indent}${isLast ? '└─ ' : '├─ '}`, run }, ...inner]
+    const isOneOf = (named.get(run.agent) ?? 0) > 1
+    return [{ prefix: `${indent}${isLast ? '└─ ' : '├─ '}`, run, isOneOf }, ...inner]
   })
   return isFolded ? [...branches, { prefix: `${indent}└─ `, ended }] : branches
 }
@@ -74,16 +82,18 @@ function isOver({ state, children }: TreeRun): boolean {
 
 function rowOf(branch: Branch, options: RowsOptions): TreeRow {
   if ('ended' in branch) return endedRow(branch.prefix, branch.ended)
-  const { run, prefix } = branch
+  const { run, prefix, isOneOf = false } = branch
   const { agent, startedAt, endedAt } = run
   const ms = startedAt === null ? null : (endedAt ?? options.now) - startedAt
-  const row = { prefix, name: agent, spend: sumOf(run.spent), ms }
+  const name = isOneOf && run.task !== '' ? `${agent}: ${run.task}` : agent
+  const row = { prefix, name, spend: sumOf(run.spent), ms }
   if (run.state === 'ended') {
     const sign = run.status === 'completed' ? 'done' : 'failed'
     return { ...row, sign, text: [run.status, run.lastWords].filter(Boolean).join(': ') }
   }
   const doing = options.doing(run)
-  return { ...row, sign: doing?.mood ?? 'waits', text: doing?.text ?? run.state }
+  const label = doing?.label === undefined ? {} : { label: doing.label }
+  return { ...row, sign: doing?.mood ?? 'waits', text: doing?.text ?? run.state, ...label }
 }
 
 function endedRow(prefix: string, ended: readonly TreeRun[]): TreeRow {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { Console } from 'node:console'
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -50,7 +49,7 @@ function troubleOf(error: unknown, path: string): string {
   if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
     return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
   }
-  const place = placeIn(error.stack ?? '') ?? (error instanceof SyntaxError ? placeIn(syntaxCheck(path)) : undefined)
+  const place = placeIn(error.stack ?? '')
   const where = place === undefined ? '' : ` (${oneLine(place)})`
   return `Cannot load ${shown}: ${oneLine(`${error.name}: ${error.message}`)}${where}`
 }
@@ -61,13 +60,6 @@ function placeIn(text: string): string | undefined {
   if (file === undefined) return undefined
   return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
 }
-
-/** Node tells the place of an error of syntax only where it ends a process. Nothing of the file is run. */
-function syntaxCheck(path: string): string {
-  return spawnSync(process.execPath, ['--check', path], { encoding: 'utf8', timeout: CHECK_MS }).stderr ?? ''
-}
-
-const CHECK_MS = 5_000
 
 /** The options of createRuntime, where the default export is that. */
 function optionsIn(value: unknown): RuntimeOptions {
