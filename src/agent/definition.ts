@@ -62,9 +62,7 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   if (definition.delegation !== undefined) checkAttempts(definition.delegation, `${where}, delegation`)
   checkContextTurns(definition.contextTurns ?? CONTEXT_TURNS, where)
   if (definition.hooks !== undefined) checkHooks(definition.hooks, where)
-  for (const key of ['toolTrace', 'acceptTruncated'] as const) {
-    if (!['undefined', 'boolean'].includes(typeof definition[key])) refuse(`${where}: ${key} must be true or false.`)
-  }
+  checkFlags(definition, where)
   const output = definition.output ? readSchema(definition.output, `${where}, output`) : null
   return identified({
     name,
@@ -92,6 +90,12 @@ export function defineAgent(given: Definition | CodeDefinition): AgentCore {
     inline: null,
     fileLayers: null,
   })
+}
+
+function checkFlags(definition: Definition, where: string): void {
+  for (const key of ['toolTrace', 'acceptTruncated'] as const) {
+    if (!['undefined', 'boolean'].includes(typeof definition[key])) refuse(`${where}: ${key} must be true or false.`)
+  }
 }
 
 function wordsOf(given: Definition): Pick<AgentCore, 'description' | 'instructions' | 'prompt'> {

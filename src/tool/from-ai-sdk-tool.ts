@@ -1,5 +1,5 @@
 import { DefinitionError, isLegateError, messageOf } from '../base/error.ts'
-import { type Json, toJson } from '../base/json.ts'
+import { toJson } from '../base/json.ts'
 import type { JsonSchema, Schema, StandardSchema } from '../base/schema.ts'
 import { type Block, type Content, textOf } from '../graph/content.ts'
 import { ErrorResult, ShownResult } from './result.ts'
