@@ -156,3 +156,20 @@ describe.each(clients)('$name takes, and gives back unwrapped,', (client) => {
     },
   )
 })
+
+test.each(clients)('I10: references that double with each step cost $name nothing', async (client) => {
+  const $defs: Record<string, object> = { s0: { type: 'string' } }
+  for (let at = 1; at <= 40; at++) {
+    const before = { $ref: `#/$defs/s${at - 1}` }
+    $defs[`s${at}`] = { type: 'object', properties: { a: before, b: before } }
+  }
+  const inputSchema = { type: 'object', properties: { a: { $ref: '#/$defs/s40' } }, $defs }
+  wire.mock.on({}, { content: 'Done.' })
+  const started = performance.now()
+
+  const many = tool({ description: 'Many.', inputSchema, execute: () => 'x' })
+  const { outcome } = await ask(client.model(wire.url), 'go', { tools: { many } })
+
+  expect(outcome).toMatchObject({ status: 'completed', text: 'Done.' })
+  expect(performance.now() - started).toBeLessThan(5_000)
+})

@@ -33,13 +33,37 @@ function asCommon({ oneOf, ...others }: Node): Node {
 }
 
 /** Gemini knows a part of OpenAPI: every schema has one type, or `anyOf`; a list says what is in it; no root is meant. */
-function geminiSchema(schema: JsonSchema, field: string): ObjectSchema {
+function geminiSchema(given: JsonSchema, field: string): ObjectSchema {
+  const schema = writtenOut(given) > MOST_STEPS ? {} : given
   const rooted = refersToRoot(schema) ? rootedInDefinitions(schema, 'root') : schema
   const shown = objectSchema(rooted, field)
   const isOpen =
     shown.field === null && isEmpty(shown.schema['properties']) && isSchema(shown.schema['additionalProperties'])
   const closed = isOpen ? { schema: { type: 'object', properties: { [field]: shown.schema } }, field } : shown
   return { ...closed, schema: changed(closed.schema, asGemini) as JsonSchema }
+}
+
+/** How many schemas the client of Gemini makes of one: it writes references out, and those may double with each step. */
+const MOST_STEPS = 5_000
+
+/** How many there are with references written out. One that leads back to itself ends there. */
+function writtenOut(root: JsonSchema): number {
+  const known = new Map<unknown, number>()
+  const definitions: Node = { ...(root['definitions'] as Node), ...(root['$defs'] as Node) }
+  const count = (value: unknown): number => {
+    if (typeof value !== 'object' || value === null) return 0
+    const seen = known.get(value)
+    if (seen !== undefined) return seen
+    known.set(value, 1)
+    let steps = 1
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === '$defs' || key === 'definitions') continue
+      steps += key === '$ref' ? count(definitions[String(inner).split('/').at(-1) ?? '']) : count(inner)
+    }
+    known.set(value, steps)
+    return steps
+  }
+  return count(root)
 }
 
 function asGemini({ allOf, prefixItems: _, ...others }: Node): Node {
