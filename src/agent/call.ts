@@ -95,12 +95,12 @@ function tooMuch({ id }: Model, what: string): ModelError {
   return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
 }
 
-function silent(model: Model, hasSpoken: boolean): ModelError {
+export function silent(model: Pick<Model, 'id'>, hasSpoken: boolean): ModelError {
   const when = hasSpoken ? 'in the middle of its answer' : 'before the first word of its answer'
   return new ModelError('model', `${model.id} was silent for too long ${when}.`, { isRetryable: true })
 }
 
-function cutStream(model: Model): ModelError {
+export function cutStream(model: Pick<Model, 'id'>): ModelError {
   return new ModelError('model', `The stream of ${model.id} ended before the answer was complete.`, {
     isRetryable: true,
   })

@@ -8,7 +8,7 @@ import { RowCache } from './row-cache.ts'
 import { sqliteArchive } from './sqlite/archive.ts'
 import { CheckedSpans } from './sqlite/checked-spans.ts'
 import { type CommitTexts, commitTexts, writeCommit } from './sqlite/commit.ts'
-import { type Connection, RESULT, resultCode } from './sqlite/driver.ts'
+import { type Connection, filesFreed, RESULT, resultCode } from './sqlite/driver.ts'
 import { busyMessage, storeError } from './sqlite/error.ts'
 import { type SqliteGraph, sqliteGraph } from './sqlite/graph.ts'
 import { openFile, type SqliteFile } from './sqlite/open.ts'
@@ -82,6 +82,7 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
       watchers.end()
       current?.db.close()
       current = undefined
+      await filesFreed()
     },
   }
 }

@@ -2,7 +2,7 @@ import { agent, backgroundSubagents, openSubagents, planner, type Runtime, tool,
 import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type Both, both, deltasOf, storyOf } from './support.ts'
+import { type Both, both, deltasOf, replayed, storyOf } from './support.ts'
 
 const never = scriptedModel(() => {
   throw new Error('a model was called')
@@ -24,6 +24,16 @@ function caller(turns: readonly ScriptedTurn[] | Script, extra: object = {}) {
 }
 
 const last = (request: Parameters<Script>[0]) => request.messages.at(-1)
+
+test('a cut stream is played at once, and so is the call after it', async () => {
+  const found = await both((at) => at.run(caller([{ text: 'Half', cut: true }, { chunks: ['Who', 'le.'] }]), 'go'))
+  const since = performance.now()
+  const runtime = replayed(found.file)
+  expect((await runtime.run(caller([]), 'go').result).text).toBe('Whole.')
+
+  expect(performance.now() - since).toBeLessThan(1_000)
+  expectSame(found)
+})
 
 describe('every way to delegate', () => {
   test('messages: the session id of the recording becomes that of the replay', async () => {

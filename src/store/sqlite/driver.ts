@@ -46,7 +46,30 @@ export function connect(path: string, access: Access = 'write'): Connection {
   if (wanted === 'node') {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "node", but Node ${process.version} has no node:sqlite.`)
   }
+  isLibsqlUsed = true
   return connectLibsql(new (loadLibsql())(name), access)
+}
+
+let isLibsqlUsed = false
+let freeing: Promise<void> | undefined
+
+/** Resolves when connections that were closed hold no files any more. Those that close together are waited for together. */
+export function filesFreed(): Promise<void> {
+  if (!isLibsqlUsed) return Promise.resolve()
+  freeing ??= collect().finally(() => {
+    freeing = undefined
+  })
+  return freeing
+}
+
+/** libsql frees the files of a connection when the last of its statements is collected, in the turn after that. */
+async function collect(): Promise<void> {
+  const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([import('node:v8'), import('node:vm')])
+  setFlagsFromString('--expose-gc')
+  const gc = runInNewContext('gc') as () => void
+  await new Promise((resolve) => setImmediate(resolve))
+  gc()
+  await new Promise((resolve) => setImmediate(resolve))
 }
 
 /** SQLite's extended result code of an error of either driver; 0 for any other error. */

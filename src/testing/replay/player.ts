@@ -1,3 +1,4 @@
+import { cutStream } from '../../agent/call.ts'
 import { ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { Work } from '../../engine/engine.ts'
@@ -13,7 +14,7 @@ import { Cleaner } from './clean.ts'
 import { differenceText } from './difference-text.ts'
 import { differences } from './differences.ts'
 import { IdTokens } from './id-tokens.ts'
-import type { CodeLine } from './lines.ts'
+import type { CodeLine, Said } from './lines.ts'
 import { plainRequest } from './plain-request.ts'
 import { PlayingOrder } from './playing-order.ts'
 import type { Entry, RecordedScript } from './recorded-script.ts'
@@ -75,6 +76,8 @@ export class Player implements Tape {
     if (line.stopped === true) throw await untilAborted(signal)
     await this.order.turnOf(entry, signal)
     if (line.error !== undefined) throw recordedError(line.error)
+    if (!line.answer.some(isFinish))
+      throw recordedError({ message: cutStream({ id: line.model }).message, retryable: true })
   }
 
   async run(running: Running): Promise<Given> {
@@ -205,6 +208,10 @@ export class Player implements Tape {
 }
 
 const MOST_SHOWN = 10
+
+function isFinish(said: Said): boolean {
+  return typeof said === 'object' && 'finish' in said
+}
 
 /** What was said takes at least as long as what needs nobody. */
 function aMoment(): Promise<void> {

@@ -1,3 +1,4 @@
+import { silent } from '../../agent/call.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { within } from '../../base/within.ts'
@@ -134,7 +135,12 @@ export class Recorder implements Tape {
       isWritten = true
       this.writeAnswer(asking, { at, heard, failure })
     }
-    const stopped = () => write(work.stopCause === 'stalled' ? { error: silent(model) } : { stopped: true })
+    const stopped = () =>
+      write(
+        work.stopCause === 'stalled'
+          ? { error: { message: silent({ id: model }, heard.length > 0).message, retryable: true } }
+          : { stopped: true },
+      )
     const over = () => signal.removeEventListener('abort', stopped)
     // Nothing is written before it is known what must not be.
     const begun = this.begin(asking, () => {
@@ -266,10 +272,6 @@ function unheardEnd({ state, input, output, failure }: Node): Given | undefined 
   if (input.delegates === true) return undefined
   if (state === 'uncertain') return { interrupted: failure?.message ?? '' }
   return output.content === TOO_LATE ? { error: TOO_LATE } : undefined
-}
-
-function silent(model: string): NonNullable<AnswerLine['error']> {
-  return { message: `${model} was silent for too long in the middle of its answer.`, retryable: true }
 }
 
 /** The address of a turn: that of one of its nodes without its place. */
