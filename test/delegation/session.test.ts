@@ -142,7 +142,10 @@ describe('agentscope 8.6: the sessions of the message contract', () => {
     expect(outcome).toMatchObject({ status: 'completed', children: 1 })
     const said = resultsIn(boss.model.requests[2]).slice(1)
     expect(said.map(({ content }) => String(content))).toEqual(
-      wrong.map((id) => `Error: Session setup failed: there is no session ${id} in this conversation. Leave session_id out to start one.`),
+      wrong.map(
+        (id) =>
+          `Error: Session setup failed: there is no session ${id} in this conversation. Leave session_id out to start one.`,
+      ),
     )
     expect(JSON.stringify(expert.model.requests)).not.toContain('psst')
     expect(
