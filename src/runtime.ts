@@ -121,6 +121,7 @@ export class Runtime extends RowActs {
           for (const turn of commit.turns) if (turn.state === 'ended') this.executors.left(turn.id)
           this.engine.committed(draft)
         },
+        mayWait: (error) => this.mayWait(error),
       },
     })
     this.engine = new LocalEngine(this.ledger, {
@@ -159,6 +160,11 @@ export class Runtime extends RowActs {
       report,
     }
     for (const agent of options.agents ?? []) this.executors.register(agent)
+  }
+
+  private mayWait(error: unknown): boolean {
+    this.report(error)
+    return this.closing === undefined
   }
 
   /** Starts an agent, and returns at once. Inside a tool it is a delegation of the running call. */

@@ -6,6 +6,7 @@ import type { Answer } from '../graph/turn/expand.ts'
 import { FieldParser } from '../output/field-parser.ts'
 import { emptyFields } from '../output/missing-fields.ts'
 import { withoutThinking } from '../output/think-block.ts'
+import { pieceEnd } from './answer-content.ts'
 import { saysNothing } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import type { Repair } from './repair.ts'
@@ -96,6 +97,7 @@ type Read =
 /** The whole text where it is JSON that fits; else the document in it that readers of its fields are told of. */
 async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
   const whole = parseJson(unfenced(text))
+  if (text.length > LONG) await nextTurn()
   const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
   if (first?.issue === null) return first
   const plain = plainValue(schema.jsonSchema, text)
@@ -137,20 +139,26 @@ const MOST_AROUND = 12
 /** A long text is read piece by piece, and others get their turn in between. */
 async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {
   const parser = new FieldParser(schema, {})
-  for (let at = 0; at < text.length; at += PIECE) {
-    if (at > 0) await new Promise((resolve) => setImmediate(resolve))
-    parser.push(text.slice(at, at + PIECE))
+  for (let at = 0; at < text.length; at = pieceEnd(text, at)) {
+    if (at > 0) await nextTurn()
+    parser.push(text.slice(at, pieceEnd(text, at)))
   }
   parser.end()
   return parser
 }
 
-const PIECE = 500_000
+/** From here on each step on the way to the store has a turn of its own. */
+const LONG = 1_000_000
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
 
 async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
   const checked = await schema.validate(written)
   if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
   const json = toJson(checked.value)
+  if (json.ok && json.text.length > LONG) await nextTurn()
   const value = json.ok ? json.value : written
   const missing = repair?.ensure === undefined ? [] : emptyFields(written, repair.ensure, repair.allowNull ?? true)
   if (missing.length > 0) return { issue: `It lacks ${missing.slice(0, MOST_NAMED).join(', ')}.`, value }

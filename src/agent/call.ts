@@ -1,9 +1,9 @@
 import { DeniedError, ModelError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { type Json, sizeOf } from '../base/json.ts'
+import { sizeOf } from '../base/json.ts'
 import type { LiveNode } from '../conversation/live-node.ts'
 import { modelRequest } from '../grant/request.ts'
-import { type Block, type Content, NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
+import { NO_USAGE, type ToolCall, type Usage } from '../graph/content.ts'
 import type { LiveBody } from '../graph/event.ts'
 import type { Ask } from '../graph/turn/approve.ts'
 import type { Answer } from '../graph/turn/expand.ts'
@@ -12,7 +12,8 @@ import { costOf } from '../model/named/prices.ts'
 import { partsOf } from '../model/parts-of.ts'
 import { readUsage } from '../model/usage.ts'
 import { permit } from '../tool/permit.ts'
-import { ANSWER_LIMIT, AnswerSize } from './answer-size.ts'
+import { AnswerContent, isLong, type LongPart, pieceEnd } from './answer-content.ts'
+import { AnswerSize } from './answer-size.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { usageOf } from './estimate.ts'
 import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
@@ -91,6 +92,9 @@ function deniedModel(model: Model, reason: string): DeniedError {
 /** Of one answer. Each may be an event; one that says nothing is none. */
 const MOST_PARTS = 1_000_000
 
+/** After so many that came all at once, others get their turn. */
+const PARTS_PER_TURN = 1_000
+
 function tooMuch({ id }: Model, what: string): ModelError {
   return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
 }
@@ -122,18 +126,14 @@ class Heard {
   private isOver = false
   private isFinished = false
   private live: LiveNode | undefined
-  private text = ''
-  /** How much of the text is in blocks already. */
-  private closed = 0
+  private readonly said = new AnswerContent()
   private chunks = 0
   private readonly size = new AnswerSize()
   /** How many parts have come, whatever they hold. */
   private partCount = 0
-  private reasoning = ''
   private usage: Usage = NO_USAGE
   private usageFault: string | null = null
   private cutBy: Answer['cutBy'] = null
-  private blocks: Block[] | undefined
   private calls: ToolCall[] | undefined
   /** Of an answer that may be left off: does it end here? */
   isEnough: ((text: string) => boolean) | undefined
@@ -196,6 +196,11 @@ class Heard {
   }
 
   private next(parts: AsyncIterator<Part>): void {
+    if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) setImmediate(() => this.nextNow(parts))
+    else this.nextNow(parts)
+  }
+
+  private nextNow(parts: AsyncIterator<Part>): void {
     if (this.held === undefined) parts.next().then(this.onNext, this.onError)
     else this.held.then(() => this.resume(parts), this.onError)
   }
@@ -209,14 +214,33 @@ class Heard {
     if (this.isOver) return
     try {
       if (result.done) return this.end()
+      if (isLong(result.value)) return this.takePieces(result.value, 0)
       this.take(result.value)
-      if (this.isOver) return
-      if (this.size.isTooLarge) return this.fail(tooMuch(this.model, `is longer than ${ANSWER_LIMIT / 1e6} MB`))
-      if (++this.partCount > MOST_PARTS) return this.fail(tooMuch(this.model, `has more than ${MOST_PARTS} parts`))
-      if (this.parts !== undefined) this.next(this.parts)
+      this.goOn()
     } catch (error) {
       this.fail(error)
     }
+  }
+
+  /** One long text is read as many short ones, and others get their turn in between. */
+  private takePieces(part: LongPart, from: number): void {
+    if (this.isOver) return
+    try {
+      const to = pieceEnd(part.text, from)
+      this.take({ ...part, text: part.text.slice(from, to) })
+      if (to < part.text.length && this.size.excess === null) setImmediate(() => this.takePieces(part, to))
+      else this.goOn()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private goOn(): void {
+    if (this.isOver) return
+    const { excess } = this.size
+    if (excess !== null) return this.fail(tooMuch(this.model, excess))
+    if (++this.partCount > MOST_PARTS) return this.fail(tooMuch(this.model, `has more than ${MOST_PARTS} parts`))
+    if (this.parts !== undefined) this.next(this.parts)
   }
 
   private readonly onError = (error: unknown): void => this.fail(error)
@@ -239,7 +263,7 @@ class Heard {
   /** The answer is enough as it is. What it cost is not told any more, so it is estimated. */
   leaveOff(request: ModelRequest): boolean {
     if (this.isOver) return true
-    if (this.usage === NO_USAGE) this.usage = usageOf(request, this.text)
+    if (this.usage === NO_USAGE) this.usage = usageOf(request, this.said.text)
     leaveOff(this.parts).catch(() => undefined)
     this.finish()
     return true
@@ -263,32 +287,37 @@ class Heard {
     if ('text' in part && part.text === '') return
     switch (part.type) {
       case 'text-delta':
-        this.text += part.text
+        this.said.hear(part.text)
         this.chunks++
         this.emit(part)
         this.isEnough?.(part.text)
         return this.settle.watch?.hear(part.text)
       case 'text-end':
         this.size.add(part)
-        return this.closeText(part.providerMetadata)
+        return this.said.closeText(part.providerMetadata)
       case 'reasoning-delta':
-        this.reasoning += part.text
+        this.said.think(part.text)
         return this.emit(part)
       case 'tool-input-delta':
         return this.emit({ type: 'tool-input-delta', callId: part.id, tool: part.name, text: part.text })
       case 'tool-call':
         this.size.add(part)
-        this.calls ??= []
-        this.calls.push(readCall(part))
-        return
+        return this.addCall(part)
       case 'block':
         this.size.add(part.block)
-        return this.addBlock(part.block)
+        return this.said.addBlock(part.block)
       case 'finish':
         this.isFinished = part.reason !== 'error'
         if (part.reason === 'length' || part.reason === 'content-filter') this.cutBy = part.reason
         return this.readUsage(part.usage)
     }
+  }
+
+  private addCall(part: Extract<Part, { type: 'tool-call' }>): void {
+    const call = readCall(part)
+    if (typeof part.input === 'string') this.size.addValues(call.input)
+    this.calls ??= []
+    this.calls.push(call)
   }
 
   private readUsage(told: unknown): void {
@@ -298,9 +327,10 @@ class Heard {
   }
 
   private answer(): Answer {
+    const { text, content, reasoning } = this.said
     return {
-      content: this.content(),
-      reasoning: this.reasoning,
+      content,
+      reasoning,
       calls: this.calls ?? NO_CALLS,
       droppedCalls: 0,
       usage: this.usage,
@@ -308,7 +338,7 @@ class Heard {
       model: nameOf(this.model),
       usd: this.cost(),
       cutBy: this.cutBy,
-      streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) },
+      streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(text), sha256: sha256(text) },
     }
   }
 
@@ -320,31 +350,6 @@ class Heard {
     } catch {
       return null
     }
-  }
-
-  private content(): Content {
-    if (this.blocks === undefined) return this.text
-    this.closeText()
-    return this.blocks
-  }
-
-  /** Blocks keep the order in which they were said. */
-  private addBlock(block: Block): void {
-    this.closeText()
-    this.blocks ??= []
-    this.blocks.push(block)
-    // Kept once: the deltas said the same.
-    if (block.type === 'reasoning' && this.reasoning.startsWith(block.text)) {
-      this.reasoning = this.reasoning.slice(block.text.length)
-    }
-  }
-
-  private closeText(providerMetadata?: Json): void {
-    const text = this.text.slice(this.closed)
-    if (text === '') return
-    this.closed = this.text.length
-    this.blocks ??= []
-    this.blocks.push(providerMetadata === undefined ? { type: 'text', text } : { type: 'text', text, providerMetadata })
   }
 
   /** A node has a place to stream to from its first delta until its end. */

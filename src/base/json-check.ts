@@ -3,7 +3,7 @@ import { DefinitionError, messageOf } from './error.ts'
 import { canonicalJson, type Json } from './json.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { patternReaderFor } from './linear-pattern.ts'
-import { countedReferences, WorkMeter } from './work-meter.ts'
+import { countedSteps, WorkMeter } from './work-meter.ts'
 
 export type JsonCheck = (value: unknown) => readonly JsonCheckError[]
 
@@ -28,7 +28,7 @@ export async function compileJsonSchema(schema: JsonSchema, where: string): Prom
     const compile = (allErrors: boolean) => {
       const ajv = new Ajv2020({ ...ajvOptions, allErrors, code: { optimize: false, ...(regExp && { regExp }) } })
       ajv.removeKeyword('uniqueItems').removeKeyword('enum')
-      return ajv.addVocabulary([uniqueItems, listed, meter.keyword]).compile(countedReferences(schema))
+      return ajv.addVocabulary([uniqueItems(meter), listed(meter), meter.keyword]).compile(countedSteps(schema))
     }
     const isWide = hasMoreValues(schema, MOST_NESTED)
     const first = compile(isWide)
@@ -77,11 +77,14 @@ function hasMoreValues(value: unknown, most: number): boolean {
 const MOST_VALUES = 5_000
 
 /** Compares each item with those before it by its text: the validator's own compares every pair. */
-const uniqueItems: FuncKeywordDefinition = {
-  keyword: 'uniqueItems',
-  type: 'array',
-  schemaType: 'boolean',
-  compile: (isWanted: boolean) => {
+function uniqueItems(meter: WorkMeter): FuncKeywordDefinition {
+  const wasSeen = (seen: Map<string, number>, item: Json, index: number) => {
+    const text = textOf(item, meter)
+    if (seen.has(text)) return true
+    seen.set(text, index)
+    return false
+  }
+  const compile = (isWanted: boolean) => {
     const check: ReturnType<NonNullable<FuncKeywordDefinition['compile']>> = (items: readonly Json[]) => {
       const seen = new Map<string, number>()
       const at = isWanted ? items.findIndex((item, index) => wasSeen(seen, item, index)) : -1
@@ -92,31 +95,31 @@ const uniqueItems: FuncKeywordDefinition = {
       return false
     }
     return check
-  },
-}
-
-function wasSeen(seen: Map<string, number>, item: Json, index: number): boolean {
-  const text = canonicalJson(item)
-  if (seen.has(text)) return true
-  seen.set(text, index)
-  return false
+  }
+  return { keyword: 'uniqueItems', type: 'array', schemaType: 'boolean', compile }
 }
 
 /** However many values are allowed, one look tells. */
-const listed: FuncKeywordDefinition = {
-  keyword: 'enum',
-  schemaType: 'array',
-  compile: (allowedValues: readonly Json[]) => {
+function listed(meter: WorkMeter): FuncKeywordDefinition {
+  const compile = (allowedValues: readonly Json[]) => {
     const allowed = new Set(allowedValues.map(canonicalJson))
     const check: ReturnType<NonNullable<FuncKeywordDefinition['compile']>> = (value: Json) => {
-      if (allowed.has(canonicalJson(value))) return true
+      if (allowed.has(textOf(value, meter))) return true
       check.errors = [
         { keyword: 'enum', message: 'must be equal to one of the allowed values', params: { allowedValues } },
       ]
       return false
     }
     return check
-  },
+  }
+  return { keyword: 'enum', schemaType: 'array', compile }
+}
+
+/** Equal values have equal texts. A long one takes its time, that of a list or an object more. */
+function textOf(value: Json, meter: WorkMeter): string {
+  const text = canonicalJson(value)
+  meter.step(Math.ceil(text.length / (typeof value === 'object' ? 4 : 32)))
+  return text
 }
 
 function readError(error: {

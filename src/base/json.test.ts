@@ -58,7 +58,17 @@ describe('parseJson', () => {
   test('a million levels are refused without using the stack', () => {
     expect(parseJson('['.repeat(1_000_000)).ok).toBe(false)
     expect(parseJson('{"a":'.repeat(1_000_000)).ok).toBe(false)
-    expect(parseJson(nested(1_000_000), { maxDepth: 2_000_000 }).ok).toBe(true)
+    expect(parseJson(nested(1_000_000), { maxDepth: 2_000_000, maxValues: 2_000_000 }).ok).toBe(true)
+  })
+
+  test('more than 500,000 values are refused, whatever they are', () => {
+    for (const unit of ['1', '[]', '{}', '""', '{"a":1}', '[[[[]]]]']) {
+      expect(parseJson(`[${`${unit},`.repeat(500_000)}1]`)).toEqual({
+        ok: false,
+        error: 'The JSON text has more than 500000 values.',
+      })
+    }
+    expect(parseJson(`[${'1,'.repeat(499_000)}1]`).ok).toBe(true)
   })
 
   test('brackets inside strings are no levels', () => {
@@ -293,7 +303,7 @@ describe('toJson', () => {
     for (let level = 0; level < 60; level++) value = [value, value]
     const endless = { toJSON: () => ({ a: endless, b: endless }) }
 
-    expect(toJson(value)).toMatchObject({ ok: false, error: expect.stringContaining('larger than') })
+    expect(toJson(value)).toMatchObject({ ok: false, error: expect.stringContaining('more than') })
     expect(toJson(endless).ok).toBe(false)
   })
 })

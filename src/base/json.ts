@@ -8,21 +8,34 @@ export interface JsonLimits {
   readonly maxDepth?: number
   /** UTF-8 bytes; 16,000,000 unless said. */
   readonly maxBytes?: number
+  /** Values, with those in one another; 500,000 unless said. */
+  readonly maxValues?: number
 }
 
 export type ParsedJson = { ok: true; value: Json } | { ok: false; error: string }
 
 export type PlainJson = { ok: true; value: Json; text: string } | { ok: false; error: string }
 
+/** Of all JSON that is read here. With more values, one look at each of them keeps everything else waiting. */
+export const JSON_LIMITS: Required<JsonLimits> = { maxDepth: 64, maxBytes: 16_000_000, maxValues: 500_000 }
+
+/** For text that this program wrote itself, and that may be as large as it likes. */
+export const OWN_TEXT: Required<JsonLimits> = {
+  maxDepth: 1_000,
+  maxBytes: Number.MAX_SAFE_INTEGER,
+  maxValues: Number.MAX_SAFE_INTEGER,
+}
+
 /**
  * Reads untrusted text in linear time and never throws. What it returns is plain data: strings are well-formed,
  * numbers finite, and a `__proto__` key is an ordinary property. A byte order mark is skipped.
  */
 export function parseJson(text: string, limits: JsonLimits = {}): ParsedJson {
-  const { maxDepth = defaults.maxDepth, maxBytes = defaults.maxBytes } = limits
+  const { maxDepth, maxBytes, maxValues } = { ...JSON_LIMITS, ...limits }
   if (isLarger(text, maxBytes)) return { ok: false, error: `The JSON text is longer than ${maxBytes} bytes.` }
   const scan = scanText(text, maxDepth)
   if (scan.tooDeep) return { ok: false, error: `The JSON text is nested more than ${maxDepth} levels deep.` }
+  if (scan.values > maxValues) return { ok: false, error: `The JSON text has more than ${maxValues} values.` }
   try {
     const value: Json = JSON.parse(wellFormedText(text))
     const overflows = scan.mayOverflow && hasInfinity(value)
@@ -43,10 +56,10 @@ export function parseOwnJson(text: string): unknown {
  * dates become ISO strings, `toJSON` is honoured. What this accepts, `parseJson` reads back as the same value.
  */
 export function toJson(value: unknown): PlainJson {
-  const plain = plainData(value, defaults)
+  const plain = plainData(value, JSON_LIMITS)
   if (!plain.ok) return plain
   const text = JSON.stringify(plain.value)
-  if (isLarger(text, defaults.maxBytes)) return { ok: false, error: tooLarge(defaults) }
+  if (isLarger(text, JSON_LIMITS.maxBytes)) return { ok: false, error: tooLarge(JSON_LIMITS) }
   return { ok: true, value: plain.value, text }
 }
 
@@ -69,7 +82,6 @@ export function canonicalJson(value: Json): string {
   return canonical(value, 0)
 }
 
-const defaults = { maxDepth: 64, maxBytes: 16_000_000 }
 const canonicalDepth = 1000
 const encoder = new TextEncoder()
 
@@ -78,9 +90,16 @@ function isLarger(text: string, maxBytes: number): boolean {
   return text.length * 3 > maxBytes && sizeOf(text) > maxBytes
 }
 
-/** One pass over the text, before parsing: how deep it goes, and whether a number could be beyond the finite ones. */
-function scanText(text: string, maxDepth: number): { tooDeep: boolean; mayOverflow: boolean } {
+interface Scan {
+  readonly tooDeep: boolean
+  readonly mayOverflow: boolean
+  readonly values: number
+}
+
+/** One pass over the text, before parsing: how deep it goes, how much is in it, and whether a number could be infinite. */
+function scanText(text: string, maxDepth: number): Scan {
   let depth = 0
+  let values = 1
   let digits = 0
   let mayOverflow = false
   for (let index = 0; index < text.length; index++) {
@@ -92,15 +111,21 @@ function scanText(text: string, maxDepth: number): { tooDeep: boolean; mayOverfl
     if (digits > 0) mayOverflow ||= digits > 300 || (code | 32) === letterE
     digits = 0
     if (code === quote) index = endOfString(text, index)
-    else depth += nesting(code)
-    if (depth > maxDepth) return { tooDeep: true, mayOverflow }
+    depth += nesting(code)
+    values += isBegin(code) ? 1 : 0
+    if (depth > maxDepth) return { tooDeep: true, mayOverflow, values }
   }
-  return { tooDeep: false, mayOverflow: mayOverflow || digits > 300 }
+  return { tooDeep: false, mayOverflow: mayOverflow || digits > 300, values }
 }
 
 function nesting(code: number): number {
   if (code === openBrace || code === openBracket) return 1
   return code === closeBrace || code === closeBracket ? -1 : 0
+}
+
+/** Another value follows. */
+function isBegin(code: number): boolean {
+  return code === comma || code === openBrace || code === openBracket
 }
 
 /** Every character of the string is looked at once, also when it is nothing but backslashes. */
@@ -116,6 +141,7 @@ function endOfString(text: string, start: number): number {
 }
 
 const quote = 34
+const comma = 44
 const backslash = 92
 const openBracket = 91
 const closeBracket = 93

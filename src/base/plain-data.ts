@@ -7,7 +7,7 @@ export type PlainData = { ok: true; value: Json } | { ok: false; error: string }
 
 /** A copy of the value that is nothing but JSON data, or the first thing in it that cannot be. Never throws. */
 export function plainData(value: unknown, limits: PlainLimits): PlainData {
-  const walk: Walk = { path: [], ancestors: [], depth: 0, left: limits.maxBytes, limits }
+  const walk: Walk = { path: [], ancestors: [], depth: 0, left: limits.maxBytes, values: limits.maxValues, limits }
   try {
     return { ok: true, value: plainOf(value, walk, 0) }
   } catch (error) {
@@ -19,11 +19,16 @@ export function plainData(value: unknown, limits: PlainLimits): PlainData {
 export interface PlainLimits {
   readonly maxDepth: number
   readonly maxBytes: number
+  readonly maxValues: number
 }
 
 /** What is said of a value beyond `maxBytes`. */
 export function tooLarge(limits: PlainLimits): string {
   return `The value is larger than ${limits.maxBytes} bytes as JSON; return less, or a reference to it.`
+}
+
+function tooMany({ maxValues }: PlainLimits): string {
+  return `The value has more than ${maxValues} values in it; return less, or a reference to it.`
 }
 
 interface Walk {
@@ -33,6 +38,8 @@ interface Walk {
   depth: number
   /** Bytes that may still be written, counted low; bounds values that share parts again and again. */
   left: number
+  /** Values that there may still be. */
+  values: number
   readonly limits: PlainLimits
 }
 
@@ -43,6 +50,7 @@ class Refusal extends Error {}
 function plainOf(value: unknown, walk: Walk, depth: number): Json {
   walk.left -= 2
   if (walk.left < 0) throw new Refusal(tooLarge(walk.limits))
+  if (--walk.values < 0) throw new Refusal(tooMany(walk.limits))
   switch (typeof value) {
     case 'string':
       walk.left -= value.length

@@ -10,12 +10,15 @@ export class Reports {
   /** Each loss is told once: the store as null, a tree by its root. */
   private readonly lost: Set<unknown> = new Set()
 
+  private fullUntil = 0
+
   constructor(logger: Logger, parts: () => WaitingParts) {
     this.logger = logger
     this.parts = parts
   }
 
   readonly tell = (error: unknown): void => {
+    if (isLegateError(error, 'store_full') && !this.isNewlyFull()) return
     const isGone = isLegateError(error, 'store_gone')
     const loss = isGone || isLegateError(error, 'tampered') ? error : null
     const what = isGone ? null : loss?.details['rootId']
@@ -25,4 +28,14 @@ export class Reports {
     this.lost.add(what)
     import('./end-runs.ts').then(({ endRuns }) => endRuns(loss, this.parts()), this.tell)
   }
+
+  /** It is tried again and again until there is room: once a minute is enough. */
+  private isNewlyFull(): boolean {
+    const now = performance.now()
+    if (now < this.fullUntil) return false
+    this.fullUntil = now + MINUTE_MS
+    return true
+  }
 }
+
+const MINUTE_MS = 60_000

@@ -4,9 +4,9 @@ export interface ParserLimits {
   readonly maxDepth: number
   /** Characters of the text, with all that is around the document; 16,000,000 unless said. */
   readonly maxLength: number
-  /** Values of the document, with those in one another; 2,000,000 unless said. */
+  /** Values of the document, with those in one another; 500,000 unless said. */
   readonly maxValues: number
 }
 
-/** The first two are those of all JSON that is read here. */
-export const PARSER_LIMITS: ParserLimits = { maxDepth: 64, maxLength: 16_000_000, maxValues: 2_000_000 }
+/** Those of all JSON that is read here. */
+export const PARSER_LIMITS: ParserLimits = { maxDepth: 64, maxLength: 16_000_000, maxValues: 500_000 }

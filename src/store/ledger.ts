@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.ts'
-import { ConflictError, StoreError } from '../base/error.ts'
+import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import type { Claims } from '../graph/claims.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { Draft } from '../graph/draft.ts'
@@ -20,6 +20,8 @@ export interface Listener {
   /** Workers for the nodes a commit makes runnable; null when this process runs nothing. */
   claims(now: number): Claims | null
   committed(commit: Commit, draft: Draft): void
+  /** The disk is full: may what a node has done wait for room? */
+  mayWait(error: unknown): boolean
 }
 
 /** The one way to change rows: a rule makes a commit of what is stored now, and the store applies it or refuses. */
@@ -69,8 +71,9 @@ export class Ledger {
   /** Another writer was faster: the rule decides anew on what is stored now. */
   private async again<T>(step: Step<T>, first: unknown): Promise<T> {
     let error = first
-    for (let tries = 2; isStale(error) && tries <= MAX_ATTEMPTS; tries++) {
-      if (tries > 3) await pause(tries)
+    for (let tries = 2; this.mayTryAgain(step, error, tries); tries++) {
+      if (isFull(error)) await room()
+      else if (tries > 3) await pause(tries)
       const attempt = new Attempt(step, this.listener, this)
       try {
         await attempt.make()
@@ -82,6 +85,12 @@ export class Ledger {
       return this.finish(attempt)
     }
     throw error
+  }
+
+  /** What a node has done is not thrown away: no model is asked for it again before it is stored. */
+  private mayTryAgain({ kind }: Step<unknown>, error: unknown, tries: number): boolean {
+    if (isFull(error)) return OF_NODES.has(kind) && this.listener.mayWait(error)
+    return isStale(error) && tries <= MAX_ATTEMPTS
   }
 
   private finish<T>(attempt: Attempt<T>): T {
@@ -125,6 +134,22 @@ class Attempt<T> {
 }
 
 const MAX_ATTEMPTS = 200
+const ROOM_MS = 500
+
+/** Steps that a running node takes with what it has done. Others are told at once that there is no room. */
+const OF_NODES: ReadonlySet<CommitKind> = new Set<CommitKind>([
+  'reserve',
+  'expand',
+  'spawn',
+  'result',
+  'retry',
+  'ask',
+  'deliver',
+])
+
+function isFull(error: unknown): boolean {
+  return isLegateError(error, 'store_full')
+}
 
 /** A conflict over a row's version is a race; one that a rule itself reports is an answer. */
 function isStale(error: unknown): boolean {
@@ -137,4 +162,8 @@ function rulesMissing(): never {
 
 function pause(tries: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.random() * Math.min(50, tries * 2)))
+}
+
+function room(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ROOM_MS).unref())
 }

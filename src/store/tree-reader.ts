@@ -1,6 +1,6 @@
 import { InputError } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
-import { type Json, parseJson } from '../base/json.ts'
+import { type Json, OWN_TEXT, parseJson } from '../base/json.ts'
 import type { Body, Edge, EdgeType, Id } from '../graph/rows.ts'
 import type { WholeTree, WrittenRow } from './archive.ts'
 import type { ChainRecord, RowLetter } from './tree-chain.ts'
@@ -109,7 +109,7 @@ export class TreeReader {
 type Fields = { readonly [key: string]: Json }
 
 /** Of one line: a text may be as long as a tool's result. */
-const LIMITS = { maxBytes: 256_000_000, maxDepth: 200 }
+const LIMITS = { ...OWN_TEXT, maxBytes: 256_000_000, maxDepth: 200 }
 const NAMES = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 const TYPES = ['sequence', 'dependency', 'branch']
 

@@ -1,4 +1,4 @@
-import { parseJson } from '../base/json.ts'
+import { OWN_TEXT, parseJson } from '../base/json.ts'
 import { type Finding, finding, type Place } from '../graph/audit/finding.ts'
 import type { Edge, Id } from '../graph/rows.ts'
 import type { WholeTree, WrittenRow } from './archive.ts'
@@ -41,7 +41,7 @@ export function follows(record: ChainRecord, before: Pick<ChainRecord, 'hash' | 
 
 function eventCount(events: string): number {
   if (events === '[]') return 0
-  const read = parseJson(events, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
+  const read = parseJson(events, OWN_TEXT)
   return read.ok && Array.isArray(read.value) ? read.value.length : Number.NaN
 }
 
@@ -160,7 +160,7 @@ export function markOf({ letter, id, turnId, text }: WrittenRow): { readonly key
 }
 
 function versionOf({ text }: WrittenRow): number {
-  const read = parseJson(text, { maxBytes: Number.MAX_SAFE_INTEGER, maxDepth: 1_000 })
+  const read = parseJson(text, OWN_TEXT)
   const version = read.ok && typeof read.value === 'object' ? Reflect.get(read.value ?? {}, 'version') : 0
   return typeof version === 'number' ? version : 0
 }

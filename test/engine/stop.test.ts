@@ -28,7 +28,7 @@ test('a store that takes nothing any more: close rejects, and nothing of the run
   run.result.catch(() => undefined)
   await entered.opened
   isFull = true
-  await until('its end is tried again', () => reports.length > 1)
+  await until('it is told', () => reports.length > 0)
 
   await expect(runtime.close()).rejects.toThrow('The disk is full.')
   const { length } = reports

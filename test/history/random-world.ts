@@ -58,7 +58,7 @@ export abstract class RandomWorld {
       store: this.store,
       clock: this.clock,
       kinds: BUILT_IN_KINDS,
-      listener: { claims: () => (this.isClaiming ? CLAIMS : null), committed: () => undefined },
+      listener: { claims: () => (this.isClaiming ? CLAIMS : null), committed: () => undefined, mayWait: () => false },
     })
     this.ledger.endTurns = endTurns
     this.rootId = this.newId()

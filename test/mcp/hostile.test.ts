@@ -87,6 +87,21 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(late.max / 1e6).toBeLessThan(PROMPTLY_MS)
   })
 
+  test('results that are no objects, too deep or too many: the call fails at once, and the next one works', async () => {
+    const names = ['no_result', 'a_number', 'a_list', 'very_deep', 'too_many', 'echo']
+    const began = performance.now()
+
+    const { outcome, shown } = await results('usual', names, { timeoutMs: 60_000 })
+
+    expect(outcome.status).toBe('completed')
+    expect(shown.slice(0, 5).map(({ isError }) => isError)).toEqual([true, true, true, true, true])
+    for (const { content } of shown.slice(0, 3)) expect(content).toMatch(/the server gave a result that is no object/)
+    expect(shown[3]?.content).toMatch(/nested more than 1000 levels deep/)
+    expect(shown[4]?.content).toMatch(/more than 500000 values/)
+    expect(shown[5]).toEqual({ content: 'Echo: undefined', isError: false })
+    expect(performance.now() - began).toBeLessThan(30_000)
+  })
+
   test('names that are invalid, too long, double or missing', async () => {
     const { who, model } = caller({ odd: oddServer('names') }, [
       ['odd__good', {}],

@@ -54,6 +54,7 @@ export class Graph {
       clock,
       kinds: withKinds(kinds),
       listener: {
+        mayWait: () => false,
         claims: () => (this.freeWorkers > 0 ? claims : null),
         committed: (_, draft) => {
           this.started.push(...draft.started)

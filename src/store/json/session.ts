@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
-import { parseJson } from '../../base/json.ts'
+import { OWN_TEXT, parseJson } from '../../base/json.ts'
 import { isSessionFile, MOST_BYTES, readSessionFile, sessionFile, writeSessionFile } from '../session-file.ts'
 import type { SessionStore } from '../session-store.ts'
 import { codeOf, fileError } from './error.ts'
@@ -48,7 +48,7 @@ export function jsonSession(folder: string): JsonSession {
   }
 }
 
-const LIMITS = { maxBytes: MOST_BYTES, maxDepth: 100 }
+const LIMITS = { ...OWN_TEXT, maxBytes: MOST_BYTES, maxDepth: 100 }
 
 function read(file: string): unknown {
   const text = readSessionFile(file)

@@ -3,6 +3,7 @@ import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
 import { type HostRequest, hostRequest } from '../../grant/request.ts'
 import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
+import { usableMessage } from './usable-message.ts'
 
 export interface HttpPlace {
   /** The address, and the host that was decided: no other is reached. */
@@ -65,8 +66,7 @@ async function boundedFetch(to: string | URL, init: RequestInit | undefined, wat
     }
     const text = await new Response(bounded(body, { isEvents: false, over: () => undefined })).text()
     if (id !== undefined) watch.open.delete(id)
-    if (type.includes('json') && response.ok) checkJson(text)
-    return replaced(response, text)
+    return replaced(response, type.includes('json') && response.ok ? usableJson(text) : text)
   } catch (error) {
     watch.open.delete(id)
     throw error
@@ -83,9 +83,11 @@ function replaced({ status, statusText, headers }: Response, body: string | Read
   return new Response(body, { status, statusText, headers: kept })
 }
 
-function checkJson(text: string): void {
+function usableJson(text: string): string {
   const parsed = parseJson(text, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
   if (!parsed.ok) throw new ToolError('tool', `the server sent no usable JSON: ${parsed.error}`)
+  const message = usableMessage(parsed.value)
+  return message === parsed.value || message === null ? text : JSON.stringify(message)
 }
 
 /** Requests of ours are numbered; what the library asks for itself, such as `server/discover`, has a name. */

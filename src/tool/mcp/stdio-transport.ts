@@ -6,6 +6,7 @@ import type { ProgramRequest } from '../../grant/request.ts'
 import { type GroupedChild, signalGroup, startGroup } from '../process-group.ts'
 import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
 import { LineReader } from './line-reader.ts'
+import { unreadAnswer, usableMessage } from './usable-message.ts'
 
 export interface StdioProgram {
   readonly request: ProgramRequest
@@ -124,9 +125,12 @@ export class StdioTransport implements Transport {
   private read(line: string): void {
     if (line.trim() === '') return
     const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
-    if (parsed.ok) {
+    const message = parsed.ok ? usableMessage(parsed.value) : unreadAnswer(line, parsed.error)
+    if (message !== null) {
       this.strays = 0
-      this.hand(parsed.value as JSONRPCMessage)
+      this.hand(message)
+    } else if (parsed.ok) {
+      this.onerror?.(new Error('It is no message.'))
     } else if (++this.strays > MOST_STRAYS) this.refuse(`it wrote ${MOST_STRAYS} lines in a row that are no messages`)
     else this.onerror?.(new Error(parsed.error))
   }

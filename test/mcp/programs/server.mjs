@@ -22,6 +22,12 @@ function deep(levels) {
   return schema
 }
 
+function nestedList(levels) {
+  let list = []
+  for (let n = 0; n < levels; n++) list = [list]
+  return { list }
+}
+
 const lists = {
   names: () =>
     [
@@ -101,6 +107,11 @@ const calls = {
   killed: () => process.kill(process.pid, 'SIGKILL'),
   wrong: () => ({ content: 'not a list' }),
   odd: () => ({ content: [{ type: 'hologram', data: 'x' }] }),
+  no_result: () => null,
+  a_number: () => 5,
+  a_list: () => [],
+  very_deep: () => ({ ...text('x'), structuredContent: nestedList(3_000) }),
+  too_many: () => ({ ...text('x'), structuredContent: { a: new Array(600_000).fill(1) } }),
   deep_result: () => ({ ...text('x'), structuredContent: deep(100) }),
   error: () => ({ ...text(`It failed because ${'of this '.repeat(500)}. The end.`), isError: true }),
   env: () => text(JSON.stringify(process.env)),

@@ -1,0 +1,39 @@
+import type { JSONRPCMessage } from '@modelcontextprotocol/client'
+import type { Json } from '../../base/json.ts'
+
+/**
+ * A message as the library can read it; null for what is none. The library passes over an answer without a usable result:
+ * its call would wait for the whole timeout. So it becomes an answer that says what is wrong.
+ */
+export function usableMessage(value: Json): JSONRPCMessage | null {
+  if (!isObject(value)) return null
+  const { id, method } = value
+  if (method !== undefined || !isId(id)) return value as JSONRPCMessage
+  if (isObject(value['result']) || isObject(value['error'])) return value as JSONRPCMessage
+  return failure(id, 'the server gave a result that is no object')
+}
+
+/** The answer for a line that is too much to be read, where it names its call; null where it does not. */
+export function unreadAnswer(line: string, error: string): JSONRPCMessage | null {
+  if (!line.startsWith('{')) return null
+  const found = ID.exec(line.slice(0, EDGE)) ?? ID.exec(line.slice(-EDGE))
+  const isAnswer = line.slice(0, EDGE).includes('"result"') || line.slice(-EDGE).includes('"result"')
+  return found === null || !isAnswer ? null : failure(Number(found[1]), `the server sent no usable JSON: ${error}`)
+}
+
+function failure(id: string | number, message: string): JSONRPCMessage {
+  return { jsonrpc: '2.0', id, error: { code: PARSE_ERROR, message } }
+}
+
+/** Requests of ours are numbered. The id stands beside the result: at one end of the line or at the other. */
+const ID = /"id"\s*:\s*(\d{1,15})\s*[,}]/
+const EDGE = 200
+const PARSE_ERROR = -32_700
+
+function isObject(value: unknown): value is { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isId(id: unknown): id is string | number {
+  return typeof id === 'string' || typeof id === 'number'
+}
