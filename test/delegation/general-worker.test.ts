@@ -1,7 +1,11 @@
-import { agent, generalWorker, memoryFiles, tool } from 'legate'
+import { join } from 'node:path'
+import { agent, createRuntime, generalWorker, memoryFiles, memoryStore, tool } from 'legate'
+import { jsonStore } from 'legate/store/json'
+import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn, resultsIn, taskOf, toolNamesIn } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 
 const path = '/workspace/report.md'
 const work = (input: object) => ({ name: 'work', input: input as never })
@@ -119,6 +123,43 @@ describe('agentscope 8.2/33: response_metadata', () => {
       .map(({ output }) => output.metadata?.['response_metadata'])
     expect(metadata).toEqual([{ tool_trace: ['shout'] }, undefined, undefined])
   })
+
+  test.each(['memory', 'sqlite', 'json'] as const)(
+    'carries what a hook of the child put into extra, on %s, also for who reads it later',
+    async (kind) => {
+      const folder = tempFolder()
+      const open = {
+        memory: () => memoryStore(),
+        sqlite: () => sqliteStore(join(folder, 'a.db')),
+        json: () => jsonStore(folder),
+      }
+      const child = agent({
+        name: 'child',
+        instructions: '',
+        model: scriptedModel(() => 'ok'),
+        input: { type: 'object' },
+        toolTrace: true,
+        hooks: {
+          onRequest: (_request, { extra }) => {
+            extra['sources'] = ['a.md']
+          },
+        },
+      })
+      const model = scriptedModel([{ calls: [{ name: 'ask', input: {} }] }, 'done'])
+      const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child } })
+      const runtime = createRuntime({ store: open[kind]() })
+      const run = runtime.run(host, 'go')
+      await run.result
+      const told = { response_metadata: { sources: ['a.md'] } }
+
+      expect(taskOf(runtime, run).output.metadata).toMatchObject(told)
+      await runtime.close()
+      if (kind === 'memory') return
+      const later = createRuntime({ store: open[kind](), agents: [host] })
+      expect(taskOf(later, run).output.metadata).toMatchObject(told)
+      await later.close()
+    },
+  )
 
   test('is told also of what a child had when it reached a limit', async () => {
     const shout = tool({ description: 'Shout', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'LOUD' })

@@ -30,7 +30,8 @@ export interface FoldNotes {
 export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
   const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
   if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
-  const { response, issues = [] } = notes
+  const { issues = [] } = notes
+  const response = responseOf(outcome, notes)
   const plain = {
     subagent: facts.agentName,
     supervisor: facts.hostName,
@@ -46,6 +47,12 @@ export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}):
     isError: outcome.status !== 'completed',
     metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
   }
+}
+
+/** What the child has to say of its answer: what its hooks put into `extra`, and its own notes. */
+function responseOf({ extra }: Outcome, { response }: FoldNotes): Json | undefined {
+  if (Object.keys(extra).length === 0) return response
+  return { ...extra, ...(response as { readonly [key: string]: Json } | undefined) }
 }
 
 /** What an answer's items have started is a part of the answer. */
@@ -67,8 +74,9 @@ function withDelegations(content: Content, { status, delegations }: Outcome): Co
 function foldOpen(
   facts: FoldFacts,
   outcome: Outcome,
-  { open, response, all }: FoldNotes & { open: OpenFacts },
+  { open, all, ...notes }: FoldNotes & { open: OpenFacts },
 ): Folded {
+  const response = responseOf(outcome, notes)
   const isError = outcome.status !== 'completed'
   const metadata = {
     subagent: facts.agentName,
