@@ -2,6 +2,7 @@ import type { Json } from '../../base/json.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Node, Turn } from '../../graph/rows.ts'
+import { askedOf } from '../../graph/turn/asked.ts'
 import type { Message } from '../../model/model.ts'
 import { matchesKey, type PathPattern, readPath } from '../../output/path-pattern.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
@@ -47,7 +48,7 @@ export function chatHistory(reader: Reader, before: readonly Node[], maxLength: 
 
 /** The record of a chat in what a request was asked with; undefined where it is of none. */
 export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
-  const asked = reader.node(turn.entryNodeId)?.metadata['asked']
+  const asked = askedOf(reader, turn)
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }
 
