@@ -188,9 +188,9 @@ export abstract class RowActs {
    * A picture of a tree, for Mermaid or Graphviz: who delegated to whom (`tree`), or every node and edge (`graph`), of all
    * conversations or of one.
    */
-  async picture(id: Id, { of = 'tree', format = 'mermaid' }: PictureOptions = {}): Promise<string> {
+  async picture(id: Id, options: PictureOptions = {}): Promise<string> {
     const { pictureOf } = await import('./conversation/picture.ts')
-    return pictureOf(this.store, id, { of, format })
+    return pictureOf(this.store, id, options)
   }
 
   /** Two runs node by node, with all they delegated: what was put in, what came out, what it cost. Ids do not count. */

@@ -33,6 +33,7 @@ import { runtimeLayers } from './grant/grant.ts'
 import { withProfiles } from './grant/profile.ts'
 import { withKinds } from './graph/kinds.ts'
 import type { Id } from './graph/rows.ts'
+import { askedInRun } from './graph/turn/asked.ts'
 import { Models } from './models.ts'
 import {
   checkIsAgent,
@@ -98,7 +99,7 @@ export class Runtime extends RowActs {
       blocks: this.blocks,
     })).tell
     this.report = report
-    this.registry.askedOf = (runId) => this.store.node(this.store.turn(runId)?.entryNodeId ?? '')?.metadata['asked']
+    this.registry.askedOf = (runId) => askedInRun(this.store, runId)
     const kinds = new Map(Object.entries(options.kinds ?? {}))
     const runs = new Set([...SPEAKERS, 'task', ...kinds.keys()])
     this.feeds = new Feeds(this.store, this.clock)

@@ -1,11 +1,8 @@
 import type { Layer } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import { ALL_TURNS, CONTEXT_TURNS } from '../graph/context-turns.ts'
-import { roundsLeftOut } from '../graph/history/history.ts'
-import type { Conversation, Node } from '../graph/rows.ts'
-import type { Answer } from '../graph/turn/expand.ts'
+import type { Conversation } from '../graph/rows.ts'
 import type { AgentCore } from './agent.ts'
-import type { NodeRun } from './node-run.ts'
 
 /** What a conversation's metadata says of its agent: `agent { key, policy_profile, context_turns }`, as stored. */
 export interface StoredAgent {
@@ -40,25 +37,6 @@ export function contextTurnsOf(conversation: Conversation, agent: AgentCore): nu
   const stored = storedAgentOf(conversation)
   if (stored === undefined || stored.context_turns === undefined) return agent.contextTurns ?? ALL_TURNS
   return isContextTurns(stored.context_turns) ? stored.context_turns : CONTEXT_TURNS
-}
-
-/** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
-export function contextCutOf({ node, turn, conversation, agent, home }: NodeRun): Answer['contextCut'] {
-  const shown = contextTurnsOf(conversation, agent)
-  if (shown === ALL_TURNS || isBeside(node)) return undefined
-  const { store } = home.ledger
-  const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isBeside(one) && !isCopy(one))
-  if (first?.id !== node.id) return undefined
-  const leftOut = roundsLeftOut(store, turn, shown - 1)
-  return leftOut === 0 ? undefined : { shown, leftOut }
-}
-
-function isBeside({ purpose }: Node): boolean {
-  return purpose === 'brief' || purpose === 'summarize'
-}
-
-function isCopy({ metadata }: Node): boolean {
-  return metadata['copyOf'] !== undefined
 }
 
 export function isContextTurns(value: unknown): value is number {

@@ -1,8 +1,11 @@
 import { isBeside } from '../graph/child/is-eager.ts'
 import { sessionsText } from '../graph/child/session.ts'
 import { contextOf } from '../graph/context.ts'
+import { ALL_TURNS } from '../graph/context-turns.ts'
 import { Draft } from '../graph/draft.ts'
+import { roundsLeftOut } from '../graph/history/history.ts'
 import type { Node } from '../graph/rows.ts'
+import type { Answer } from '../graph/turn/expand.ts'
 import { reminderOf } from '../graph/turn/task-words.ts'
 import type { Message, ModelRequest, ToolSchema } from '../model/model.ts'
 import { briefRequest } from './brief.ts'
@@ -12,7 +15,8 @@ import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import { saysOutput } from './request/asked-agent.ts'
 import { askedMessages, isOfTurn } from './request/asked-messages.ts'
-import { chatHistory, chatIn } from './request/chat-record.ts'
+import { chatHistory } from './request/chat-history.ts'
+import { chatIn } from './request/chat-record.ts'
 
 /** What the model of a node is asked: what it is told, what led to the node, what it may call. */
 export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
@@ -101,4 +105,23 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
   const instructions = told ?? agent.instructions
   if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return instructions
   return `${instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
+}
+
+/** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
+export function contextCutOf({ node, turn, conversation, agent, home }: NodeRun): Answer['contextCut'] {
+  const shown = contextTurnsOf(conversation, agent)
+  if (shown === ALL_TURNS || isSummary(node)) return undefined
+  const { store } = home.ledger
+  const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
+  if (first?.id !== node.id) return undefined
+  const leftOut = roundsLeftOut(store, turn, shown - 1)
+  return leftOut === 0 ? undefined : { shown, leftOut }
+}
+
+function isSummary({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
+function isCopy({ metadata }: Node): boolean {
+  return metadata['copyOf'] !== undefined
 }

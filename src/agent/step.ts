@@ -28,7 +28,6 @@ import { type Judged, judge, judgeDoomed } from './answer.ts'
 import type { AnswerWatch } from './answer-watch.ts'
 import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
 import { compactFirst, compactionFor } from './compaction.ts'
-import { contextCutOf } from './conversation-settings.ts'
 import { estimateOf, withAnswerOf } from './estimate.ts'
 import { ExtensionFailed } from './hooks/call-hooks.ts'
 import { hookedRequest } from './hooks/request-hooks.ts'
@@ -37,7 +36,7 @@ import { saysNothing } from './messages.ts'
 import type { EagerWork, NodeRun, ReadyChild } from './node-run.ts'
 import type { Command, Verdict } from './planner/plan-reader.ts'
 import type { Planning } from './planner/planning.ts'
-import { contextFor, requestOf } from './request-of.ts'
+import { contextCutOf, contextFor, requestOf } from './request-of.ts'
 
 /** One agent_message: prompt, model, and the commit that acts on the answer. */
 export function runStep(run: NodeRun, model: Model): void | Promise<void> {

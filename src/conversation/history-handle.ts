@@ -8,9 +8,9 @@ import { planCompress, planUncompress } from '../graph/history/compress.ts'
 import { planEdit } from '../graph/history/edit.ts'
 import { planFork } from '../graph/history/fork.ts'
 import { planMerge } from '../graph/history/merge.ts'
-import type { Remade } from '../graph/history/remake-turn.ts'
+import type { ChangeScope, Remade } from '../graph/history/remake-turn.ts'
 import { planRerun } from '../graph/history/rerun.ts'
-import { type ChangeScope, planRetryNode } from '../graph/history/retry-node.ts'
+import { planRetryNode } from '../graph/history/retry-node.ts'
 import { planSkip, planStop } from '../graph/history/stop.ts'
 import { planCompact, planVisibility, type VisibilityChange } from '../graph/history/visibility.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
@@ -42,6 +42,17 @@ export interface Fork {
   readonly run: Run | null
 }
 
+/** How a turn is made anew. */
+export interface RemakeOptions {
+  /**
+   * What becomes of children in the background that were started in what is set aside: they are cancelled (default), or
+   * go on. Either way they wake nobody while the turn that started them does not count.
+   */
+  readonly background?: 'cancel' | 'keep' | undefined
+}
+
+const REMAKE = { background: oneOf('cancel', 'keep') }
+
 export interface CompressOptions {
   /** The first turn that is summed up. Left out: the first of the lane. */
   readonly fromTurnId?: Id
@@ -64,19 +75,22 @@ export abstract class HistoryHandle {
   protected abstract readonly attach: (runId: Id) => Run
 
   /** Does once more what failed: a model call, a tool, one child. Everything beside it keeps its result. */
-  async retry(nodeId: Id): Promise<Run> {
-    return this.remake((draft, scope) => planRetryNode(draft, nodeId, scope))
+  async retry(nodeId: Id, options: RemakeOptions = {}): Promise<Run> {
+    const { background } = readOptions('retry()', options, REMAKE)
+    return this.remake((draft, scope) => planRetryNode(draft, nodeId, { ...scope, background }))
   }
 
   /** Asks once more for the last answer. */
-  async rerun(nodeId: Id): Promise<Run> {
-    return this.remake((draft, scope) => planRerun(draft, nodeId, scope))
+  async rerun(nodeId: Id, options: RemakeOptions = {}): Promise<Run> {
+    const { background } = readOptions('rerun()', options, REMAKE)
+    return this.remake((draft, scope) => planRerun(draft, nodeId, { ...scope, background }))
   }
 
   /** Says something else in the place of a message; it is answered anew, and what came after it is set aside. */
-  async edit(nodeId: Id, content: Content): Promise<Run> {
+  async edit(nodeId: Id, content: Content, options: RemakeOptions = {}): Promise<Run> {
+    const { background } = readOptions('edit()', options, REMAKE)
     const said = readSaid(content)
-    return this.remake((draft, scope) => planEdit(draft, nodeId, { ...scope, content: said }))
+    return this.remake((draft, scope) => planEdit(draft, nodeId, { ...scope, background, content: said }))
   }
 
   /** Goes back to an answer that a rerun, a retry or an edit took the place of. */

@@ -1,6 +1,5 @@
-import { rangeOf } from '../graph/history/lane.ts'
 import type { Reader } from '../graph/reader.ts'
-import type { Id, Node } from '../graph/rows.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
 
 /** A lane as the one it was forked from lists it. */
 export interface LaneInfo {
@@ -45,10 +44,26 @@ export function versionsOf(reader: Reader, laneId: Id, nodeId: Id): Node[] {
   const node = reader.node(nodeId)
   const row = reader.conversation(laneId)
   if (node === undefined || node.conversationId !== laneId || row === undefined) return []
-  const ordinal = reader.turn(node.turnId)?.ordinal ?? 0
-  // What has versions in other turns is among the turns that were replaced, or right after them.
-  const range = rangeOf(row.lane, ordinal) ?? rangeOf(row.lane, ordinal - 1) ?? [ordinal, ordinal]
-  const limit = Math.min(MOST_LOOKED_AT, range[1] + 2 - range[0])
-  const turns = reader.turnsOf(laneId, { last: range[1] + 1, limit })
-  return turns.flatMap(({ id }) => reader.nodesOf(id).filter(({ versionSet }) => versionSet === node.versionSet))
+  const turn = reader.turn(node.turnId)
+  if (turn === undefined) return []
+  const skips = row.lane?.skips ?? []
+  const first = Math.min(turn.ordinal, skips[0]?.[0] ?? turn.ordinal)
+  const last = Math.max(turn.ordinal, (skips.at(-1)?.[1] ?? 0) + 1)
+  const turns = reader.turnsOf(laneId, { last, limit: Math.min(MOST_LOOKED_AT, last + 1 - first) })
+  // An answer stands in the place of those that its turn, made anew, took the place of.
+  const answers = turn.outcome?.answerNodeId === nodeId ? answersLike(turns, turn) : NO_IDS
+  const isVersion = ({ id, versionSet }: Node) => versionSet === node.versionSet || answers.has(id)
+  return turns.flatMap(({ id }) => reader.nodesOf(id).filter(isVersion))
 }
+
+function answersLike(turns: readonly Turn[], turn: Turn): ReadonlySet<Id> {
+  const byId = new Map(turns.map((one) => [one.id, one]))
+  const firstOf = (one: Turn): Id => {
+    const source = byId.get(one.history?.source ?? '')
+    return source === undefined ? one.id : firstOf(source)
+  }
+  const first = firstOf(turn)
+  return new Set(turns.flatMap((one) => (firstOf(one) === first ? (one.outcome?.answerNodeId ?? []) : [])))
+}
+
+const NO_IDS: ReadonlySet<Id> = new Set()

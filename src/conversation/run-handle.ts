@@ -1,5 +1,6 @@
 import { attempt } from '../base/attempt.ts'
 import type { Clock } from '../base/clock.ts'
+import { flag, number, readOptions } from '../base/options.ts'
 import type { CheckedSchema } from '../base/schema.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Id } from '../graph/rows.ts'
@@ -38,6 +39,8 @@ export interface FieldParts {
   readonly report: (error: unknown) => void
 }
 
+const EVENTS = { after: number(0), fields: flag }
+
 /** A run as its starter holds it. It keeps nothing but handlers: everything is read from the rows. */
 export class RunHandle<Out, Written> implements Run<Out, Written> {
   readonly id: Id
@@ -62,7 +65,8 @@ export class RunHandle<Out, Written> implements Run<Out, Written> {
     return this.events()[Symbol.asyncIterator]()
   }
 
-  events({ after = 0, fields = false }: EventsOptions = {}): AsyncIterable<RunEvent> {
+  events(options: EventsOptions = {}): AsyncIterable<RunEvent> {
+    const { after = 0, fields = false } = readOptions('run.events()', options, EVENTS)
     const { started, follow } = this.options
     if (fields)
       return { [Symbol.asyncIterator]: () => closable(this.source('all'), (source) => eventsWithFields(source, after)) }

@@ -1,4 +1,4 @@
-import { agent, createRuntime, planner, recipeAgent } from 'legate'
+import { agent, createRuntime, joinSpawned, planner, recipeAgent } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
@@ -63,6 +63,25 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
     [{ maxOutputTokens: -5 }, 'maxOutputTokens must be a whole number of at least 1, not -5'],
   ])('agent({ settings: %j })', (settings, message) => {
     expect(() => agent({ name: 'a', instructions: '', settings })).toThrow(message)
+  })
+
+  test('run.events(), runtime.picture(), joinSpawned() and observe() refuse what they do not know', async () => {
+    const runtime = openRuntime()
+    const run = runtime.run(speaker(), 'go')
+    await run.result
+
+    expect(() => run.events({ after: 'x' as never })).toThrow('run.events(): after must be a number of at least 0')
+    expect(() => run.events({ afer: 1 } as never)).toThrow('Did you mean "after"?')
+    await expect(runtime.picture(run.conversationId, { of: 'x' as never })).rejects.toThrow('one of "tree", "graph"')
+    await expect(joinSpawned([], 'x' as never)).rejects.toThrow('"x" is none of settled, all, any')
+    const talk = await runtime.conversation(run.conversationId)
+    await expect(talk.observe({ role: 'wizard' as never, content: 'x' })).rejects.toThrow(
+      'one of user, developer, agent',
+    )
+  })
+
+  test.each([true, 5, { wndow: 1 }])('createRuntime({ compaction: %j })', (compaction) => {
+    expect(() => openRuntime({ compaction: compaction as never })).toThrow(/createRuntime\(.*compaction/)
   })
 
   test.each<[object, string]>([

@@ -1,12 +1,10 @@
 import type { Json } from '../../base/json.ts'
-import { textOf } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
-import type { Node, Turn } from '../../graph/rows.ts'
-import type { Message } from '../../model/model.ts'
+import type { Turn } from '../../graph/rows.ts'
+import { askedOf } from '../../graph/turn/asked.ts'
 import { matchesKey, type PathPattern, readPath } from '../../output/path-pattern.ts'
 import type { Prompt } from '../../prompt/prompt.ts'
 import { yamlText } from '../../prompt/render/yaml-text.ts'
-import { messagesOf } from '../messages.ts'
 
 /** What of a request and of its answer later requests of the chat are shown. Plain data: the rows keep it. */
 export type ChatRecord = {
@@ -39,32 +37,14 @@ export function recordedInput(prompt: Prompt, { input, inputMode }: ChatRecord):
   return yamlText(Object.fromEntries(slots))
 }
 
-/** Of what was before, what later requests are shown: of runs that completed, and nothing of how they came to it. */
-export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {
-  const messages = before.flatMap((node) => saidIn(reader, node))
-  return maxLength === null ? messages : newest(messages, maxLength)
-}
-
 /** The record of a chat in what a request was asked with; undefined where it is of none. */
 export function chatIn(reader: Reader, turn: Turn): ChatRecord | undefined {
-  const asked = reader.node(turn.entryNodeId)?.metadata['asked']
+  const asked = askedOf(reader, turn)
   return isRecord(asked) && isRecord(asked['chat']) ? (asked['chat'] as unknown as ChatRecord) : undefined
 }
 
-function saidIn(reader: Reader, node: Node): Message[] {
-  if (node.metadata['standsFor'] === true) return messagesOf('', [node])
-  const turn = reader.turn(node.turnId)
-  if (turn?.outcome?.status !== 'completed') return []
-  if (node.kind === 'user_message') return [{ role: 'user', content: node.input.content ?? '' }]
-  if (turn.outcome.answerNodeId !== node.id) return []
-  const { content = '', value } = node.output
-  const text = textOf(content)
-  const record = chatIn(reader, turn)
-  return [{ role: 'assistant', content: recordedOutput(value, record) ?? text, calls: [] }]
-}
-
 /** Undefined where nothing was chosen or found: then the whole text is. */
-function recordedOutput(value: Json | undefined, record: ChatRecord | undefined): string | undefined {
+export function recordedOutput(value: Json | undefined, record: ChatRecord | undefined): string | undefined {
   if (record === undefined) return undefined
   const { output, outputMode } = record
   const found: [string, Json][] = []
@@ -92,21 +72,6 @@ function valuesAt(value: Json, [segment, ...others]: PathPattern): Json[] {
   if (typeof value !== 'object' || value === null) return []
   const entries: [string | number, Json][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value)
   return entries.flatMap(([key, item]) => (matchesKey(segment, key) ? valuesAt(item, others) : []))
-}
-
-/** Whole messages, the newest first; of one that alone is too long, its end. */
-function newest(messages: readonly Message[], maxLength: number): Message[] {
-  let left = maxLength
-  let from = messages.length
-  while (from > 0) {
-    left -= textOf(messages[from - 1]?.content ?? '').length
-    if (left < 0) break
-    from--
-  }
-  const kept = messages.slice(from)
-  const last = messages.at(-1)
-  if (kept.length > 0 || last === undefined || maxLength === 0) return kept
-  return [{ ...last, content: textOf(last.content).slice(-maxLength) }] as Message[]
 }
 
 function inText(value: Json): string {

@@ -28,6 +28,12 @@ export async function joinSpawned<Out>(
   if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
     throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
   }
+  if (typeof how !== 'number' && !HOW.includes(how)) {
+    throw new InputError(
+      'invalid_input',
+      `joinSpawned(): ${JSON.stringify(how)} is none of ${HOW.join(', ')}, and no number.`,
+    )
+  }
   const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
   const over = new AbortController()
   let status: Joined['status'] | undefined
@@ -52,5 +58,7 @@ export async function joinSpawned<Out>(
   if (isLost) await Promise.all(spawned.map((one, at) => (outcomes[at] === null ? one.cancel(ENOUGH) : undefined)))
   return { status: status ?? 'timed_out', outcomes }
 }
+
+const HOW: readonly unknown[] = ['settled', 'all', 'any']
 
 const ENOUGH = 'Another was enough.'

@@ -7,12 +7,11 @@ import type {
   RequestStartOptions,
 } from '../../agent/request/agent-request.ts'
 import type { Asked } from '../../agent/request/asked.ts'
-import { type ChatRecord, chatHistory } from '../../agent/request/chat-record.ts'
+import type { ChatRecord } from '../../agent/request/chat-record.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { foreignId, freshId, isId } from '../../base/id.ts'
 import type { CompletedOutcome, Run } from '../../conversation/run.ts'
 import { textOf } from '../../graph/content.ts'
-import { contextAfter } from '../../graph/context.ts'
 import type { Id } from '../../graph/rows.ts'
 import { type ChatPlace, readPaths, readPlaces } from './read-record.ts'
 
@@ -70,6 +69,10 @@ export class ChatSession {
     const reader = agent.request().reader(runtime)
     const lane = reader.conversation(this.conversationId)
     if (lane === undefined) return []
+    const [{ contextAfter }, { chatHistory }] = await Promise.all([
+      import('../../graph/context.ts'),
+      import('../../agent/request/chat-history.ts'),
+    ])
     const before = contextAfter(reader, lane, contextTurnsOf(lane, agent) - 1)
     return chatHistory(reader, before, record.maxLength).map(({ role, content }) => {
       return { role: role === 'assistant' ? role : 'user', content: textOf(content) }

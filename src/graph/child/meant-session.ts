@@ -1,5 +1,5 @@
 import type { Draft } from '../draft.ts'
-import { headOf } from '../history/lane.ts'
+import { headOf, isSkipped } from '../history/lane.ts'
 import type { Conversation, Id, LanePlace, Link, Node, Turn } from '../rows.ts'
 
 /** The session that a host means by an id. */
@@ -73,6 +73,18 @@ function lastTold(draft: Draft, host: Turn, family: Id): Turn | undefined {
     }
   }
   return undefined
+}
+
+/** Does the history of its host still tell of a delegation, itself or as a copy? */
+export function isTold(draft: Draft, { id, hostConversationId, hostTurnId }: Link): boolean {
+  const host = draft.conversation(hostConversationId)
+  const { ordinal } = draft.turn(hostTurnId)
+  if (!isSkipped(host, ordinal)) return true
+  for (const turn of turnsBack(draft, { laneId: host.id, last: headOf(host) })) {
+    if (linksKnown(draft, turn).some((link) => link.id === id)) return true
+    if (turn.laneId !== host.id || turn.ordinal < ordinal) return false
+  }
+  return false
 }
 
 /** The delegations of a turn; of one made anew, also those whose results it has kept. */

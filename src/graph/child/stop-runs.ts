@@ -1,5 +1,5 @@
 import type { Draft } from '../draft.ts'
-import type { CancelRequest, Id, Turn } from '../rows.ts'
+import type { CancelRequest, Id, Link, Turn } from '../rows.ts'
 import { stopNode } from '../turn/end-node.ts'
 import { CANCEL_GRACE_MS } from './cancel-grace.ts'
 
@@ -21,6 +21,11 @@ export function stopRuns(draft: Draft, turnId: Id, request: Omit<CancelRequest, 
     else stopTurn(draft, turn, cancel)
     for (const id of below) queue.push([draft.turn(id), 'parent'])
   }
+}
+
+/** The same for delegations in the background, but for those that go on without their host. `settle` must follow. */
+export function stopBackground(draft: Draft, links: readonly Link[], request: Omit<CancelRequest, 'at'>): void {
+  for (const { id, onParentClose } of links) if (onParentClose === 'cancel') stopRuns(draft, id, request)
 }
 
 /** What of a run's subtree may still run: its delegations, those that an ended child left behind, a turn that tells of them. */

@@ -6,6 +6,7 @@ import { addMessage, openTurn, tellMessage } from '../turn/open-turn.ts'
 import { markTold, untoldQuestion } from '../turn/question-of.ts'
 import { deliver, untold } from './background.ts'
 import { reportOf } from './child-report.ts'
+import { isTold } from './meant-session.ts'
 import { passQuestions } from './pass-question.ts'
 import { treeBelow } from './release.ts'
 
@@ -82,7 +83,8 @@ function newsOf(draft: Draft, host: Conversation): News[] {
   const news: News[] = untold(draft, host).map((link) => ({ id: link.id, link, asked: null }))
   for (const id of host.background) {
     const link = draft.link(id)
-    const asked = link.outcome === null && link.wake === 'auto' ? untoldQuestion(draft, link) : undefined
+    const isAsked = link.outcome === null && link.wake === 'auto' && isTold(draft, link)
+    const asked = isAsked ? untoldQuestion(draft, link) : undefined
     if (asked !== undefined) news.push({ id: asked.id, link, asked })
   }
   return news

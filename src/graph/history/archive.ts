@@ -1,4 +1,4 @@
-import { stopRuns } from '../child/stop-runs.ts'
+import { stopBackground, stopRuns } from '../child/stop-runs.ts'
 import type { Draft } from '../draft.ts'
 import type { Conversation, Id, Turn } from '../rows.ts'
 import { changeLane, laneOf } from './lane.ts'
@@ -14,12 +14,19 @@ export function planArchive(draft: Draft, conversationId: Id, mode: 'finish' | '
   }
   if (mode === 'finish') return
   for (const { id } of openTurns(draft, conversationId)) {
-    stopRuns(draft, id, { cause: 'cancelled', reason: 'The lane was archived.' })
+    stopRuns(draft, id, ARCHIVED)
   }
+  stopBackground(
+    draft,
+    lane.background.map((id) => draft.link(id)),
+    ARCHIVED,
+  )
 }
 
+const ARCHIVED = { cause: 'cancelled', reason: 'The lane was archived.' } as const
+
 /** Its own, or the one that it was forked at. */
-function lastTurn(draft: Draft, { id, lane }: Conversation): Turn | undefined {
+export function lastTurn(draft: Draft, { id, lane }: Conversation): Turn | undefined {
   const [own] = draft.stored.turnsOf(id, { limit: 1 })
   if (own !== undefined || lane?.from == null) return own
   return draft.findTurn(draft.findNode(lane.from.nodeId)?.turnId ?? '')

@@ -3,9 +3,8 @@ import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'
 import { isSkipped } from './lane.ts'
-import { descendantsOf, type Remade } from './remake-turn.ts'
+import { type ChangeScope, descendantsOf, type Remade } from './remake-turn.ts'
 import { newestVersion, replaceTurn } from './replace-turn.ts'
-import type { ChangeScope } from './retry-node.ts'
 
 /**
  * Says something else than was said. What was answered to it, and all turns after it, are set aside and can be adopted
@@ -33,7 +32,7 @@ export function planEdit(draft: Draft, nodeId: Id, { content, ...scope }: Change
   const kept = others.filter((one) => !after.has(one.id) || draft.kinds.get(one.kind)?.executable === false)
   const again = others.filter((one) => after.has(one.id) && !kept.includes(one) && one.metadata['byHand'] === true)
   const about = { about: node, kept, again, edited: { node, content }, next: null }
-  return replaceTurn(draft, { change: 'edit', source: turn, bounds: scope.bounds, ...about })
+  return replaceTurn(draft, { change: 'edit', source: turn, ...scope, ...about })
 }
 
 function isSame({ input }: Node, content: Content): boolean {

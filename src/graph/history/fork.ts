@@ -6,8 +6,7 @@ import type { Conversation, Id, LaneFacts, Node, Turn } from '../rows.ts'
 import { slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { newConversation } from '../turn/say.ts'
 import { changeLane, laneOf, PLAIN_LANE } from './lane.ts'
-import { callerOf, remakeTurn } from './remake-turn.ts'
-import type { ChangeScope } from './retry-node.ts'
+import { type ChangeScope, callerOf, remakeTurn } from './remake-turn.ts'
 
 export interface ForkRequest extends ChangeScope {
   /** What children of the turn came to is kept, or they are run again from the first of them on. */

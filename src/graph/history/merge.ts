@@ -4,10 +4,10 @@ import type { Draft } from '../draft.ts'
 import { refused, requireIdle } from '../refused.ts'
 import type { Conversation, Id, LanePlace } from '../rows.ts'
 import { beginTurn } from '../turn/begin-turn.ts'
+import { lastTurn } from './archive.ts'
 import { lineage } from './history.ts'
 import { headOf } from './lane.ts'
-import type { Remade } from './remake-turn.ts'
-import type { ChangeScope } from './retry-node.ts'
+import type { ChangeScope, Remade } from './remake-turn.ts'
 
 export interface MergeRequest extends ChangeScope {
   readonly laneIds: readonly Id[]
@@ -17,24 +17,31 @@ export interface MergeRequest extends ChangeScope {
 
 /**
  * Brings other lanes of the conversation into this one: an answer that knows what was said here and, since they parted,
- * there. The others stay as they are. The same lanes merged again, with nothing new anywhere, are the same turn.
+ * there. The others stay as they are. The same lanes merged again for the same prompt, with nothing new anywhere, are the
+ * same turn.
  */
 export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): Remade {
   const target = draft.conversation(conversationId)
   const unique = [...new Set(laneIds)]
   if (unique.length === 0) throw refused('not_related', 'Name at least one lane to merge.')
   const merges = unique.map((id) => sourceOf(draft, target, id))
-  const same = mergedBefore(draft, target, merges)
+  const nudge = prompt ?? PROMPT
+  const same = mergedBefore(draft, target, { merges, nudge })
   if (same !== undefined) return same
   requireIdle(draft, target)
   const history = { after: headOf(target), source: null, merges, fold: null }
-  const turn = beginTurn(draft, target, { ...bounds, input: { merges: unique }, history })
+  const turn = beginTurn(draft, target, {
+    ...bounds,
+    input: { merges: unique },
+    attributes: lastTurn(draft, target)?.attributes ?? null,
+    history,
+  })
   const node = draft.addNode(turn, {
     id: freshId(draft.now),
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',
-    input: { nudge: prompt ?? PROMPT },
+    input: { nudge },
     metadata: { source_lane_ids: unique },
   })
   draft.changeTurn(draft.turn(turn.id), { entryNodeId: node.id })
@@ -64,12 +71,17 @@ function firstLane(draft: Draft, { id }: Conversation): Id | undefined {
   return lineage(reader, { laneId: id, last: 0 }).at(-1)?.laneId
 }
 
-function mergedBefore(draft: Draft, target: Conversation, merges: readonly LanePlace[]): Remade | undefined {
+interface Merging {
+  readonly merges: readonly LanePlace[]
+  readonly nudge: string
+}
+
+function mergedBefore(draft: Draft, target: Conversation, { merges, nudge }: Merging): Remade | undefined {
   const last = draft.turnAt(target.id, headOf(target))
   const known = last?.history?.merges ?? []
   const isSame =
     known.length === merges.length &&
     merges.every(({ laneId, last: at }) => known.some((one) => one.laneId === laneId && one.last === at))
-  if (last === undefined || !isSame) return undefined
+  if (last === undefined || !isSame || draft.findNode(last.entryNodeId)?.input.nudge !== nudge) return undefined
   return { turn: last, nodeId: last.entryNodeId }
 }

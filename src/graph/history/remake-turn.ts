@@ -6,6 +6,7 @@ import type { Draft } from '../draft.ts'
 import { previewOf } from '../kinds.ts'
 import type { Conversation, Edge, Id, Node, Turn, TurnHistory } from '../rows.ts'
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
+import { askedInOtherWords, askedOf } from '../turn/asked.ts'
 import { beginTurn, type TurnBounds } from '../turn/begin-turn.ts'
 import { endNode } from '../turn/end-node.ts'
 import { expansionIds, slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
@@ -14,6 +15,14 @@ import { tellMessage } from '../turn/open-turn.ts'
 import { pauseClocks } from '../turn/pause.ts'
 import { withoutApprovals } from '../turn/without-approvals.ts'
 import { isOfWholeTurn, moveFold } from './move-fold.ts'
+
+/** Where a change is made, and within which bounds. */
+export interface ChangeScope {
+  readonly conversationId: Id
+  readonly bounds: TurnBounds
+  /** What becomes of children in the background that the new history does not tell of. Default: `cancel`. */
+  readonly background?: 'cancel' | 'keep' | undefined
+}
 
 /** A turn made anew from one that was: what is kept of it is copied with its results, the rest is done again. */
 export interface Remake {
@@ -145,13 +154,14 @@ class Making {
 
   private addEdited(node: Node, content: Content): void {
     const { draft } = this
+    const asked = askedInOtherWords(askedOf(draft, this.parts.remake.source), content)
     const added = draft.addNode(this.turn, {
       ...sameAs(node),
       id: this.newId(node.id) ?? node.id,
       state: 'finished',
       input: { ...node.input, content },
       preview: previewOf(textOf(content), node.kind, draft.kinds),
-      metadata: node.metadata,
+      metadata: asked === undefined ? node.metadata : { ...node.metadata, asked },
       attempt: node.attempt + 1,
       retryOf: node.id,
       endedAt: draft.now,

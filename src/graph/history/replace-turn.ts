@@ -1,20 +1,37 @@
+import { deliver } from '../child/background.ts'
+import { isTold } from '../child/meant-session.ts'
+import { stopBackground } from '../child/stop-runs.ts'
 import type { Draft } from '../draft.ts'
 import { refused } from '../refused.ts'
 import type { Id, Turn } from '../rows.ts'
+import { settle } from '../turn/settle.ts'
 import { foldUpTo } from './fold-chain.ts'
 import { turnAt } from './history.ts'
 import { changeLane, headOf, laneOf, withSkip } from './lane.ts'
-import { type Remade, type Remake, remakeTurn } from './remake-turn.ts'
+import { type ChangeScope, type Remade, type Remake, remakeTurn } from './remake-turn.ts'
 
 /** A turn made anew in its own lane: it stands in the place of the old one and of all that came after that. */
-export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'>): Remade {
+export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>): Remade {
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
   const { skips, fold: current } = laneOf(lane)
   const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
-  return remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
+  const remade = remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
+  leaveChildren(draft, lane.id, remake.background)
+  return remade
+}
+
+/** Children in the background that were started in what is set aside: the new history does not tell of them. */
+function leaveChildren(draft: Draft, laneId: Id, background: ChangeScope['background']): void {
+  const links = draft.conversation(laneId).background.map((id) => draft.link(id))
+  const left = links.filter((link) => !isTold(draft, link))
+  for (const link of left) if (link.outcome !== null) deliver(draft, link, 'undeliverable')
+  if (background === 'keep' || left.length === 0) return
+  const open = left.filter(({ outcome }) => outcome === null)
+  stopBackground(draft, open, { cause: 'cancelled', reason: 'The turn that started it was set aside.' })
+  settle(draft)
 }
 
 /** Only the last turn of a lane can be taken back without what was said after it. */

@@ -3,12 +3,11 @@ import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node } from '../rows.ts'
 import { isSkipped } from './lane.ts'
-import type { Remade } from './remake-turn.ts'
+import type { ChangeScope, Remade } from './remake-turn.ts'
 import { newestVersion, replaceTurn, requireLast } from './replace-turn.ts'
-import type { ChangeScope } from './retry-node.ts'
 
 /** Asks once more for the last answer of a lane. The one that was given stays, to be adopted again. */
-export function planRerun(draft: Draft, nodeId: Id, { conversationId, bounds }: ChangeScope): Remade {
+export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }: ChangeScope): Remade {
   const node = nodeOf(draft, conversationId, nodeId)
   requireWord(node)
   requireRerunnable(draft, node)
@@ -32,7 +31,7 @@ export function planRerun(draft: Draft, nodeId: Id, { conversationId, bounds }: 
     .nodesOf(turn.id)
     .filter((one) => one.id !== nodeId && one.marks?.replacedBy == null && !isBeside(one))
   const about = { about: node, kept, again: [node], edited: null, next: null }
-  return replaceTurn(draft, { change: 'rerun', source: turn, bounds, ...about })
+  return replaceTurn(draft, { change: 'rerun', source: turn, ...scope, ...about })
 }
 
 function requireRerunnable(draft: Draft, { id, kind, state }: Node): void {

@@ -3,24 +3,19 @@ import { isBeside, isEager } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node, Turn } from '../rows.ts'
-import type { TurnBounds } from '../turn/begin-turn.ts'
 import { isRequiredDenial } from '../turn/end-node.ts'
 import { slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { isSkipped } from './lane.ts'
-import { askAgain, callerOf, descendantsOf, nextAttempt, type Remade } from './remake-turn.ts'
+import { askAgain, type ChangeScope, callerOf, descendantsOf, nextAttempt, type Remade } from './remake-turn.ts'
 import { newestVersion, replaceTurn, requireLast } from './replace-turn.ts'
-
-export interface ChangeScope {
-  readonly conversationId: Id
-  readonly bounds: TurnBounds
-}
 
 /**
  * Does once more what did not come to a good end: a model call, a tool, one child among several. In a turn that goes on
  * the new version takes the node's place; one that is over is made anew up to there, and everything else in it keeps its
  * results. A second retry finds the first.
  */
-export function planRetryNode(draft: Draft, nodeId: Id, { conversationId, bounds }: ChangeScope): Remade {
+export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Remade {
+  const { conversationId } = scope
   const running = replacement(draft, nodeId, conversationId)
   if (running !== undefined) return remadeAs(draft, running.id)
   const node = nodeOf(draft, conversationId, nodeId)
@@ -33,7 +28,14 @@ export function planRetryNode(draft: Draft, nodeId: Id, { conversationId, bounds
   requireOwn(draft, turn)
   requireIdle(draft, lane)
   requireLast(draft, turn)
-  return replaceTurn(draft, { change: 'retry', source: turn, about: node, edited: null, bounds, ...split(draft, node) })
+  return replaceTurn(draft, {
+    change: 'retry',
+    source: turn,
+    about: node,
+    edited: null,
+    ...scope,
+    ...split(draft, node),
+  })
 }
 
 /** The version that took its place in its turn, while that is at work. */

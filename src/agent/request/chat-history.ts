@@ -1,0 +1,39 @@
+import { textOf } from '../../graph/content.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Node } from '../../graph/rows.ts'
+import type { Message } from '../../model/model.ts'
+import { messagesOf } from '../messages.ts'
+import { chatIn, recordedOutput } from './chat-record.ts'
+
+/** Of what was before, what later requests are shown: of runs that completed, and nothing of how they came to it. */
+export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {
+  const messages = before.flatMap((node) => saidIn(reader, node))
+  return maxLength === null ? messages : newest(messages, maxLength)
+}
+
+function saidIn(reader: Reader, node: Node): Message[] {
+  if (node.metadata['standsFor'] === true) return messagesOf('', [node])
+  const turn = reader.turn(node.turnId)
+  if (turn?.outcome?.status !== 'completed') return []
+  if (node.kind === 'user_message') return [{ role: 'user', content: node.input.content ?? '' }]
+  if (turn.outcome.answerNodeId !== node.id) return []
+  const { content = '', value } = node.output
+  const text = textOf(content)
+  const record = chatIn(reader, turn)
+  return [{ role: 'assistant', content: recordedOutput(value, record) ?? text, calls: [] }]
+}
+
+/** Whole messages, the newest first; of one that alone is too long, its end. */
+function newest(messages: readonly Message[], maxLength: number): Message[] {
+  let left = maxLength
+  let from = messages.length
+  while (from > 0) {
+    left -= textOf(messages[from - 1]?.content ?? '').length
+    if (left < 0) break
+    from--
+  }
+  const kept = messages.slice(from)
+  const last = messages.at(-1)
+  if (kept.length > 0 || last === undefined || maxLength === 0) return kept
+  return [{ ...last, content: textOf(last.content).slice(-maxLength) }] as Message[]
+}
