@@ -118,7 +118,7 @@ function listed(meter: WorkMeter): FuncKeywordDefinition {
 /** Equal values have equal texts. A long one takes its time, that of a list or an object more. */
 function textOf(value: Json, meter: WorkMeter): string {
   const text = canonicalJson(value)
-  meter.step(Math.ceil(text.length / (typeof value === 'object' ? 4 : 32)))
+  meter.step(Math.ceil(text.length / (typeof value === 'object' ? 2 : 32)))
   return text
 }
 
