@@ -285,7 +285,7 @@ test('every public function is at a door of this table, or takes no options', ()
 })
 
 /** Doors that are made to refuse in their own time. */
-const LATER: ReadonlySet<string> = new Set(['joinSpawned', 'scheduleTasks', 'runtime.picture', 'run.events'])
+const LATER: ReadonlySet<string> = new Set()
 
 const all = [
   ...Object.entries(FUNCTIONS),

@@ -4,7 +4,6 @@ import { stopBackground } from '../child/stop-runs.ts'
 import type { Draft } from '../draft.ts'
 import { refused } from '../refused.ts'
 import type { Id, Turn } from '../rows.ts'
-import { settle } from '../turn/settle.ts'
 import { foldUpTo } from './fold-chain.ts'
 import { turnAt } from './history.ts'
 import { changeLane, headOf, laneOf, withSkip } from './lane.ts'
@@ -31,7 +30,6 @@ function leaveChildren(draft: Draft, laneId: Id, background: ChangeScope['backgr
   if (background === 'keep' || left.length === 0) return
   const open = left.filter(({ outcome }) => outcome === null)
   stopBackground(draft, open, { cause: 'cancelled', reason: 'The turn that started it was set aside.' })
-  settle(draft)
 }
 
 /** Only the last turn of a lane can be taken back without what was said after it. */
