@@ -64,9 +64,8 @@ export function filesFreed(): Promise<void> {
 
 /** libsql frees the files of a connection when the last of its statements is collected, in the turn after that. */
 async function collect(): Promise<void> {
-  const [{ setFlagsFromString }, { runInNewContext }] = await Promise.all([import('node:v8'), import('node:vm')])
-  setFlagsFromString('--expose-gc')
-  const gc = runInNewContext('gc') as () => void
+  process.getBuiltinModule('node:v8').setFlagsFromString('--expose-gc')
+  const gc = process.getBuiltinModule('node:vm').runInNewContext('gc') as () => void
   await new Promise((resolve) => setImmediate(resolve))
   gc()
   await new Promise((resolve) => setImmediate(resolve))
