@@ -58,7 +58,8 @@ export function checkTasks(tasks: readonly ScheduledTask[]): void {
     if (typeof task.id !== 'string' || task.id === '') refuse('a task needs an id that is not empty.')
     if (known.has(task.id)) refuse(`two tasks have the id "${task.id}". Rename one.`)
     const where = `scheduleTasks(): the task "${task.id}"`
-    if (readOptions(where, task, TASK).prompt === undefined) refuse(`the task "${task.id}" has no prompt: say what is asked.`)
+    if (readOptions(where, task, TASK).prompt === undefined)
+      refuse(`the task "${task.id}" has no prompt: say what is asked.`)
     known.set(task.id, task)
   }
   for (const { id, dependencies = [] } of tasks) {
