@@ -152,7 +152,10 @@ export abstract class RowActs {
     yield* await exportTree(this.store, rootId)
   }
 
-  /** Takes a tree that `export` gave, with the same hashes, or nothing of it. Gives the id of its root conversation. */
+  /**
+   * Takes a tree that `export` gave, as lines or as one text, with the same hashes, or nothing of it. Gives the id of its root
+   * conversation.
+   */
   async import(lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
     const { importTree } = await import('./conversation/import.ts')
     return importTree(this.ledger, lines)

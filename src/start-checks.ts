@@ -79,8 +79,9 @@ type Place = Pick<SayOptions, 'conversationId' | 'isKnown'>
 export function conversationIdFor(
   { name }: Pick<AgentCore, 'name'>,
   key: string,
-  { owner }: Pick<StartOptions, 'owner'> = {},
+  options: Pick<StartOptions, 'owner'> = {},
 ): Id {
+  const { owner } = readOptions('conversationIdFor(agent, key, options)', options, { owner: text })
   return foreignId({ owner: owner ?? null, surface: 'conversation', agent: name, key })
 }
 

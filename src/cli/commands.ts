@@ -15,6 +15,12 @@ const PARAM: Option = {
 }
 const MODEL: Option = { name: 'model', value: 'MODEL', text: 'provider/model, instead of what the file names' }
 
+const COMPAT: Option = {
+  name: 'compat',
+  value: 'aster',
+  text: 'offer subagents as aster does: not to gemini models, and only beside other tools',
+}
+
 const MODULE: Option = { name: 'module', short: 'm', value: 'FILE', text: 'where your agents are' }
 const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of a module, where it exports several' }
 
@@ -37,7 +43,7 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'run',
-    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--yes] [--json]',
+    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--yes] [--json]',
     summary: 'do what a recipe, an agent file or an agent in code says, and print the answer',
     about: [
       'FILE is a path, or the name of a definition that legate doctor finds. TEXT is what it is asked, instead of its own ' +
@@ -49,7 +55,7 @@ export const COMMANDS: readonly Command[] = [
         'person is left waiting, with exit code 3 and the command that answers.',
       'Where the output is no terminal it is the answer alone; what happens is told on stderr.',
     ],
-    options: [PARAM, MODEL, MODULE, AGENT, YES, JSON_LINES],
+    options: [PARAM, MODEL, COMPAT, MODULE, AGENT, YES, JSON_LINES],
     examples: [
       ['legate run recipe.yaml --param topic=QUIC', 'a recipe'],
       ['legate run .claude/agents/reviewer.md "Review src/"', 'an agent file'],
@@ -284,14 +290,14 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'explain',
-    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--json]',
+    usage: 'FILE [TEXT] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--json]',
     summary: 'what a run of a file begins with, without calling a model',
     about: [
       'The exact system prompt and first message, the tools, the model, what it may do, and what it can cost at most.',
       'Of a module (.js, .mjs; .ts from Node 22.18 on) the agents that it exports: model, tools and what is decided of each, ' +
         'subagents, servers, grant. The module is loaded; nothing of it is run.',
     ],
-    options: [PARAM, MODEL, AGENT, JSON_LINES],
+    options: [PARAM, MODEL, COMPAT, AGENT, JSON_LINES],
     examples: [
       ['legate explain recipe.yaml -p topic=QUIC', 'read it before you run it'],
       ['legate explain reviewer --json | jq -r .system', 'its system prompt alone'],

@@ -44,7 +44,7 @@ export interface EventPageQuery {
 }
 
 /** How many is read by `bounds.ts`: it may be in digits. */
-const TURN_PAGE: Rules<TurnPageQuery> = {
+export const TURN_PAGE: Rules<TurnPageQuery> = {
   limitTurns: anything,
   beforeTurnId: text,
   afterTurnId: text,

@@ -17,7 +17,7 @@ import { archiveOf } from './export.ts'
  */
 export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
   const reader = new TreeReader()
-  for await (const line of lines) reader.take(line)
+  for await (const line of typeof lines === 'string' ? lines.split('\n') : lines) reader.take(line)
   const tree = reader.tree()
   const { store } = ledger
   const archive = archiveOf(store)

@@ -39,7 +39,7 @@ export interface FieldParts {
   readonly report: (error: unknown) => void
 }
 
-const EVENTS = { after: number(0), fields: flag }
+const EVENTS = { after: number(), fields: flag }
 
 /** A run as its starter holds it. It keeps nothing but handlers: everything is read from the rows. */
 export class RunHandle<Out, Written> implements Run<Out, Written> {

@@ -1,3 +1,4 @@
+import { readOptions } from '../base/options.ts'
 import { type Content, textOf } from '../graph/content.ts'
 import { type EventRow, type RunEvent, toEvent } from '../graph/event.ts'
 import { isDeleted, isReplaced } from '../graph/history/shown.ts'
@@ -8,7 +9,7 @@ import { answerEvent, resultEvent } from '../graph/turn/end-node.ts'
 import { questionOf } from '../graph/turn/question-of.ts'
 import type { Store } from '../store/store.ts'
 import type { ConversationHandle } from './conversation.ts'
-import { ConversationPages, type TurnPageQuery } from './conversation-pages.ts'
+import { ConversationPages, TURN_PAGE, type TurnPageQuery } from './conversation-pages.ts'
 import { pages } from './pages.ts'
 import type { UiApproval, UiMessage, UiPart, UiQuestion, UiSubagent } from './ui-chunk.ts'
 import { UiMessageMaker } from './ui-message-maker.ts'
@@ -17,6 +18,7 @@ import { View } from './view.ts'
 
 /** The messages of a page of turns, as one that had read each of their streams holds them. */
 export function uiMessagesOf({ store, id, row }: ConversationHandle, query: TurnPageQuery): UiMessage[] {
+  readOptions('toUIMessages(conversation, query)', query, TURN_PAGE)
   const turns = new ConversationPages(store, id, BUILT_IN_KINDS).turns(query)
   if (row === undefined || turns.length === 0) return []
   const answers = turns.map((turn) => new Answer(store, row, turn))

@@ -74,6 +74,16 @@ describe('of what is known', () => {
     )
   })
 
+  test('all three problems of one grant are found together', () => {
+    const grant = { use: ['tool:read', 'tool:r*', 'tool:write'] }
+
+    expect(lint(grant, known).map(({ problem, subject }) => [problem, subject])).toEqual([
+      ['never_matters', 'use: tool:read'],
+      ['matches_nothing', 'use: tool:write'],
+      ['never_allowed', 'agent:expert'],
+    ])
+  })
+
   test('a rule of a domain of which nothing is known is not', () => {
     expect(lint({ use: ['tool:*', 'agent:*', 'net:example.com', 'file.read:/x'] }, known)).toEqual([])
   })

@@ -266,6 +266,18 @@ test('usage of every call is summed', async () => {
   expect(usage).toEqual({ inputTokens: 30, outputTokens: 5, cacheReadTokens: 5, cacheWriteTokens: 7 })
 })
 
+test('is given the schemas as they were written, objects or not, and who calls', async () => {
+  const outputSchema = { type: 'object', properties: { a: { type: 'number' } }, required: ['a'] } as const
+  const inputSchema = { anyOf: [{ type: 'string' }, { type: 'array', items: { type: 'number' } }] } as const
+  const script = scriptedModel(() => '{"a":1}')
+  const look = tool({ description: 'Looks.', inputSchema, execute: () => 1 })
+  const who = agent({ name: 'who', instructions: '', model: script, tools: { look }, output: outputSchema })
+  await openRuntime().run(who, 'go').result
+
+  expect(script.requests[0]).toMatchObject({ outputSchema, path: ['who'], settings: {} })
+  expect(script.requests[0]?.tools).toEqual([{ name: 'look', description: 'Looks.', inputSchema }])
+})
+
 function fail(): never {
   throw new Error('cut')
 }

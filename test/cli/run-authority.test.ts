@@ -143,6 +143,27 @@ describe('what legate run may do', () => {
     expect(answers).toMatchObject(Array(2).fill({ allowed: true, by: 'ada (--yes)' }))
   })
 
+  test('--compat aster offers subagents only beside other tools; the rows keep it', async () => {
+    const place = project({ 'bare.yaml': `${HEAD}extensions: []\n`, 'a.yaml': HEAD + DEVELOPER })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+    const offered = async (...args: string[]) => {
+      const { code } = await place.run(['run', ...args])
+      const body = mock.getLastRequest()?.body as { tools?: { function: { name: string } }[] } | undefined
+      return [code, (body?.tools ?? []).some(({ function: { name } }) => name === 'subagent')]
+    }
+
+    expect(await offered('bare.yaml')).toEqual([0, true])
+    expect(await offered('bare.yaml', '--compat', 'aster')).toEqual([0, false])
+    expect(await offered('a.yaml', '--compat', 'aster')).toEqual([0, true])
+    const explained = await place.run(['explain', 'bare.yaml', '--compat', 'aster', '--json'])
+    expect(JSON.parse(explained.stdout).tools).toEqual([])
+    expect(await place.run(['run', 'a.yaml', '--compat', 'goose'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('There is no --compat "goose". There is: aster.'),
+    })
+    expect(await place.run(['run', 'agents.mjs', '--compat', 'aster'])).toMatchObject({ code: 2 })
+  })
+
   test('what the file forbids stays forbidden, whatever is said on the command line', async () => {
     const place = project({ 'r.md': '---\nname: r\ndescription: d\npermissionMode: plan\n---\n\nYou plan.\n' })
     const mock = await serveModel(place, calls(WRITE))

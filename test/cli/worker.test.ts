@@ -182,7 +182,7 @@ describe('resume', () => {
     expect(none).toMatchObject({ code: 2, stdout: '' })
     expect(none.stderr).toContain('--module FILE, an ES module that exports them. 1 unfinished run of "talker".')
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no module ') })
-    expect(broken).toMatchObject({ code: 1, stderr: expect.stringContaining('broken.mjs: Error: no luck') })
+    expect(broken).toMatchObject({ code: 2, stderr: expect.stringContaining('broken.mjs: Error: no luck') })
     expect(empty).toMatchObject({ code: 2, stderr: expect.stringContaining('exports no agent (it exports answer)') })
     expect(wrong).toMatchObject({ code: 1, stdout: expect.stringContaining('export the agent "talker".') })
     const json = await resume('-m', path.join(place.folder, 'other.mjs'), '--json')

@@ -113,6 +113,24 @@ describe('agentscope 8.7: what readers of a host see of its child', () => {
     expect(typesOf(childs)).toEqual(types)
   })
 
+  test('94: a filter hides what a person is asked too; approvals() lists it', async () => {
+    const model = scriptedModel([{ calls: [{ name: 'look', input: {} }] }, 'seen'])
+    const careful = agent({ name: 'careful', instructions: '', model, tools: { look }, grant: { ask: ['tool:look'] } })
+    const { agent: host } = hostOf(careful, { forwardEvents: ['text-delta'] })
+    const runtime = openRuntime()
+    const run = runtime.run(host, 'go')
+    const reading = eventsOf(run)
+    const shown = eventsOf(toUIMessageStream(run) as never)
+
+    await expect.poll(() => runtime.approvals()).toHaveLength(1)
+    const [asked] = await runtime.approvals()
+    await runtime.answer(asked?.nodeId ?? '', { allow: true })
+
+    expect(typesOf((await reading).filter(isOfChild))).toEqual(['text-delta'])
+    expect((await shown).map(({ type }): string => type)).not.toContain('data-approval')
+    expect((await run.result).text).toBe('done')
+  })
+
   test('94: a filter is the same for one who comes late, or goes on where another stopped', async () => {
     const { run, events } = await watch({ forwardEvents: ['tool-call', 'text-delta'] })
 

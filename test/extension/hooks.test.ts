@@ -12,7 +12,7 @@ import {
 } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { ToolResult } from '../../src/agent/hooks/hooks.ts'
 import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
@@ -459,15 +459,18 @@ describe('agently 19/9: the hook for the end', () => {
         throw new Error('broken')
       },
     })
+    // Without a logger of its own a runtime warns as Node does.
     const warnings: string[] = []
-    const logger = { debug: () => 0, info: () => 0, error: () => 0, warn: (text: string) => warnings.push(text) }
-    const runtime = openRuntime({ logger: logger as never })
+    const warned = (warning: Error) => warnings.push(`${warning.name}: ${warning.message}`)
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
+    const runtime = openRuntime()
     const { status } = await runtime.run(who, 'go').result
     expect([status, seen]).toEqual(['completed', []])
     await runtime.close()
 
     expect(seen).toEqual(['ended'])
-    expect(warnings).toEqual(['The hook onFinally failed: broken'])
+    await expect.poll(() => warnings).toEqual(['LegateWarning: The hook onFinally failed: broken'])
   })
 })
 

@@ -201,6 +201,17 @@ describe('an export', () => {
     expect((await target.audit({ verify: true })).findings).toEqual([])
   })
 
+  test('is taken as one text too, as a file has it', async () => {
+    const source = runtimeOn(sqliteStore(path.join(folder, 'a.db')))
+    const rootId = await largeTree(source, 2)
+    const text = (await linesOf(source, rootId)).map((line) => `${line.trimEnd()}\n`).join('')
+    const target = runtimeOn(sqliteStore(path.join(folder, 'b.db')))
+
+    await expect(target.import(text.slice(0, -20))).rejects.toThrow(/^Line \d+ /)
+    expect(await target.import(text)).toBe(rootId)
+    expect(rowsIn(target.store, rootId)).toEqual(rowsIn(source.store, rootId))
+  })
+
   test('is refused whole when a line is missing, changed, doubled or in the wrong place', async () => {
     const source = runtimeOn(sqliteStore(path.join(folder, 'a.db')))
     const rootId = await largeTree(source, 2)

@@ -122,11 +122,12 @@ describe.each(stores)('versions, on %s', (_, create) => {
     let isDown = true
     let looked = 0
     const look = tool({ description: 'x', inputSchema: { type: 'object' }, execute: () => `look ${++looked}` })
+    const usage = { inputTokens: 10, outputTokens: 5 }
     const model = scriptedModel(({ messages }) => {
       const result = messages.find(({ role }) => role === 'tool')
-      if (result === undefined) return { calls: [{ name: 'look', input: {} }] }
+      if (result === undefined) return { calls: [{ name: 'look', input: {} }], usage }
       if (isDown) throw new Error('it is down')
-      return `I saw ${String(result.content)}`
+      return { text: `I saw ${String(result.content)}`, usage }
     })
     const who = agent({ name: 'who', instructions: '', model, tools: { look } })
     const { runtime } = start()
@@ -140,6 +141,11 @@ describe.each(stores)('versions, on %s', (_, create) => {
 
     expect(await again.result).toMatchObject({ status: 'completed', text: 'I saw look 1', modelCalls: 2, toolCalls: 1 })
     expect(looked).toBe(1)
+    // What was kept is a copy, and is paid for once.
+    const copies = world.store.nodesOf(again.id).filter(({ metadata }) => metadata['copyOf'] !== undefined)
+    expect(copies.map(({ kind }) => kind)).toEqual(['user_message', 'agent_message', 'task'])
+    expect((await again.result).usage).toMatchObject(usage)
+    expect((await talk.usageStats()).total).toMatchObject({ calls: 2, usage: { inputTokens: 20, outputTokens: 10 } })
     expect(await textsOf(talk)).toEqual(['go', 'I saw look 1'])
     expect(last(world.store.nodesOf(again.id), 'agent_message')).toMatchObject({
       retryOf: failed.id,

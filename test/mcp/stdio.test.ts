@@ -87,6 +87,14 @@ describe('a server over its standard input and output', () => {
     expect(only(events, 'warning').map(({ message }) => message)).toEqual(['all: it has no tool "nothing"'])
   })
 
+  test('what is excluded is not there, by the server’s own names, also where it is named', async () => {
+    const server = everything({ availableTools: ['echo', 'get-sum'], excludedTools: ['get-*'] })
+    const { who, model } = caller({ all: server }, [])
+    await openRuntime().run(who, 'go').result
+
+    expect(toolNamesIn(model.requests[0])).toEqual(['all__echo'])
+  })
+
   test('the server of files works on files, the server of memory keeps what it was told', async () => {
     const folder = tempFolder()
     const note = path.join(folder, 'note.txt')

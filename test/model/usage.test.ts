@@ -1,8 +1,11 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { agent, type Part } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { eventsOf, only } from '../support/reading.ts'
 import { lasting } from '../support/stores.ts'
+import { Wire } from './support/wire.ts'
+import { ask } from './support/world.ts'
 
 const NONE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
 
@@ -63,4 +66,18 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
     expect(only(await eventsOf(run), 'warning')).toEqual([])
     expect((await run.result).usage).toEqual({ ...NONE, inputTokens: 3, outputTokens: 2 })
   })
+})
+
+test('a server of the OpenAI kind says what was used only where it is asked to', async () => {
+  const wire = await Wire.open()
+  onTestFinished(() => wire.close())
+  wire.mock.on({}, { content: 'hello', usage: { prompt_tokens: 7, completion_tokens: 2, total_tokens: 9 } })
+  const modelOf = (more: object) => createOpenAICompatible({ name: 'own', baseURL: `${wire.url}/v1`, ...more })('big')
+
+  const silent = await ask(modelOf({}), 'go', { budget: { tokens: 10_000 } })
+  const told = await ask(modelOf({ includeUsage: true }), 'go', { budget: { tokens: 10_000 } })
+
+  expect(silent.outcome).toMatchObject({ status: 'completed', usage: NONE })
+  expect(told.outcome).toMatchObject({ status: 'completed', usage: { ...NONE, inputTokens: 7, outputTokens: 2 } })
+  expect(wire.bodies.map((body) => body['stream_options'])).toEqual([undefined, { include_usage: true }])
 })

@@ -69,6 +69,24 @@ describe('aster-goose 14/76 to 83: tasks with dependencies, priorities, tries an
     expect(() => scheduleTasks(runtime, tasks, { agent: workerOf(() => 'x') })).toThrow(message)
   })
 
+  test.each<[string, object, string]>([
+    ['input in place of prompt', { input: 'Look.' }, 'the task "a" has no option "input". It has id, prompt, agent, '],
+    ['nothing that is asked', {}, 'the task "a" has no prompt: say what is asked.'],
+    [
+      'a prompt that is data',
+      { prompt: { q: 1 } },
+      'prompt must be a text, or a function of the results, not an object.',
+    ],
+    ['dependencies in one text', { prompt: 'x', dependencies: 'b' }, 'dependencies must be a list of ids, not "b".'],
+    ['an agent by its name', { prompt: 'x', agent: 'worker' }, 'agent must be an agent, not "worker".'],
+  ])('a task with %s is refused, and nothing is started', (_, more, told) => {
+    const runtime = { run: () => expect.fail('it was started') }
+
+    expect(() =>
+      scheduleTasks(runtime, [{ id: 'a', ...more } as ScheduledTask], { agent: workerOf(() => 'ok') }),
+    ).toThrow(told)
+  })
+
   test('a thousand tasks in a row are no depth', async () => {
     const tasks = Array.from({ length: 1_000 }, (_, at) =>
       task(`t${at}`, at === 0 ? {} : { dependencies: [`t${at - 1}`] }),

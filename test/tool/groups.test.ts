@@ -142,6 +142,27 @@ describe('agentscope 8.8: tool groups', () => {
     expect(text).toMatch(/^fetch is not allowed here/)
   })
 
+  test('tools and subagents of the agent itself are there whatever is switched', async () => {
+    const expert = agent({ name: 'expert', description: 'x', instructions: '', model: scriptedModel(() => 'known') })
+    const model = scriptedModel(
+      calls(
+        { name: 'reset_equipped_tools', input: {} },
+        { name: 'base' },
+        { name: 'call_expert', input: { message: 'x' } },
+      ),
+    )
+    const tools = { base: named('base') }
+    const kit = toolkit({ groups: { web, code } })
+    const host = agent({ name: 'host', instructions: '', model, tools, subagents: [expert], toolkit: kit })
+
+    const { text } = await openRuntime().run(host, 'go').result
+
+    expect(offered(model, 0).sort()).toEqual(['base', 'call_expert', 'grep', 'reset_equipped_tools'])
+    expect(offered(model, 1).sort()).toEqual(['base', 'call_expert', 'reset_equipped_tools'])
+    expect(String(resultsIn(model.requests[2] ?? fail())[1]?.content)).toBe('did base')
+    expect(text).toMatch(/known$/)
+  })
+
   test('subagents of a group are offered and started only while it is on', async () => {
     const expert = agent({
       name: 'expert',

@@ -99,10 +99,14 @@ export class ExtensionRuns {
     place: Pick<HookPlace, 'runId' | 'nodeId'>,
   ): Promise<void> {
     const message = messageOf(failure.error)
-    this.logger.warn(`The hook ${failure.hook} failed: ${message}`, { extension: extension.name, error: failure.error })
-    const { store } = this.ledger
-    const rootId = store.turn(place.runId)?.rootId
-    if (rootId === undefined) return
+    const { state, rootId } = this.ledger.store.turn(place.runId) ?? { state: 'ended' }
+    // After the last event nobody but the logger can be told.
+    const level = state === 'ended' ? 'error' : 'warn'
+    this.logger[level](`The hook ${failure.hook} failed: ${message}`, {
+      extension: extension.name,
+      error: failure.error,
+    })
+    if (rootId === undefined || state === 'ended') return
     await this.ledger.commit({
       kind: 'note',
       rootId,
@@ -182,7 +186,7 @@ export class ExtensionRuns {
       } catch (error) {
         // An error about an error would be told of without end.
         if (isQuiet)
-          this.logger.warn(`The hook ${hook} failed: ${messageOf(error)}`, { extension: extension.name, error })
+          this.logger.error(`The hook ${hook} failed: ${messageOf(error)}`, { extension: extension.name, error })
         else await this.report(extension, { hook, error }, place)
       }
     }

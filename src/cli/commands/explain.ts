@@ -1,6 +1,6 @@
 import { type AgentFile, type ModelUse, modelUse } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
-import { agentOf } from '../definition/agent-of.ts'
+import { agentOf, compatOf, refuseCompat } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
 import { isModule } from '../definition/module-agent.ts'
@@ -22,20 +22,24 @@ import { wordsOf } from '../watch/words.ts'
 /** Everything a run of a file begins with, found without calling a model; of a module, what its agents are. */
 export async function explain(call: Call): Promise<number> {
   const [file = ''] = call.words
-  if (isModule(file)) return explainModule(call, file)
+  if (isModule(file)) {
+    refuseCompat(call)
+    return explainModule(call, file)
+  }
   if (textOption(call, 'agent') !== undefined) {
     throw new CliError('--agent is for a module: legate explain agents.js --agent NAME.', EXIT.usage)
   }
+  const compat = compatOf(call)
   await showParameters(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
   const use = useOf(definition, textOption(call, 'model'))
   const model = use.name
   const asked = askable(definition, call)
-  const agent = await agentOf(
-    withoutServers(model === null ? modelless(asked) : asked),
-    model === null ? {} : { model },
-  )
+  const agent = await agentOf(withoutServers(model === null ? modelless(asked) : asked), {
+    ...(model === null ? {} : { model }),
+    ...compat,
+  })
   const first = await firstRequest(agent, await inputFor(asked, call))
   const sight: Sight = { definition, use, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))

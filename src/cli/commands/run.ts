@@ -1,7 +1,7 @@
 import { type AnyAgent, createRuntime, diskFiles, type Id, type Json, type RuntimeOptions } from '../../index.ts'
 import type { AgentFile } from '../../recipe/index.ts'
 import { type Call, CliError, EXIT, isSet, textOption } from '../command.ts'
-import { agentOf } from '../definition/agent-of.ts'
+import { agentOf, compatOf, refuseCompat } from '../definition/agent-of.ts'
 import { inputFor } from '../definition/input.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
@@ -30,12 +30,13 @@ export async function run(call: Call): Promise<number> {
 
 async function runFile(call: Call): Promise<number> {
   if (call.words.length === 0) throw new CliError('missing FILE: legate run FILE [TEXT].', EXIT.usage)
+  const compat = compatOf(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
   // A person types in vain where there is no model; where nobody does, what was not said is told first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await agentOf(definition, { model })
+  const agent = await agentOf(definition, { model, ...compat })
   await provideSecrets(agent, call.env)
   const input = said === undefined ? await inputFor(definition, call) : said
   const options = { files: diskFiles({ workspace: process.cwd() }) }
@@ -51,6 +52,7 @@ function promptLine({ title, name }: AgentFile, call: Call): string {
 }
 
 async function runCoded(call: Call, coded: ModuleAgent): Promise<number> {
+  refuseCompat(call)
   const { agent, options, file, words } = coded
   if (words.length > 1) throw new CliError(`too many arguments: legate run ${oneLine(file)} TEXT.`, EXIT.usage)
   const input = await inputFor(askedAs(coded), { ...call, words: [file, ...words] })

@@ -1,4 +1,5 @@
 import { InputError } from '../../base/error.ts'
+import { number, oneOf, type Rules, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/child/join-status.ts'
 import type { Wait } from '../../graph/rows.ts'
@@ -23,8 +24,9 @@ export interface JoinOptions {
 export async function joinSpawned<Out>(
   spawned: readonly Spawned<Out>[],
   how: Wait['join'],
-  { losers = 'leave', timeoutMs }: JoinOptions = {},
+  options: JoinOptions = {},
 ): Promise<Joined<Out>> {
+  const { losers = 'leave', timeoutMs } = readOptions('joinSpawned(spawned, how, options)', options, OPTIONS)
   if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
     throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
   }
@@ -58,6 +60,8 @@ export async function joinSpawned<Out>(
   if (isLost) await Promise.all(spawned.map((one, at) => (outcomes[at] === null ? one.cancel(ENOUGH) : undefined)))
   return { status: status ?? 'timed_out', outcomes }
 }
+
+const OPTIONS: Rules<JoinOptions> = { losers: oneOf('leave', 'cancel'), timeoutMs: number(0) }
 
 const HOW: readonly unknown[] = ['settled', 'all', 'any']
 

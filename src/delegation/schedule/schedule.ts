@@ -1,10 +1,11 @@
 import type { AnyAgent } from '../../agent/agent.ts'
 import { InputError, messageOf } from '../../base/error.ts'
+import { flag, int, number, type Rules, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { EVERYTHING, type Grant } from '../../grant/grant.ts'
 import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
 import { mergedSummary } from './summary.ts'
-import { checkTasks, type ScheduledTask, type TaskResult } from './task.ts'
+import { agentRule, checkTasks, type ScheduledTask, type TaskResult } from './task.ts'
 
 export interface ScheduleOptions {
   /** For tasks that name none. */
@@ -84,6 +85,7 @@ export function scheduleTasks(
   tasks: readonly ScheduledTask[],
   options: ScheduleOptions = {},
 ): Schedule {
+  readOptions('scheduleTasks(runtime, tasks, options)', options, OPTIONS)
   checkTasks(tasks)
   for (const { id, agent } of tasks) {
     if ((agent ?? options.agent) === undefined) {
@@ -98,6 +100,16 @@ export function scheduleTasks(
   // Whoever only reads the events has not forgotten to handle it.
   result.catch(() => undefined)
   return { result, cancel: (reason) => work.cancel(reason), [Symbol.asyncIterator]: () => work.events() }
+}
+
+const OPTIONS: Rules<ScheduleOptions> = {
+  agent: agentRule,
+  maxConcurrency: int(1),
+  timeoutMs: number(0),
+  maxRetries: int(0),
+  retryDelayMs: number(0),
+  stopOnFirstError: flag,
+  summaryMaxTokens: int(0),
 }
 
 const SECOND = 1_000

@@ -1,5 +1,6 @@
-import type { AnyAgent } from '../../agent/agent.ts'
+import { type AnyAgent, isAgent } from '../../agent/agent.ts'
 import { InputError } from '../../base/error.ts'
+import { anything, listOf, number, type Rule, type Rules, readOptions, text } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 
 /** One piece of work of a schedule. */
@@ -35,12 +36,30 @@ export interface TaskResult {
   readonly outcome: RunOutcome | null
 }
 
+export const agentRule: Rule = (value) => (isAgent(value) ? null : 'an agent')
+
+const TASK: Rules<ScheduledTask> = {
+  id: anything,
+  prompt: (value) =>
+    typeof value === 'string' || typeof value === 'function' ? null : 'a text, or a function of the results',
+  agent: agentRule,
+  description: text,
+  priority: number(),
+  dependencies: listOf(text, 'ids'),
+  timeoutMs: number(0),
+  allowedTools: listOf(text, 'names'),
+  deniedTools: listOf(text, 'names'),
+}
+
 /** Refuses tasks that could never all run: an id that is there twice or not at all, or a circle. */
 export function checkTasks(tasks: readonly ScheduledTask[]): void {
   const known = new Map<string, ScheduledTask>()
   for (const task of tasks) {
     if (typeof task.id !== 'string' || task.id === '') refuse('a task needs an id that is not empty.')
     if (known.has(task.id)) refuse(`two tasks have the id "${task.id}". Rename one.`)
+    const where = `scheduleTasks(): the task "${task.id}"`
+    if (readOptions(where, task, TASK).prompt === undefined)
+      refuse(`the task "${task.id}" has no prompt: say what is asked.`)
     known.set(task.id, task)
   }
   for (const { id, dependencies = [] } of tasks) {
