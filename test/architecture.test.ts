@@ -130,6 +130,7 @@ const starters: readonly (readonly [name: string, ...users: string[]])[] = [
 const diskUsers: Readonly<Record<string, string>> = {
   'src/base/node-system.ts': 'hands the modules of Node on',
   'src/files/disk.ts': 'is the file domain',
+  'src/files/disk-work.ts': 'is the file domain',
   'src/files/held-directory.ts': 'is the file domain',
   'src/files/text-file.ts': 'reads the text of a definition, for those below',
   'src/model/named/config.ts': 'reads the settings of the user',
