@@ -31,7 +31,7 @@ import type { Ledger } from './store/ledger.ts'
 import { notFound } from './store/not-found.ts'
 import type { Attempts } from './tool/attempts.ts'
 import type { Groups } from './tool/groups.ts'
-import { SourcePool } from './tool/source/source-pool.ts'
+import type { SourcePool } from './tool/source/source-pool.ts'
 import { leave, type Tape } from './tool/tape.ts'
 import type { Logger } from './tool/tool.ts'
 import type { Toolkit } from './tool/toolkit.ts'
@@ -65,13 +65,14 @@ export class Executors implements Home {
   private readonly toolkits: Toolkits
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
   private code: NodeWork | undefined
-  private readonly pool: SourcePool
+  /** Made for the first run that has sources. */
+  private pool: SourcePool | undefined
+  private isClosed = false
   private readonly layers: LayerStacks
 
   constructor(parts: ExecutorParts) {
     this.parts = parts
     this.toolkits = new Toolkits(parts.ledger)
-    this.pool = new SourcePool(parts.logger, () => parts.ledger.clock.now())
     this.maker = new AgentFinder(parts.registry, parts.ledger.store, parts.models)
     this.layers = new LayerStacks(parts, this.maker)
     this.ledger = parts.ledger
@@ -287,22 +288,30 @@ export class Executors implements Home {
   /** A run has ended: what it held in this process is let go. */
   left(runId: Id): void {
     this.parts.registry.leave(runId)
-    this.pool.leave(runId)
+    this.pool?.leave(runId)
   }
 
   /** The same for runs that have ended elsewhere. */
   leftAll(isEnded: (runId: Id) => boolean): void {
     this.parts.registry.leaveAll(isEnded)
-    this.pool.leaveAll(isEnded)
+    this.pool?.leaveAll(isEnded)
   }
 
-  close(): Promise<void> {
-    return this.pool.close()
+  async close(): Promise<void> {
+    this.isClosed = true
+    await this.pool?.close()
+  }
+
+  private sourcePool(): SourcePool {
+    this.pool ??= this.loaded().sourcePool(this.logger, () => this.ledger.clock.now())
+    // One that is closed starts nothing.
+    if (this.isClosed) this.pool.close().catch(() => undefined)
+    return this.pool
   }
 
   private execute(run: NodeRun): void | Promise<void> {
     if (!hasLiveSources(run.agent)) return this.executeAs(run)
-    const equipping = this.loaded().equip(run, this.pool)
+    const equipping = this.loaded().equip(run, this.sourcePool())
     return equipping.then((equipped) => (equipped === undefined ? undefined : this.executeAs(equipped)))
   }
 

@@ -2,7 +2,8 @@ import type { EagerWork, NodeRun } from './agent/node-run.ts'
 import type { KindDefinition } from './delegation/kind.ts'
 import { planRestart } from './graph/turn/restart.ts'
 import { planSay } from './graph/turn/say.ts'
-import type { SourcePool } from './tool/source/source-pool.ts'
+import { SourcePool } from './tool/source/source-pool.ts'
+import type { Logger } from './tool/tool.ts'
 
 // What runs nodes, and the rules of a run. Loaded when a runtime starts: who only defines agents, or reads rows, does without.
 export { keeperOf } from './agent/run-files.ts'
@@ -10,6 +11,7 @@ export { runStep } from './agent/step.ts'
 export { readyChildren } from './delegation/ready-children.ts'
 export { runTask } from './delegation/task.ts'
 export { planCancel } from './graph/child/cancel.ts'
+export { sessionDocument } from './graph/child/session-document.ts'
 export { planApproval } from './graph/turn/approve.ts'
 export { planReply } from './graph/turn/question.ts'
 export { planResult } from './graph/turn/result.ts'
@@ -19,6 +21,10 @@ export { endTurns } from './graph/turn/settle.ts'
 export const SAYING = { queue: planSay, restart: planRestart } as const
 
 // What few agents need is loaded for those.
+
+export function sourcePool(logger: Logger, now: () => number): SourcePool {
+  return new SourcePool(logger, now)
+}
 
 export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
   return (await import('./agent/equip.ts')).equip(run, pool)

@@ -106,7 +106,7 @@ export class Runtime extends RowActs {
     this.ends = new TurnEnds(this.store, this.keepAlive)
     this.nodeEnds = new NodeEnds(this.store)
     this.blocks = new BlockWriter({ store: this.store, feeds: this.feeds, clock: this.clock, report })
-    this.copies = new SessionCopies({ reader: this.store, registry: this.registry, report })
+    this.copies = new SessionCopies({ reader: this.store, registry: this.registry, rules: this.rules, report })
     this.ledger = new Ledger({
       store: this.store,
       clock: this.clock,

@@ -2,7 +2,7 @@ import type { ConversationHandle } from './conversation.ts'
 import type { TurnPageQuery } from './conversation-pages.ts'
 import type { Run } from './run.ts'
 import type { UiMessage, UiMessageChunk } from './ui-chunk.ts'
-import { UiWriter } from './ui-writer.ts'
+import type { UiWriter } from './ui-writer.ts'
 
 /**
  * A run for `useChat`: the host's words as text, its calls as tool parts, what subagents do as `data-subagent` parts, and
@@ -11,14 +11,18 @@ import { UiWriter } from './ui-writer.ts'
  */
 export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
   const events = run[Symbol.asyncIterator]()
-  const writer = new UiWriter(run.id)
+  let writer: UiWriter | undefined
   return new ReadableStream<UiMessageChunk>({
-    start: (controller) => controller.enqueue(writer.start()),
+    start: async (controller) => {
+      const { UiWriter } = await import('./ui-writer.ts')
+      writer = new UiWriter(run.id)
+      controller.enqueue(writer.start())
+    },
     pull: async (controller) => {
       for (let chunks: readonly UiMessageChunk[] = []; chunks.length === 0; ) {
         const { done, value } = await events.next()
         if (done === true) return controller.close()
-        chunks = writer.write(value)
+        chunks = writer?.write(value) ?? []
         for (const chunk of chunks) controller.enqueue(chunk)
       }
     },

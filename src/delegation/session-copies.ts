@@ -1,5 +1,5 @@
 import type { AgentRegistry } from '../agent/registry.ts'
-import { sessionDocument } from '../graph/child/session-document.ts'
+import type { sessionDocument } from '../graph/child/session-document.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
@@ -8,8 +8,14 @@ import { readSessionSettings, type SessionStore } from '../store/session-store.t
 export interface SessionCopiesOptions {
   readonly reader: Reader
   readonly registry: AgentRegistry
+  /** What writes a copy, loaded with the rules of a run: at once where a turn has ended here. */
+  readonly rules: () => Rules | Promise<Rules>
   /** A copy that cannot be made costs nobody his answer. */
   readonly report: (error: unknown) => void
+}
+
+interface Rules {
+  readonly sessionDocument: typeof sessionDocument
 }
 
 /** Keeps the copies that hosts want of conversations with their subagents: one after every turn, one session at a time. */
@@ -38,11 +44,21 @@ export class SessionCopies {
   }
 
   private copy(turn: Turn): void {
+    const rules = this.options.rules()
+    if (rules instanceof Promise)
+      this.wait(
+        turn.conversationId,
+        rules.then((loaded) => this.copyNow(turn, loaded)),
+      )
+    else this.copyNow(turn, rules)
+  }
+
+  private copyNow(turn: Turn, rules: Rules): void {
     const { reader, report } = this.options
     const id = turn.conversationId
     try {
       const store = this.storeOf(turn)
-      const document = store === undefined ? undefined : sessionDocument(reader, id)
+      const document = store === undefined ? undefined : rules.sessionDocument(reader, id)
       if (store === undefined || document === undefined) return
       const before = this.writing.get(id)
       const saved = before === undefined ? store.save(document) : before.then(() => store.save(document))

@@ -1,17 +1,12 @@
-import type { Stats } from 'node:fs'
-import { opendir, rename, unlink } from 'node:fs/promises'
 import path from 'node:path'
 import { DefinitionError } from '../base/error.ts'
-import { nodeCrypto } from '../base/node-crypto.ts'
 import { nodeFs } from '../base/node-system.ts'
 import { readOptions, text } from '../base/options.ts'
 import { type FilePolicy, POLICY } from './access.ts'
 import type { FileBackend, FileInfo, Range, ReadBytes } from './backend.ts'
-import { diskFailure } from './disk-failure.ts'
+import type { DiskWork } from './disk-work.ts'
 import { FileDomain } from './domain.ts'
-import { conflict, type Operation } from './failure.ts'
-import { checkPlain, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
-import { AREAS, type Area, below, type LogicalPath, temporaryName } from './path.ts'
+import { AREAS, type Area, type LogicalPath } from './path.ts'
 
 export interface DiskFilesOptions extends FilePolicy {
   /** The directory that is `/workspace/`. Made when it is missing. */
@@ -28,108 +23,44 @@ export interface DiskFilesOptions extends FilePolicy {
  */
 export function diskFiles(options: DiskFilesOptions): FileDomain {
   readOptions('diskFiles()', options, { workspace: text, userinput: text, internal: text, ...POLICY })
-  return new FileDomain(new DiskBackend(resolveAreas(options), HAS_PROC), options)
+  return new FileDomain(new DiskBackend(resolveAreas(options)), options)
 }
 
 export class DiskBackend implements FileBackend {
   readonly areas: readonly Area[]
   private readonly directories: ReadonlyMap<Area, string>
-  private readonly hasProc: boolean
+  private readonly hasProc: boolean | undefined
+  private loading: Promise<DiskWork> | undefined
 
-  constructor(directories: ReadonlyMap<Area, string>, hasProc: boolean) {
+  /** `hasProc`: false for a machine without /proc, as macOS is. Default: as this one is. */
+  constructor(directories: ReadonlyMap<Area, string>, hasProc?: boolean) {
     this.areas = AREAS.filter((area) => directories.has(area))
     this.directories = directories
     this.hasProc = hasProc
   }
 
-  list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
-    return this.inside({ at, operation: 'list', segments: at.segments }, async (directory) => {
-      const names: string[] = []
-      for await (const { name } of await opendir(directory.self, { bufferSize: 256 })) if (keep(name)) names.push(name)
-      const entries: FileInfo[] = []
-      for (let start = 0; start < names.length; start += 64) {
-        const some = names
-          .slice(start, start + 64)
-          .map(async (name) => infoOf(below(at, name), await directory.find(name)))
-        entries.push(...(await Promise.all(some)).flatMap((info) => info ?? []))
-      }
-      await directory.check()
-      return entries
-    })
+  async list(at: LogicalPath, keep: (name: string) => boolean): Promise<FileInfo[]> {
+    return (await this.work()).list(at, keep)
   }
 
-  stat(at: LogicalPath): Promise<FileInfo> {
-    return this.inParent(at, 'list', async (parent, name) => {
-      const info = infoOf(at, name === '' ? await parent.stat() : await parent.find(name))
-      if (info === undefined) throw systemError('ENOENT')
-      return info
-    })
+  async stat(at: LogicalPath): Promise<FileInfo> {
+    return (await this.work()).stat(at)
   }
 
-  read(at: LogicalPath, { offset, length }: Range): Promise<ReadBytes> {
-    return this.inParent(at, 'read', async (parent, name) => {
-      const { handle, size } = await parent.openFile(name)
-      try {
-        const bytes = Buffer.alloc(Math.max(0, Math.min(length, size - offset)))
-        let filled = 0
-        while (filled < bytes.length) {
-          const { bytesRead } = await handle.read(bytes, filled, bytes.length - filled, offset + filled)
-          if (bytesRead === 0) break
-          filled += bytesRead
-        }
-        return { bytes: bytes.subarray(0, filled), size }
-      } finally {
-        await handle.close()
-      }
-    })
+  async read(at: LogicalPath, range: Range): Promise<ReadBytes> {
+    return (await this.work()).read(at, range)
   }
 
-  write(at: LogicalPath, bytes: Uint8Array, { overwrite }: { readonly overwrite: boolean }): Promise<void> {
-    return this.inParent(at, 'write', async (parent, name) => {
-      const found = await parent.find(name)
-      if (found !== undefined) checkPlain(found)
-      if (found !== undefined && !overwrite) throw conflict(at.text, 'It is there already.')
-      const temporary = temporaryName(nodeCrypto().randomBytes(8).toString('hex'))
-      const handle = await parent.createFile(temporary, (found?.mode ?? 0o666) & 0o777)
-      try {
-        if (found !== undefined) await handle.chmod(found.mode & 0o777)
-        await handle.writeFile(bytes)
-        await handle.datasync()
-        await parent.check()
-        // The name is taken first: two who may not overwrite cannot both win.
-        if (!overwrite) await (await parent.createFile(name, 0o666)).close()
-        await rename(parent.at(temporary), parent.at(name))
-      } catch (error) {
-        await unlink(parent.at(temporary)).catch(() => undefined)
-        throw error
-      } finally {
-        await handle.close()
-      }
-      await parent.sync()
-    })
+  async write(at: LogicalPath, bytes: Uint8Array, options: { readonly overwrite: boolean }): Promise<void> {
+    return (await this.work()).write(at, bytes, options)
   }
 
-  delete(at: LogicalPath): Promise<void> {
-    return this.inParent(at, 'delete', async (parent, name) => {
-      const found = await parent.find(name)
-      if (found !== undefined) checkPlain(found)
-      await parent.check()
-      await unlink(parent.at(name))
-    })
+  async delete(at: LogicalPath): Promise<void> {
+    return (await this.work()).delete(at)
   }
 
   async inDirectory<T>(at: LogicalPath, work: (directory: string) => Promise<T>): Promise<T> {
-    const held = await this.hold(at.segments, false).catch((error: unknown) => {
-      throw diskFailure(error, 'list', at.text)
-    })
-    try {
-      await held.check().catch((error: unknown) => {
-        throw diskFailure(error, 'list', at.text)
-      })
-      return await work(held.forOthers)
-    } finally {
-      await held.close()
-    }
+    return (await this.work()).inDirectory(at, work)
   }
 
   nameOf(place: string): LogicalPath | undefined {
@@ -142,48 +73,10 @@ export class DiskBackend implements FileBackend {
     return undefined
   }
 
-  /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
-  private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
-    const isArea = at.segments.length === 1
-    const segments = isArea ? at.segments : at.segments.slice(0, -1)
-    const name = isArea ? '' : (at.segments.at(-1) ?? '')
-    return this.inside({ at, operation, segments }, (parent) => work(parent, name))
+  private work(): Promise<DiskWork> {
+    this.loading ??= import('./disk-work.ts').then(({ DiskWork }) => new DiskWork(this.directories, this.hasProc))
+    return this.loading
   }
-
-  private async inside<T>({ at, operation, segments }: Inside, work: (held: HeldDirectory) => Promise<T>): Promise<T> {
-    try {
-      const held = await this.hold(segments, operation === 'write')
-      try {
-        return await work(held)
-      } finally {
-        await held.close()
-      }
-    } catch (error) {
-      throw diskFailure(error, operation, at.text)
-    }
-  }
-
-  private async hold([area, ...names]: readonly string[], make: boolean): Promise<HeldDirectory> {
-    let held = await HeldDirectory.open(this.directories.get(area as Area) ?? '', this.hasProc)
-    for (const name of names) held = await held.enter(name, { make })
-    return held
-  }
-}
-
-type InParent<T> = (parent: HeldDirectory, name: string) => Promise<T>
-
-interface Inside {
-  readonly at: LogicalPath
-  readonly operation: Operation
-  readonly segments: readonly string[]
-}
-
-/** What would be refused is not seen either. */
-function infoOf({ text }: LogicalPath, found: Stats | undefined): FileInfo | undefined {
-  if (found === undefined) return undefined
-  const modifiedAt = Math.floor(found.mtimeMs)
-  if (found.isDirectory()) return { path: text, type: 'directory', size: 0, modifiedAt }
-  return isPlain(found) ? { path: text, type: 'file', size: found.size, modifiedAt } : undefined
 }
 
 /** Where each area really is. One inside another would be reached by two names, past the rules of one of them. */

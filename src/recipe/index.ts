@@ -7,7 +7,7 @@ export { recipeFileName, writeRecipe } from './convert/write-recipe.ts'
 export { DIALECTS } from './dialects/index.ts'
 export { type Definition, type Discovered, discover, findDefinition, mentionedIn } from './discovery/discover.ts'
 export { missingAgents } from './discovery/named-agents.ts'
-export type { DiscoveryOptions } from './discovery/places.ts'
+export type { DiscoveryOptions } from './discovery/options.ts'
 export {
   type DiscoveredSkills,
   discoverSkills,

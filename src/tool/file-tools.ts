@@ -5,10 +5,8 @@ import type { Edit } from '../files/edit.ts'
 import type { Operation } from '../files/failure.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
-import { listingForm, textForm } from './file-forms.ts'
 import { markFileTools } from './file-mark.ts'
 import { fileNeed } from './file-needs.ts'
-import { searchFiles, sizesBelow } from './file-search.ts'
 import { type Tool, type ToolDefinition, tool } from './tool.ts'
 
 export type FileToolName =
@@ -37,6 +35,10 @@ const EMPTY = '<empty>'
 const PAGE_BYTES = SHOWN_BYTES - 4_096
 const MOST_FILES = 50
 
+/** Loaded with the first call. */
+const forms = () => import('./file-forms.ts')
+const searching = () => import('./file-search.ts')
+
 function readingTools() {
   return {
     read_text_file: tool({
@@ -48,6 +50,7 @@ function readingTools() {
       execute: async (input, { files }) => {
         const { path, start_line: startLine = 1, read_lines: readLines, ...options } = input as ReadInput
         const text = await files.readText(path)
+        const { textForm } = await forms()
         return textForm(text, { ...formOf(options), startLine, readLines, mostBytes: PAGE_BYTES }) || EMPTY
       },
     }) as Tool,
@@ -62,6 +65,7 @@ function readingTools() {
       execute: async (input, { files }) => {
         const { paths, ...options } = input as TextOptions & { paths: string[] }
         const form = { ...formOf(options), startLine: 1, readLines: undefined, mostBytes: PAGE_BYTES / paths.length }
+        const { textForm } = await forms()
         const sections: string[] = []
         for (const path of paths) {
           try {
@@ -95,6 +99,7 @@ function listingTools() {
       effect: 'pure',
       execute: async (input, { files }) => {
         const { entries, isCut } = await files.list((input as PathInput).path)
+        const { listingForm } = await forms()
         return [...listingForm(entries), ...cutNote(isCut)].join('\n') || EMPTY
       },
     }) as Tool,
@@ -106,6 +111,8 @@ function listingTools() {
       execute: async (input, { files, signal }) => {
         const { path, sortBy = 'name' } = input as PathInput & { sortBy?: 'name' | 'size' }
         const { entries, isCut } = await files.list(path)
+        const { listingForm } = await forms()
+        const { sizesBelow } = await searching()
         const { sizes, isCut: isPartial } = await sizesBelow(files, entries, signal)
         const sizeOf = (entry: FileInfo) => sizes.get(entry.path) ?? entry.size
         const sorted = sortBy === 'size' ? entries.toSorted((a, b) => sizeOf(a) - sizeOf(b)) : entries
@@ -123,6 +130,7 @@ function listingTools() {
       effect: 'pure',
       execute: async (input, { files, signal }) => {
         const { path, pattern, excludePatterns = [] } = input as PathInput & SearchInput
+        const { searchFiles } = await searching()
         const { found, isCut } = await searchFiles(files, { path, pattern, exclude: excludePatterns, signal })
         return [...found, ...cutNote(isCut)].join('\n') || EMPTY
       },

@@ -1,9 +1,7 @@
 import { DefinitionError, isLegateError, messageOf } from '../base/error.ts'
-import { toJson } from '../base/json.ts'
 import type { JsonSchema, Schema, StandardSchema } from '../base/schema.ts'
-import { type Block, type Content, textOf } from '../graph/content.ts'
-import { ErrorResult, ShownResult } from './result.ts'
-import { type Approval, type Tool, type ToolContext, tool } from './tool.ts'
+import type { AiSdkCode } from './run-ai-sdk-tool.ts'
+import { type Approval, type Tool, tool } from './tool.ts'
 
 /** What `tool()` and `dynamicTool()` of the AI SDK give, by the fields that are read. */
 export interface ForeignTool {
@@ -58,100 +56,25 @@ function readTool(given: ForeignTool, where: string): Tool {
   if (typeof needsApproval !== 'boolean' && typeof needsApproval !== 'function') {
     refuse(where, 'has a needsApproval that is neither true, false nor a function.')
   }
-  const code = { execute: execute as Execute, toModelOutput: readOutputCode(toModelOutput, where) }
+  const code = { execute: execute as AiSdkCode['execute'], toModelOutput: readOutputCode(toModelOutput, where) }
   return tool({
     description,
     inputSchema: readInputSchema(inputSchema, where),
     ...approvalOf(needsApproval as boolean | Approves),
-    execute: (input, context) => run(code, input, context),
+    execute: async (input, context) => (await import('./run-ai-sdk-tool.ts')).runAiSdkTool(code, input, context),
   }) as Tool
 }
 
-type Execute = (input: unknown, options: object) => unknown
 type Approves = (input: unknown, options: object) => boolean | Promise<boolean>
-type OutputCode = (given: { toolCallId: string; input: unknown; output: unknown }) => unknown
 
-interface Code {
-  readonly execute: Execute
-  readonly toModelOutput: OutputCode | undefined
-}
-
-function readOutputCode(code: unknown, where: string): OutputCode | undefined {
+function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'] {
   if (code !== undefined && typeof code !== 'function') refuse(where, 'has a toModelOutput that is no function.')
-  return code as OutputCode | undefined
+  return code as AiSdkCode['toModelOutput']
 }
 
 function approvalOf(needs: boolean | Approves): { approval?: Approval } {
   if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
   return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
-}
-
-async function run({ execute, toModelOutput }: Code, input: unknown, context: ToolContext): Promise<unknown> {
-  const toolCallId = context.node.id
-  const options = Object.assign(Object.create(context), { toolCallId, messages: [], abortSignal: context.signal })
-  const output = await lastOf(execute(input, options), context)
-  if (toModelOutput === undefined) return output
-  return shown(output, await toModelOutput({ toolCallId, input, output }))
-}
-
-/** A generator gives results while it works: each is progress, the last one is the result. */
-async function lastOf(started: unknown, { progress, signal }: ToolContext): Promise<unknown> {
-  if (typeof started !== 'object' || started === null || !(Symbol.asyncIterator in started)) return started
-  let last: unknown
-  for await (const value of started as AsyncIterable<unknown>) {
-    signal.throwIfAborted()
-    last = value
-    const json = toJson(value)
-    progress('A preliminary result.', json.ok ? json.value : null)
-  }
-  return last
-}
-
-interface ModelOutput {
-  readonly type?: unknown
-  readonly value?: unknown
-  readonly reason?: unknown
-}
-
-/** What the model reads in place of the output itself. */
-function shown(output: unknown, given: unknown): unknown {
-  const { type, value, reason } = (typeof given === 'object' && given !== null ? given : {}) as ModelOutput
-  switch (type) {
-    case 'text':
-      return new ShownResult(output, String(value))
-    case 'json':
-      return new ShownResult(output, JSON.stringify(value ?? null))
-    case 'error-text':
-      return new ErrorResult(String(value))
-    case 'error-json':
-      return new ErrorResult(JSON.stringify(value ?? null))
-    case 'execution-denied':
-      return new ErrorResult(`This call was denied. ${typeof reason === 'string' ? reason : ''}`.trimEnd())
-    case 'content':
-      return new ShownResult(output, contentOf(value))
-    default:
-      throw new TypeError(
-        `toModelOutput gave ${JSON.stringify(type)} as its type: text, json, content, error-text, ...`,
-      )
-  }
-}
-
-function contentOf(parts: unknown): Content {
-  const blocks = (Array.isArray(parts) ? parts : []).map(blockOf)
-  return blocks.every(({ type }) => type === 'text') ? textOf(blocks) : blocks
-}
-
-function blockOf(part: Readonly<Record<string, unknown>>): Block {
-  const { type, text, data, url, mediaType } = part
-  if (type === 'text') return { type: 'text', text: String(text) }
-  const source = data ?? url
-  if (typeof source !== 'string') return { type: 'text', text: JSON.stringify(part) }
-  const isImage = String(type).startsWith('image') || String(mediaType).startsWith('image/')
-  return {
-    type: isImage ? 'image' : 'file',
-    mediaType: String(mediaType ?? (isImage ? 'image/*' : '*/*')),
-    data: source,
-  }
 }
 
 /** Standard Schemas are taken as they are; `jsonSchema()` and `zodSchema()` by what they hold. */

@@ -1,6 +1,5 @@
 import { truncateUtf8 } from '../base/json.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
-import { isOwnResult } from '../graph/child/own-result.ts'
 import type { Reader } from '../graph/reader.ts'
 import { type Tool, tool } from './tool.ts'
 
@@ -20,8 +19,9 @@ export function readResultTool(reader: Reader): Tool {
       additionalProperties: false,
     },
     effect: 'pure',
-    execute: (input, { node }) => {
+    execute: async (input, { node }) => {
       const { id, offset } = input as { id: string; offset: number }
+      const { isOwnResult } = await import('../graph/child/own-result.ts')
       const task = reader.node(id)
       const isOwn = task !== undefined && isOwnResult(reader, node, task)
       const own = isOwn ? task.output.bodyRef : undefined

@@ -2,7 +2,7 @@ import { onAbort } from '../base/abort.ts'
 import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
 import { KeptOutput } from './kept-output.ts'
-import { type GroupedChild, signalGroup, startGroup } from './process-group.ts'
+import type { GroupedChild } from './process-group.ts'
 
 export interface ProcessOptions {
   /** Hand in `context.signal` of the tool: when it aborts, the program and all it started are ended. */
@@ -61,17 +61,27 @@ export async function runProcess(
 /** The same for a request that was decided. */
 export async function runProgram(request: ProgramRequest, options: ProcessOptions): Promise<ProcessResult> {
   options.signal.throwIfAborted()
-  const child = await startGroup(request, options)
+  const group = await groups()
+  const child = await group.startGroup(request, options)
   const most = options.maxOutputBytes ?? MAX_OUTPUT_BYTES
   const [stdout, stderr] = [new KeptOutput(child.stdout, most), new KeptOutput(child.stderr, most)]
   child.stdin.on('error', () => undefined) // a program need not read what it is given
   child.stdin.end(options.input ?? '')
-  const { exitCode, timedOut } = await ended(child, options)
+  const { exitCode, timedOut } = await ended(child, options, group)
   options.signal.throwIfAborted()
   return { exitCode, stdout: stdout.text(), stderr: stderr.text(), isCut: stdout.isCut || stderr.isCut, timedOut }
 }
 
-function ended(child: GroupedChild, options: ProcessOptions): Promise<Pick<ProcessResult, 'exitCode' | 'timedOut'>> {
+/** Loaded with the first program. */
+const groups = () => import('./process-group.ts')
+
+type Groups = Awaited<ReturnType<typeof groups>>
+
+function ended(
+  child: GroupedChild,
+  options: ProcessOptions,
+  { signalGroup }: Groups,
+): Promise<Pick<ProcessResult, 'exitCode' | 'timedOut'>> {
   return new Promise((resolve) => {
     let timedOut = false
     let killing: NodeJS.Timeout | undefined

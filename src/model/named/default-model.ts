@@ -2,7 +2,8 @@ import { DefinitionError, messageOf } from '../../base/error.ts'
 import type { Model } from '../model.ts'
 import { readConfig } from './config.ts'
 import { namedModel } from './named-model.ts'
-import { ollamaModel, ollamaUrl } from './ollama.ts'
+import { ollamaModel } from './ollama.ts'
+import { ollamaUrl } from './ollama-url.ts'
 import { keyedModel, keyedProviders } from './provider-default.ts'
 
 /**

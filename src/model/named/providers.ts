@@ -1,6 +1,6 @@
 import type { AiSdkModel } from '../ai-sdk/ai-sdk-model.ts'
 import { type Api, readConfig } from './config.ts'
-import { ollamaUrl } from './ollama.ts'
+import { ollamaUrl } from './ollama-url.ts'
 import { streamFetch } from './stream-fetch.ts'
 
 /** A provider by its name, as the environment and the config file have it now. */

@@ -11,7 +11,8 @@ import { parseYaml } from '../text/parse-yaml.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
 import { filesBelow } from './files-below.ts'
-import { type DiscoveryOptions, definitionPlaces, type Place } from './places.ts'
+import type { DiscoveryOptions } from './options.ts'
+import { definitionPlaces, type Place } from './places.ts'
 
 /** A recipe or agent that was found, and whether another of its name is nearer. */
 export interface Definition {

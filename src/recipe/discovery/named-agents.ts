@@ -4,7 +4,7 @@ import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
 import { type Definition, discover } from './discover.ts'
-import { checkDiscovery, type DiscoveryOptions } from './places.ts'
+import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 
 /** The definitions that a file says it delegates to, as far as they are found: it may start them by their names. */
 export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): Promise<readonly SubRecipe[]> {

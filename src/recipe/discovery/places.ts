@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import path from 'node:path'
-import { type Rules, readOptions, record, text } from '../../base/options.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
+import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 
 export interface Place {
   readonly folder: string
@@ -12,14 +12,6 @@ export interface Place {
   readonly inside: string | null
   /** The folder may hold other files too: what is no recipe there is passed over. */
   readonly isShared: boolean
-}
-
-export interface DiscoveryOptions {
-  /** A folder of the project. Default: the current one. Folders above it count up to the root of the repository. */
-  readonly cwd?: string
-  /** Default: that of the user. */
-  readonly home?: string
-  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 const RECIPES = ['.legate/recipes', '.goose/recipes', '.agents/recipes']
@@ -90,13 +82,6 @@ function projectFolders(cwd: string): readonly string[] {
     folders.push(above)
   }
   return folders
-}
-
-const OPTIONS: Rules<DiscoveryOptions> = { cwd: text, home: text, env: record }
-
-/** Refuses what could never work, where it was said. */
-export function checkDiscovery(where: string, options: DiscoveryOptions): DiscoveryOptions {
-  return readOptions(where, options, OPTIONS)
 }
 
 function settled(options: DiscoveryOptions) {

@@ -5,7 +5,8 @@ import { Fields } from '../text/fields.ts'
 import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
 import { readText, readTextNow } from '../text/read-text.ts'
 import { filesBelow } from './files-below.ts'
-import { type DiscoveryOptions, skillPlaces } from './places.ts'
+import type { DiscoveryOptions } from './options.ts'
+import { skillPlaces } from './places.ts'
 
 /** Instructions that can be loaded when they are needed, with files beside them. */
 export interface Skill {

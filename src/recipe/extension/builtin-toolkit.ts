@@ -6,7 +6,7 @@ import type { ToolSource } from '../../tool/source/source.ts'
 import { toolkitSource } from '../../tool/source/toolkit-source.ts'
 import { todoTools } from '../../tool/todo-tools.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { DiscoveryOptions } from '../discovery/places.ts'
+import type { DiscoveryOptions } from '../discovery/options.ts'
 import { skillsTools } from './skills-tools.ts'
 
 export interface BuiltinOptions {

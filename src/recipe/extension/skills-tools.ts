@@ -2,7 +2,7 @@ import { isLegateError } from '../../base/error.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
-import { checkDiscovery, type DiscoveryOptions } from '../discovery/places.ts'
+import { checkDiscovery, type DiscoveryOptions } from '../discovery/options.ts'
 import type { Skill } from '../discovery/skills.ts'
 
 export type SkillsToolName = 'skills_list' | 'skills_load' | 'skills_read'

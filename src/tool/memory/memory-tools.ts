@@ -3,7 +3,7 @@ import { nodeOs } from '../../base/node-system.ts'
 import { readOptions, text } from '../../base/options.ts'
 import type { JsonSchema } from '../../base/schema.ts'
 import { type Tool, tool } from '../tool.ts'
-import { type Memory, MemoryFiles } from './memory-file.ts'
+import type { Memory, MemoryFiles } from './memory-file.ts'
 
 export interface MemoryToolsOptions {
   /** Where it is kept. Default: `legate/memory` in the user's data directory. */
@@ -19,7 +19,7 @@ const MOST_SHOWN = 200
 /** What is remembered from one run to the next. All runs of a user share it, unless the application gives each a directory. */
 export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryToolName, Tool> {
   const { directory = defaultDirectory() } = readOptions('memoryTools()', options, { directory: text })
-  const files = new MemoryFiles(directory)
+  const files = filesIn(directory)
   return {
     memory_remember: tool({
       description: 'Keeps something for later runs, under a category. Only what will be useful, and no secrets.',
@@ -27,7 +27,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
       effect: 'idempotent',
       execute: async (input) => {
         const { category, text, tags = [] } = input as { category: string; text: string; tags?: string[] }
-        const done = await files.add(nameOf(category), { text, tags, at: Date.now() })
+        const done = await (await files()).add(nameOf(category), { text, tags, at: Date.now() })
         return done === 'added' ? `Remembered under "${nameOf(category)}".` : 'That is known already.'
       },
     }) as Tool,
@@ -38,7 +38,7 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
       effect: 'pure',
       execute: async (input) => {
         const { category, query } = input as { category?: string; query?: string }
-        return recall(files, category === undefined ? undefined : nameOf(category), query)
+        return recall(await files(), category === undefined ? undefined : nameOf(category), query)
       },
     }) as Tool,
     memory_forget: tool({
@@ -47,10 +47,19 @@ export function memoryTools(options: MemoryToolsOptions = {}): Record<MemoryTool
       effect: 'idempotent',
       execute: async (input) => {
         const { category, text } = input as { category: string; text?: string }
-        const count = await files.remove(nameOf(category), text ?? null)
+        const count = await (await files()).remove(nameOf(category), text ?? null)
         return count === 0 ? 'There was nothing to forget.' : `Forgotten: ${count}.`
       },
     }) as Tool,
+  }
+}
+
+/** Loaded when something is remembered, once: it keeps two calls apart that write one file. */
+function filesIn(directory: string): () => Promise<MemoryFiles> {
+  let opened: Promise<MemoryFiles> | undefined
+  return () => {
+    opened ??= import('./memory-file.ts').then(({ MemoryFiles }) => new MemoryFiles(directory))
+    return opened
   }
 }
 
