@@ -9,11 +9,13 @@ import { noteChange } from './agent/note-change.ts'
 import { baseOf } from './agent/request/asked-agent.ts'
 import { SPEAKERS } from './agent/speakers.ts'
 import { AgentFinder } from './agent-finder.ts'
+import { unlessAborted } from './base/abort.ts'
 import { after } from './base/after.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from './base/error.ts'
 import type { Feeds } from './conversation/feeds.ts'
 import { backgroundAgents } from './delegation/background/tools.ts'
 import { type HostAbove, hooksAbove } from './delegation/hooks-above.ts'
+import type { SubagentSource } from './delegation/subagent.ts'
 import type { Work } from './engine/engine.ts'
 import type { ExecutorParts } from './executor-parts.ts'
 import type { FileDomain } from './files/domain.ts'
@@ -61,6 +63,10 @@ export class Executors implements Home {
   lastCall: unknown
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
+  /** Has any agent here a provider that is asked only when its tools are shown? Mostly none has. */
+  private hasLateProviders = false
+  /** Agents that wait for what their providers promised. */
+  private readonly coming: Map<AgentCore, Promise<undefined>> = new Map()
   private readonly parts: ExecutorParts
   private readonly toolkits: Toolkits
   private hookSets: WeakMap<AgentCore, HookSet> = new WeakMap()
@@ -90,8 +96,9 @@ export class Executors implements Home {
     this.causeOf = parts.causeOf
   }
 
-  /** Loads what runs nodes, once. */
+  /** Loads what runs nodes, once. Nodes are run when all agents that the runtime was told of are known. */
   async load(): Promise<void> {
+    if (this.coming.size > 0) await Promise.allSettled(this.coming.values())
     this.code ??= await import('./node-work.ts')
     this.ledger.endTurns = this.code.endTurns
   }
@@ -135,6 +142,26 @@ export class Executors implements Home {
   }
 
   private beginNow(claimed: Node, work: Work): void | Promise<void> {
+    const late = this.hasLateProviders ? this.lateOf(claimed) : undefined
+    if (late === undefined) return this.beginReady(claimed, work)
+    return unlessAborted(late, work.signal).then(() => this.beginReady(claimed, work))
+  }
+
+  /** What providers of a node's agent and of its hosts promise. */
+  private lateOf({ turnId, conversationId }: Node): Promise<unknown> | undefined {
+    const { store } = this.ledger
+    const turn = store.turn(turnId)
+    const conversation = store.conversation(conversationId)
+    if (turn === undefined || conversation === undefined) return undefined
+    const late: Promise<unknown>[] = []
+    for (let at: Place | undefined = { turn, conversation }; at !== undefined; at = this.hostOf(at)) {
+      const agent = this.maker.of(at.turn.id, at.conversation)
+      if (agent !== undefined) late.push(...this.toolkits.late(agent))
+    }
+    return late.length === 0 ? undefined : Promise.all(late)
+  }
+
+  private beginReady(claimed: Node, work: Work): void | Promise<void> {
     const run = this.runOf(claimed, work)
     if (run === undefined) return
     if (run.toolkit.isLate && SPEAKERS.includes(run.node.kind)) {
@@ -191,15 +218,26 @@ export class Executors implements Home {
     return noteChange(this.ledger, conversation.id, agent).then(() => this.execute(run))
   }
 
-  /** Makes an agent and those it may delegate to known to this process: all of them, or none when one cannot work. */
-  register(given: AgentCore): void {
+  /** All of them, or none when one cannot work. */
+  know(given: AgentCore): undefined | Promise<undefined> {
     const { registry } = this.parts
     const agent = baseOf(given)
-    if (registry.has(agent)) return
+    if (registry.has(agent)) return undefined
     const found = new Map<string, AgentCore>()
-    this.collect(agent, found)
+    const promised: Promise<unknown>[] = []
+    this.collect(agent, { found, promised })
+    if (promised.length > 0) return this.coming.get(agent) ?? this.knowLater(agent, promised)
     // One that its rows keep whole is never looked for by its name.
     for (const one of found.values()) if (one.inline === null) registry.add(one)
+    return undefined
+  }
+
+  private knowLater(agent: AgentCore, promised: readonly Promise<unknown>[]): Promise<undefined> {
+    const coming = Promise.all(promised)
+      .finally(() => this.coming.delete(agent))
+      .then(() => this.know(agent))
+    this.coming.set(agent, coming)
+    return coming
   }
 
   /** Every layer that decides for a run, or for an agent at the root. */
@@ -242,7 +280,6 @@ export class Executors implements Home {
   }
 
   settleChild(runId: Id, agent: AgentCore): void {
-    this.register(agent)
     this.settle(runId, agent)
   }
 
@@ -368,26 +405,34 @@ export class Executors implements Home {
   }
 
   /** What a provider made is not looked into before it is used: it may offer the same provider again, without end. */
-  private collect(agent: AgentCore, found: Map<string, AgentCore>): void {
+  private collect(agent: AgentCore, known: Known): void {
+    const { found } = known
     const key = keyOf(agent)
     if (found.has(key) || this.parts.registry.has(agent)) return
     found.set(key, agent)
     if (this.hooksOf(agent)?.has('onChildTool') === true) this.hasHooksForChildren = true
-    for (const { agent: below, isProvided, config } of this.toolkits.allBelow(agent)) {
-      if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
-      if (config.hooks === 'inherit') this.hasHooksForChildren = true
-      if (below === null) continue
-      if (isProvided) found.set(keyOf(below), below)
-      else this.collect(below, found)
-    }
-    for (const below of backgroundAgents(agent.tools)) this.collect(below, found)
+    for (const source of this.toolkits.allBelow(agent)) this.collectSource(source, known)
+    for (const below of backgroundAgents(agent.tools)) this.collect(below, known)
+  }
+
+  private collectSource(source: SubagentSource, known: Known): void {
+    const { isProvided, config } = source
+    if (config.profile !== undefined) profileLayer(config.profile, this.profiles)
+    if (config.hooks === 'inherit') this.hasHooksForChildren = true
+    // What a provider made may have providers of its own: they are asked when its tools are shown.
+    if (isProvided) this.hasLateProviders = true
+    const below = source.first()
+    if (below === null) return
+    if (below instanceof Promise) known.promised.push(below)
+    else if (isProvided) known.found.set(keyOf(below), below)
+    else this.collect(below, known)
   }
 
   /** A defect of a definition or of ours: the node ends with it, the run does not hang. A store that is away is neither. */
   private async failed(node: Node, work: Work, error: unknown): Promise<void> {
     if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
     if (StoreError.isInstance(error)) throw error
-    this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
+    if (work.stopCause !== 'cancel') this.parts.logger.error(messageOf(error), { nodeId: node.id, error })
     const failure = { code: codeOf(error), message: this.causeOf(error) }
     await this.parts.ledger.commit({
       kind: 'result',
@@ -405,6 +450,12 @@ function answersByCode({ agent, node }: NodeRun): boolean {
 /** The name of what kept a node from its work. */
 function codeOf(error: unknown): string {
   return DefinitionError.isInstance(error) || DeniedError.isInstance(error) ? error.code : 'internal'
+}
+
+/** What is found below an agent that becomes known. */
+interface Known {
+  readonly found: Map<string, AgentCore>
+  readonly promised: Promise<unknown>[]
 }
 
 const NONE: readonly ReadyChild[] = []

@@ -2,6 +2,7 @@ import type { Agent, AgentCore, AnyAgent } from './agent/agent.ts'
 import { type ReadInput, readGiven } from './agent/input.ts'
 import { AgentRegistry } from './agent/registry.ts'
 import { SPEAKERS } from './agent/speakers.ts'
+import { after } from './base/after.ts'
 import { attempt } from './base/attempt.ts'
 import { type Clock, systemClock } from './base/clock.ts'
 import { DefinitionError, messageOf } from './base/error.ts'
@@ -160,7 +161,7 @@ export class Runtime extends RowActs {
       schemaOf: (runId) => this.registry.outputOf(this.store, runId),
       report,
     }
-    for (const agent of options.agents ?? []) this.executors.register(agent)
+    for (const agent of options.agents ?? []) this.executors.know(agent)?.catch(report)
   }
 
   private mayWait(error: unknown): boolean {
@@ -179,13 +180,12 @@ export class Runtime extends RowActs {
     }
     checkIsAgent(agent, 'run(agent, input)')
     const runner = equipped(agent, input, options)
-    this.executors.register(runner)
+    const known = this.executors.know(runner)
     const [runId = '', fresh = '', ...nodeIds] = freshIds(this.clock.now(), 5)
     const { abortSignal } = options
     const { conversationId, isKnown } = readPlace(this.store, runner, { options, fresh })
-    const started =
-      attempt(() => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))) ??
-      undefined
+    const begin = () => this.say(runner, input, readStart(options, { runId, conversationId, isKnown, nodeIds }))
+    const started = attempt(() => after(known, begin)) ?? undefined
     return this.handle<Out, Written>({ runId, conversationId, started, abortSignal, isOwn: true, agent: runner })
   }
 

@@ -54,6 +54,12 @@ export class Toolkits {
     return sources
   }
 
+  /** What its providers promise, before its toolkit can be made. */
+  late(given: AgentCore): Promise<unknown>[] {
+    const agent = baseOf(given)
+    return this.made.has(agent) ? [] : this.sourcesOf(agent).flatMap((source) => source.prepare() ?? [])
+  }
+
   /** Those that its model may call, and those that items of its answer start. */
   allBelow(agent: AgentCore): SubagentSource[] {
     return [...this.sourcesOf(agent), ...eagerOffers(agent).map(({ source }) => source)]

@@ -91,12 +91,15 @@ export interface AgentDefinition<In extends Schema | undefined, Out extends Sche
   readonly effect?: undefined
 }
 
+/** Gives an agent, at once or later. Called once per delegation. */
+export type AgentProvider = () => AnyAgent | PromiseLike<AnyAgent>
+
 /** An agent, a function that gives one (called once per delegation), or an agent with settings for this host. */
-export type SubagentValue = AnyAgent | (() => AnyAgent) | SubagentConfig
+export type SubagentValue = AnyAgent | AgentProvider | SubagentConfig
 export type Subagents = { readonly [toolName: string]: SubagentValue } | readonly SubagentValue[]
 
 export interface SubagentConfig extends Attempts {
-  readonly agent: AnyAgent | (() => AnyAgent)
+  readonly agent: AnyAgent | AgentProvider
   /** Instead of the agent's own description. */
   readonly description?: string
   /** Instead of the key: what the host's model calls it by. */
@@ -145,7 +148,7 @@ export interface SubagentConfig extends Attempts {
 export type Eager<Written> = { readonly [P in FieldPath<Written>]?: EagerValue<FieldValue<Written, P>> }
 
 /** An agent, a function that gives one, or an agent with settings. */
-export type EagerValue<Item = unknown> = AnyAgent | (() => AnyAgent) | EagerConfig<Item>
+export type EagerValue<Item = unknown> = AnyAgent | AgentProvider | EagerConfig<Item>
 
 export interface EagerConfig<Item = unknown>
   extends Omit<

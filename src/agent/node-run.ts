@@ -108,6 +108,8 @@ export interface Home {
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
+  /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
+  know(agent: AgentCore): undefined | Promise<undefined>
   /** Says which agent object runs a child in this process, before the child can start. */
   settleChild(runId: Id, agent: AgentCore): void
   /** The child came to nothing. */

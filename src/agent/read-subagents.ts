@@ -8,6 +8,7 @@ import { toModel } from '../model/to-model.ts'
 import { readSessionSettings } from '../store/session-store.ts'
 import { ATTEMPTS } from '../tool/attempts.ts'
 import {
+  type AgentProvider,
   type AnyAgent,
   checkAgentName,
   isAgent,
@@ -27,7 +28,7 @@ import { toolNameOf } from './tool-name.ts'
 
 /** Each subagent with the name of its tool, in one form. What cannot work is refused here, with the reason. */
 export function readSubagents(subagents: Subagents, where: string): NamedSubagent[] {
-  if (isList(subagents)) return subagents.map((value) => readListed(value, where))
+  if (isList(subagents)) return subagents.map((value, index) => readListed(value, index, where))
   if (typeof subagents !== 'object' || subagents === null) {
     refuse(`${where}: subagents are an object, { name: agent }, or a list of agents.`)
   }
@@ -138,8 +139,8 @@ function checkPresets(presets: unknown, where: string): void {
   if (json?.ok !== true) refuse(`${where}.presets is an object of JSON values: fields of the input and what they are.`)
 }
 
-/** Without a key the name of the tool is derived from the agent's. */
-function readListed(value: unknown, where: string): NamedSubagent {
+/** Without a key the name of the tool is derived from the agent's, or from its place where that is not known yet. */
+function readListed(value: unknown, index: number, where: string): NamedSubagent {
   const config = readConfig(value, `${where}, subagents`)
   const said = firstSaid(config.toolName)
   if (said !== undefined) {
@@ -148,8 +149,11 @@ function readListed(value: unknown, where: string): NamedSubagent {
   }
   if (config.name !== undefined) return { name: toolNameOf(config.name), config, value }
   if (isAgent(config.agent)) return { name: toolNameOf(config.agent.name), config, value }
-  const agent = providedAgent(config.agent, 'in the list')
-  return { name: toolNameOf(agent.name), config: { ...config, agent: sparing(agent, config.agent) }, value }
+  const given = providedAgent(config.agent, 'in the list')
+  const later = given instanceof Promise
+  if (later) given.catch(() => undefined)
+  const name = toolNameOf(later ? `agent_${index + 1}` : given.name)
+  return { name, config: { ...config, agent: sparing<ReturnType<AgentProvider>>(given, config.agent) }, value }
 }
 
 function isSource(value: unknown): value is SubagentConfig['agent'] {

@@ -18,6 +18,14 @@ export function isAbort(error: unknown): boolean {
   }
 }
 
+/** The same promise, or a rejection with the reason as soon as the signal aborts. */
+export function unlessAborted<T>(wanted: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const remove = onAbort(signal, () => reject(abortReason(signal)))
+    wanted.then(resolve, reject).finally(remove)
+  })
+}
+
 /** Calls `run` once when the signal aborts, at once if it already has. Returns a remover. `run` must not throw. */
 export function onAbort(signal: AbortSignal | undefined, run: () => void): () => void {
   if (signal === undefined) return () => {}

@@ -69,6 +69,7 @@ export class EagerChildren implements EagerWork {
   }
 
   private async begin(own: EagerOffer, found: EagerItem): Promise<void> {
+    await own.source.prepare()
     const offer = own.offer()
     const eager = await this.hooked(offer, found)
     if ('refused' in eager) return this.refuse(offer, found, refusedOutcome('denied', eager.refused))

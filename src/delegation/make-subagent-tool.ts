@@ -1,8 +1,9 @@
-import type { AgentCore, AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
+import type { AgentCore, AgentProvider, AnyAgent, SubagentConfig, Subagents, Tools } from '../agent/agent.ts'
 import { freeName } from '../agent/name-clash.ts'
 import { SUBAGENTS_GROUP } from '../agent/read-kit.ts'
 import { readConfig } from '../agent/read-subagents.ts'
 import { checkToolName } from '../agent/read-tools.ts'
+import { after } from '../base/after.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
 import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../base/schema.ts'
@@ -10,7 +11,7 @@ import type { ModelLike } from '../model/to-model.ts'
 import { delegatingTool } from '../tool/delegating.ts'
 import type { Tool } from '../tool/tool.ts'
 import type { Presets } from './presets.ts'
-import { subagentSource } from './subagent.ts'
+import { type SubagentSource, subagentSource } from './subagent.ts'
 
 /** A subagent under a name of its own, with any setting of `subagents`. */
 export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' | 'memory'> {
@@ -58,7 +59,17 @@ export function makeSubagentTool(
   agent: AnyAgent | (() => AnyAgent),
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): MadeSubagentTool {
+): MadeSubagentTool
+export function makeSubagentTool(
+  agent: () => PromiseLike<AnyAgent>,
+  spec: SubagentSpec,
+  options: MakeSubagentOptions,
+): Promise<MadeSubagentTool>
+export function makeSubagentTool(
+  agent: AnyAgent | AgentProvider,
+  spec: SubagentSpec,
+  options: MakeSubagentOptions,
+): MadeSubagentTool | Promise<MadeSubagentTool> {
   const { host, toolName, ephemeralMemory = true } = readOptions(WHERE, options ?? {}, OPTIONS)
   if (typeof spec?.name !== 'string') refuse(`${WHERE}: the spec needs a name.`)
   if (typeof host?.name !== 'string') {
@@ -72,7 +83,13 @@ export function makeSubagentTool(
   if (isTaken(host, name) && (config.onNameClash ?? 'raise') === 'raise') {
     refuse(`A function with name '${name}' is already registered in the toolkit of "${host.name}".`)
   }
-  const entry = subagentSource(name, { config, memberOf: [] }).entry()
+  const source = subagentSource(name, { config, memberOf: [] })
+  return after(source.prepare(), () => madeOf(source, host))
+}
+
+function madeOf(source: SubagentSource, host: SubagentHost): MadeSubagentTool {
+  const { name, config } = source
+  const entry = source.entry()
   const input = inputOf(entry.agent, host)
   const { description, inputSchema } = entry.schema
   return {

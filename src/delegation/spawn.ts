@@ -2,6 +2,8 @@ import type { AgentCore, AnyAgent } from '../agent/agent.ts'
 import type { BriefingPlan } from '../agent/briefing.ts'
 import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
 import type { Home, NodeRun, ReadyChild } from '../agent/node-run.ts'
+import type { Promised } from '../agent/provided.ts'
+import { unlessAborted } from '../base/abort.ts'
 import { after } from '../base/after.ts'
 import type { Json } from '../base/json.ts'
 import type { CheckedSchema, Issue } from '../base/schema.ts'
@@ -43,8 +45,8 @@ export interface Offer extends FrameOffer {
   readonly facts?: Json
   /** The agent, or what its provider gave when the host was read. */
   readonly agent: AnyAgent
-  /** The agent for one delegation. Throws when there is none to be had. */
-  take(): AnyAgent
+  /** The agent for one delegation. Throws or rejects when there is none to be had. */
+  take(): Promised
 }
 
 export interface Delegation {
@@ -159,12 +161,21 @@ function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput>
 }
 
 function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared | Promise<Prepared> {
-  const { agent: host, home, node } = run
   const { offer } = delegation
   const { name } = offer.agent
   if (!read.ok) return refuse('invalid_input', name, read)
-  const taken = takeAgent(offer, home)
-  if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
+  return after(takeAgent(run, offer), (taken) => {
+    if (typeof taken === 'string') return refuse('unavailable', name, { error: taken })
+    return beginAs(taken, run, { ...delegation, read })
+  })
+}
+
+interface Asked extends Delegation {
+  readonly read: Given
+}
+
+function beginAs(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+  const { agent: host, home, node } = run
   const asked = delegation.eager?.item ?? node.input.call?.input ?? null
   const permission = permit(run, agentRequest(taken.name), asked)
   if (permission.verdict === 'deny') return refuse('denied', taken.name, { error: permission.reason })
@@ -172,6 +183,18 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   if (needsModel(taken, host) && home.modelOf(host, run) === null) {
     return refuse('unavailable', taken.name, { error: `Neither ${taken.name} nor its host has a model.` })
   }
+  return after(
+    orReason(run, () => home.know(taken)),
+    (reason) => {
+      return reason === undefined
+        ? beginKnown(taken, run, delegation)
+        : refuse('unavailable', taken.name, { error: reason })
+    },
+  )
+}
+
+function beginKnown(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+  const { offer, read } = delegation
   const frame = frameOf(run, offer, taken)
   const { safety, workspace } = frame
   return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
@@ -215,11 +238,21 @@ export function refuse(
   return { refused: refusedOutcome(status, error), agentName, issues }
 }
 
-function takeAgent(offer: Offer, { causeOf }: NodeRun['home']): AnyAgent | string {
+function takeAgent(run: NodeRun, offer: Offer): AnyAgent | string | Promise<AnyAgent | string> {
+  return orReason(run, () => offer.take())
+}
+
+/** What is made, or in words why it cannot be. One that is asked to stop meanwhile has nothing to say. */
+function orReason<T>({ home, work }: NodeRun, make: () => T | Promise<T>): T | string | Promise<T | string> {
   try {
-    return offer.take()
+    const made = make()
+    if (!(made instanceof Promise)) return made
+    return unlessAborted(made, work.signal).catch((error: unknown) => {
+      if (work.stopCause !== null) throw error
+      return home.causeOf(error)
+    })
   } catch (error) {
-    return causeOf(error)
+    return home.causeOf(error)
   }
 }
 

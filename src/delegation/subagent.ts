@@ -1,10 +1,12 @@
 import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
 import { readBriefing } from '../agent/briefing.ts'
 import { checkFit } from '../agent/check-fit.ts'
-import { providedAgent, sparing } from '../agent/provided.ts'
+import { type Promised, providedAgent, sparing } from '../agent/provided.ts'
 import { readForward } from '../agent/read-forward.ts'
 import { firstSaid, isSaid } from '../agent/said.ts'
 import { variant } from '../agent/variant.ts'
+import { after } from '../base/after.ts'
+import { SubAgentUnavailable } from '../base/error.ts'
 import { readSchema } from '../base/schema.ts'
 import { agentRequest } from '../grant/request.ts'
 import type { KeyLimit } from '../graph/rows.ts'
@@ -26,10 +28,12 @@ export interface SubagentEntry extends ToolEntry, Offer {
 export interface SubagentSource {
   readonly name: string
   readonly config: SubagentConfig
-  /** The agent, or what its provider gave first; null for a provider that nothing has been asked of yet. */
-  readonly agent: AnyAgent | null
   /** Each delegation asks for an agent anew. */
   readonly isProvided: boolean
+  /** The agent, or what its provider gave first; null for a provider that nothing has to be asked of yet. */
+  first(): Promised | null
+  /** What must be awaited before `entry()`; undefined where nothing is promised. */
+  prepare(): Promise<unknown> | undefined
   entry(): SubagentEntry
 }
 
@@ -55,30 +59,58 @@ export function subagentSources(host: AgentCore): SubagentSource[] {
 export function subagentSource(name: string, { config, memberOf }: OwnSubagent): SubagentSource {
   const source = config.agent
   const given = isAgent(source) ? () => source : source
-  const take = () => {
-    const agent = providedAgent(given, name)
-    checkFit(agent, config, `The subagent "${name}"`)
-    return variant(agent, config)
-  }
+  const take = () =>
+    after(providedAgent(given, name), (agent) => {
+      checkFit(agent, config, `The subagent "${name}"`)
+      return variant(agent, config)
+    })
   const isProvided = !isAgent(source)
   // One that tells its name and what it is for is asked only when its input must be known.
   const isLate = isProvided && config.name !== undefined && isSaid(config.description)
-  let agent = isLate ? null : take()
+  const first = firstOf(take)
+  if (!isLate) first()
   let made: SubagentEntry | undefined
   return {
     name,
     config,
-    get agent() {
-      return agent
-    },
     isProvided,
+    first: () => (isLate && made === undefined ? null : first()),
+    prepare: () => {
+      const given = made === undefined ? first() : undefined
+      return given instanceof Promise ? given : undefined
+    },
     entry: () => {
       if (made !== undefined) return made
-      agent ??= take()
-      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing(agent, take) : null })
+      const agent = first()
+      if (agent instanceof Promise) throw notYet(name)
+      made = entryOf(name, { config, memberOf, agent, take: isProvided ? sparing<Promised>(agent, take) : null })
       return made
     },
   }
+}
+
+/** Asks once, and once more after a promise that was broken. */
+function firstOf(take: () => Promised): () => Promised {
+  let known: Promised | undefined
+  return () => {
+    if (known !== undefined) return known
+    known = take()
+    if (known instanceof Promise) {
+      known.then(
+        (agent) => {
+          known = agent
+        },
+        () => {
+          known = undefined
+        },
+      )
+    }
+    return known
+  }
+}
+
+function notYet(name: string): SubAgentUnavailable {
+  return new SubAgentUnavailable('subagent_unavailable', `The provider of "${name}" has not given its agent yet.`)
 }
 
 export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
@@ -88,7 +120,7 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
 interface Given extends OwnSubagent {
   readonly agent: AnyAgent
   /** Null where it is always the same agent. */
-  readonly take: (() => AnyAgent) | null
+  readonly take: (() => Promised) | null
 }
 
 function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {

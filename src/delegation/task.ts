@@ -107,6 +107,7 @@ async function runItem(run: NodeRun): Promise<void> {
   const own = eagerOffers(run.agent).find(({ path }) => path === call?.name)
   if (own === undefined || call === undefined)
     return commitEnd(run, errorEnd(`${call?.name} starts no agent any more.`))
+  await own.source.prepare()
   const offer = own.offer()
   const { inputOf } = await import('./eager.ts')
   const input = await inputOf(own, offer, { item: call.input, field: eagerField(run.node) })

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { createRuntime } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
@@ -233,6 +235,36 @@ describe('legate chat, in a terminal', () => {
       /\nyou: first\nassistant: …\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\nyou: broken\nassistant: Errored: .*\n> ?$/,
     )
     expect(shown).not.toContain('older')
+  })
+
+  test('--continue goes on after a run that was asked nothing, in a pipe and in a terminal', async () => {
+    const place = project({ 'poet.md': POET })
+    const mock = await serveModel(place, (one) => {
+      one.on({ userMessage: 'second' }, { content: 'Two.' })
+      one.on({ userMessage: 'third' }, { content: 'Three.' })
+      one.on({}, { content: 'One.' })
+    })
+    const { stderr } = await place.run(['chat', 'poet.md'], { input: 'first\n' })
+    const [, again = ''] = /Continue with: legate (chat poet\.md --continue \w{8})\n$/.exec(stderr) ?? []
+    const runtime = createRuntime({ store: sqliteStore(place.store) })
+    const [row] = runtime.store.roots({ limit: 1 })
+    await (await runtime.conversation(row?.id ?? '')).observe('It rains.')
+    const [last] = runtime.store.turnsOf(row?.id ?? '', { limit: 9 }).toSorted((a, b) => b.ordinal - a.ordinal)
+    expect(last).toMatchObject({ state: 'ended', input: null })
+    await runtime.close()
+
+    const more = await place.run(again.split(' '), { input: 'second\n' })
+    const terminal = new Terminal(place, again.split(' '), { cols: 80, rows: 40 })
+    await terminal.shows((screen) => READY.test(`\n${screen}`))
+    const shown = terminal.screen.text
+    terminal.type('third\r')
+    await terminal.shows((screen) => /Three\.\n[^\n]*\n\n> ?$/.test(screen))
+    terminal.type('\u0004')
+
+    expect(await terminal.ended).toBe(0)
+    expect(more).toMatchObject({ code: 0, stdout: 'Two.\n' })
+    expect(shown).toMatch(/It rains\.\nyou: second\npoet: Two\.\n/)
+    expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('It rains.')
   })
 
   test('Ctrl-C stops the answer and not the chat; a second one leaves', async () => {

@@ -155,6 +155,20 @@ describe('legate run, in a terminal', () => {
     expect(JSON.stringify(mock.getLastRequest()?.body)).toContain('Explain QUIC to a child.')
   })
 
+  test('shows the answer below the tree while it comes, and prints it once', async () => {
+    const lines = Array.from({ length: 30 }, (_, n) => `Line ${n} of the answer.`)
+    const place = project({ 'a.yaml': RECIPE })
+    const streaming = { latency: 50, chunkSize: 20 }
+    await serveModel(place, (one) => one.on({}, { content: lines.join('\n') }, streaming))
+    const terminal = new Terminal(place, ['run', 'a.yaml', '-p', 'topic=QUIC'], { cols: 80, rows: 24 })
+
+    await terminal.shows((screen) => /● a .*\n\n(Line \d+ of the answer\.\n){3,}[^\n]*\n?1 agent · /.test(screen))
+
+    expect(await terminal.ended).toBe(0)
+    expect(terminal.screen.all.split('Line 29 of').length).toBe(2)
+    expect(terminal.screen.all).toMatch(/✓ a +completed: [^\n]*\n1 agent · [^\n]*\n\nLine 0 of the answer\.\nLine 1 /)
+  })
+
   test('asks an agent file without a prompt what it shall do; Ctrl-C there leaves nothing behind', async () => {
     const place = project({ 'reviewer.md': AGENT })
     await serveModel(place, (one) => one.on({}, { content: 'Fine.' }))

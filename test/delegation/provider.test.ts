@@ -81,7 +81,6 @@ describe('agentscope 8.1/13: a provider', () => {
 
   test.each([
     ['undefined', undefined],
-    ['a promise', Promise.resolve()],
     ['an object', { name: 'expert' }],
   ])('that gives %s is refused: it must give an agent', (_name, value) => {
     const { agent: boss } = host([1], () => value as never)

@@ -37,18 +37,18 @@ describe('every subagent of the examples keeps the contract of one', () => {
     log.mockRestore()
     vi.unstubAllEnvs()
 
-    for (const subagent of subagentsOf(defined as AnyAgent[])) {
+    for (const subagent of await subagentsOf(defined as AnyAgent[])) {
       await checkSubagentContract(subagent)
       checked.add(`${file} ${subagent.name}`)
     }
   })
 })
 
-function subagentsOf(agents: readonly AnyAgent[]): AnyAgent[] {
+async function subagentsOf(agents: readonly AnyAgent[]): Promise<AnyAgent[]> {
   const found = new Map<string, AnyAgent>()
   for (const { subagents } of agents) {
     for (const { config } of subagents.values()) {
-      const subagent = isAgent(config.agent) ? config.agent : config.agent()
+      const subagent = isAgent(config.agent) ? config.agent : await config.agent()
       found.set(subagent.name, subagent)
     }
   }

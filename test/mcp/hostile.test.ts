@@ -74,9 +74,12 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(shown[0]?.content).toMatch(/^\d+$/)
   })
 
-  test('one that writes nothing but other things is given up, and holds up nobody', async () => {
-    const yes = mcpServer({ command: 'yes', startTimeoutMs: 20_000 })
-    const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:yes'] })
+  test.each([
+    ['words', []],
+    ['JSON that is no message', ['null']],
+  ])('one that writes nothing but %s is given up, and holds up nobody', async (_name, args) => {
+    const yes = mcpServer({ command: 'yes', args, startTimeoutMs: 20_000 })
+    const { who } = caller({ yes }, [['yes__x', {}]], { use: ['tool:*', 'exec:*'] })
     const late = monitorEventLoopDelay({ resolution: 10 })
     late.enable()
     const { status, error } = await openRuntime().run(who, 'go').result

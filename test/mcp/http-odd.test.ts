@@ -1,6 +1,6 @@
 import { mcpServer } from 'legate'
 import { describe, expect, test } from 'vitest'
-import { openRuntime } from '../support/reading.ts'
+import { openRuntime, resultsIn } from '../support/reading.ts'
 import { caller, freePort, listen, MAY_START } from './support.ts'
 
 /** As a definition names a variable. */
@@ -87,4 +87,56 @@ describe('I10: a hostile server over HTTP', () => {
 
     expect(outcome.error?.message).toMatch(/timed out/i)
   })
+
+  test.each([
+    ['null', 'null', /the server gave a result that is no object/],
+    ['a number', '7', /the server gave a result that is no object/],
+    ['a list', '[1]', /the server gave a result that is no object/],
+    ['too deep', `{"a":${'['.repeat(2_000)}${']'.repeat(2_000)}}`, /nested more than 1000 levels deep/],
+  ])('a result in a stream of events that is %s fails the call at once', async (_name, result, reason) => {
+    const { url } = await listen(eventServer(result))
+    const began = performance.now()
+    const { who, model } = caller({ far: mcpServer({ url, timeoutMs: 60_000 }) }, [
+      ['far__odd', {}],
+      ['far__good', {}],
+    ])
+
+    const { status } = await openRuntime().run(who, 'go').result
+
+    expect(status).toBe('completed')
+    const [odd, good] = resultsIn(model.requests.at(-1))
+    expect([odd?.isError, String(odd?.content)]).toEqual([true, expect.stringMatching(reason)])
+    expect([good?.isError, good?.content]).toEqual([false, 'Grüße'])
+    expect(performance.now() - began).toBeLessThan(30_000)
+  })
 })
+
+/** Answers with events, a few bytes at a time, over streams that stay open. */
+function eventServer(odd: string): Parameters<typeof listen>[0] {
+  return async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const asked = request.method === 'POST' ? JSON.parse(Buffer.concat(chunks).toString('utf8')) : {}
+    if (asked.id === undefined) return void response.writeHead(request.method === 'POST' ? 202 : 405).end()
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    const data = `{"jsonrpc":"2.0","id":${JSON.stringify(asked.id)},${answerTo(asked, odd)}}`
+    const event = Buffer.from(`: hello\r\n\r\nevent: message\r\ndata: ${data}\r\n\r\n`)
+    for (let at = 0; at < event.length; at += 7) {
+      response.write(event.subarray(at, at + 7))
+      if (at < 300) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+}
+
+function answerTo({ method, params }: { method: string; params: Record<string, unknown> }, odd: string): string {
+  const tool = (name: string) => ({ name, description: name, inputSchema: { type: 'object', properties: {} } })
+  const serverInfo = { name: 'odd', version: '1' }
+  const results: Record<string, unknown> = {
+    initialize: { protocolVersion: params?.['protocolVersion'], capabilities: { tools: {} }, serverInfo },
+    'tools/list': { tools: [tool('odd'), tool('good')] },
+    'tools/call': { content: [{ type: 'text', text: 'Grüße' }] },
+  }
+  if (method === 'tools/call' && params['name'] === 'odd') return `"result":${odd}`
+  const known = JSON.stringify(results[method])
+  return known === undefined ? '"error":{"code":-32601,"message":"no such method"}' : `"result":${known}`
+}

@@ -52,7 +52,7 @@ function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: bo
   const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
   const lines = [
     `Nothing was answered: ${why}. What is asked for now:`,
-    `  ${wholeCallOf(node)}`,
+    `  ${wholeCallOf(node).replaceAll('\n', '\n  ')}`,
     `  ${answersOf(node)}`,
   ]
   throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })

@@ -7,7 +7,7 @@ import { age, duration } from '../terminal/amounts.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
-import { replyTo, seenOption, wantedIn } from '../watch/asked.ts'
+import { replyTo, seenOption, wantedLines } from '../watch/asked.ts'
 
 const PAGE = 200
 const INDENT = 9
@@ -58,7 +58,7 @@ function linesOf(approval: PendingApproval): string {
   const now = Date.now()
   return [
     `${id}  ${path.map(oneLine).join(' > ')}`,
-    `  wants  ${indented(wantedIn(approval))}`,
+    `  wants  ${indented(wantedLines(approval))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
     `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,

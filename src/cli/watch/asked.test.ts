@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Node } from '../../index.ts'
-import { callOf, wantedIn, wholeCallOf } from './asked.ts'
+import { callOf, wantedIn, wantedLines, wholeCallOf } from './asked.ts'
 
 const node = (more: object) => ({ kind: 'agent_message', input: {}, metadata: {}, ...more }) as unknown as Node
 
@@ -47,6 +47,49 @@ test('I11 no character of what is asked for is hidden or left out', () => {
     'shell {"command":"echo these files: \\u009b;touch PWNED \\u202e \\u200b"}',
   )
   expect(wantedIn({ request: 'exec:sh -c a\n# b', tool: null, input: null })).toBe('exec:sh -c a\\n# b')
+})
+
+test('who is asked to let a file be changed sees the change as a diff, to the letter', () => {
+  const path = '/workspace/notes.md'
+  const write = { path, content: '# Notes\n\n- one  \n\u001b[2J- two\n' }
+  const edits = [
+    { oldText: 'one\ntwo\n', newText: 'one\nthree\n' },
+    { oldText: 'x', newText: '', replaceAll: true },
+  ]
+  const asked = { state: 'awaiting_approval', input: { call: { id: 'x', name: 'edit_file', input: { path, edits } } } }
+  const request = `file.write:${path}`
+
+  expect(wantedLines({ request: 'tool:write_file', tool: 'write_file', input: write }).split('\n')).toEqual([
+    'write_file /workspace/notes.md',
+    '+ # Notes',
+    '+ ',
+    '+ - one\\u0020\\u0020',
+    '+ \\u001b[2J- two',
+  ])
+  expect(wholeCallOf(node({ ...asked, metadata: { approval: { request } } })).split('\n')).toEqual([
+    `${request} for edit_file ${path}`,
+    '@@',
+    '- one',
+    '- two',
+    '+ one',
+    '+ three',
+    '@@ everywhere',
+    '- x',
+    '\\ no line break at the end',
+  ])
+})
+
+test('a change that has more to it, or no second line, is shown as it is called', () => {
+  for (const input of [
+    { path: 'a', content: 'one line' },
+    { path: 'a', content: 'two\nlines', mode: 'append' },
+    { path: 'a', edits: [{ oldText: 'a\nb', newText: 'c', at: 3 }] },
+    { path: 'a', edits: [] },
+    { path: 7, content: 'two\nlines' },
+  ]) {
+    const asked = { request: 'tool:write', tool: 'write', input }
+    expect(wantedLines(asked)).toBe(wantedIn(asked))
+  }
 })
 
 test('a model that is asked for has no more to show than its name', () => {

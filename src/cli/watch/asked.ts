@@ -19,17 +19,67 @@ export function wholeCallOf(node: Node): string {
   const { call } = node.input
   if (call === undefined) return wantedIn({ request, tool: null, input })
   if (node.state !== 'awaiting_approval') return `${exactLine(call.name)} ${whole(call.input)}`
-  return wantedIn({ request, tool: call.name, input: input ?? call.input })
+  return wantedLines({ request, tool: call.name, input: input ?? call.input })
 }
 
 /**
  * What a person is asked to allow, whole: what would be asked, started or done, and the call that it is for where the call
  * does not say it all.
  */
-export function wantedIn({ request, tool, input }: Pick<PendingApproval, 'request' | 'tool' | 'input'>): string {
+export function wantedIn({ request, tool, input }: Wanted): string {
   if (tool === null) return whole(requestWords({ request, input }))
   const call = `${exactLine(tool)} ${whole(input)}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
+}
+
+/** The same, with what would change in a file as a diff where it has several lines. */
+export function wantedLines(asked: Wanted): string {
+  const { request, tool, input } = asked
+  const change = tool === null ? undefined : changeIn(input)
+  if (change === undefined) return wantedIn(asked)
+  const head = request === `tool:${tool}` ? '' : `${exactLine(request)} for `
+  return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
+}
+
+type Wanted = Pick<PendingApproval, 'request' | 'tool' | 'input'>
+
+interface Change {
+  readonly path: string
+  readonly lines: readonly string[]
+}
+
+/** What a call writes to a file, or replaces in it, and nothing else; undefined for any other call. */
+function changeIn(input: Json): Change | undefined {
+  const { path, content, edits, ...others } = fieldsOf(input)
+  if (typeof path !== 'string' || Object.keys(others).length > 0) return undefined
+  if (typeof content === 'string' && edits === undefined) {
+    return content.includes('\n') ? { path, lines: signed('+', content) } : undefined
+  }
+  if (!Array.isArray(edits) || content !== undefined) return undefined
+  const lines = edits.map(editLines)
+  const isWhole = lines.length > 0 && lines.every((edit) => edit !== undefined)
+  return isWhole && JSON.stringify(edits).includes('\\n') ? { path, lines: lines.flat() } : undefined
+}
+
+function editLines(edit: Json): string[] | undefined {
+  const { oldText, newText, replaceAll = false, ...others } = fieldsOf(edit)
+  const isEdit = typeof oldText === 'string' && typeof newText === 'string' && typeof replaceAll === 'boolean'
+  if (!isEdit || Object.keys(others).length > 0) return undefined
+  return [replaceAll ? '@@ everywhere' : '@@', ...signed('-', oldText), ...signed('+', newText)]
+}
+
+/** Each line behind a sign, so that none can pass for a line of ours. Blanks at its end can be seen. */
+function signed(sign: '+' | '-', text: string): string[] {
+  if (text === '') return []
+  const lines = text.split('\n')
+  const isEnded = lines.at(-1) === ''
+  const shown = isEnded ? lines.slice(0, -1) : lines
+  const put = (line: string) => `${sign} ${exactLine(line).replace(/ +$/, (blanks) => '\\u0020'.repeat(blanks.length))}`
+  return [...shown.map(put), ...(isEnded ? [] : ['\\ no line break at the end'])]
+}
+
+function fieldsOf(value: Json): { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
 function requestWords({ request, input }: Asked): string {

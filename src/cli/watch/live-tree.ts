@@ -1,9 +1,10 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { oneLine } from '../terminal/clean.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
 import { columnsOf, hanging } from '../terminal/hang.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
+import { wrap } from '../terminal/wrap.ts'
 import { doingIn } from './doing.ts'
 import { layout } from './layout.ts'
 import { type Question, questionLines } from './question-lines.ts'
@@ -18,12 +19,16 @@ const MOST_MS = 250
 const MOST_LEFT = 500
 /** So much of the tree stays beside a long question. */
 const LEAST_TREE = 3
+/** So many lines of an answer are shown while it comes. */
+const MOST_SPOKEN = 8
 
 export interface LiveTreeOptions {
   readonly paint: Paint
   readonly hint: string
   /** What stays when it is closed. Default: the whole tree. */
   readonly leaves?: 'tree' | 'footer'
+  /** What the first run says is shown below the tree while it comes. The whole answer is printed by whoever runs it. */
+  readonly speaks?: boolean
 }
 
 /** The trees of some runs on a terminal, always as they are now. */
@@ -37,17 +42,19 @@ export class LiveTree {
   private readonly watchedSince: number = Date.now()
   private hint: string
   private readonly leaves: 'tree' | 'footer'
+  private readonly speaks: boolean
   private question: Question | null = null
   private shown: (() => void) | undefined
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
   private readonly onResize = (): void => this.draw()
 
-  constructor(runtime: Runtime, { paint, hint, leaves = 'tree' }: LiveTreeOptions) {
+  constructor(runtime: Runtime, { paint, hint, leaves = 'tree', speaks = false }: LiveTreeOptions) {
     this.runtime = runtime
     this.paint = paint
     this.hint = hint
     this.leaves = leaves
+    this.speaks = speaks
   }
 
   take(event: RunEvent, runId: Id): void {
@@ -110,16 +117,27 @@ export class LiveTree {
     const { columns, rows } = this.screen.measure()
     const doing = doingIn(this.runtime)
     const asked = this.asked(columns - 1, rows)
+    const spoken = most === undefined ? this.spoken(columns - 1, rows - 2 - asked.length) : []
     const shown = most === 0 ? [] : [...this.trees.values()]
     const table = treeRows(shown, {
       doing: ({ id, hears }) => doing(id, hears),
       now: Date.now(),
       // One row for the footer, one for the cursor.
-      most: most ?? Math.max(1, rows - 2 - asked.length),
+      most: most ?? Math.max(1, rows - 2 - asked.length - spoken.length),
     })
     const lines = layout([...table, this.footer()], { paint: this.paint, columns })
-    const all = [...lines.slice(0, -1), ...asked, ...lines.slice(-1)]
+    const all = [...lines.slice(0, -1), ...spoken, ...asked, ...lines.slice(-1)]
     return most === undefined ? all.slice(-Math.max(1, rows - 1)) : all
+  }
+
+  /** The last lines of what is being said, where there is room beside the tree and the question. */
+  private spoken(columns: number, rows: number): ScreenLine[] {
+    const [tree] = this.trees.values()
+    const hears = this.speaks ? tree?.root?.hears : undefined
+    const room = Math.min(MOST_SPOKEN, rows - Math.min(tree?.size ?? 0, LEAST_TREE) - 1)
+    if (hears?.kind !== 'text' || hears.text.trim() === '' || room < 1) return []
+    const { lines } = wrap(cleanText(hears.text).trim(), columns)
+    return [plainLine(''), ...lines.slice(-room).map(plainLine)]
   }
 
   private asked(columns: number, rows: number): ScreenLine[] {

@@ -6,6 +6,8 @@ import { wordsOf } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400
+/** Of what is being said. */
+const SPOKEN = 1_200
 
 /** A run as its events tell of it. */
 export interface TreeRun {
@@ -129,6 +131,6 @@ function hear(run: TreeRun, event: RunEvent): void {
 }
 
 function add(run: TreeRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
-  if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-HEARD)
-  else run.hears = { kind, text: text.slice(-HEARD) }
+  if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-SPOKEN)
+  else run.hears = { kind, text: text.slice(-SPOKEN) }
 }

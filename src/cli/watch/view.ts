@@ -34,7 +34,7 @@ export function viewFor(runtime: Runtime, options: ViewOptions): View {
       close: () => undefined,
     }
   }
-  if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint })
+  if (hasScreen(process.stdout, env)) return new LiveTree(runtime, { paint, hint, speaks: isBeside })
   return lineView({ paint, deltas: false, isAllowed, ...(isBeside ? { brief: { prompt } } : {}) }, isBeside)
 }
 

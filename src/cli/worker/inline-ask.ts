@@ -2,7 +2,7 @@ import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
 import { hasScreen } from '../terminal/has-screen.ts'
 import { TypedLine } from '../terminal/typed-line.ts'
-import { digestOf, wantedIn } from '../watch/asked.ts'
+import { digestOf, wantedLines } from '../watch/asked.ts'
 import type { Question } from '../watch/question-lines.ts'
 import type { View } from '../watch/view.ts'
 import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn } from './asker.ts'
@@ -154,8 +154,9 @@ export class InlineAsk implements Asker {
     if (isQuestion(asked)) {
       return { text: `${who} asks: ${oneLine(asked.text)}`, prompt: `Your answer, then Enter${typed}` }
     }
+    const wanted = wantedLines(asked)
     return {
-      text: `${who} wants ${wantedIn(asked)}. It needs your approval: ${exactLine(asked.reason)}.`,
+      text: `${who} wants ${wanted}${wanted.includes('\n') ? '\n' : '. '}It needs your approval: ${exactLine(asked.reason)}.`,
       prompt: `Allow? [y]es, [a]lways in this conversation, [n]o, then Enter${typed}`,
     }
   }

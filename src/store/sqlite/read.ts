@@ -36,7 +36,10 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     nextDue: (now) => number(NEXT_DUE, [now]),
     events: readEvents(graph, read),
     blocks: (rootId, after) =>
-      list(BLOCKS, [rootId, after]).map(([n, data]) => ({ ...ownRow<LiveBlock>([data ?? '']), n: Number(n) })),
+      list(BLOCKS, [rootId, after]).flatMap(([n, data]) => {
+        const block = blockIn(data)
+        return block === undefined ? [] : [{ ...block, n: Number(n) }]
+      }),
     roots: ({ limit, before }) => {
       const tree = before === undefined ? Number.MAX_SAFE_INTEGER : graph.tail(before)?.tree
       if (tree === undefined) return []
@@ -103,6 +106,21 @@ function page<Row>(
 
 function ownRow<Row>([data]: SqlRow): Row {
   return parseOwnJson(String(data)) as Row
+}
+
+/** What is streamed is shown and forgotten: one that cannot be read is passed over. The answer itself is in its node. */
+function blockIn(data: unknown): LiveBlock | undefined {
+  try {
+    const block = parseOwnJson(String(data)) as Partial<LiveBlock> | null
+    const isWhole = typeof block?.nodeId === 'string' && Array.isArray(block.events) && block.events.every(isTyped)
+    return isWhole ? (block as LiveBlock) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isTyped(event: Partial<LiveBlock['events'][number]> | null): boolean {
+  return typeof event?.type === 'string'
 }
 
 function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {

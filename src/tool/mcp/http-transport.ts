@@ -3,7 +3,7 @@ import { ToolError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
 import { type HostRequest, hostRequest } from '../../grant/request.ts'
 import { MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './limits.ts'
-import { usableMessage } from './usable-message.ts'
+import { unreadAnswer, usableMessage } from './usable-message.ts'
 
 export interface HttpPlace {
   /** The address, and the host that was decided: no other is reached. */
@@ -62,7 +62,7 @@ async function boundedFetch(to: string | URL, init: RequestInit | undefined, wat
     const type = response.headers.get('content-type') ?? ''
     if (type.includes('text/event-stream')) {
       const over = (reason: string) => id !== undefined && watch.broken(id, reason)
-      return replaced(response, bounded(body, { isEvents: true, over }))
+      return replaced(response, bounded(body, { isEvents: true, over }).pipeThrough(usableEvents()))
     }
     const text = await new Response(bounded(body, { isEvents: false, over: () => undefined })).text()
     if (id !== undefined) watch.open.delete(id)
@@ -88,6 +88,46 @@ function usableJson(text: string): string {
   if (!parsed.ok) throw new ToolError('tool', `the server sent no usable JSON: ${parsed.error}`)
   const message = usableMessage(parsed.value)
   return message === parsed.value || message === null ? text : JSON.stringify(message)
+}
+
+/** A stream of events in which each answer is one that the library can read. An event is handed on when it is whole. */
+function usableEvents(): TransformStream<Uint8Array, Uint8Array> {
+  const decoder = new TextDecoder()
+  const encoder = new TextEncoder()
+  let rest = ''
+  return new TransformStream({
+    transform(chunk, controller) {
+      // An end may stand in two chunks: the last characters of the rest are looked at again.
+      const from = Math.max(0, rest.length - 3)
+      rest += decoder.decode(chunk, { stream: true })
+      EVENT_END.lastIndex = from
+      let begin = 0
+      for (let end = EVENT_END.exec(rest); end !== null; end = EVENT_END.exec(rest)) {
+        controller.enqueue(encoder.encode(`${usableEvent(rest.slice(begin, end.index))}${end[0]}`))
+        begin = EVENT_END.lastIndex
+      }
+      rest = rest.slice(begin)
+    },
+    flush(controller) {
+      controller.enqueue(encoder.encode(rest + decoder.decode()))
+    },
+  })
+}
+
+const EVENT_END = /\r?\n\r?\n|\r\r/g
+
+function usableEvent(event: string): string {
+  const lines = event.split(/\r\n|\n|\r/)
+  const isData = (line: string) => line.startsWith('data:')
+  const data = lines
+    .filter(isData)
+    .map((line) => line.slice('data:'.length).trim())
+    .join('\n')
+  if (data === '') return event
+  const parsed = parseJson(data, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
+  const message = parsed.ok ? usableMessage(parsed.value) : unreadAnswer(data, parsed.error)
+  if (message === null || (parsed.ok && message === parsed.value)) return event
+  return [...lines.filter((line) => !isData(line)), `data: ${JSON.stringify(message)}`].join('\n')
 }
 
 /** Requests of ours are numbered; what the library asks for itself, such as `server/discover`, has a name. */

@@ -129,10 +129,8 @@ export class StdioTransport implements Transport {
     if (message !== null) {
       this.strays = 0
       this.hand(message)
-    } else if (parsed.ok) {
-      this.onerror?.(new Error('It is no message.'))
     } else if (++this.strays > MOST_STRAYS) this.refuse(`it wrote ${MOST_STRAYS} lines in a row that are no messages`)
-    else this.onerror?.(new Error(parsed.error))
+    else this.onerror?.(new Error(parsed.ok ? 'It is no message.' : parsed.error))
   }
 
   /** The library hears notices a moment later than answers: an answer waits until those before it have been heard. */

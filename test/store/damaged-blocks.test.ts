@@ -1,0 +1,48 @@
+import path from 'node:path'
+import { agent, type Part } from 'legate'
+import { expect, test } from 'vitest'
+import { connect } from '../../src/store/sqlite/driver.ts'
+import { sqliteStore } from '../../src/store/sqlite.ts'
+import { makeGate } from '../support/gate.ts'
+import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { tempFolder } from '../support/temp-folder.ts'
+
+const NO_USAGE = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+test.each([
+  ['no JSON', '{"nodeId":'],
+  ['null', 'null'],
+  ['another thing', '{"nodeId":7,"events":"x"}'],
+  ['events that are none', '{"nodeId":"n","rootId":"r","epoch":1,"events":[null,7]}'],
+])('a block that is %s is passed over: readers and the run go on', async (_name, damage) => {
+  const file = path.join(tempFolder(), 'store.db')
+  const spoken = makeGate()
+  const end = makeGate()
+  const model = {
+    id: 'own/model',
+    async *stream(): AsyncGenerator<Part> {
+      yield { type: 'text-delta', text: 'Begun' }
+      spoken.open()
+      await end.opened
+      yield { type: 'text-delta', text: ' and done.' }
+      yield { type: 'finish', reason: 'stop', usage: NO_USAGE }
+    },
+  }
+  const run = openRuntime({ store: sqliteStore(file) }).run(agent({ name: 'host', instructions: '', model }), 'go')
+  await spoken.opened
+  const db = connect(file)
+  const count = () => Number(db.all('SELECT count(*) FROM blocks')[0]?.[0])
+  await expect.poll(count).toBeGreaterThan(0)
+  db.run('UPDATE blocks SET data = ?', [damage])
+  const reader = openRuntime({ store: sqliteStore(file) })
+
+  const events = eventsOf(reader.attach(run.id))
+  expect(reader.store.blocks(run.id, 0)).toEqual([])
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  end.open()
+
+  expect(await run.result).toMatchObject({ status: 'completed', text: 'Begun and done.' })
+  expect(only(await events, 'message').at(-1)?.content).toBe('Begun and done.')
+  expect(count()).toBe(0)
+  db.close()
+})
