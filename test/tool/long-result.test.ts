@@ -45,7 +45,7 @@ describe('a result too long to show', () => {
     const budget = { turns: 1_000 }
     const clerk = agent({ name: 'clerk', instructions: '', model, budget, tools: { dump: dumping(text) } })
 
-    const outcome = await openRuntime().run(clerk, 'go').result
+    const outcome = await openRuntime({ compaction: false }).run(clerk, 'go').result
 
     expect(outcome.status).toBe('completed')
     expect(read() === text).toBe(true)
@@ -77,8 +77,9 @@ describe('a result too long to show', () => {
     const { script, read } = pager()
     const model = scriptedModel(script)
 
-    await openRuntime().run(agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(rows) } }), 'go')
-      .result
+    const clerk = agent({ name: 'clerk', instructions: '', model, tools: { dump: dumping(rows) } })
+
+    await openRuntime({ compaction: false }).run(clerk, 'go').result
 
     expect(JSON.parse(read())).toEqual(rows)
   })

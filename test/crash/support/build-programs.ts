@@ -47,7 +47,7 @@ async function buildPackage(folder: string): Promise<void> {
   writeFileSync(entry, lines.join('\n'))
   await buildFiles(folder, { entry, format: 'cjs', outputOptions: { codeSplitting: false }, minify: READABLE })
   const built = path.join(folder, 'package.cjs')
-  writeFileSync(built, inAscii(readFileSync(built, 'utf8')))
+  writeFileSync(built, withRequire(inAscii(readFileSync(built, 'utf8'))))
   writeFileSync(path.join(folder, 'load.cjs'), LOAD)
   const { doors }: { doors: Record<string, object> } = createRequire(entry)('./load.cjs')
   for (const [door, names] of Object.entries(doors)) {
@@ -67,6 +67,11 @@ function doorFile(door: string): string {
 
 /** Less to read for hundreds of processes; what is thrown there can still be understood. */
 const READABLE = { compress: false, mangle: false, codegen: true } as const
+
+/** A script that Node takes from its cache has lost the way to import: what it loads later is required instead. */
+function withRequire(code: string): string {
+  return code.replaceAll(/\bimport\((`[^`]+`)\)/g, (_, name: string) => `Promise.resolve().then(()=>require(${name}))`)
+}
 
 /** Every other character is in a string, a template or an expression, and means the same as its escape. */
 function inAscii(code: string): string {
