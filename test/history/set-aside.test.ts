@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { lasting } from '../support/stores.ts'
-import { echo, expectLawful, say, shown } from './support.ts'
+import { echo, expectLawful, say, shown, textsOf } from './support.ts'
 
 /** A host that starts a child in the background when it is told to, and the child, which waits for the gate. */
 function hostAndChild() {
@@ -156,6 +156,28 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     const rerun = await (await talk.rerun(outcome.answerNodeId ?? '')).result
     expect(rerun).toMatchObject({ status: 'completed', output: { title: 'x' } })
     expect(shown(model).join('\n')).toContain('Rewrite')
+  })
+
+  test('a message that was put in by hand is edited, and edited once more after a restart', async () => {
+    const { model, echo: who } = echo()
+    const first = start({ agents: [who] })
+    const { run } = await say(first.runtime, who, 'one')
+    const before = await first.runtime.conversation(run.conversationId)
+    const byHand = await before.mutate((m) => {
+      return { turnId: m.turnId, nodeId: m.createNode({ kind: 'user_message', content: 'two' }).id }
+    })
+    await first.runtime.attach(byHand.turnId).result
+    await (await before.edit(byHand.nodeId, 'deux')).result
+    expect(await textsOf(before)).toEqual(['one', 're: one', 'deux', 're: deux'])
+    await first.runtime.close()
+
+    const { runtime } = start({ agents: [who] })
+    const talk = await runtime.conversation(run.conversationId)
+    await (await talk.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
+
+    expect(await textsOf(talk)).toEqual(['one', 're: one', 'zwei', 're: zwei'])
+    expect(shown(model).at(-1)).toBe('zwei')
+    expectLawful(runtime.store)
   })
 
   test('versions lists what adopt can go back to, also what an edit replaced', async () => {

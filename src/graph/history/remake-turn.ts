@@ -154,7 +154,7 @@ class Making {
 
   private addEdited(node: Node, content: Content): void {
     const { draft } = this
-    const asked = askedInOtherWords(askedOf(draft, this.parts.remake.source), content)
+    const asked = askedInOtherWords(askedOf(draft.stored, this.parts.remake.source), content)
     const added = draft.addNode(this.turn, {
       ...sameAs(node),
       id: this.newId(node.id) ?? node.id,

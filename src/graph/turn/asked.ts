@@ -3,8 +3,11 @@ import type { Content } from '../content.ts'
 import type { Reader } from '../reader.ts'
 import type { Id, Turn } from '../rows.ts'
 
-/** What a turn was asked with, in slots; undefined where it has none. One made anew has it on a node that it kept. */
-export function askedOf(reader: Pick<Reader, 'nodesOf' | 'node'>, turn: Turn): Json | undefined {
+/**
+ * What a turn was asked with, in slots; undefined where it has none. One made anew has it on a node that it kept. A turn
+ * that was put in by hand has no entry node.
+ */
+export function askedOf(reader: Reader, turn: Turn): Json | undefined {
   const asked = reader.node(turn.entryNodeId)?.metadata['asked']
   if (asked !== undefined || turn.history?.source == null) return asked
   return reader.nodesOf(turn.id).find(({ metadata }) => metadata['asked'] !== undefined)?.metadata['asked']
