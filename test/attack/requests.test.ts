@@ -39,7 +39,7 @@ async function shell(use: readonly string[], inputs: readonly object[], more: Gr
     tools: developerTools(),
     grant: { use: [...FILES, ...use], ...more },
   })
-  await openRuntime({ files: diskFiles({ workspace }) }).run(who, 'go').result
+  await openRuntime({ files: diskFiles({ workspace }), compaction: false }).run(who, 'go').result
   const results = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
   return { results, hasRun: existsSync(path.join(workspace, 'ran')), workspace }
 }

@@ -51,6 +51,7 @@ function recipeExpectation({ file, said }: Definition): Expectation {
   const { parameters = [], extensions = [{ type: 'builtin', name: 'developer' }], sub_recipes = [], response } = said
   const names = new Set(extensions.map(({ name }) => name))
   const servers = extensions.filter(({ type }) => type === 'stdio')
+  const memory = names.has('memory') ? MEMORY : []
   const developer = developerCalls(new Set(names.has('developer') ? DEVELOPER_TOOLS : []))
   const children = sub_recipes.map((sub) => childCall(path.dirname(file), sub))
   const output = response === undefined ? null : (sampleOf(response.json_schema) as object)
@@ -58,12 +59,12 @@ function recipeExpectation({ file, said }: Definition): Expectation {
   return {
     steps: [
       [...developer, TODO, ...(names.has('memory') ? [] : [{ name: 'memory_recall', input: {}, gives: REFUSED }])],
-      ...(names.has('memory') ? MEMORY : []),
+      ...memory,
       ...servers.filter((one) => !isDead(one)).map(serverCalls),
       children,
     ].filter((step) => step.length > 0),
     told: dead.map(({ name }) => absent(name)),
-    asked: askedIn(developer) + servers.length + children.length,
+    asked: askedIn([...developer, ...memory.flat()]) + servers.length + children.length,
     secrets: servers.flatMap(({ env_keys = [] }) => env_keys),
     parameters: parametersFor(parameters, servers),
     output,

@@ -33,7 +33,14 @@ const DEVELOPER: readonly Call[] = [
 ]
 
 /** Tools that a person is asked about. */
-export const ASKED: ReadonlySet<string> = new Set(['shell', 'write_file', 'edit_file', 'delete_file'])
+export const ASKED: ReadonlySet<string> = new Set([
+  'shell',
+  'write_file',
+  'edit_file',
+  'delete_file',
+  'memory_remember',
+  'memory_forget',
+])
 
 export const DEVELOPER_TOOLS: readonly string[] = DEVELOPER.map(({ name }) => name)
 
