@@ -97,6 +97,24 @@ export function readMarks(marks: string): Mark[] | undefined {
   return found
 }
 
+export interface EdgeCount {
+  readonly edgeCount: number
+  readonly saysTurns: boolean
+}
+
+/** Of marks that are taken as they are: it reads nothing but the first letter of each. */
+export function countEdges(marks: string): EdgeCount {
+  let edgeCount = 0
+  let saysTurns = false
+  for (let at = 0; at < marks.length; ) {
+    const isEdge = marks[at] === 'e'
+    if (isEdge) edgeCount++
+    else if (marks[at] === TURN_EDGES) saysTurns = true
+    at += isEdge ? 1 + HASH : ROW_MARK
+  }
+  return { edgeCount, saysTurns }
+}
+
 export function readRowMark(mark: string): Mark {
   return { key: mark.slice(0, 1 + ID), hash: mark.slice(1 + ID) }
 }

@@ -6,7 +6,7 @@ import { atOneMoment } from './at-one-moment.ts'
 import type { Connection } from './driver.ts'
 import { COMMITS_PER_TREE } from './rows.ts'
 import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
-import { readSpanText } from './span-text.ts'
+import { readSpanText, readSpanTexts } from './span-text.ts'
 
 /** Gives rows of the file to who works with them, and only such as its commits wrote. */
 export class CheckedSpans {
@@ -41,6 +41,12 @@ export class CheckedSpans {
     const again = this.isWriting ? found : atOneMoment(db, once)
     if (again === undefined || 'rows' in again) return again
     throw this.refuse(db, again)
+  }
+
+  /** Those of several that are right at the first look; the others are to be read one by one. */
+  readRight(db: Connection, firsts: readonly number[]): ReadSpan[] {
+    const texts = readSpanTexts(db, firsts).filter(({ lines }) => lines !== '')
+    return this.check.checkAll(db, texts).filter((found) => 'rows' in found)
   }
 
   /** A text is named by its hash; who commits by hand may name it otherwise. */

@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
-import { isOfTurnEdges, type Mark, readMarks } from '../tree-chain.ts'
+import { countEdges, type EdgeCount, type Mark, readMarks } from '../tree-chain.ts'
 import type { Connection } from './driver.ts'
 import type { RowMarks } from './row-marks.ts'
 import { type SpanRow, writerOf } from './span-text.ts'
@@ -7,6 +7,17 @@ import { type SpanRow, writerOf } from './span-text.ts'
 /** What commits wrote. Those that wrote much are asked again soon: an imported tree has one commit. */
 export class CommitMarks {
   private readonly large = new Map<number, Marks>()
+  private ahead: ReadonlyMap<number, Marks> = NO_MARKS
+
+  /** Reads at once what is asked for meanwhile. */
+  withAhead<T>(db: Connection, rows: readonly SpanRow[], ask: () => T): T {
+    this.ahead = this.find(db, rows)
+    try {
+      return ask()
+    } finally {
+      this.ahead = NO_MARKS
+    }
+  }
 
   /** The first row that is not what its commit wrote. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
@@ -16,9 +27,15 @@ export class CommitMarks {
 
   /** By the number of the commit in the log. */
   private find(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
-    const marks = new Map(this.large)
+    const { ahead, large } = this
+    const marks = new Map<number, Marks>()
     const wanted = new Set<number>()
-    for (const writer of rows.map(writerOf)) if (!marks.has(writer)) wanted.add(writer)
+    for (const row of rows) {
+      const writer = writerOf(row)
+      const known = ahead.get(writer) ?? large.get(writer)
+      if (known === undefined) wanted.add(writer)
+      else marks.set(writer, known)
+    }
     if (wanted.size === 0) return marks
     for (const [writer, text] of readCommits(db, wanted)) {
       const found = new Marks(text)
@@ -42,6 +59,7 @@ function isWritten(row: SpanRow, marks: RowMarks, written: Marks | undefined): b
 }
 
 const MOST_LARGE = 4
+const NO_MARKS: ReadonlyMap<number, Marks> = new Map<number, Marks>()
 
 type CommitText = readonly [writer: number, marks: string]
 
@@ -86,16 +104,6 @@ class Marks {
     const { edgeCount, saysTurns } = this.counted
     return edgeCount === edges.length || !saysTurns || this.hasAll([turnMark()])
   }
-}
-
-interface EdgeCount {
-  readonly edgeCount: number
-  readonly saysTurns: boolean
-}
-
-function countEdges(text: string): EdgeCount {
-  const marks = readMarks(text) ?? []
-  return { edgeCount: marks.filter(({ key, hash }) => key === hash).length, saysTurns: marks.some(isOfTurnEdges) }
 }
 
 const LARGE = 4_000

@@ -46,23 +46,29 @@ export function connect(path: string, access: Access = 'write'): Connection {
   if (wanted === 'node') {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "node", but Node ${process.version} has no node:sqlite.`)
   }
-  isLibsqlUsed = true
   return connectLibsql(new (loadLibsql())(name), access)
 }
 
-let isLibsqlUsed = false
+/** Connections that were closed and still hold their files: libsql frees them when the last statement is collected. */
+let held = 0
+const collected = new FinalizationRegistry<undefined>(() => {
+  held--
+})
 let freeing: Promise<void> | undefined
 
-/** Resolves when connections that were closed hold no files any more. Those that close together are waited for together. */
+/** A collection stops the whole process for milliseconds, so that it is only forced before files become many. */
+const MOST_HELD = 64
+
+/** Resolves when few connections that were closed hold files. Those that close together are waited for together. */
 export function filesFreed(): Promise<void> {
-  if (!isLibsqlUsed) return Promise.resolve()
+  if (held < MOST_HELD) return Promise.resolve()
   freeing ??= collect().finally(() => {
     freeing = undefined
   })
   return freeing
 }
 
-/** libsql frees the files of a connection when the last of its statements is collected, in the turn after that. */
+/** What is collected frees its files in the turn after that. */
 async function collect(): Promise<void> {
   process.getBuiltinModule('node:v8').setFlagsFromString('--expose-gc')
   const gc = process.getBuiltinModule('node:vm').runInNewContext('gc') as () => void
@@ -158,6 +164,8 @@ function connectLibsql(database: Database<LibsqlStatement>, access: Access): Con
         // Another process works on it, or the disk is full; the rows are as safe in the log.
       }
       database.close()
+      held++
+      collected.register(database, undefined)
     },
   }
 }

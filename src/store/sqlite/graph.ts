@@ -108,6 +108,7 @@ function laneReads(
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
+    readTogether(found)
     const cells = rowsOf(found, turnAt).reverse()
     const isCut = cells.length < limit && (cells[0]?.row.ordinal ?? 0) > 0
     if (isCut || hasGap(cells) || isShort(laneId, cells, last))
@@ -115,6 +116,14 @@ function laneReads(
     for (const { row } of cells) if (row.laneId !== laneId) throw spans().misplaced(row)
     cache().learnTurns(cells, last)
     return cells
+  }
+  /** Turns that are not known yet: what is wrong with one is found when it is read by itself. */
+  const readTogether = (found: readonly SqlRow[]): void => {
+    const unknown = found.filter(([id]) => cache().home(String(id))?.turns.has(String(id)) !== true)
+    for (let at = 0; at < unknown.length; at += TOGETHER) {
+      const firsts = unknown.slice(at, at + TOGETHER).map(([, n]) => Number(n))
+      if (firsts.length > 1) for (const span of read((db) => spans().readRight(db, firsts))) cacheSpan(cache(), span)
+    }
   }
   const known = (laneId: Id): Conversation | undefined => cache().home(laneId)?.conversations.get(laneId)?.row
   /** A conversation that is known counts its turns. */
@@ -137,6 +146,9 @@ function laneReads(
     },
   }
 }
+
+/** Turns that are read with one query: many small ones are worth it, and large ones take no more memory than they need. */
+const TOGETHER = 64
 
 /** Turns of a lane that were read one after the other, and are not. */
 function hasGap(cells: readonly TurnCell[]): boolean {

@@ -28,9 +28,30 @@ export class SpanCheck {
 
   /** The span, where all rows are what was written, none is missing and none was added; the one that is known, if it is. */
   check(db: Connection, text: SpanText): ReadSpan | WrongSpan {
+    return this.decide(db, this.parse(text))
+  }
+
+  /** The same of several, whose commits are read together. */
+  checkAll(db: Connection, texts: readonly SpanText[]): (ReadSpan | WrongSpan)[] {
+    const spans = texts.map((text) => this.parse(text))
+    const rows = spans.flatMap((span) => (this.isKnown(span) || span.text.stretches !== '' ? [] : span.rows))
+    return this.record.withAhead(db, rows, () => spans.map((span) => this.decide(db, span)))
+  }
+
+  private parse(text: SpanText): ReadSpan {
     const known = this.right.get(text.first)
     if (known !== undefined && known.text.lines === text.lines && known.text.count === text.count) return known
-    const span = { text, rows: rowsIn(text, known?.rows ?? []) }
+    return { text, rows: rowsIn(text, known?.rows ?? []) }
+  }
+
+  private isKnown(span: ReadSpan): boolean {
+    return this.right.get(span.text.first) === span
+  }
+
+  private decide(db: Connection, span: ReadSpan): ReadSpan | WrongSpan {
+    if (this.isKnown(span)) return span
+    const { text } = span
+    const known = this.right.get(text.first)
     const what = this.findWrong(db, span, known)
     if (what !== undefined) return { what, writer: span.rows[0] === undefined ? 0 : writerOf(span.rows[0]) }
     // Of a long one few rows are to be looked up: its stretches say the rest.

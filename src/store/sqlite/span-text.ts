@@ -1,6 +1,6 @@
 import { parseOwnJson } from '../../base/json.ts'
-import type { Connection } from './driver.ts'
-import type { Packed } from './rows.ts'
+import type { Connection, SqlRow } from './driver.ts'
+import { type Packed, SPAN } from './rows.ts'
 
 /** Rows that commits wrote, as they are stored. One text for all of them is read in half the time of one for each. */
 export interface SpanText {
@@ -14,15 +14,26 @@ export interface SpanText {
 }
 
 /** No row has a line break in it: JSON writes it otherwise. */
-const SPAN_TEXT = `SELECT group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10)),
-    (SELECT count(*) FROM rows WHERE n >= ?1 AND n < ?2),
-    (SELECT group_concat(n || ' ' || hash) FROM stretches WHERE n >= ?1 AND n < ?2)
-  FROM (SELECT seals.n, data, writer FROM seals LEFT JOIN rows ON rows.n = seals.n
-    WHERE seals.n >= ?1 AND seals.n < ?2 ORDER BY seals.n)`
+const spanText = (first: string, end: string): string => `
+    (SELECT group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10))
+      FROM (SELECT seals.n, data, writer FROM seals LEFT JOIN rows ON rows.n = seals.n
+        WHERE seals.n >= ${first} AND seals.n < ${end} ORDER BY seals.n)),
+    (SELECT count(*) FROM rows WHERE n >= ${first} AND n < ${end}),
+    (SELECT group_concat(n || ' ' || hash) FROM stretches WHERE n >= ${first} AND n < ${end})`
+const SPAN_TEXT = `SELECT ?1, ${spanText('?1', '?2')}`
+const SPAN_TEXTS = `SELECT value, ${spanText('value', `value + ${SPAN}`)} FROM json_each(?)`
 
 export function readSpanText(db: Connection, first: number, end: number): SpanText {
-  const [lines, count, stretches] = db.first(SPAN_TEXT, [first, end]) ?? []
-  return { first, lines: String(lines ?? ''), count: Number(count), stretches: String(stretches ?? '') }
+  return toSpanText(db.first(SPAN_TEXT, [first, end]) ?? [])
+}
+
+/** Of whole spans, named by their first rows: one query takes half the time of one for each. */
+export function readSpanTexts(db: Connection, firsts: readonly number[]): SpanText[] {
+  return db.all(SPAN_TEXTS, [JSON.stringify(firsts)]).map(toSpanText)
+}
+
+function toSpanText([first, lines, count, stretches]: SqlRow): SpanText {
+  return { first: Number(first), lines: String(lines ?? ''), count: Number(count), stretches: String(stretches ?? '') }
 }
 
 export interface SpanRow {
