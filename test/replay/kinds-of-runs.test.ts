@@ -381,7 +381,9 @@ test('the declared subagents of code are known with it: at the top, and below a 
   })
   const hosts: Script = (request) => {
     const heard = last(request)
-    return heard?.role === 'tool' ? String(heard.content).slice(-8) : { calls: [{ name: 'ask', input: { message: 'do' } }] }
+    return heard?.role === 'tool'
+      ? String(heard.content).slice(-8)
+      : { calls: [{ name: 'ask', input: { message: 'do' } }] }
   }
 
   expectSame(await both((runtime) => runtime.run(code, 'x')))
