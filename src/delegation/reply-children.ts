@@ -40,6 +40,13 @@ export class ReplyChildren extends CalledChildren {
     return super.spawn(agent, input, { ...options, wake: 'passive' })
   }
 
+  /** The subagent of this name; undefined where a function gives it. */
+  declared(name: string): AnyAgent | undefined {
+    const all = [...this.run.agent.subagents.values()].map(({ config }) => config)
+    const found = all.find(({ agent, name: own }) => typeof agent !== 'function' && (own ?? agent.name) === name)
+    return found === undefined ? undefined : (found.agent as AnyAgent)
+  }
+
   /** One of its subagents has the settings it has there, by whatever way it is named. */
   protected override offerOf(agent: AnyAgent): Offer {
     const [name] = [...this.run.agent.subagents].find(([, { config }]) => config.agent === agent) ?? []

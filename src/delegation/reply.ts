@@ -85,7 +85,8 @@ function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promis
   const { node, work, home, agent } = run
   const code = (watch?: Watch) => runCode(run, { children, speech, watch })
   if (home.tape === null) return code()
-  return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input }, code)
+  const agentNamed = (name: string) => children.declared(name)
+  return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input, agentNamed }, code)
 }
 
 interface Running {

@@ -50,10 +50,8 @@ export async function invoke(
   if (permission?.verdict === 'deny') return denied(call.name, permission.reason)
   const checked = await tool.input.validate(input.value)
   if (!checked.ok) return errorEnd(`The arguments of ${call.name} are wrong. ${describeIssues(checked.issues)}`)
-  if (permission?.verdict === 'ask') {
-    return withSchema({ ...permission.ask, required: tool.approval === 'required' }, entry)
-  }
   const asks = await asksFor(tool, checked.value, run.node)
+  if (permission?.verdict === 'ask') return withSchema({ ...permission.ask, required: asks === 'required' }, entry)
   const refused = refuseCall(run, tool, { name: call.name, input: checked.value, asked: input.value, asks })
   if (refused?.verdict === 'deny') return denied(call.name, refused.reason)
   if (refused !== undefined) return withSchema(refused.ask, entry)

@@ -43,10 +43,10 @@ type Refusal = Exclude<Permission, { verdict: 'allow' }>
 export function refuseCall(
   asker: Asker,
   tool: Tool,
-  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: boolean },
+  call: { readonly name: string; readonly input: unknown; readonly asked: Json; readonly asks: Asks },
 ): Refusal | undefined {
-  const required = tool.approval === 'required'
-  if (call.asks) {
+  if (call.asks !== false) {
+    const required = call.asks === 'required'
     const decision: Decision = { verdict: 'ask', by: call.name, reason: `${call.name} asks for each call` }
     const answer = withAnswer(asker, decision, { request: `tool:${call.name}`, input: call.asked, required })
     if (answer !== undefined) return answer
@@ -60,13 +60,16 @@ export function refuseCall(
   return asked
 }
 
+type Asks = false | 'optional' | 'required'
+
 /** Does the tool want a person's word for a call with this input? Where that cannot be told, it does. */
-export async function asksFor({ approval }: Tool, input: unknown, { id }: Node): Promise<boolean> {
-  if (typeof approval !== 'function') return approval !== null
+export async function asksFor({ approval }: Tool, input: unknown, { id }: Node): Promise<Asks> {
+  if (typeof approval !== 'function') return approval ?? false
   try {
-    return (await approval(input, { nodeId: id })) !== false
+    const said = await approval(input, { nodeId: id })
+    return said === false || said === 'required' ? said : 'optional'
   } catch {
-    return true
+    return 'optional'
   }
 }
 

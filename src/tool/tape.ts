@@ -48,6 +48,8 @@ export interface Running {
   /** Null for what cannot start agents. */
   readonly current: CurrentCall | null
   readonly work: Work
+  /** The agents that are declared where the code is, by name: it may have started them. */
+  agentNamed?(name: string): object | undefined
 }
 
 /** Runs the code; `watch` hears what it says of its progress. */

@@ -89,7 +89,11 @@ export interface ToolDefinition<In, Out> {
 export type Approval<Input = unknown> =
   | 'optional'
   | 'required'
-  | ((input: Input, call: { readonly nodeId: Id }) => boolean | Promise<boolean>)
+  | ((input: Input, call: { readonly nodeId: Id }) => Wanted | Promise<Wanted>)
+
+/** `true` is `'optional'`: after a no the agent goes on. After a no to `'required'` the run ends `denied`. */
+type Wanted = boolean | 'optional' | 'required'
+
 /** A tool whose input is a shape of the prompt language: a field is a type, or `[type, description]`. */
 export interface ShapedTool extends Pick<ToolDefinition<unknown, unknown>, 'effect' | 'timeoutMs' | 'approval'> {
   readonly desc?: string

@@ -8,6 +8,7 @@ import { Terminal } from './support/terminal.ts'
 
 beforeEach(skipUnlessBuilt)
 
+const IMPORT = `import { agent } from '${pathToFileURL(path.join(root, 'dist/index.js')).href}'\n`
 const ONE = `export { lead } from '${agentsModule}'\n`
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 const READS_TYPES = major > 22 || (major === 22 && minor >= 18)
@@ -219,6 +220,18 @@ scout
     })
     expect(stdout + json.stdout).not.toContain('SECRET-1')
     expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
+  })
+
+  test('code that answers needs no model and no key: run, explain and validate say so', async () => {
+    const place = project({
+      'plain.mjs': `${IMPORT}export const plain = agent({ name: 'plain', reply: async (text) => 'got ' + text })\n`,
+    })
+    const env = { LEGATE_MODEL: undefined, OPENAI_API_KEY: undefined, OLLAMA_HOST: 'http://127.0.0.1:1' }
+
+    expect(await place.run(['run', 'plain.mjs', 'x'], { env })).toMatchObject({ code: 0, stdout: 'got x\n' })
+    const named = { env: { ...env, LEGATE_MODEL: 'openai/gpt-5' } }
+    expect((await place.run(['explain', 'plain.mjs'], named)).stdout).toMatch(/model +none: its code answers/)
+    expect((await place.run(['validate', 'plain.mjs'], named)).stdout).toMatch(/plain; no model: its code answers/)
   })
 
   test('validate names its agents and their models; a module that cannot be used is an error', async () => {

@@ -1,20 +1,24 @@
-import { agent, type KindDefinition, tool } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { agent, type KindDefinition, type Store, tool } from 'legate'
+import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
-import { eventsOfType, tasksOf } from '../support/rows.ts'
+import { eventsOfType, nodesOfTree, tasksOf } from '../support/rows.ts'
 import { stores } from '../support/stores.ts'
 import { echo, expectLawful, reasonOf, say } from './support.ts'
 
 const quick: KindDefinition = { execute: () => 'done' }
 
+function isAsked(store: Store, runId: string): boolean {
+  return nodesOfTree(store, runId).some(({ state }) => state === 'awaiting_approval')
+}
+
 describe.each(stores)('single nodes, on %s', (_, create) => {
   const world = useWorld(create)
   const { start } = world
 
-  test('cybros A37, A48: a required approval that was denied is asked for again by a retry, which holds what comes after it', async () => {
+  test('cybros A37, A48: a required approval that was denied ends the turn; a retry asks again, and holds what comes after it', async () => {
     const { runtime } = start({ kinds: { quick } })
     const talk = await talkOf(runtime)
     const { ids, turnId } = await talk.mutate((m) => {
@@ -30,9 +34,12 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       return { ids: { asked, next, later }, turnId: m.turnId }
     })
     await runtime.answer(ids.asked, { allow: false, reason: 'not yet' })
-    expect(world.store.node(ids.next)?.state).toBe('pending')
+    const failure = { code: 'approval_denied', message: 'tool:x is required, and was not allowed: not yet' }
+    expect(await runtime.attach(turnId).result).toMatchObject({ status: 'denied', error: failure })
+    for (const id of [ids.next, ids.later]) expect(world.store.node(id)).toMatchObject({ state: 'skipped', failure })
+    expectLawful(world.store)
 
-    await talk.retry(ids.asked)
+    const again = await talk.retry(ids.asked)
     await talk.retry(ids.asked)
 
     const [asked, ...others] = await runtime.approvals()
@@ -44,15 +51,76 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
       metadata: { mine: 1 },
       output: {},
     })
-    expect(world.store.node(ids.asked)?.marks).toMatchObject({ replacedBy: asked?.nodeId })
     expect(world.store.node(asked?.nodeId ?? '')?.metadata['deniedBy']).toBeUndefined()
     expectLawful(world.store)
     await runtime.answer(asked?.nodeId ?? '', { allow: true })
-    expect((await runtime.attach(turnId).result).status).toBe('completed')
-    expect(world.store.node(ids.next)?.state).toBe('finished')
-    expect((await talk.contextFor(ids.later)).map(({ id }) => id)).not.toContain(ids.asked)
+    expect((await again.result).status).toBe('completed')
+    const quicks = world.store.nodesOf(again.id).filter(({ kind }) => kind === 'quick')
+    expect(quicks.map(({ state }) => state)).toEqual(['finished', 'finished'])
     expect(await reasonOf(talk.retry(ids.asked))).toBe('replaced')
-    expect(await reasonOf(talk.exclude(ids.asked))).toBe('replaced')
+    expectLawful(world.store)
+  })
+
+  test('P5, I6: a denied required approval ends its run: the next message is answered, the host goes on', async () => {
+    const required = (approval: 'required' | (() => 'required')) =>
+      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+    const make = () => {
+      const d = required('required')
+      const first: Script = ({ messages }) => (messages.length > 1 ? 'on' : { calls: [{ name: 'd', input: {} }] })
+      const careful = agent({ name: 'careful', instructions: '', tools: { d }, model: scriptedModel(first) })
+      const tools = { d: required(() => 'required') }
+      const kid = agent({ name: 'kid', description: 'k', instructions: '', tools, model: scriptedModel(first) })
+      const model = scriptedModel(({ messages }) => {
+        const heard = messages.find(({ role }) => role === 'tool')
+        return heard === undefined ? { calls: [{ name: 'kid', input: { message: 'do' } }] } : String(heard.content)
+      })
+      return { careful, host: agent({ name: 'host', instructions: '', subagents: { kid }, model }) }
+    }
+    const { careful, host } = make()
+    const before = start({ agents: [careful, host] })
+    const run = before.runtime.run(careful, 'go', { conversationKey: 'k' })
+    const queued = before.runtime.run(careful, 'and then', { conversationKey: 'k' })
+    const hosted = before.runtime.run(host, 'go')
+    await until('two questions', () => [run.id, hosted.id].every((id) => isAsked(world.store, id)))
+    await before.kill()
+
+    const { runtime } = start({ agents: Object.values(make()) })
+    await runtime.resume()
+    for (const { nodeId } of await runtime.approvals()) await runtime.answer(nodeId, { allow: false, by: 'ann' })
+
+    const message = 'tool:d is required, and was not allowed: ann denied tool:d, and gave no reason.'
+    const denied = { status: 'denied', error: { code: 'approval_denied', message } }
+    expect(await runtime.attach(run.id).result).toMatchObject(denied)
+    expect(await runtime.attach(queued.id).result).toMatchObject({ status: 'completed', text: 'on' })
+    const told = await runtime.attach(hosted.id).result
+    expect(told.text).toBe(`Error: Execution error: ${message}`)
+    await runtime.idle()
+    expect((await runtime.why(run.id)).reasons).toMatchObject([{ code: 'ended' }])
+    expectLawful(world.store)
+  })
+
+  test('a call that is retried does not let a run go past a required approval that was denied beside it', async () => {
+    const ask = (approval: 'optional' | 'required') =>
+      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+    const calls = ['must', 'may'].map((name) => ({ name, input: {} }))
+    const model = scriptedModel([{ calls }, 'on'])
+    const tools = { must: ask('required'), may: ask('optional') }
+    const { runtime } = start()
+    const run = runtime.run(agent({ name: 'both', instructions: '', tools, model }), 'go')
+    const asked = await until('questions', () => {
+      const open = world.store.nodesOf(run.id).filter(({ state }) => state === 'awaiting_approval')
+      return open.length === 2 && open
+    })
+    for (const { id } of asked) await runtime.answer(id, { allow: false })
+    expect((await run.result).status).toBe('denied')
+    const may = tasksOf(world.store, run.id).find(({ input }) => input.call?.name === 'may')
+
+    const again = await (await runtime.conversation(run.conversationId)).retry(may?.id ?? '')
+    const [approval] = await runtime.approvals()
+    await runtime.answer(approval?.nodeId ?? '', { allow: true })
+
+    expect(await again.result).toMatchObject({ status: 'denied', error: { code: 'approval_denied' } })
+    expect(model.requests).toHaveLength(1)
     expectLawful(world.store)
   })
 

@@ -370,3 +370,22 @@ describe('what else runs goes on as it is', () => {
 })
 
 const USAGE = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 }
+
+test('the declared subagents of code are known with it: at the top, and below a host', async () => {
+  const kid = agent({ name: 'kid', description: 'k', instructions: '', model: scriptedModel(() => 'from kid') })
+  const code = agent({
+    name: 'code',
+    description: 'c',
+    subagents: { first: kid },
+    reply: async (input, { delegate }) => (await delegate('first', String(input))).text,
+  })
+  const hosts: Script = (request) => {
+    const heard = last(request)
+    return heard?.role === 'tool'
+      ? String(heard.content).slice(-8)
+      : { calls: [{ name: 'ask', input: { message: 'do' } }] }
+  }
+
+  expectSame(await both((runtime) => runtime.run(code, 'x')))
+  expectSame(await both((runtime) => runtime.run(caller(hosts, { subagents: { ask: code } }), 'go')))
+})

@@ -106,6 +106,9 @@ function moduleJson({ file, agents, problem }: LookedAtModule): string {
 
 function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): string {
   if (problem !== null) return `${oneLine(file)}: ${paint('red', 'error')}: ${oneLine(problem)}\n`
-  const known = agents.map(({ name, model }) => `${name}; ${model.trouble ?? `model ${model.name}`}`)
+  const known = agents.map(
+    ({ name, model }) =>
+      `${name}; ${model.trouble ?? (model.name === null ? 'no model: its code answers' : `model ${model.name}`)}`,
+  )
   return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }

@@ -52,12 +52,13 @@ function chosen(agents: readonly AnyAgent[], name: string | undefined, file: str
   throw new CliError(`${what}. There are: ${names}.`, EXIT.usage, { namesHelp: false })
 }
 
-/** For an agent that names none; told before anything is recorded where there is none either. */
+/** For an agent that names none and is no code; told before anything is recorded where there is none either. */
 async function modelOf(
-  { name, model }: AnyAgent,
+  { name, model, reply }: AnyAgent,
   options: RuntimeOptions,
   named: string | undefined,
 ): Promise<string | undefined> {
+  if (reply !== null && named === undefined) return undefined
   if (model === null && (named !== undefined || options.model === undefined)) return modelFor(undefined, named)
   if (named === undefined) return undefined
   throw new CliError(`"${oneLine(name)}" has a model in its code: --model is for agents that have none.`, EXIT.usage)

@@ -45,7 +45,7 @@ function wholeOf(agent: AgentSight, { file, sight, paint }: Whole): string {
   const facts: readonly (readonly [string, string])[] = [
     ['module', fromHere(path.resolve(file))],
     ['about', agent.description],
-    ['model', modelText(agent.model)],
+    ['model', modelText(agent.model) || CODE],
     ['settings', JSON.stringify(agent.settings)],
     ['budget', agent.budget === null ? 'that of the runtime' : JSON.stringify(agent.budget)],
     ['takes', agent.input === null ? 'words' : JSON.stringify(agent.input)],
@@ -75,7 +75,7 @@ function shortOf(agent: AgentSight, paint: Paint): string {
   const { tools, subagents, sources } = agent
   const facts: readonly (readonly [string, string])[] = [
     ['about', agent.description],
-    ['model', modelText(agent.model)],
+    ['model', modelText(agent.model) || CODE],
     ['tools', tools.map((tool) => `${tool.name}${MARKS[tool.verdict]}`).join(', ')],
     ['subagents', subagents.map(({ tool, agent: name }) => (name === null ? tool : `${tool} (${name})`)).join(', ')],
     ['servers', sources.map(({ name }) => name).join(', ')],
@@ -90,6 +90,7 @@ function ownGrant({ grant }: AgentSight): string {
   return grant === null ? NO_GRANT : grantLines(grant)
 }
 
+const CODE = 'none: its code answers'
 const NO_GRANT = 'none: its tools, agents and models; no files, programs or hosts'
 
 function toolLines(tools: readonly ToolSight[]): string {

@@ -124,8 +124,9 @@ function sourcesOf({ sources }: AnyAgent): readonly SourceSight[] {
     }))
 }
 
-/** Its own, else that of the command line, else the module's, else the user's. */
+/** Its own, else that of the command line, else the module's, else the user's. Code that answers has none. */
 function modelOf(agent: AnyAgent, options: RuntimeOptions, named: string | undefined): ModelUse {
+  if (agent.reply !== null) return { name: null, where: 'its code', trouble: null }
   if (agent.model !== null) return { name: agent.model.id, where: 'its code', trouble: null }
   if (named !== undefined) return namedModel(named, '--model')
   if (typeof options.model === 'string') return namedModel(options.model, 'the module')

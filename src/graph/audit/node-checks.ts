@@ -98,8 +98,8 @@ export function unsatisfied(tree: Pick<TreeRows, 'turns' | 'nodes' | 'edgesTo'>,
 
 function isFailed({ nodes }: TreeRows, { type, from }: Edge): boolean {
   const parent = nodes.get(from)
-  if (type !== 'dependency' || parent === undefined || parent.endedAt === null || isReplaced(parent)) return false
-  return parent.state !== 'finished' && !isRequiredDenial(parent)
+  if (type === 'branch' || parent === undefined || parent.endedAt === null || isReplaced(parent)) return false
+  return isRequiredDenial(parent) || (type === 'dependency' && parent.state !== 'finished')
 }
 
 function isRequiredDenial({ state, metadata }: Node): boolean {

@@ -154,7 +154,8 @@ function typedContent(outcome: Outcome): Content {
       return `Subagent input validation failed. Details: ${why}`
     case 'unavailable':
     case 'denied':
-      return `Delegation skipped: subagent unavailable. ${why}`
+      if (!hasBegun(outcome)) return `Delegation skipped: subagent unavailable. ${why}`
+      return join(`Subagent execution unavailable. ${why}`, outcome.text)
     default:
       return join(`Subagent execution unavailable. ${why}`, outcome.text)
   }
@@ -176,10 +177,16 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
       return `Error: ${why}`
     case 'unavailable':
     case 'denied':
-      return `Error: Session setup failed: ${why}`
+      if (!hasBegun(outcome)) return `Error: Session setup failed: ${why}`
+      return join(`Error: Execution error: ${why}`, outcome.text)
     default:
       return join(`Error: Execution error: ${why}`, outcome.text)
   }
+}
+
+/** A child whose call was denied has said something before; one that may not start has not. */
+function hasBegun({ modelCalls }: Outcome): boolean {
+  return modelCalls > 0
 }
 
 /** The checked value, where there is one: not the words it was found in. */

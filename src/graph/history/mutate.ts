@@ -8,7 +8,7 @@ import { refused, requireOpen } from '../refused.ts'
 import type { EdgeType, Effect, Id, Node, NodeInput, NodeOutput, Turn } from '../rows.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { beginTurn, type TurnBounds } from '../turn/begin-turn.ts'
-import { endNode, isRequiredDenial } from '../turn/end-node.ts'
+import { endNode, heldBack } from '../turn/end-node.ts'
 import { pauseClocks } from '../turn/pause.ts'
 
 export interface NodeSpec {
@@ -114,14 +114,14 @@ export class Mutation {
   }
 
   private block(source: Node, target: Node, type: EdgeType): void {
-    const isHeld = isRequiredDenial(source)
-    if (source.endedAt !== null && !isHeld && (type === 'sequence' || source.state === 'finished')) return
+    const held = heldBack(source)
+    if (source.endedAt !== null && held === undefined && (type === 'sequence' || source.state === 'finished')) return
     const isWaiting = target.state === 'pending' || target.state === 'awaiting_approval'
     if (!isWaiting) {
       const message = `${target.id} is ${target.state}: an edge can no longer hold it back. Put in another node after ${source.id}.`
       throw refused('wrong_state', message, { nodeId: target.id, state: target.state })
     }
-    if (source.endedAt === null || isHeld) {
+    if (source.endedAt === null) {
       if (source.turnId !== target.turnId) {
         const message = `${target.id} is in another turn: it cannot wait for ${source.id}. Put it into the turn ${source.turnId}.`
         throw refused('not_related', message, { nodeId: target.id, turnId: source.turnId })
@@ -131,7 +131,8 @@ export class Mutation {
       return
     }
     const message = `blocked by ${source.kind} ${source.id} (${source.state}) over a ${type} edge`
-    endNode(this.draft, target, { state: 'skipped', failure: { code: 'blocked_by_failed_dependencies', message } })
+    const failure = held ?? { code: 'blocked_by_failed_dependencies', message }
+    endNode(this.draft, target, { state: 'skipped', failure })
   }
 
   private nodeOf(id: Id): Node {

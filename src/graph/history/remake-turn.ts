@@ -8,7 +8,7 @@ import type { Conversation, Edge, Id, Node, Turn, TurnHistory } from '../rows.ts
 import { APPROVAL_MS, approvalOf } from '../turn/approve.ts'
 import { askedInOtherWords, askedOf } from '../turn/asked.ts'
 import { beginTurn, type TurnBounds } from '../turn/begin-turn.ts'
-import { endNode } from '../turn/end-node.ts'
+import { endNode, heldBack } from '../turn/end-node.ts'
 import { expansionIds, slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { nextCall } from '../turn/next-call.ts'
 import { tellMessage } from '../turn/open-turn.ts'
@@ -99,7 +99,7 @@ class Making {
     const { ids, isFork } = this.parts
     moveFold(draft, { source: remake.source, turnId, kept: remake.kept, ids, isFork })
     const blocked = all.flatMap((node) => this.join(node))
-    if (remake.next !== null) this.addNext(remake.next)
+    if (remake.next !== null) blocked.push(...this.addNext(remake.next))
     draft.changeTurn(draft.turn(turnId), { entryNodeId: this.open[0] ?? this.newId(all[0]?.id ?? '') ?? turnId })
     for (const { to, from } of blocked) this.skip(to, from)
     for (const id of this.open) {
@@ -206,6 +206,7 @@ class Making {
       draft.addEdge(source, draft.node(to.id), type)
       if (to.endedAt !== null) continue
       if (source.endedAt === null) draft.changeNode(draft.node(to.id), { blockers: draft.node(to.id).blockers + 1 })
+      else if (heldBack(source) !== undefined) blocked.push({ to: to.id, from: source })
       else if (type === 'dependency' && source.state !== 'finished') blocked.push({ to: to.id, from: source })
     }
     return blocked
@@ -215,10 +216,12 @@ class Making {
     const node = this.draft.node(id)
     if (node.endedAt !== null) return
     const message = `blocked by ${from.kind} ${from.id} (${from.state}) over a dependency edge`
-    endNode(this.draft, node, { state: 'skipped', failure: { code: 'blocked_by_failed_dependencies', message } })
+    const failure = heldBack(from) ?? { code: 'blocked_by_failed_dependencies', message }
+    endNode(this.draft, node, { state: 'skipped', failure })
   }
 
-  private addNext({ after, version }: NonNullable<Remake['next']>): void {
+  /** Gives what a denial of which keeps it from running. */
+  private addNext({ after, version }: NonNullable<Remake['next']>): { to: Id; from: Node }[] {
     const { draft } = this
     const call = nextCall(this.turn, 0)
     const before = after.map(({ id }) => draft.node(this.newId(id) ?? ''))
@@ -241,6 +244,7 @@ class Making {
     if (version !== null && !this.parts.isFork) draft.addEdge(version, added, 'branch')
     this.open.push(id)
     this.nextId = id
+    return before.filter((node) => heldBack(node) !== undefined).map((from) => ({ to: id, from }))
   }
 
   /** As the message that made the calls would have named it. */

@@ -3,7 +3,7 @@ import { isBeside, isEager } from '../child/is-eager.ts'
 import type { Draft } from '../draft.ts'
 import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../refused.ts'
 import type { Id, Node, Turn } from '../rows.ts'
-import { isRequiredDenial } from '../turn/end-node.ts'
+import { heldBack } from '../turn/end-node.ts'
 import { slotOf, taskIdsOf } from '../turn/expansion-ids.ts'
 import { isSkipped } from './lane.ts'
 import { askAgain, type ChangeScope, callerOf, descendantsOf, nextAttempt, type Remade } from './remake-turn.ts'
@@ -101,7 +101,8 @@ function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
   const after = [...descendantsOf(draft, node)].map((id) => draft.node(id))
   const begun = after.find(({ state, marks }) => !WAITING.includes(state) && marks?.replacedBy == null)
   if (begun !== undefined) {
-    const message = `The ${begun.kind} ${begun.id} has gone on from ${node.id} already: wait until the turn has ended, then retry.`
+    const how = begun.state === 'skipped' ? 'was skipped after' : 'has gone on from'
+    const message = `The ${begun.kind} ${begun.id} ${how} ${node.id} already: wait until the turn has ended, then retry.`
     throw refused('used', message, { nodeId: node.id, by: begun.id })
   }
   const [id = node.id] = deriveIds(node.id, 'retry', 1)
@@ -137,7 +138,7 @@ function takeOver(draft: Draft, old: Node, added: Node): void {
     const next = draft.node(to)
     if (next.marks?.replacedBy != null) continue
     draft.addEdge(added, next, type)
-    // A required approval that was denied still holds it back; any other end of the old one let it go.
+    // What depended on it is still held back by the old one; any other edge let it go.
     if (!holdsBack(old, type)) draft.changeNode(next, { blockers: next.blockers + 1 })
   }
   draft.addEdge(old, added, 'branch')
@@ -156,15 +157,15 @@ function waitFor(draft: Draft, old: Node, added: Node): void {
   }
 }
 
-/** What it depended on may still finish, or be allowed. */
+/** What it depended on may still finish. */
 function requireHope(old: Node, before: Node): void {
-  if (before.endedAt === null || isRequiredDenial(before)) return
+  if (before.endedAt === null) return
   const message = `The node ${old.id} depends on ${before.id}, which is ${before.state}: retry that one.`
   throw refused('wrong_state', message, { nodeId: old.id, by: before.id })
 }
 
 function holdsBack(ended: Node, type: string): boolean {
-  return isRequiredDenial(ended) || (type === 'dependency' && ended.state !== 'finished')
+  return heldBack(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
 }
 
 /** What stays, what is done again, and which model call reads the results. */

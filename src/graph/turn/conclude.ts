@@ -97,7 +97,11 @@ function statusOf(turn: Turn, leaf: Node | undefined): Status {
   if (leaf.state === 'uncertain') return 'uncertain'
   if (leaf.state === 'rejected') return 'denied'
   if (leaf.state === 'stopped') return 'cancelled'
-  const code = leaf.failure?.code ?? ''
+  return statusFor(leaf.failure?.code ?? '')
+}
+
+function statusFor(code: string): Status {
+  if (code === 'approval_denied') return 'denied'
   return isStatus(code) ? code : 'failed'
 }
 

@@ -20,8 +20,8 @@ export interface NodeEnd {
 
 /**
  * Puts a node into its end state and settles what came after it: `sequence` successors are released, `dependency`
- * successors too when it finished, else they are skipped; after a stop all successors are stopped. The turn is marked
- * for `endTurns`.
+ * successors too when it finished, else they are skipped; after a stop all successors are stopped, after a required
+ * approval that was denied all are skipped. The turn is marked for `endTurns`.
  */
 export function endNode(draft: Draft, node: Node, end: NodeEnd): void {
   const queue: [Id, NodeEnd][] = [[node.id, end]]
@@ -70,7 +70,8 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   const next = draft.node(edge.to)
   if (next.state !== 'pending' && next.state !== 'awaiting_approval') return undefined
   if (isStopped(ended)) return [next.id, { state: 'stopped', failure: ended.failure ?? STOPPED }]
-  if (isRequiredDenial(ended)) return undefined
+  const held = heldBack(ended)
+  if (held !== undefined) return [next.id, { state: 'skipped', failure: held }]
   if (edge.type === 'dependency' && ended.state !== 'finished') return [next.id, skipped(ended, edge)]
   const freed = draft.ownNode(next)
   freed.blockers--
@@ -78,11 +79,20 @@ function release(draft: Draft, edge: Edge, ended: Node): [Id, NodeEnd] | undefin
   return undefined
 }
 
-/** A required approval that was denied keeps back what comes after it: a retry may still be allowed. */
-export function isRequiredDenial({ state, metadata }: Node): boolean {
-  const approval = metadata['approval'] as { readonly required?: unknown } | undefined
-  return state === 'rejected' && approval?.required === true
+/**
+ * Why nothing may come after this node, over any edge: a required approval was denied, here or before it. The turn then
+ * ends `denied`; a retry asks once more. Undefined for every other end.
+ */
+export function heldBack({ state, metadata, failure }: Node): Failure | undefined {
+  if (state === 'skipped') return failure?.code === DENIED ? failure : undefined
+  if (state !== 'rejected') return undefined
+  const approval = metadata['approval'] as { readonly required?: unknown; readonly request?: unknown } | undefined
+  if (approval?.required !== true) return undefined
+  const why = failure?.message ?? 'It was denied.'
+  return { code: DENIED, message: `${approval.request || 'It'} is required, and was not allowed: ${why}` }
 }
+
+const DENIED = 'approval_denied'
 
 function skipped(parent: Node, edge: Edge): NodeEnd {
   const message = `blocked by ${parent.kind} ${parent.id} (${parent.state}) over a ${edge.type} edge`

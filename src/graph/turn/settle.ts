@@ -13,7 +13,7 @@ import type { Draft } from '../draft.ts'
 import type { OutcomeRecord } from '../outcome.ts'
 import type { Link, Node, Turn } from '../rows.ts'
 import { conclude } from './conclude.ts'
-import { endNode } from './end-node.ts'
+import { endNode, heldBack } from './end-node.ts'
 import { giveUpQuestions } from './give-up-question.ts'
 import { startIfIdle } from './start-turn.ts'
 
@@ -56,19 +56,22 @@ function isHeldBy(turn: Turn, { mode, onParentClose, wake, depth }: Link): boole
   return mode !== 'background' || turn.cancel !== null || (depth > 1 && wake === 'auto')
 }
 
-/** A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop. */
+/** A turn may end only in a kind that can be its last word: else it grows an answer, or a placeholder after a stop or a denial. */
 function growLeaf(draft: Draft, turn: Turn, leaf: Node | undefined): boolean {
   if (turn.state === 'queued' || leaf === undefined || mayEndTurn(draft, leaf)) return false
   const [id = leaf.id] = deriveIds(leaf.id, 'leaf', 1)
-  const stopped = leaf.state === 'stopped' || turn.cancel !== null
-  const text = leaf.failure ? `Stopped: ${leaf.failure.message}` : 'Stopped'
+  const held = heldBack(leaf)
+  const stopped = leaf.state === 'stopped' || turn.cancel !== null || held !== undefined
+  const failure = held ?? leaf.failure
+  const text = failure ? `Stopped: ${failure.message}` : 'Stopped'
+  const limit = held === undefined ? 'cancelled' : 'denied'
   const added = draft.addNode(turn, {
     id,
     kind: 'agent_message',
     purpose: 'answer',
     effect: 'idempotent',
-    metadata: { generatedBy: 'leaf_rule', ...(stopped ? { transcriptPreview: text, limit: 'cancelled' } : {}) },
-    ...(stopped ? { state: 'finished', preview: text, failure: leaf.failure, endedAt: draft.now } : {}),
+    metadata: { generatedBy: 'leaf_rule', ...(stopped ? { transcriptPreview: text, limit } : {}) },
+    ...(stopped ? { state: 'finished', preview: text, failure, endedAt: draft.now } : {}),
   })
   draft.addEdge(leaf, added, 'sequence')
   draft.event(turn, added.id, { type: 'graph-change', change: 'leaf', detail: { state: added.state } })

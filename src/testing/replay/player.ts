@@ -19,14 +19,15 @@ import { plainRequest } from './plain-request.ts'
 import { PlayingOrder } from './playing-order.ts'
 import type { Entry, RecordedScript } from './recorded-script.ts'
 import { recordedSource } from './source-lines.ts'
-import { type KnownAgents, startAgain } from './start-again.ts'
+import { startAgain } from './start-again.ts'
 import { untilAborted } from './until-aborted.ts'
 
 export interface PlayerParts {
   readonly file: string
   readonly script: RecordedScript
   readonly store: Store
-  readonly agents: KnownAgents
+  /** By their names. */
+  readonly agents: ReadonlyMap<string, object>
   /** Told of what was recorded and not asked for, when nobody asks. */
   report(message: string): void
 }
@@ -140,7 +141,8 @@ export class Player implements Tape {
     for (const { message, data } of shown(line.progress ?? [], this.ids)) {
       current?.inside((context) => context.progress(message, data))
     }
-    if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, this.parts.agents)
+    const find = (agent: string) => running.agentNamed?.(agent) ?? this.parts.agents.get(agent)
+    if (current !== null) await startAgain(shown(line.children ?? [], this.ids), current, find)
     await aMoment()
     const { result } = line
     const signal = stopSignal(work)
