@@ -144,6 +144,14 @@ describe('extensions of recipes as sources', () => {
     ])
   })
 
+  test('a star in the list of tools stands for any text; builtinToolkit with an empty list offers none', async () => {
+    const { sources } = extensionSources([builtin('developer', { availableTools: ['search_*'] })])
+    expect((await run({ sources }, [])).names).toEqual(['search_files', 'search_text'])
+
+    const none = { todo: builtinToolkit('todo', { availableTools: [] }) }
+    expect((await run({ sources: none }, [])).names).toEqual([])
+  })
+
   test('aster-goose 14/51: one that there is not is reported with what to use instead, and the run goes on', async () => {
     const entries = [builtin('computercontroller'), builtin('unheard-of'), builtin('todo')]
     const { sources, notices } = extensionSources(entries, { file: 'r.yaml' })
