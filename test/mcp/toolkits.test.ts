@@ -127,6 +127,14 @@ const base = { description: '', availableTools: [], required: false }
 const builtin = (name: string, more: object = {}): ExtensionConfig =>
   ({ type: 'builtin', name, displayName: null, timeoutSeconds: null, ...base, ...more }) as ExtensionConfig
 
+test('an MCP program that is not there is told as that, and as nothing else', async () => {
+  const sources = { gone: mcpServer({ command: 'no-such-program-here' }) }
+  const { outcome } = await run({ sources }, [], { use: ['tool:*', 'model:*', 'exec:*'] })
+
+  expect(outcome.error?.message).toMatch(/there is no program no-such-program-here/)
+  expect(outcome.error?.message).not.toMatch(/negotiation|probe/)
+})
+
 describe('extensions of recipes as sources', () => {
   test('built-in ones give their tools, by the names they have here', async () => {
     const { sources, notices } = extensionSources([
