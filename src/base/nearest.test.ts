@@ -14,6 +14,10 @@ test.each([
   expect(nearest(written, words)).toBe(word)
 })
 
+test('of two words that are near, the nearer one is meant', () => {
+  expect(nearest('mdoels', ['model', 'models'])).toBe('models')
+})
+
 test.each(['type', 'ref', 'tips', 'instructions', '', 'x'.repeat(10_000)])(
   '%j is meant as it is written',
   (written) => {

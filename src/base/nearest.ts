@@ -2,7 +2,9 @@
 export function nearest(written: string, words: readonly string[]): string | undefined {
   if (written.length > 40 || words.includes(written)) return undefined
   const most = written.length < 5 ? 1 : 2
-  return words.find((word) => Math.abs(word.length - written.length) <= most && distance(written, word) <= most)
+  const near = words.filter((word) => Math.abs(word.length - written.length) <= most)
+  const [best] = near.map((word) => ({ word, steps: distance(written, word) })).sort((a, b) => a.steps - b.steps)
+  return best !== undefined && best.steps <= most ? best.word : undefined
 }
 
 /** The words that are most alike, the best first: by the pairs of letters that they share. All, where there are no more. */

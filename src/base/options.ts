@@ -23,7 +23,7 @@ export function readOptions<Options extends object>(
     if (!Object.hasOwn(rules, name)) throw unknownOption(where, name, Object.keys(rules))
     const value = given[name]
     const wanted = value === undefined ? null : rules[name](value)
-    if (wanted !== null) throw refused(`${where}: ${name} must be ${wanted}, not ${shown(value)}.`)
+    if (wanted !== null) throw refused(`${where}: ${name} must be ${wanted}, not ${shownWords(value) ?? shown(value)}.`)
   }
   return given
 }
@@ -92,6 +92,14 @@ function shown(value: unknown): string {
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'a list' : 'an object'
   const said = typeof value === 'string' ? JSON.stringify(value) : String(value)
   return said.length > LONGEST ? `${said.slice(0, LONGEST)}…` : said
+}
+
+/** Words in a list: which of them is wrong can be seen. */
+function shownWords(value: unknown): string | undefined {
+  const isOfWords = Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+  if (!isOfWords) return undefined
+  const said = value.map((word) => JSON.stringify(word)).join(', ')
+  return said.length > LONGEST ? `[${said.slice(0, LONGEST)}…]` : `[${said}]`
 }
 
 function refused(message: string): DefinitionError {

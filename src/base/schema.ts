@@ -71,6 +71,16 @@ export function readSchema<T = unknown>(
   return readRaw(schema, where) as CheckedSchema<T>
 }
 
+/** Why a JSON Schema cannot be used; undefined where it can. */
+export async function schemaProblem(schema: JsonSchema): Promise<string | undefined> {
+  try {
+    await readSchema(schema, 'schema').prepare()
+    return undefined
+  } catch (error) {
+    return isLegateError(error) ? messageOf(error.cause ?? error) : messageOf(error)
+  }
+}
+
 /** One line for each issue, `path: message`; at most 20 lines of 300 characters. */
 export function describeIssues(issues: readonly Issue[]): string {
   const lines = issues.slice(0, shownIssues).map(describeIssue)

@@ -30,6 +30,21 @@ export function decide(layers: readonly Layer[], request: Request): Decision {
   return decision
 }
 
+/** Does a layer deny all of a domain? Then nothing of it is allowed, whatever is asked for. */
+export function isForbidden(layers: readonly Layer[], domain: string): boolean {
+  const known = forbidden.get(layers) ?? new Set(layers.flatMap(({ deny }) => deny.flatMap(wholeDomain)))
+  forbidden.set(layers, known)
+  return known.has(domain) || (domain.startsWith('file.') && known.has('file.*'))
+}
+
+const forbidden: WeakMap<readonly Layer[], ReadonlySet<string>> = new WeakMap()
+
+function wholeDomain(rule: string): readonly string[] {
+  const { domain, pattern, trouble } = readRule(rule)
+  const isPath = domain.startsWith('file.')
+  return trouble !== null || pattern === '**' || (pattern === '*' && !isPath) ? [domain] : []
+}
+
 /** Layers are never changed, and mostly asked for the same again. */
 const decisions: WeakMap<readonly Layer[], Map<string, Known>> = new WeakMap()
 const MOST_DECISIONS = 64

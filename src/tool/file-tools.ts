@@ -5,9 +5,9 @@ import type { Edit } from '../files/edit.ts'
 import type { Operation } from '../files/failure.ts'
 import type { Request } from '../grant/request.ts'
 import { SHOWN_BYTES } from '../graph/body.ts'
-import { markFileTools } from './file-mark.ts'
 import { fileNeed } from './file-needs.ts'
 import { type Tool, type ToolDefinition, tool } from './tool.ts'
+import { markFileTools, markUse } from './tool-marks.ts'
 
 export type FileToolName =
   | 'read_text_file'
@@ -152,44 +152,53 @@ function listingTools() {
 
 function changingTools() {
   return {
-    write_file: tool({
-      description: 'Writes a text file, over the one that is there. Directories are made. Write below /workspace/.',
-      inputSchema: schema({ path: PATH, content: TEXT }, ['path', 'content']),
-      needs: needs('write'),
-      effect: 'idempotent',
-      execute: async (input, { files }) => {
-        const { path, content } = input as PathInput & { content: string }
-        const { size } = await files.write(path, content)
-        return `wrote ${size} bytes to ${path}`
-      },
-    }) as Tool,
-    edit_file: tool({
-      description:
-        'Replaces texts in a file, one edit after the other: all of them or none. Each oldText must be in the file exactly once, unless replaceAll is true.',
-      inputSchema: schema({ path: PATH, edits: { type: 'array', minItems: 1, maxItems: 100, items: EDIT } }, [
-        'path',
-        'edits',
-      ]),
-      // Made twice, an edit may find its text again in what it wrote.
-      needs: needs('read', 'write'),
-      effect: 'effectful',
-      execute: async (input, { files }) => {
-        const { path, edits } = input as PathInput & { edits: Edit[] }
-        const { size } = await files.edit(path, edits)
-        return `edited ${path} (size=${size})`
-      },
-    }) as Tool,
-    delete_file: tool({
-      description: 'Deletes a file.',
-      inputSchema: schema({ path: PATH }, ['path']),
-      needs: needs('delete'),
-      effect: 'idempotent',
-      execute: async (input, { files }) => {
-        const { path } = input as PathInput
-        await files.delete(path)
-        return `deleted ${path}`
-      },
-    }) as Tool,
+    write_file: markUse(
+      tool({
+        description: 'Writes a text file, over the one that is there. Directories are made. Write below /workspace/.',
+        inputSchema: schema({ path: PATH, content: TEXT }, ['path', 'content']),
+        needs: needs('write'),
+        effect: 'idempotent',
+        execute: async (input, { files }) => {
+          const { path, content } = input as PathInput & { content: string }
+          const { size } = await files.write(path, content)
+          return `wrote ${size} bytes to ${path}`
+        },
+      }) as Tool,
+      'file.write',
+    ),
+    edit_file: markUse(
+      tool({
+        description:
+          'Replaces texts in a file, one edit after the other: all of them or none. Each oldText must be in the file exactly once, unless replaceAll is true.',
+        inputSchema: schema({ path: PATH, edits: { type: 'array', minItems: 1, maxItems: 100, items: EDIT } }, [
+          'path',
+          'edits',
+        ]),
+        // Made twice, an edit may find its text again in what it wrote.
+        needs: needs('read', 'write'),
+        effect: 'effectful',
+        execute: async (input, { files }) => {
+          const { path, edits } = input as PathInput & { edits: Edit[] }
+          const { size } = await files.edit(path, edits)
+          return `edited ${path} (size=${size})`
+        },
+      }) as Tool,
+      'file.write',
+    ),
+    delete_file: markUse(
+      tool({
+        description: 'Deletes a file.',
+        inputSchema: schema({ path: PATH }, ['path']),
+        needs: needs('delete'),
+        effect: 'idempotent',
+        execute: async (input, { files }) => {
+          const { path } = input as PathInput
+          await files.delete(path)
+          return `deleted ${path}`
+        },
+      }) as Tool,
+      'file.delete',
+    ),
   }
 }
 

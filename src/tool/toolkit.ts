@@ -1,14 +1,14 @@
 import type { Keeper } from '../files/files.ts'
-import { decide } from '../grant/decide.ts'
+import { decide, isForbidden } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
 import type { Effect, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import { isFileTool } from './file-mark.ts'
 import { type GroupState, type Groups, isAvailable, NO_GROUPS } from './groups.ts'
 import { READ_RESULT } from './read-result.ts'
 import { RESET_TOOLS } from './reset-tools.ts'
 import type { Tool } from './tool.ts'
+import { isFileTool, useOf } from './tool-marks.ts'
 
 /** A tool as a model may call it: the user's own, or one that starts a child. */
 export interface ToolEntry {
@@ -89,7 +89,7 @@ export class Toolkit {
     return isAvailable(memberOf, this.groups, state)
   }
 
-  /** The tools a model may know of: those that are on and not denied. */
+  /** The tools a model may know of: those that are on and not denied, neither by name nor in all that they do. */
   allowed(layers: readonly Layer[], state: GroupState): readonly ToolSchema[] {
     const isShown = ({ name }: ToolSchema) => this.isAllowed(name, layers, state)
     return this.schemas.every(isShown) ? this.schemas : this.schemas.filter(isShown)
@@ -140,7 +140,9 @@ export class Toolkit {
   private isAllowed(name: string, layers: readonly Layer[], state: GroupState): boolean {
     const entry = this.entries.get(name)
     if (entry === undefined || !this.isOn(entry, state)) return false
-    return !entry.needsGrant || decide(layers, entry.request).verdict !== 'deny'
+    if (entry.needsGrant && decide(layers, entry.request).verdict === 'deny') return false
+    const use = entry.tool === null ? undefined : useOf(entry.tool)
+    return use === undefined || !isForbidden(layers, use)
   }
 }
 

@@ -201,6 +201,29 @@ describe('legate convert', () => {
     expect([code, stdout]).toEqual([0, expect.stringMatching(/note: "o8" is switched off by `disable: true`/)])
   })
 
+  test.each([
+    ['.claude/agents/o.md', '---\nname: o\ndescription: d\ndisable: true\n---\n\nDo it.\n'],
+    ['.codex/agents/o.toml', 'name = "o"\ndescription = "d"\ndeveloper_instructions = "Do it."\ndisable = true\n'],
+  ])('`disable: true` switches a file of any dialect off: %s', async (file, text) => {
+    const { code, stderr } = await project({ [file]: text }).run(['run', file, 'Go.', '--model', 'openai/gpt-5'])
+
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/is switched off/)])
+  })
+
+  test('a schema that is none is told by validate and run, with file and line', async () => {
+    const place = project({ 'a.md': '---\nname: a\ndescription: d\ninput: { type: objct }\n---\n\nDo it.\n' })
+
+    for (const command of [
+      ['validate', 'a.md'],
+      ['run', 'a.md', '{}', '--model', 'openai/gpt-5'],
+    ]) {
+      const { code, stdout, stderr } = await place.run(command)
+      expect(stdout + stderr).toMatch(/a\.md:4: (?:error: )?`input` is no JSON Schema/)
+      // As of any file with an error in it.
+      expect(code).toBe(command[0] === 'validate' ? 1 : 2)
+    }
+  })
+
   test('--lossy writes the file to stdout, and to stderr a warning for each loss', async () => {
     const place = project({ '.claude/agents/a.md': AGENT })
     const { code, stdout, stderr } = await place.run(['convert', '.claude/agents/a.md', '--to', 'codex', '--lossy'])

@@ -67,7 +67,7 @@ describe('messages of a server', () => {
 })
 
 describe('a listing of a server', () => {
-  const limit = { availableTools: [], excludedTools: [] }
+  const limit = { availableTools: null, excludedTools: [] }
   const options = { limit, secrets: SECRETS, room: 8, taken: new Set<string>() }
   const tool = { description: 'a', inputSchema: { type: 'object', properties: { a: { type: 'string' } } } }
 

@@ -87,6 +87,23 @@ describe('a server over its standard input and output', () => {
     expect(only(events, 'warning').map(({ message }) => message)).toEqual(['all: it has no tool "nothing"'])
   })
 
+  test('an empty list of tools offers none, and a star in it stands for any text', async () => {
+    const offered = async (availableTools: string[]) => {
+      const { who, model } = caller({ all: everything({ availableTools }) }, [])
+      const events = await eventsOf(openRuntime().run(who, 'go'))
+      const warnings = only(events, 'warning').map(({ message }) => message)
+      return { names: toolNamesIn(model.requests[0]), warnings }
+    }
+
+    expect(await offered([])).toEqual({ names: [], warnings: [] })
+    expect(await offered(['get-s*', 'ech*'])).toEqual({
+      names: expect.arrayContaining(['all__echo', 'all__get-sum']),
+      warnings: [],
+    })
+    expect((await offered(['get-s*', 'ech*'])).names).not.toContain('all__get-env')
+    expect(await offered(['none-*'])).toEqual({ names: [], warnings: ['all: it has no tool "none-*"'] })
+  })
+
   test('what is excluded is not there, by the server’s own names, also where it is named', async () => {
     const server = everything({ availableTools: ['echo', 'get-sum'], excludedTools: ['get-*'] })
     const { who, model } = caller({ all: server }, [])

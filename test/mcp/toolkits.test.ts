@@ -127,6 +127,14 @@ const base = { description: '', availableTools: [], required: false }
 const builtin = (name: string, more: object = {}): ExtensionConfig =>
   ({ type: 'builtin', name, displayName: null, timeoutSeconds: null, ...base, ...more }) as ExtensionConfig
 
+test('an MCP program that is not there is told as that, and as nothing else', async () => {
+  const sources = { gone: mcpServer({ command: 'no-such-program-here' }) }
+  const { outcome } = await run({ sources }, [], { use: ['tool:*', 'model:*', 'exec:*'] })
+
+  expect(outcome.error?.message).toMatch(/there is no program no-such-program-here/)
+  expect(outcome.error?.message).not.toMatch(/negotiation|probe/)
+})
+
 describe('extensions of recipes as sources', () => {
   test('built-in ones give their tools, by the names they have here', async () => {
     const { sources, notices } = extensionSources([
@@ -142,6 +150,14 @@ describe('extensions of recipes as sources', () => {
       ...['shell', 'read_text_file', 'write_file', 'edit_file', 'list_directory'],
       ...['todo_write', 'todo_read', 'memory_remember'],
     ])
+  })
+
+  test('a star in the list of tools stands for any text; builtinToolkit with an empty list offers none', async () => {
+    const { sources } = extensionSources([builtin('developer', { availableTools: ['search_*'] })])
+    expect((await run({ sources }, [])).names).toEqual(['search_files', 'search_text'])
+
+    const none = { todo: builtinToolkit('todo', { availableTools: [] }) }
+    expect((await run({ sources: none }, [])).names).toEqual([])
   })
 
   test('aster-goose 14/51: one that there is not is reported with what to use instead, and the run goes on', async () => {

@@ -132,7 +132,8 @@ describe('a layer that only takes away leaves the rest', () => {
       '.codex/agents/helper.toml',
       'name = "helper"\ndescription = "Helps"\nsandbox_mode = "read-only"\ndeveloper_instructions = "You help."\n',
     ],
-  ])('%s that is read-only reads', async (place, text) => {
+    ['.opencode/agent/helper.md', markdown('permission: { edit: deny, bash: deny }')],
+  ])('%s that is read-only reads, and is offered no tool that changes', async (place, text) => {
     const calls = [read('notes.txt'), write('new.txt'), shell('touch new.txt')]
     const ran = await runFile(place, text, { calls, grant: WORKSPACE })
 
@@ -142,6 +143,8 @@ describe('a layer that only takes away leaves the rest', () => {
       expect.stringMatching(/shell is not allowed here: the file of helper denies exec:\*/),
     ])
     expect(existsSync(path.join(ran.folder, 'new.txt'))).toBe(false)
+    expect(ran.tools).toContain('read_text_file')
+    expect(ran.tools.filter((name) => /^(?:write_file|edit_file|shell)$/.test(name))).toEqual([])
   })
 
   test('the reviewer of the guide reads, searches, and changes nothing', async () => {

@@ -367,6 +367,17 @@ describe('sub-recipes', () => {
     expect(text).toBe(['done', locked, locked].join('\n---\n'))
   })
 
+  test('a value for a parameter that it does not have is told', async () => {
+    const cwd = folderWith({ 'two.yaml': TWO_PARAMETERS })
+    const parameters = { first: '1', second: '2', thrid: '3' }
+    const model = delegating([subagent({ subrecipe: 'two', parameters })])
+    await using runtime = createRuntime()
+    const host = hostOf({ model, options: { cwd, subRecipes: { two: 'two.yaml' } } })
+
+    const { text } = await runtime.run(host, 'go').result
+    expect(text).toBe('done\n\n[There is no parameter "thrid": your value was not used.]')
+  })
+
   test('aster-goose 14/44: its model, temperature and turns are those of the child; what the call says beats them', async () => {
     const settings = 'settings: { goose_provider: a, goose_model: two, temperature: 0.2, max_turns: 4 }'
     const cwd = folderWith({ 'r.yaml': `title: T\ndescription: D\nprompt: Go\n${settings}\n` })

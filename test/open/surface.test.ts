@@ -284,7 +284,7 @@ describe('definitions', () => {
   test.each<[object, string]>([
     [{ subRecipe: {} }, 'has no option "subRecipe". Did you mean "subRecipes"?'],
     [{ subRecipes: { a: '/no/such.yaml' } }, 'Sub-recipe file does not exist: /no/such.yaml'],
-    [{ surfaces: ['task'] }, 'surfaces must be a list of "subagent", "delegate", "Agent"'],
+    [{ surfaces: ['task'] }, 'surfaces must be a list of "subagent", "delegate", "Agent", not ["task"].'],
     [{ compat: 'goose' }, 'compat must be one of "aster"'],
     [{ mode: 'yolo' }, 'mode must be one of "auto", "approve", "smart_approve", "chat"'],
     [{ background: 0 }, 'background must be a whole number of at least 1'],

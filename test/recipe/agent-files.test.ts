@@ -417,10 +417,51 @@ describe('permissions only narrow', () => {
     const plan = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: plan`))
 
     expect(plan.grant).toEqual({ deny: ['exec:*', 'file.delete:**', 'file.write:**'] })
-    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto', 'nonsense']) {
+    for (const mode of ['acceptEdits', 'bypassPermissions', 'auto']) {
       const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\npermissionMode: ${mode}`))
       expect([agent.grant, agent.notices.map(({ code }) => code)]).toEqual([null, ['permission']])
     }
+  })
+
+  test.each([
+    ['.claude/agents/a.md', markdown(`${named}\npermissionMode: pln`), '`permissionMode: pln` is not known'],
+    ['.codex/agents/a.toml', 'name = "a"\ndescription = "d"\nsandbox_mode = "readonly"\n', '`sandbox_mode: readonly`'],
+  ])('%s: a mode that is not known is taken as the strictest one, with a warning', async (place, text, told) => {
+    const { grant, notices } = await agentIn(place, text)
+
+    expect(grant?.deny).toEqual(expect.arrayContaining(['exec:*', 'file.delete:**', 'file.write:**']))
+    expect(notices).toMatchObject([{ level: 'warning', code: 'permission', message: expect.stringContaining(told) }])
+    expect(notices[0]?.message).toMatch(/it is taken as/)
+  })
+
+  test.each([
+    ['permission: { edits: deny }', /permission\.edits` restricts nothing/, 'Did you mean `edit`?'],
+    [
+      'permission: { bash: { "rm *": deny, "*": allow } }',
+      /permission\.bash\."rm \*"` restricts nothing/,
+      'Put "*" first.',
+    ],
+    ['permission: { lsp: { "x": deny, "*": allow } }', /permission\.lsp\."x"` restricts nothing/, 'Put "*" first.'],
+    ['permission: { edit: deny, "*": allow }', /permission\.edit` restricts nothing/, 'Put "*" first.'],
+    ['tools:', /`tools` has nothing after it/, 'Write `tools: []` for none, or remove the key.'],
+  ])('opencode: `%s` restricts nothing, which is a warning', async (field, told, hint) => {
+    const { notices } = await agentIn('.opencode/agent/a.md', markdown(`${named}\n${field}`))
+
+    expect(notices).toMatchObject([{ level: 'warning', line: 4, message: expect.stringMatching(told), hint }])
+  })
+
+  test('opencode: what comes after a star restricts, and nothing is told', async () => {
+    const said = 'permission: { "*": allow, edit: deny, bash: { "*": allow, "rm *": deny } }'
+    const { notices } = await agentIn('.opencode/agent/a.md', markdown(`${named}\n${said}`))
+
+    expect(notices).toEqual([])
+  })
+
+  test('Claude: `tools:` with nothing after it is all tools, with a warning', async () => {
+    const { tools, notices } = await agentIn('.claude/agents/a.md', markdown(`${named}\ntools:`))
+
+    expect(tools.allow).toBeNull()
+    expect(notices).toMatchObject([{ level: 'warning', code: 'tool', line: 4 }])
   })
 
   test('Claude: tools with limits', async () => {
@@ -534,7 +575,7 @@ describe('permissions only narrow', () => {
     ],
     ['bash: {"*": ask, "git status": allow}', { ask: ['exec:*'] }, 1],
     ['bash: {"git *": ask, "git log *": allow}', { ask: ['exec:git', 'exec:git *', 'exec:sh -c *'] }, 1],
-    ['bash: {"rm *": deny, "*": allow}', null, 0],
+    ['bash: {"rm *": deny, "*": allow}', null, 1],
     ['bash: sometimes', { deny: ['exec:*'] }, 1],
     [
       'edit: {"*": deny, "*.md": allow}',
@@ -812,12 +853,32 @@ describe('what else files say', () => {
     ['.claude/agents/a.md', 'dissallowedTools: Write', 'disallowedTools'],
     ['.opencode/agent/a.md', 'permissions: { bash: deny }', 'permission'],
     ['.cursor/agents/a.md', 'read_only: true', 'readonly'],
+    ['.github/agents/a.agent.md', 'disable-model-invocaton: true', 'disable-model-invocation'],
+    ['.claude/agents/a.md', 'disabled: true', 'disable'],
+    ['.claude/agents/a.md', 'permission: plan', 'permissionMode'],
   ])('%s: `%s` restricts nothing, which is a warning', async (place, field, meant) => {
     const { notices } = await agentIn(place, markdown(`${named}\n${field}`))
 
     expect(notices).toMatchObject([
       { level: 'warning', code: 'unknown_key', line: 4, hint: `It restricts nothing. Did you mean \`${meant}\`?` },
     ])
+  })
+
+  test('Codex: `sandbox` restricts nothing, which is a warning', async () => {
+    const { notices } = await agentIn('.codex/agents/a.toml', 'name = "a"\ndescription = "d"\nsandbox = "read-only"\n')
+
+    expect(notices).toMatchObject([
+      { level: 'warning', code: 'unknown_key', line: 3, hint: 'It restricts nothing. Did you mean `sandbox_mode`?' },
+    ])
+  })
+
+  test.each(['input', 'output'])('`%s` that is no JSON Schema refuses the file with its line', async (key) => {
+    const text = markdown(`${named}\n${key}: { type: objct }`)
+
+    expect(await refusalOf(agentIn('.legate/agents/a.md', text))).toMatchObject({
+      problem: expect.stringContaining(`\`${key}\` is no JSON Schema that can be used`),
+      line: 4,
+    })
   })
 
   test('Cursor: `model: fast` is the model of the host, with a word on it', async () => {

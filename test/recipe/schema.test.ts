@@ -52,6 +52,17 @@ describe('reading a recipe', () => {
     expect(await noted(sub, { 's.yaml': `${minimal}prompt: P\n` })).toEqual([])
   })
 
+  test('an empty list of available tools means all of them, and a note says so', async () => {
+    const file = recipeFile(
+      `${minimal}prompt: P\nextensions:\n  - { type: platform, name: summon, available_tools: [] }\n`,
+    )
+    const { notices } = await readRecipeFile(file)
+
+    expect(notices).toMatchObject([
+      { level: 'note', code: 'extension', line: 5, message: expect.stringMatching(/is empty: .* all tools/) },
+    ])
+  })
+
   test('aster-goose 14/17: a missing field and a wrong type are told in the known words, with their lines', async () => {
     const missing = await refusalOf(loadRecipe(recipeFile('description: D\nprompt: P\n')))
     const wrong = await refusalOf(loadRecipe(recipeFile(`${minimal}prompt: P\nsettings:\n  temperature: "x"\n`)))

@@ -20,7 +20,7 @@ import { ownNeeds } from './own-needs.ts'
 import { denyTools, knownTools, type ListPlace, limitTools, readToolWords, toolWords } from './tool-lists.ts'
 
 /** What every dialect may say beside its own words. */
-const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing']
+const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing', 'disable']
 
 /** Whose way of writing it is, and by which words it names tools: its own first. */
 export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'> {
@@ -142,9 +142,17 @@ export class Draft {
   /** A list of tools that may be used, in any spelling. */
   allowTools(key: string): void {
     const tree = this.tree(key)
-    if (tree === undefined) return
+    if (tree === undefined) return this.tellAllTools(key)
     const words = toolWords(tree)
     if (!words.includes('*')) this.allowWords(words, key)
+  }
+
+  /** A key with nothing after it says nothing, where a list of none may have been meant. */
+  private tellAllTools(key: string): void {
+    if (!this.fields.keys().includes(key)) return
+    const message = `\`${key}\` has nothing after it: the agent has all tools that there are`
+    const hint = `Write \`${key}: []\` for none, or remove the key.`
+    this.report.warning({ code: 'tool', message, line: this.lineOf(key), hint })
   }
 
   denyTools(key: string): void {
@@ -170,6 +178,10 @@ export class Draft {
     return knownTools(word, this.words) ?? [word]
   }
 
+  isToolWord(word: string): boolean {
+    return word.includes('*') || knownTools(word, this.words) !== undefined
+  }
+
   private listAt(key: string): ListPlace {
     return { line: this.lineOf(key), report: this.report, ...this.words }
   }
@@ -184,11 +196,11 @@ export class Draft {
   }
 
   /** Is it switched off? */
-  disable(key: string): void {
-    this.agent.isDisabled = this.flag(key)
+  private readDisable(): void {
+    this.agent.isDisabled = this.flag('disable')
     if (!this.agent.isDisabled) return
-    const message = `"${this.agent.name}" is switched off by \`${key}: true\`: it is not run`
-    this.report.note({ code: 'disabled', message, line: this.lineOf(key) })
+    const message = `"${this.agent.name}" is switched off by \`disable: true\`: it is not run`
+    this.report.note({ code: 'disabled', message, line: this.lineOf('disable') })
   }
 
   /** A sandbox in which programs may change the workspace and reach nothing else: here nothing fences them. */
@@ -222,6 +234,11 @@ export class Draft {
         message: `\`${key}: ${said}\` is not known; it is ignored`,
         line: this.lineOf(key),
       })
+  }
+
+  /** A word that is not known restricts as the strictest one does: a misspelt restriction must not pass for none. */
+  strictest(key: string, said: string, taken: string): void {
+    this.tightened(`\`${key}: ${said}\` is not known; it is taken as \`${taken}\``, key)
   }
 
   tightened(message: string, key: string): void {
@@ -315,8 +332,9 @@ export class Draft {
     }
   }
 
-  /** `input`, `output`, `grant`, `budget` and `briefing` mean the same in every dialect: they are ours. */
+  /** `input`, `output`, `grant`, `budget`, `briefing` and `disable` mean the same in every dialect: they are ours. */
   private readExtras(): void {
+    this.readDisable()
     this.agent.input = this.schema('input')
     this.agent.output = this.schema('output')
     const grant = this.fields.json('grant')

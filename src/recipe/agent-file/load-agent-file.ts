@@ -2,6 +2,7 @@ import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
 import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { schemaProblem } from '../../base/schema.ts'
 import { detectDialect } from '../dialects/detect.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { AGENT_DIALECTS, agentDialect } from '../dialects/index.ts'
@@ -62,8 +63,20 @@ export async function parseAgentFile(
     return undefined
   }
   const agent = draft.finish()
+  await checkSchemas(agent, fields, report)
   report.check()
   return agent
+}
+
+/** A schema that cannot be used would fail the run, far from its file. */
+async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): Promise<void> {
+  for (const key of ['input', 'output'] as const) {
+    const schema = agent[key]
+    const why = schema === null ? undefined : await schemaProblem(schema)
+    if (why === undefined) continue
+    const message = `\`${key}\` is no JSON Schema that can be used: ${why}`
+    report.error({ code: 'schema', message, line: fields.lineOf(key), hint: 'Correct the schema.' })
+  }
 }
 
 function dialectNamed(name: string): AgentDialect {

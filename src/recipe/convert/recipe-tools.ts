@@ -1,3 +1,4 @@
+import { matchName } from '../../grant/match.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { isBuiltinToolkit, toolNamesOf } from '../extension/builtin-toolkit.ts'
 import { isBuiltIn } from '../extension/extension-sources.ts'
@@ -26,7 +27,9 @@ function toolsOf(extension: ExtensionConfig): readonly string[] | undefined {
   if (type !== 'builtin' && type !== 'platform') return undefined
   if (isBuiltIn(name)) return []
   if (!isBuiltinToolkit(name)) return undefined
-  return toolNamesOf(name).filter((tool) => availableTools.length === 0 || availableTools.includes(tool))
+  return toolNamesOf(name).filter(
+    (tool) => availableTools.length === 0 || availableTools.some((one) => matchName(one, tool)),
+  )
 }
 
 function isServer({ type }: ExtensionConfig): boolean {

@@ -73,11 +73,13 @@ function readPermissionMode(draft: Draft): void {
     draft.agent.neverAsks = true
     return
   }
-  const known = ['acceptEdits', 'auto', 'bypassPermissions']
-  const why = known.includes(mode) ? 'a file cannot loosen what host and runtime allow' : 'it is not known'
+  if (!['acceptEdits', 'auto', 'bypassPermissions'].includes(mode)) {
+    draft.narrowing.readOnly()
+    return draft.strictest('permissionMode', mode, 'plan')
+  }
   draft.report.warning({
     code: 'permission',
-    message: `\`permissionMode: ${mode}\` is ignored: ${why}`,
+    message: `\`permissionMode: ${mode}\` is ignored: a file cannot loosen what host and runtime allow`,
     line: draft.lineOf('permissionMode'),
   })
 }

@@ -39,9 +39,10 @@ const SERVERS = { only: 'enabled_tools', not: 'disabled_tools', none: { enabled:
 function readSandbox(draft: Draft): void {
   const mode = draft.text('sandbox_mode')
   if (mode === null) return
-  if (mode === 'read-only') {
+  if (mode !== 'workspace-write' && mode !== 'danger-full-access') {
     draft.narrowing.readOnly()
     draft.narrowing.deny(['net:*'])
+    if (mode !== 'read-only') return draft.strictest('sandbox_mode', mode, 'read-only')
     const message = '`sandbox_mode: read-only`: programs cannot be fenced here, so none may be started'
     return draft.tightened(message, 'sandbox_mode')
   }

@@ -27,7 +27,6 @@ export const legate: AgentDialect = {
     draft.agent.skills = draft.texts('skills')
     draft.agent.isBackground = draft.flag('background')
     draft.agent.isHidden = draft.flag('hidden')
-    draft.disable('disable')
     draft.agent.neverAsks = draft.flag('neverAsks')
     draft.fence(draft.text('sandbox'), 'sandbox')
     draft.limit('turns', draft.number('maxTurns', 'max_turns'), 'maxTurns')

@@ -1,3 +1,4 @@
+import { nearest } from '../../base/nearest.ts'
 import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
 import { MOST_RULES } from '../agent-file/narrowing.ts'
@@ -56,6 +57,10 @@ export function readPermission(tree: Tree, draft: Draft): void {
   const later = new Map([...tree.entries].slice(base + 1).map(([key, { value }]) => [key, rulesOf(value, key, draft)]))
   const star = base === -1 ? undefined : tree.entries.get('*')?.value
   const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
+  for (const [key, { value }] of [...tree.entries].slice(0, Math.max(base, 0))) {
+    const isOverruled = rulesOf(value, key, draft).some((rule) => isStricter(rule.action, action))
+    if (isOverruled) tellOverruled(`permission.${key}`, 'permission', draft)
+  }
   if (star !== undefined) applyToAll(action, later, draft)
   const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
   if (agents.length > 0) draft.agent.reaches = agents.map(({ pattern }) => pattern)
@@ -111,6 +116,7 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
   const later = rules.slice(base + 1)
+  tellEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
   const put = (list: 'ask' | 'deny', pattern: string): void => {
     for (const one of domain.domains) {
       draft.narrowing[list](domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
@@ -128,18 +134,24 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
 /** What a tool is called with has no rules: the strictest word of all patterns holds for the whole tool. */
 function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft): void {
   // A star overrules what stands before it.
-  const live = rules.slice(rules.findLastIndex(({ pattern }) => pattern === '*'))
+  const base = rules.findLastIndex(({ pattern }) => pattern === '*')
+  const live = rules.slice(base)
+  tellEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
   const has = (action: Action) => live.some((rule) => rule.action === action)
   if (!has('deny') && !has('ask')) return
+  if (!draft.isToolWord(key)) tellUnknown(key, draft)
   const tools = toolsForbidden(key, draft.toolsNamed(key)).map((tool) => `tool:${tool}`)
   draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
   const lost = live.slice(1).filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
   if (lost.length > 0) tell(lost, key, draft)
 }
 
-interface Applying {
+interface Place {
   readonly key: string
   readonly draft: Draft
+}
+
+interface Applying extends Place {
   readonly put: (list: 'ask' | 'deny', pattern: string) => void
 }
 
@@ -163,6 +175,33 @@ function isBound({ pattern }: PermissionRule, before: readonly PermissionRule[])
   return before.some(
     (other) => other.action !== 'allow' && (matchName(other.pattern, pattern) || matchName(pattern, other.pattern)),
   )
+}
+
+const STRICTNESS: readonly Action[] = ['allow', 'ask', 'deny']
+
+function isStricter(one: Action, other: Action): boolean {
+  return STRICTNESS.indexOf(one) > STRICTNESS.indexOf(other)
+}
+
+/** The last match wins: a stricter rule that stands before a star restricts nothing. */
+function tellEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: Place): void {
+  for (const rule of earlier.filter((one) => isStricter(one.action, action))) {
+    tellOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
+  }
+}
+
+function tellOverruled(rule: string, place: string, draft: Draft): void {
+  const message = `\`${rule}\` restricts nothing: \`${place}."*"\` comes after it, and the last match wins`
+  const hint = 'Put "*" first.'
+  draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
+}
+
+/** `edits: deny`: nothing is called so. */
+function tellUnknown(key: string, draft: Draft): void {
+  const meant = nearest(key.toLowerCase(), [...Object.keys(DOMAINS), ...TOOL_KEYS])
+  const message = `\`permission.${key}\` restricts nothing here but a tool of that name that a host may have`
+  const hint = meant === undefined ? 'Correct its name, or remove it.' : `Did you mean \`${meant}\`?`
+  draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
 }
 
 function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft): void {

@@ -49,7 +49,6 @@ export const opencode: AgentDialect = {
     draft.limit('turns', draft.number('steps', 'maxSteps'), 'steps')
     const mode = draft.text('mode')
     draft.agent.isHidden = draft.flag('hidden')
-    draft.disable('disable')
     if (mode === 'primary')
       draft.report.note({ code: 'ignored', message: '`mode: primary`: it may be a subagent here too' })
     draft.keep('color', 'variant')
@@ -80,8 +79,7 @@ function underscored(word: string): readonly string[] | undefined {
 /** `{ "*": false, "github-search": true }`: a star that is false makes the rest a list of what is allowed. */
 function readToolMap(draft: Draft): void {
   const tree = draft.tree('tools')
-  if (tree === undefined) return
-  if (tree.kind !== 'map') return draft.allowTools('tools')
+  if (tree?.kind !== 'map') return draft.allowTools('tools')
   const flags = [...tree.entries].map(([name, { value }]) => ({
     name,
     isOn: value.kind === 'leaf' && value.value === true,

@@ -2,6 +2,7 @@ import { DefinitionError } from '../../base/error.ts'
 import { listOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { developerTools } from '../../tool/developer/developer-tools.ts'
 import { type MemoryToolsOptions, memoryTools } from '../../tool/memory/memory-tools.ts'
+import { isWithin } from '../../tool/source/limited-source.ts'
 import type { ToolSource } from '../../tool/source/source.ts'
 import { toolkitSource } from '../../tool/source/toolkit-source.ts'
 import { todoTools } from '../../tool/todo-tools.ts'
@@ -14,7 +15,7 @@ export interface BuiltinOptions {
   readonly memory?: MemoryToolsOptions
   /** Where `skills` are looked for. */
   readonly skills?: DiscoveryOptions
-  /** Only these of its tools. Left out or empty: all of them. */
+  /** Only these of its tools; `*` stands for any text. Left out: all of them. An empty list: none. */
   readonly availableTools?: readonly string[]
 }
 
@@ -38,8 +39,8 @@ export function builtinToolkit(name: BuiltinToolkit, options: BuiltinOptions = {
   }
   readOptions('builtinToolkit(name, options)', options, OPTIONS)
   const all: Readonly<Record<string, Tool>> = TOOLKITS[name](options)
-  const { availableTools = [] } = options
-  const wanted = Object.entries(all).filter(([tool]) => availableTools.length === 0 || availableTools.includes(tool))
+  const limit = { availableTools: options.availableTools ?? null, excludedTools: [] }
+  const wanted = Object.entries(all).filter(([name]) => isWithin(limit, { name, shownAs: name }))
   return toolkitSource({ toolkit: name, tools: wanted.map(([tool]) => tool) }, Object.fromEntries(wanted))
 }
 

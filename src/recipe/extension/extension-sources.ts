@@ -148,7 +148,7 @@ function common(extension: StdioExtension | HttpExtension, { secrets, scope }: E
   return {
     env: envs,
     envKeys,
-    availableTools,
+    ...(availableTools.length === 0 ? {} : { availableTools }),
     ...(envFrom === undefined ? {} : { envFrom }),
     ...(excludedTools === undefined ? {} : { excludedTools }),
     ...(timeoutSeconds === null ? {} : { timeoutMs: Math.min(Math.max(timeoutSeconds, 1), MOST_SECONDS) * 1_000 }),
@@ -160,7 +160,8 @@ function common(extension: StdioExtension | HttpExtension, { secrets, scope }: E
 function builtin({ name, availableTools }: ExtensionConfig, options: ExtensionOptions): ToolSource | Absence {
   const known = name.trim().toLowerCase()
   if (isBuiltinToolkit(known)) {
-    return builtinToolkit(known, { ...builtinOptions(options), availableTools: ours(known, availableTools) })
+    const limit = availableTools.length === 0 ? {} : { availableTools: ours(known, availableTools) }
+    return builtinToolkit(known, { ...builtinOptions(options), ...limit })
   }
   return {
     message: `there is no built-in extension "${name}" here`,
@@ -219,7 +220,12 @@ function namedServer(extension: NamedExtension, { named = {}, ...options }: Exte
   const own = [name, sourceName(name)].find((one) => Object.hasOwn(named, one))
   const found = own === undefined ? undefined : named[own]
   const toolkit = found ?? (isBuiltinToolkit(name) ? builtinToolkit(name, builtinOptions(options)) : undefined)
-  if (toolkit !== undefined) return limitedSource(toolkit, { availableTools, excludedTools })
+  if (toolkit !== undefined) {
+    return limitedSource(toolkit, {
+      availableTools: availableTools.length === 0 ? null : availableTools,
+      excludedTools,
+    })
+  }
   const known = Object.keys(named).join(', ') || 'none'
   return {
     message: `there is no server "${name}"`,

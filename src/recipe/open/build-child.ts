@@ -51,7 +51,8 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts
     definitions: spec.cwd,
   }
   const refused = (loaded?.refused ?? []).map((key) => `The value of "${key}" is locked: yours was not used.`)
-  return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused] }
+  const unknown = (loaded?.unknown ?? []).map((key) => `There is no parameter "${key}": your value was not used.`)
+  return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused, ...unknown] }
 }
 
 type Described = Omit<

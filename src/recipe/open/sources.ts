@@ -92,6 +92,8 @@ export interface Loaded {
   readonly definition: AgentFile
   /** Values that the call gave and that are locked. */
   readonly refused: readonly string[]
+  /** Values that the call gave and that the file has no parameter for. */
+  readonly unknown: readonly string[]
 }
 
 export interface LoadOptions {
@@ -105,7 +107,7 @@ export interface LoadOptions {
 /** Reads the file of a source, with its values in their places. */
 export async function loadSource(source: Source, others: LoadOptions): Promise<Loaded> {
   const { parameters, isKept } = others
-  if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [] }
+  if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [], unknown: [] }
   const place = placeOf(source)
   await checkReadable(place, source.name)
   const given =
@@ -120,7 +122,11 @@ export async function loadSource(source: Source, others: LoadOptions): Promise<L
       isOfCall(key) ? others.readFile(named) : readValue(named, place, others),
   } as const
   try {
-    return { definition: await loadDefinition(place.file, options), refused: given.refused }
+    const definition = await loadDefinition(place.file, options)
+    const locked = new Set<string>(given.refused)
+    const known = new Set(definition.parameters.map(({ key }) => key))
+    const unknown = Object.keys(parameters).filter((key) => !known.has(key) && !locked.has(key))
+    return { definition, refused: given.refused, unknown }
   } catch (error) {
     return invalid(`Failed to build subrecipe: ${reasonOf(error)}`)
   }

@@ -1,7 +1,6 @@
 import path from 'node:path'
-import { isLegateError, messageOf } from '../../base/error.ts'
 import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
-import { readSchema } from '../../base/schema.ts'
+import { schemaProblem } from '../../base/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
@@ -121,17 +120,9 @@ function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Repo
 /** The schema must be one: a model would be asked for the impossible. */
 async function checkResponse({ response }: Recipe, report: Report, line: number | null): Promise<void> {
   if (response === null || JSON.stringify(response).includes('{{')) return
-  try {
-    await readSchema(response.jsonSchema, 'response').prepare()
-  } catch (error) {
-    const why = isLegateError(error) ? messageOf(error.cause ?? error) : messageOf(error)
-    report.error({
-      code: 'schema',
-      message: `JSON schema validation failed: ${why}`,
-      line,
-      hint: 'Correct the schema.',
-    })
-  }
+  const why = await schemaProblem(response.jsonSchema)
+  if (why === undefined) return
+  report.error({ code: 'schema', message: `JSON schema validation failed: ${why}`, line, hint: 'Correct the schema.' })
 }
 
 /** Characters that no person sees and every model reads; the flags of some countries are written with them. */

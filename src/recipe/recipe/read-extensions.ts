@@ -28,7 +28,16 @@ function readExtension(fields: Fields, report: Report): ExtensionConfig | undefi
   const type = typeOf(fields, report)
   if (type === undefined) return undefined
   fields.reportUnknown(KEYS[type])
-  return READERS[type](fields, report)
+  const extension = READERS[type](fields, report)
+  if (fields.has('available_tools') && extension.availableTools.length === 0) tellAll(fields, report)
+  return extension
+}
+
+/** Recipes mean all tools by an empty list: whoever meant none must know. */
+function tellAll(fields: Fields, report: Report): void {
+  const message = `\`${fields.at('available_tools')}\` is empty: in a recipe that means all tools of the extension`
+  const hint = 'Leave the extension out to offer none of its tools.'
+  report.note({ code: 'extension', message, line: fields.lineOf('available_tools'), hint })
 }
 
 function typeOf(fields: Fields, report: Report): ExtensionType | undefined {

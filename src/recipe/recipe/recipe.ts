@@ -69,7 +69,7 @@ export interface RetryConfig {
 interface ExtensionBase {
   readonly name: string
   readonly description: string
-  /** Empty: all of them. */
+  /** Empty: all of them, as recipes have it. `*` stands for any text. */
   readonly availableTools: readonly string[]
   /** None of these; `*` stands for any text, and alone for all: then it is not started. Agent files only. */
   readonly excludedTools?: readonly string[]

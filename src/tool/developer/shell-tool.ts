@@ -5,6 +5,7 @@ import { plainEnvironment } from '../environment.ts'
 import { fileNeed } from '../file-needs.ts'
 import { type ProcessResult, runProgram } from '../run-process.ts'
 import { type Tool, type ToolContext, tool } from '../tool.ts'
+import { markUse } from '../tool-marks.ts'
 import { programOf } from './command-words.ts'
 import { WORKSPACE, withWorkspacePaths } from './workspace-paths.ts'
 
@@ -50,7 +51,7 @@ export function shellTool(): Tool {
     needs: (input) => [programIn(input as ShellInput), ...fileNeed('list', placeOf(input as ShellInput))],
     execute: (input, context) => run(input as ShellInput, context),
   })
-  return withWorkspacePaths(made as Tool)
+  return withWorkspacePaths(markUse(made as Tool, 'exec'))
 }
 
 async function run(input: ShellInput, { files, signal }: ToolContext): Promise<string> {

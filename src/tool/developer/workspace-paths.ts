@@ -1,12 +1,13 @@
 import type { Checked, CheckedSchema, JsonSchema } from '../../base/schema.ts'
 import type { Tool } from '../tool.ts'
+import { markUse, useOf } from '../tool-marks.ts'
 
 export const WORKSPACE = '/workspace'
 const KEYS = ['path', 'paths', 'cwd']
 
 /** The same tool for paths that are relative to the workspace too. */
 export function withWorkspacePaths(tool: Tool): Tool {
-  return Object.freeze({ ...tool, input: workspaceSchema(tool.input) })
+  return markUse(Object.freeze({ ...tool, input: workspaceSchema(tool.input) }), useOf(tool))
 }
 
 /** A path as models write it when they work in a folder: what is relative is below the workspace. */

@@ -28,7 +28,7 @@ interface ServerOptions {
   readonly timeoutMs?: number
   /** How long it may take until it answers and has told its tools. Default 60 s. */
   readonly startTimeoutMs?: number
-  /** Only these of its tools, by its own names. Left out or empty: all of them. */
+  /** Only these of its tools, by its own names; `*` stands for any text. Left out: all of them. An empty list: none. */
   readonly availableTools?: readonly string[]
   /** None of these, by its own names; `*` stands for any text. Stronger than `availableTools`. */
   readonly excludedTools?: readonly string[]
@@ -75,7 +75,7 @@ export interface ServerSettings {
   readonly secrets: (name: string) => string | undefined
   readonly timeoutMs: number
   readonly startTimeoutMs: number
-  readonly availableTools: readonly string[]
+  readonly availableTools: readonly string[] | null
   readonly excludedTools: readonly string[]
   readonly required: boolean
   readonly scope: SourceScope
@@ -93,7 +93,7 @@ const DEFAULTS: ServerSettings = {
   secrets: (name) => process.env[name],
   timeoutMs: TOOL_TIMEOUT_MS,
   startTimeoutMs: START_TIMEOUT_MS,
-  availableTools: [],
+  availableTools: null,
   excludedTools: [],
   required: true,
   scope: 'run',

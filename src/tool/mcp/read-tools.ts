@@ -2,6 +2,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json, toJson } from '../../base/json.ts'
 import type { CheckedSchema } from '../../base/schema.ts'
 import type { Secrets } from '../../base/secrets.ts'
+import { matchName } from '../../grant/match.ts'
 import { isWithin, type ToolLimit } from '../source/limited-source.ts'
 import { guardedSchema } from './guarded-schema.ts'
 import { MOST_TOOLS } from './limits.ts'
@@ -108,8 +109,10 @@ function inputOf(item: Record<string, unknown>, secrets: Secrets): CheckedSchema
 }
 
 function notThere(wanted: readonly (readonly [string, unknown])[], { limit, taken }: ListOptions): string[] {
-  const there = new Set([...wanted.map(([name]) => name), ...taken])
-  return limit.availableTools
-    .filter((name) => !there.has(name) && isWithin(limit, { name, shownAs: name }))
+  const there = [...wanted.map(([name]) => name), ...taken]
+  const known = new Set(there)
+  const isThere = (name: string) => known.has(name) || (name.includes('*') && there.some((one) => matchName(name, one)))
+  return (limit.availableTools ?? [])
+    .filter((name) => !isThere(name) && isWithin(limit, { name, shownAs: name }))
     .map((name) => `it has no tool ${JSON.stringify(name)}`)
 }

@@ -69,12 +69,16 @@ async function connect(transport: Transport, parts: SessionParts, isOld: boolean
   return { client, transport }
 }
 
+/** What the library says of a server that ended while it was asked what it speaks: why it ended says more. */
+const CLOSED = 'Version negotiation failed'
+
 function hasExited(transport: Transport): boolean {
   return 'hasExited' in transport && transport.hasExited === true
 }
 
 function failure(error: unknown, transport: Transport): ToolError {
   const [words, reason] = [lastWords(transport), plainReason(error)]
+  if (words !== '' && reason.startsWith(CLOSED)) return new ToolError('tool', words)
   const isTold = words === '' || reason.includes(words)
   return new ToolError('tool', isTold ? reason : `${reason} (${words})`)
 }

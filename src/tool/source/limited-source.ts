@@ -4,8 +4,8 @@ import type { OpenSource, ToolSource } from './source.ts'
 
 /** Which tools of a source an agent gets. Names are those that the source itself uses. */
 export interface ToolLimit {
-  /** Only these. Empty: all of them. */
-  readonly availableTools: readonly string[]
+  /** Only these; `*` stands for any text. Null: all of them. An empty list: none. */
+  readonly availableTools: readonly string[] | null
   /** None of these; `*` stands for any text. Stronger than `availableTools`. */
   readonly excludedTools: readonly string[]
 }
@@ -17,13 +17,13 @@ interface NamedTool {
 }
 
 export function isWithin({ availableTools, excludedTools }: ToolLimit, { name, shownAs }: NamedTool): boolean {
-  if (excludedTools.some((pattern) => matchName(pattern, name) || matchName(pattern, shownAs))) return false
-  return availableTools.length === 0 || availableTools.includes(name) || availableTools.includes(shownAs)
+  const isNamed = (pattern: string) => matchName(pattern, name) || matchName(pattern, shownAs)
+  return !excludedTools.some(isNamed) && (availableTools === null || availableTools.some(isNamed))
 }
 
 /** The same source with fewer tools. */
 export function limitedSource(source: ToolSource, limit: ToolLimit): ToolSource {
-  if (limit.availableTools.length === 0 && limit.excludedTools.length === 0) return source
+  if (limit.availableTools === null && limit.excludedTools.length === 0) return source
   const tools = source.tools === null ? null : Object.entries(source.tools)
   const kept = tools?.filter(([name]) => isWithin(limit, { name, shownAs: name }))
   return Object.freeze({
