@@ -54,11 +54,18 @@ export async function recipeAgent(
   const { loadDefinition } = await import('./recipe/load-definition.ts')
   const { rootInline } = await import('./recipe/run/root-inline.ts')
   const file = typeof source === 'string' ? await loadDefinition(source, reader) : source
+  checkParameters(file, parameters ?? {})
   const cwd = path.resolve(options.cwd ?? process.cwd())
   const surfaces = surfacesOf(file)
   const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd })
   const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open })
   return asAgent<Content | undefined, unknown, unknown>(coreOf(inline, undefined, namedModel))
+}
+
+/** A name that nobody defined is a slip of the finger: its default would be used. */
+function checkParameters({ parameters }: AgentFile, given: Readonly<Record<string, unknown>>): void {
+  const rules = Object.fromEntries((parameters ?? []).map(({ key }) => [key, anything]))
+  readOptions<Readonly<Record<string, unknown>>>('recipeAgent(): parameters', given, rules)
 }
 
 /** Recipes that speak of delegates are written for the tools of that name. */
@@ -69,7 +76,7 @@ function surfacesOf({ instructions, prompt, extensions }: AgentFile): readonly S
 }
 
 const OPTIONS = {
-  parameters: anything,
+  parameters: record,
   ask: orJust(false, code),
   readFile: code,
   reading: oneOf('strict', 'lenient'),

@@ -82,6 +82,7 @@ export function conversationIdFor(
   options: Pick<StartOptions, 'owner'> = {},
 ): Id {
   const { owner } = readOptions('conversationIdFor(agent, key, options)', options, { owner: text })
+  if (!isName(key)) refuse('conversationKey', 'a text that is not empty')
   return foreignId({ owner: owner ?? null, surface: 'conversation', agent: name, key })
 }
 

@@ -79,9 +79,13 @@ function range(least: number, most: number): string {
   return least === Number.NEGATIVE_INFINITY ? '' : `of at least ${least}`
 }
 
+/** Of what takes none: a name would have no effect. */
+export type NoOptions = Readonly<Record<string, never>>
+
 function unknownOption(where: string, name: string, names: readonly string[]): DefinitionError {
   const meant = nearest(name, names)
-  const hint = meant === undefined ? `It has ${names.join(', ')}.` : `Did you mean "${meant}"?`
+  const known = names.length === 0 ? 'It has none.' : `It has ${names.join(', ')}.`
+  const hint = meant === undefined ? known : `Did you mean "${meant}"?`
   return refused(`${where} has no option ${shown(name)}. ${hint}`)
 }
 

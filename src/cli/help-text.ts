@@ -1,4 +1,5 @@
 import { CliError, type Command, EXIT, type Option, optionsOf, STORE } from './command.ts'
+import { noCommand } from './meant.ts'
 import { outputColumns } from './terminal/output.ts'
 import { wrap } from './terminal/wrap.ts'
 
@@ -10,7 +11,7 @@ export function helpText(commands: readonly Command[], name?: string, columns: n
   const width = Math.max(NARROWEST, Math.min(WIDEST, columns - 1))
   if (name === undefined) return overview(commands, width)
   const command = commands.find((one) => one.name === name)
-  if (command === undefined) throw new CliError(`There is no command "${name}".`, EXIT.usage)
+  if (command === undefined) throw new CliError(noCommand(name, commands), EXIT.usage)
   return commandHelp(command, width)
 }
 

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type Call, CliError, type Command, EXIT, type Option, optionsOf, STORE } from './command.ts'
 import { COMMANDS } from './commands.ts'
+import { meant, noCommand } from './meant.ts'
 
 export interface ReadArgs {
   readonly command: Command
@@ -13,7 +14,7 @@ export function readArgs(args: readonly string[], env: NodeJS.ProcessEnv): ReadA
   const name = commandWord(args)
   if (name === undefined) return withoutCommand(args)
   const command = COMMANDS.find((one) => one.name === name)
-  if (command === undefined) throw new CliError(`There is no command "${name}".${nearest(name)}`, EXIT.usage)
+  if (command === undefined) throw new CliError(noCommand(name, COMMANDS), EXIT.usage)
   const { values, positionals } = strictly(args, optionsOf(command))
   const [, ...words] = positionals
   const wantsHelp = values['help'] === true
@@ -60,7 +61,10 @@ function strictly(
     return { values: { ...read.values } as Values, positionals: read.positionals }
   } catch (error) {
     const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
-    throw new CliError(`${sentence.replace(/\.$/, '')}.`, EXIT.usage)
+    const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? []
+    const names = options.map(({ name }) => name)
+    const hint = unknown === undefined ? '' : meant(unknown, { names, alike: 3, sign: '--' })
+    throw new CliError(`${sentence.replace(/\.$/, '')}.${hint}`, EXIT.usage)
   }
 }
 
@@ -97,17 +101,4 @@ function namesIn(usage: string): string[] {
     .replaceAll(/\[[^\]]*\]/g, '')
     .split(/[\s.]+/)
     .filter((word) => word !== '')
-}
-
-/** A word that begins alike is probably what was meant. */
-function nearest(name: string): string {
-  const found =
-    COMMANDS.find((command) => lettersOf(command.name) === lettersOf(name)) ??
-    COMMANDS.find((command) => command.name.startsWith(name.slice(0, 2)))
-  return found === undefined || name.length < 2 ? '' : ` Did you mean "${found.name}"?`
-}
-
-/** The same for words whose letters are in another order. */
-function lettersOf(word: string): string {
-  return [...word].sort().join('')
 }

@@ -26,8 +26,8 @@ export type UiDataPart =
   | { type: 'data-subagent'; id: string; data: UiSubagent }
   | { type: 'data-approval'; id: string; data: UiApproval }
   | { type: 'data-question'; id: string; data: UiQuestion }
-  /** Text and reasoning of these parts was taken back: the call was made again. */
-  | { type: 'data-reset'; data: { parts: string[] } }
+  /** Text and reasoning of these parts, by their index in the message, was taken back: the call was made again. */
+  | { type: 'data-reset'; data: { parts: number[] } }
 
 /** The data parts by name, for `UIMessage<UiMetadata, UiDataParts>`. */
 export type UiDataParts = {

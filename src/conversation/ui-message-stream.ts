@@ -1,3 +1,4 @@
+import { type NoOptions, readOptions } from '../base/options.ts'
 import type { ConversationHandle } from './conversation.ts'
 import type { TurnPageQuery } from './conversation-pages.ts'
 import type { Run } from './run.ts'
@@ -9,7 +10,8 @@ import type { UiWriter } from './ui-writer.ts'
  * what people are asked, at any depth, as `data-approval` and `data-question` parts. Words of subagents are not mixed into
  * the host's. Closing the stream does not stop the run: give the run a signal for that.
  */
-export function toUIMessageStream(run: Run): ReadableStream<UiMessageChunk> {
+export function toUIMessageStream(run: Run, options: NoOptions = {}): ReadableStream<UiMessageChunk> {
+  readOptions('toUIMessageStream(run)', options, {})
   const events = run[Symbol.asyncIterator]()
   let writer: UiWriter | undefined
   return new ReadableStream<UiMessageChunk>({

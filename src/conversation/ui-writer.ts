@@ -18,6 +18,10 @@ export class UiWriter {
   private count = 0
   private seen = ''
   private isInStep = false
+  /** Parts of the message that a page has by now, those with an id once; and where the words of this attempt are. */
+  private partCount = 0
+  private readonly named: Set<string> = new Set()
+  private spoken: number[] = []
 
   constructor(runId: string) {
     this.runId = runId
@@ -104,6 +108,7 @@ export class UiWriter {
     this.nodeId = nodeId
     this.attempt = 0
     this.count = 0
+    this.spoken = []
     this.seen = ''
   }
 
@@ -114,6 +119,7 @@ export class UiWriter {
     if (this.open?.type !== type) {
       this.close()
       this.open = { type, id: `${this.nodeId}:${this.attempt}:${this.count++}` }
+      this.spoken.push(this.partCount)
       this.put({ type: `${type}-start`, id: this.open.id })
     }
     this.put({ type: `${type}-delta`, id: this.open.id, delta })
@@ -129,11 +135,11 @@ export class UiWriter {
   private reset(nodeId: string | null): void {
     this.enter(nodeId)
     this.close()
-    const parts = Array.from({ length: this.count }, (_, at) => `${this.nodeId}:${this.attempt}:${at}`)
-    if (parts.length > 0) this.put({ type: 'data-reset', data: { parts } })
+    if (this.spoken.length > 0) this.put({ type: 'data-reset', data: { parts: this.spoken } })
     this.put(...this.calls.forget(this.nodeId ?? ''))
     this.attempt++
     this.count = 0
+    this.spoken = []
     this.seen = ''
   }
 
@@ -177,6 +183,33 @@ export class UiWriter {
 
   private put(...chunks: readonly UiMessageChunk[]): void {
     this.chunks.push(...chunks)
+    for (const chunk of chunks) if (this.isNewPart(chunk)) this.partCount++
+  }
+
+  /** Does a page put one more part into its message for it? */
+  private isNewPart(chunk: UiMessageChunk): boolean {
+    switch (chunk.type) {
+      case 'start-step':
+      case 'text-start':
+      case 'reasoning-start':
+      case 'file':
+      case 'data-reset':
+        return true
+      case 'tool-input-start':
+      case 'tool-input-available':
+        return this.isFirst(`tool ${chunk.toolCallId}`)
+      case 'data-subagent':
+      case 'data-approval':
+      case 'data-question':
+        return this.isFirst(`${chunk.type} ${chunk.id}`)
+      default:
+        return false
+    }
+  }
+
+  private isFirst(name: string): boolean {
+    const { size } = this.named
+    return this.named.add(name).size > size
   }
 }
 

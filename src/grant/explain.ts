@@ -1,6 +1,8 @@
+import { InputError } from '../base/error.ts'
 import { type Decision, decide, type Voice, voiceOf } from './decide.ts'
-import type { Layer } from './grant.ts'
+import { isDomain, type Layer } from './grant.ts'
 import { readRequest, requestText } from './request.ts'
+import { splitRule } from './rule.ts'
 
 /** A decision with every voice that was heard. */
 export interface Explanation extends Decision {
@@ -13,6 +15,7 @@ export interface Explanation extends Decision {
 
 /** Why a request is allowed, asked for or denied: which layer, which rule, who set it. Decides as `decide` does. */
 export function explain(layers: readonly Layer[], asked: string): Explanation {
+  checkDomain(asked)
   const read = readRequest(asked)
   const request = requestText(read)
   const decision = decide(layers, read)
@@ -24,6 +27,13 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
     voices,
     text: [`${request}: ${decision.verdict}, ${decision.reason}`, ...lines].join('\n'),
   }
+}
+
+/** No rule is about what no domain has: any answer would be about something else than was meant. */
+function checkDomain(asked: string): void {
+  if (typeof asked === 'string' && isDomain(splitRule(asked).domain)) return
+  const message = `${JSON.stringify(asked)} is no request: write one such as tool:deploy, agent:expert, model:*, exec:git status, net:example.com or file.read:/workspace/a.txt.`
+  throw new InputError('invalid_input', message)
 }
 
 function words({ verdict, rule }: Voice): string {

@@ -145,6 +145,11 @@ function checkRule(rule: unknown, where: string): void {
   if (trouble !== null) refuse(`${where}: the rule "${rule}" ${trouble}.`)
 }
 
+/** What a request can be about. */
+export function isDomain(domain: string): boolean {
+  return DOMAINS.has(domain)
+}
+
 function refuse(message: string): never {
   throw new DefinitionError('definition', message)
 }

@@ -1,6 +1,7 @@
 import { onAbort } from '../base/abort.ts'
 import { ModelError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
+import { anything, flag, list, number, type Rules, readOptions, record, text } from '../base/options.ts'
 import { type Block, NO_USAGE, type Usage } from '../graph/content.ts'
 import type { Model, ModelRequest, Part } from '../model/model.ts'
 
@@ -23,6 +24,18 @@ export interface ScriptedAnswer {
   readonly cut?: boolean
 }
 
+const ANSWER: Rules<ScriptedAnswer> = {
+  text,
+  reasoning: text,
+  chunks: list,
+  blocks: list,
+  calls: list,
+  usage: record,
+  delayMs: number(),
+  error: anything,
+  cut: flag,
+}
+
 export type Script = (request: ModelRequest, call: number) => ScriptedTurn | Promise<ScriptedTurn>
 
 export interface ScriptedModel extends Model {
@@ -35,13 +48,16 @@ export interface ScriptedModel extends Model {
 /** A model that says what it is told to: a list of turns, or a function of the request. */
 export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'scripted/model'): ScriptedModel {
   const requests: ModelRequest[] = []
+  const read = (turn: ScriptedTurn) =>
+    typeof turn === 'string' ? { text: turn } : readOptions(`A turn of ${id}`, turn, ANSWER)
+  if (typeof script !== 'function') for (const turn of script) read(turn)
   const next = async (request: ModelRequest): Promise<ScriptedAnswer> => {
     const call = requests.push(request) - 1
     const turn = typeof script === 'function' ? await script(request, call) : script[call]
     if (turn === undefined) {
       throw new ModelError('model', `The script of ${id} has ${script.length} turns; this is call ${call + 1}.`)
     }
-    return typeof turn === 'string' ? { text: turn } : turn
+    return read(turn)
   }
   return {
     id,
@@ -60,8 +76,8 @@ export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'sc
 
 function* partsOf(answer: ScriptedAnswer, call: number): Generator<Part> {
   if (answer.reasoning !== undefined) yield { type: 'reasoning-delta', text: answer.reasoning }
-  for (const text of answer.chunks ?? (answer.text === undefined ? [] : [answer.text]))
-    yield { type: 'text-delta', text }
+  for (const piece of answer.chunks ?? (answer.text === undefined ? [] : [answer.text]))
+    yield { type: 'text-delta', text: piece }
   for (const block of answer.blocks ?? []) yield { type: 'block', block }
   if (answer.error !== undefined) throw answer.error
   for (const [at, { id = `call_${call}_${at}`, name, input }] of (answer.calls ?? []).entries()) {

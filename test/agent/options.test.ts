@@ -1,4 +1,18 @@
-import { agent, createRuntime, joinSpawned, planner, recipeAgent } from 'legate'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import {
+  agent,
+  askTools,
+  conversationIdFor,
+  createRuntime,
+  developerTools,
+  joinSpawned,
+  openSubagents,
+  planner,
+  recipeAgent,
+  toUIMessageStream,
+} from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime } from '../support/reading.ts'
@@ -7,6 +21,59 @@ const speaker = () => agent({ name: 'speaker', instructions: '', model: scripted
 const file = { name: 'x', instructions: 'You say ok.' }
 
 describe('a misspelt or wrong option is refused, and not ignored', () => {
+  test.each<[string, () => unknown, string]>([
+    [
+      'openSubagents({ settings })',
+      () => openSubagents({ settings: { temprature: 1 } as never }),
+      'openSubagents(): settings has no option "temprature". Did you mean "temperature"?',
+    ],
+    [
+      'openSubagents({ settings: { maxTurns } })',
+      () => openSubagents({ settings: { maxTurns: 0 } }),
+      'maxTurns must be a whole number of at least 1, not 0',
+    ],
+    ['askTools', () => askTools({ x: 1 } as never), 'askTools() has no option "x". It has none.'],
+    ['developerTools', () => developerTools({ x: 1 } as never), 'developerTools() has no option "x". It has none.'],
+    [
+      'toUIMessageStream',
+      () => toUIMessageStream({} as never, { x: 1 } as never),
+      'toUIMessageStream(run) has no option "x"',
+    ],
+    [
+      'hooks.onEvent',
+      () => agent({ name: 'a', instructions: '', hooks: { onEvent: { 'tool-reslt': () => 0 } as never } }),
+      'hooks.onEvent: there is no event "tool-reslt". Did you mean "tool-result"?',
+    ],
+    [
+      'a turn of a script',
+      () => scriptedModel([{ txt: 'a' } as never]),
+      'A turn of scripted/model has no option "txt". Did you mean "text"?',
+    ],
+    ['a turn that is none', () => scriptedModel([5 as never]), 'takes an object of options, not 5'],
+    [
+      'explain',
+      () => openRuntime().explain(speaker(), 'tols:x'),
+      '"tols:x" is no request: write one such as tool:deploy',
+    ],
+    ['conversationIdFor', () => conversationIdFor(speaker(), ''), 'it must be a text that is not empty'],
+    ['conversationIdFor in spaces', () => conversationIdFor(speaker(), ' '), 'it must be a text that is not empty'],
+  ])('%s', (_name, say, message) => {
+    expect(say).toThrow(message)
+  })
+
+  test('a parameter that a recipe does not have', async () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'legate-options-'))
+    const recipe = path.join(folder, 'r.yaml')
+    const tone = '{ key: tone, input_type: string, requirement: optional, default: kind, description: d }'
+    writeFileSync(recipe, `title: t\ndescription: d\ninstructions: Be {{ tone }}.\nparameters:\n  - ${tone}\n`)
+
+    await expect(recipeAgent(recipe, { parameters: { tnoe: 'dry' } })).rejects.toThrow(
+      'recipeAgent(): parameters has no option "tnoe". Did you mean "tone"?',
+    )
+    expect((await recipeAgent(recipe, { parameters: { tone: 'dry' } })).name).toBe('r')
+    rmSync(folder, { recursive: true })
+  })
+
   test.each<[string, object, string]>([
     ['grnat', { grnat: { use: [] } }, 'run(agent, input, options) has no option "grnat". Did you mean "grant"?'],
     ['conversationID', { conversationID: 'x' }, 'has no option "conversationID". Did you mean "conversationId"?'],
@@ -70,7 +137,7 @@ describe('a misspelt or wrong option is refused, and not ignored', () => {
     const run = runtime.run(speaker(), 'go')
     await run.result
 
-    expect(() => run.events({ after: 'x' as never })).toThrow('run.events(): after must be a number of at least 0')
+    expect(() => run.events({ after: 'x' as never })).toThrow('run.events(): after must be a number')
     expect(() => run.events({ afer: 1 } as never)).toThrow('Did you mean "after"?')
     await expect(runtime.picture(run.conversationId, { of: 'x' as never })).rejects.toThrow('one of "tree", "graph"')
     await expect(joinSpawned([], 'x' as never)).rejects.toThrow('"x" is none of settled, all, any')

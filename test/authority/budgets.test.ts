@@ -160,6 +160,28 @@ describe('cybros A72: a budget of tokens', () => {
     },
   )
 
+  test.each([5, 10])('of a host whose %i children cost more than was held still sums up, once', async (size) => {
+    let calls = 0
+    const kid = spender(() => {
+      calls++
+      return { text: 'found', usage: { inputTokens: 400, outputTokens: 100 } }
+    }, {})
+    const model = scriptedModel(({ messages }) => {
+      const results = messages.filter(({ role }) => role === 'tool')
+      const asked = Array.from({ length: size }, (_, at) => ({ name: 'ask', input: { message: `${at}` } }))
+      return results.length === 0
+        ? { calls: asked, usage: cost(500) }
+        : { text: `${results.length} found`, usage: cost(200) }
+    })
+    const runtime = openRuntime()
+    const run = runtime.run(hostOf(kid.agent, model, { tokens: 3_000 }), 'go')
+
+    expect(await run.result).toMatchObject({ status: 'over_budget', text: `${size} found` })
+    expect(model.requests).toHaveLength(2)
+    expect(model.requests[1]?.settings.maxOutputTokens).toBe(10)
+    expect(spendOf(runtime, run.id)).toMatchObject({ spent: { tokens: 500 + calls * 500 + 200 }, held: { tokens: 0 } })
+  })
+
   test('cannot be spent twice by calls that are made side by side', async () => {
     const all = makeGate()
     let begun = 0
@@ -279,7 +301,7 @@ describe('reliability L6: what a call may cost is what is held for it', () => {
     },
   )
 
-  test('a provider that says more is counted as it is, and then no call is made any more', async () => {
+  test('a provider that says more is counted as it is, and then no call is made but the one to sum up', async () => {
     const under = makeGate()
     let calls = 0
     const child = agent({
@@ -298,10 +320,10 @@ describe('reliability L6: what a call may cost is what is held for it', () => {
     const outcome = await run.result
 
     expect(calls).toBe(5)
-    expect(model.requests).toHaveLength(1)
-    expect(outcome).toMatchObject({ status: 'over_budget', children: 5 })
-    expect(spendOf(runtime, run.id)).toMatchObject({ spent: { tokens: 5 * 50_000 + 20 }, held: { tokens: 0 } })
-    expect(outcome.usage.inputTokens + outcome.usage.outputTokens).toBe(5 * 50_000 + 20)
+    expect(model.requests.map(({ tools }) => tools.length)).toEqual([1, 0])
+    expect(outcome).toMatchObject({ status: 'over_budget', children: 5, text: 'end' })
+    expect(spendOf(runtime, run.id)).toMatchObject({ spent: { tokens: 5 * 50_000 + 40 }, held: { tokens: 0 } })
+    expect(outcome.usage.inputTokens + outcome.usage.outputTokens).toBe(5 * 50_000 + 40)
   })
 
   test('a call to sum up is asked for what is left, also where only dollars are counted', async () => {

@@ -61,6 +61,8 @@ describe('what makes no sense', () => {
     [['prune', '--older-than', '30'], '--older-than is a time with its unit'],
     [['prune', '--keep', '1', 'x'], '"prune" takes no arguments'],
     [['help', 'nonsense'], 'There is no command "nonsense".'],
+    [['help', 'runn'], 'There is no command "runn". Did you mean "run"?'],
+    [['run', 'a.md', '--modle', 'x'], 'Unknown option \'--modle\'. Did you mean "--model"?'],
   ])('%j is refused on stderr with exit code 2', async (args, message) => {
     const { code, stdout, stderr } = await new Place().run(args)
 

@@ -1,8 +1,8 @@
-import { agent, chatSession } from 'legate'
+import { agent, chatSession, tool } from 'legate'
 import { loadJsonPrompt, loadPromptFile, loadYamlPrompt } from 'legate/prompt'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { eventsOf, only, openRuntime } from '../support/reading.ts'
+import { eventsOf, only, openRuntime, resultsIn } from '../support/reading.ts'
 
 const who = (extra: object = {}) => agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok'), ...extra })
 
@@ -42,7 +42,11 @@ describe('what could never work is refused where it is said', () => {
 })
 
 test.each([
-  ['wrapModel gives nothing', { wrapModel: () => undefined as never }, /wrapModel|no answer/],
+  ['wrapModel gives nothing', { wrapModel: () => undefined as never }, /wrapModel gave no answer/],
+  ['wrapModel gives a number', { wrapModel: () => 5 as never }, /wrapModel gave no answer but number/],
+  ['wrapModel gives no part', { wrapModel: () => ({ txt: 'x' }) as never }, /wrapModel gave no answer but \{ txt \}/],
+  ['wrapModel gives a list of texts', { wrapModel: () => ['x'] as never }, /wrapModel gave no answer but a part/],
+  ['wrapModel gives an empty list', { wrapModel: () => [] }, /wrapModel gave no answer but no parts/],
   [
     'onRequest gives messages that are none',
     { onRequest: () => ({ messages: [7 as never] }) },
@@ -54,4 +58,38 @@ test.each([
 
   expect((await run.result).text).toBe('ok')
   expect(told.map((event) => event.message).join()).toMatch(message)
+})
+
+describe('afterTool', () => {
+  const speak = tool({ description: 'Speaks', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'said' })
+  const run = async (given: unknown) => {
+    const model = scriptedModel([{ calls: [{ name: 'speak', input: {} }] }, 'done'])
+    const hooks = { afterTool: () => given as never }
+    const ran = openRuntime().run(who({ model, tools: { speak }, hooks }), 'go')
+    const events = await eventsOf(ran)
+    const [result] = resultsIn(model.requests[1])
+    return { content: result?.content, result: only(events, 'tool-result')[0], told: only(events, 'extension-error') }
+  }
+
+  test.each<[unknown, string]>([
+    [{ reslt: 'x' }, '{ reslt }'],
+    [{ result: 'x', iserror: true }, '{ result, iserror }'],
+    [{ result: 'x', isError: 'yes' }, '{ result, isError }'],
+    [{}, '{}'],
+    ['text', 'a text'],
+    [5, '5'],
+  ])('gives %j: it is told, and the result stays', async (given, shown) => {
+    const { content, told } = await run(given)
+
+    expect(content).toBe('said')
+    expect(told).toMatchObject([{ hook: 'afterTool', message: expect.stringContaining(`or nothing, not ${shown}`) }])
+  })
+
+  test.each([true, false])('gives { isError: %s }: the result stays', async (isError) => {
+    const { content, result, told } = await run({ isError })
+
+    expect(content).toBe('said')
+    expect(result?.isError).toBe(isError)
+    expect(told).toEqual([])
+  })
 })

@@ -66,6 +66,14 @@ describe('cybros A55: a page of a transcript', () => {
     },
   )
 
+  test('is of 50 turns or messages where no limit is said; no page is of 0 messages', async () => {
+    const { talk } = await talkOf(51)
+
+    await expect(talk.messagePage({ limit: 0 })).rejects.toThrow('limit must be at least 1, not 0')
+    expect(await talk.transcript()).toHaveLength(100)
+    expect(await talk.messagePage()).toHaveLength(50)
+  })
+
   test('takes digits, and never more than a thousand turns', async () => {
     const { talk } = await talkOf(2)
 

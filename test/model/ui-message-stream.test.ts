@@ -39,6 +39,11 @@ async function pageOf(run: Run): Promise<{ message: UIMessage; chunks: { type: s
   return { message, chunks, errors }
 }
 
+/** The parts of a message that its resets name. */
+function takenBack({ parts }: UIMessage): number[] {
+  return parts.flatMap((part) => (part.type === 'data-reset' ? (part.data as { parts: number[] }).parts : []))
+}
+
 async function page(model: ReturnType<typeof scriptedModel>, more = {}) {
   const runtime = createRuntime()
   const run = runtime.run(agent({ name: 'host', instructions: 'x', model, ...more }), 'go')
@@ -182,10 +187,35 @@ describe('useChat reads a run', () => {
       scriptedModel([{ chunks: ['Half ', 'an'], error: failure }, { text: 'Whole.' }]),
     )
 
-    const [taken] = chunks.filter(({ type }) => type === 'data-reset') as unknown as { data: { parts: string[] } }[]
-    const begun = chunks.filter(({ type }) => type === 'text-start') as unknown as { id: string }[]
-    expect(taken?.data.parts).toEqual([begun[0]?.id])
+    const taken = takenBack(message)
+    expect(taken.map((at) => message.parts[at])).toMatchObject([{ type: 'text', text: 'Half an' }])
+    expect(chunks.filter(({ type }) => type === 'data-reset')).toHaveLength(1)
     expect(message.parts.at(-1)).toMatchObject({ type: 'text', text: 'Whole.' })
+  })
+
+  test('whose calls were made again after steps, tools and subagents: what is left is what was said', async () => {
+    const kid = agent({ name: 'kid', instructions: '', model: scriptedModel(() => 'found') })
+    const { message } = await page(
+      scriptedModel([
+        {
+          reasoning: 'Hm.',
+          text: 'First.',
+          calls: [
+            { name: 'search', input: { q: 'a' } },
+            { name: 'ask', input: { message: 'b' } },
+          ],
+        },
+        { reasoning: 'So', text: 'half', cut: true },
+        { text: 'hal', cut: true },
+        { text: 'Whole.' },
+      ]),
+      { tools: { search }, subagents: { ask: kid } },
+    )
+
+    const taken = takenBack(message)
+    expect(taken.map((at) => message.parts[at])).toMatchObject([{ text: 'So' }, { text: 'half' }, { text: 'hal' }])
+    const left = message.parts.filter((part, at) => part.type === 'text' && !taken.includes(at))
+    expect(left).toMatchObject([{ text: 'First.' }, { text: 'Whole.' }])
   })
 
   test('that is over already, with all its words', async () => {

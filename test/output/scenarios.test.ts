@@ -192,6 +192,8 @@ continued', trailing: [1, 2,], }`
     expect(readEveryWay('{"a":').lines).toEqual(['open $ undefined', 'truncated $ {}'])
     expect(readEveryWay('{"a":n').state).toBe('truncated')
     expect(readEveryWay('{"a":...').state).toBe('absent')
+    expect(readEveryWay('{"a": }', { schema: z.object({ a: z.number() }) }).state).toBe('absent')
+    expect(readEveryWay('{"a": } {"a": 1}', { schema: z.object({ a: z.number() }) }).state).toBe('complete')
   })
 
   test('agently 19/52: null, empty and false values are done like any other', () => {

@@ -1,5 +1,7 @@
 import { DefinitionError } from '../../base/error.ts'
+import { nearest } from '../../base/nearest.ts'
 import { anything, code, listOf, oneOf, readOptions, text } from '../../base/options.ts'
+import { DURABLE_EVENTS, LIVE_EVENTS } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import { HOOK_NAMES, type Hooks } from './hooks.ts'
 
@@ -78,8 +80,17 @@ function checkEventHooks(hooks: unknown, where: string): void {
     refuse(`${where}: hooks.onEvent is an object, { 'text-delta': (event) => ... }.`)
   }
   for (const [type, hook] of Object.entries(hooks)) {
+    if (!EVENTS.includes(type)) refuse(`${where}: ${unknownEvent(type)}`)
     if (hook !== undefined && typeof hook !== 'function') refuse(`${where}: hooks.onEvent[${type}] must be a function.`)
   }
+}
+
+const EVENTS: readonly string[] = [...DURABLE_EVENTS, ...LIVE_EVENTS, '*']
+
+function unknownEvent(type: string): string {
+  const meant = nearest(type, EVENTS)
+  const hint = meant === undefined ? `There are ${EVENTS.join(', ')}.` : `Did you mean "${meant}"?`
+  return `hooks.onEvent: there is no event "${type}". ${hint}`
 }
 
 /** Of an instance of a class, which may have more, what counts here. */

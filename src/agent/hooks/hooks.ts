@@ -145,8 +145,8 @@ export interface ToolResult {
   readonly isError: boolean
 }
 
-export interface AfterTool {
+export type AfterTool =
   /** A text, blocks, or any JSON. */
-  readonly result: Json
-  readonly isError?: boolean
-}
+  | { readonly result: Json; readonly isError?: boolean }
+  /** The result stays as it is. */
+  | { readonly result?: never; readonly isError: boolean }

@@ -49,13 +49,14 @@ function readVerdict(said: unknown): NonNullable<BeforeTool> {
   const keys = typeof said === 'object' && said !== null ? Object.keys(said) : []
   const [form = ''] = keys
   if (keys.length === 1 && FORMS.includes(form)) return said as NonNullable<BeforeTool>
-  const shown = keys.length === 0 ? describeValue(said) : `{ ${keys.slice(0, MOST_KEYS).join(', ')} }`
-  throw new Error(`beforeTool gives { input }, { answer }, { refuse } or nothing, not ${shown}`)
+  throw new Error(`beforeTool gives { input }, { answer }, { refuse } or nothing, not ${describeValue(said)}`)
 }
 
 const MOST_KEYS = 5
 
 function describeValue(value: unknown): string {
+  const keys = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  if (keys.length > 0) return `{ ${keys.slice(0, MOST_KEYS).join(', ')} }`
   return typeof value === 'object' ? '{}' : typeof value === 'string' ? 'a text' : String(value).slice(0, 40)
 }
 
@@ -68,17 +69,29 @@ export async function hookedResult(run: NodeRun, end: ToolEnd): Promise<ToolEnd>
     await callHooks<AfterTool>(run, {
       hook: 'afterTool',
       call: ({ hooks }, context) => hooks?.afterTool?.(shown(run, call), shownResult(hooked), context),
-      use: ({ result, isError = false }) => {
-        const json = toJson(result)
-        if (!json.ok) throw new Error(`it gave a result that is not JSON: ${json.error}`)
-        const made = valueEnd(json.value, run.node.id)
-        hooked = isError ? { ...made, output: { ...made.output, isError } } : made
+      use: (said) => {
+        hooked = replaced(run, hooked, said)
       },
     })
   } catch (error) {
     return errorEnd(`The result of ${call.name} is withheld: ${messageOf(error)}. The call itself has been made.`)
   }
   return hooked
+}
+
+/** Without a `result` of its own the hook keeps the one there is. What is none of the forms changes nothing. */
+function replaced(run: NodeRun, end: ToolEnd, said: AfterTool): ToolEnd {
+  const keys = typeof said === 'object' && said !== null ? Object.keys(said) : []
+  const { result, isError } = keys.every((key) => key === 'result' || key === 'isError') ? said : {}
+  const isFlag = isError === undefined || typeof isError === 'boolean'
+  if (!isFlag || (result === undefined && isError === undefined)) {
+    throw new Error(`afterTool gives { result, isError }, { isError } or nothing, not ${describeValue(said)}`)
+  }
+  if (result === undefined) return { ...end, output: { ...end.output, isError: isError === true } }
+  const json = toJson(result)
+  if (!json.ok) throw new Error(`it gave a result that is not JSON: ${json.error}`)
+  const made = valueEnd(json.value, run.node.id)
+  return isError === true ? { ...made, output: { ...made.output, isError } } : made
 }
 
 /** Shows a copy of the call to those who may only see it. */

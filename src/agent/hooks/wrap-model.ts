@@ -22,41 +22,60 @@ interface Wrapping {
 
 /** A wrapper that fails before it has said anything is left out; what the model itself throws is the model's. */
 async function* answered(run: NodeRun, extension: ExtensionCore, { request, next }: Wrapping): AsyncGenerator<Part> {
-  const thrown = new Set<unknown>()
+  const model: AskedModel = { isAsked: false, thrown: new Set() }
   let hasSaid = false
   try {
-    const given = await extension.hooks?.wrapModel?.(request, remembering(next, thrown), contextFor(run, extension))
-    if (given == null) throw new Error('it gave no answer: return next(request), a text or parts')
+    const given = await extension.hooks?.wrapModel?.(request, remembering(next, model), contextFor(run, extension))
     for await (const part of partsOf(given)) {
       hasSaid = true
       yield part
     }
+    if (!hasSaid && !model.isAsked) throw noAnswer('no parts')
     return
   } catch (error) {
-    if (thrown.has(error) || run.work.stopCause !== null) throw error
+    if (model.thrown.has(error) || run.work.stopCause !== null) throw error
     await hookFailed(run, extension, { hook: 'wrapModel', error })
     if (hasSaid) throw new ExtensionFailed(extension, 'wrapModel', error)
   }
   yield* next(request)
 }
 
-function remembering(next: NextModel, thrown: Set<unknown>): NextModel {
+interface AskedModel {
+  isAsked: boolean
+  readonly thrown: Set<unknown>
+}
+
+function remembering(next: NextModel, model: AskedModel): NextModel {
   return async function* (request) {
+    model.isAsked = true
     try {
       yield* next(request)
     } catch (error) {
-      thrown.add(error)
+      model.thrown.add(error)
       throw error
     }
   }
 }
 
-async function* partsOf(said: Awaited<ModelAnswer>): AsyncGenerator<Part> {
+async function* partsOf(said: Awaited<ModelAnswer> | undefined): AsyncGenerator<Part> {
   if (typeof said === 'string') {
     yield { type: 'text-delta', text: said }
     yield { type: 'finish', reason: 'stop', usage: NO_USAGE }
     return
   }
-  if (Symbol.asyncIterator in said || Symbol.iterator in said) yield* said
-  else yield said
+  if (typeof said !== 'object' || said === null) throw noAnswer(typeof said)
+  const parts = Symbol.asyncIterator in said || Symbol.iterator in said ? said : [said]
+  for await (const part of parts) yield checkedPart(part)
+}
+
+function checkedPart(part: Part): Part {
+  if (typeof part !== 'object' || part === null) throw noAnswer(`a part that is ${typeof part}`)
+  if (typeof part.type !== 'string') throw noAnswer(`{ ${Object.keys(part).slice(0, MOST_KEYS).join(', ')} }`)
+  return part
+}
+
+const MOST_KEYS = 5
+
+function noAnswer(given: string): Error {
+  return new Error(`wrapModel gave no answer but ${given}: return next(request), a text or parts`)
 }

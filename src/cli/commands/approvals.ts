@@ -61,7 +61,7 @@ function linesOf(approval: PendingApproval): string {
     `  wants  ${indented(wantedLines(approval))}`,
     `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
     `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
-    `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id} --reason TEXT`)}`,
+    `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
     '',
   ].join('\n')
 }

@@ -11,7 +11,11 @@ export function fork(call: Call): Promise<number> {
   return withRuntime(call, 'write', async (runtime) => {
     const [ending = '', named] = call.words
     const turn = findRun(runtime.store, ending)
-    const none = `The run ${shortId(turn.id)} has no last answer yet: name the node to fork at, or wait until it is over.`
+    const id = shortId(turn.id)
+    const none =
+      turn.state === 'ended'
+        ? `The run ${id} has no last answer that counts: it was made anew, or ended without one. Name the node to fork at: legate show ${id} --nodes lists them.`
+        : `The run ${id} has no last answer yet: name the node to fork at, or wait until it is over.`
     const node =
       named === undefined
         ? onlyNode(runtime.store, turn, {

@@ -89,7 +89,8 @@ function requestWords({ request, input }: Asked): string {
 /** Which command answers a call that waits for a person; `where` names the store, if it must be named. */
 export function answersOf(node: Pick<Node, 'id' | 'metadata'>, where = ''): string {
   const id = shortId(node.id)
-  return `legate approve ${id}${seenOption(digestOf(node))}${where}, or legate deny ${id} --reason TEXT${where}`
+  const seen = seenOption(digestOf(node))
+  return `legate approve ${id}${seen}${where}, or legate deny ${id}${seen} --reason TEXT${where}`
 }
 
 /** Binds an answer to what is shown beside it: a node may ask for something else by the time it is given. */

@@ -1,4 +1,5 @@
 import type { NodeRun } from '../../agent/node-run.ts'
+import { type NoOptions, readOptions } from '../../base/options.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { rowTool } from './row-tool.ts'
 
@@ -6,7 +7,8 @@ import { rowTool } from './row-tool.ts'
  * Tools with which an agent asks and waits for the answer as a row: `ask_host` asks whoever delegated to it, or a person
  * where no host can be asked; `ask_person` asks a person. `runtime.questions()` lists what people are asked.
  */
-export function askTools(): { readonly ask_host: Tool; readonly ask_person: Tool } {
+export function askTools(options: NoOptions = {}): { readonly ask_host: Tool; readonly ask_person: Tool } {
+  readOptions('askTools()', options, {})
   return {
     ask_host: askTool('ask_host', 'host', HOST),
     ask_person: askTool('ask_person', 'person', PERSON),

@@ -20,7 +20,7 @@ export function planEdit(draft: Draft, nodeId: Id, { content, ...scope }: Change
   }
   if (isSkipped(lane, turn.ordinal)) {
     const by = newestVersion(draft, node)
-    const message = `The turn of ${nodeId} was made anew: edit ${by ?? 'what took its place'}, or adopt it first.`
+    const message = `The turn of ${nodeId} was made anew: edit ${by ?? 'what took its place'}, or adopt it first with conversation.adopt(nodeId).`
     throw refused('replaced', message, { nodeId, by: by ?? null })
   }
   requireOwn(draft, turn)

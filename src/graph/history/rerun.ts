@@ -17,7 +17,7 @@ export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }
     const by = newestVersion(draft, node)
     throw refused(
       'replaced',
-      `The turn of ${nodeId} was made anew: adopt it first, or rerun ${by ?? 'what took its place'}.`,
+      `The turn of ${nodeId} was made anew: adopt it first with conversation.adopt(nodeId), or rerun ${by ?? 'what took its place'}.`,
       {
         nodeId,
         by: by ?? null,

@@ -73,13 +73,25 @@ function answerTokensOf(draft: Draft, turnId: Id, cost: CallCost): number {
 
 /** The call to wrap up has all that is left, for a question and at least a token of an answer. */
 function lastTokens(draft: Draft, turnId: Id, cost: CallCost): number {
-  return Math.max(1, Math.min(cost.answer.most, Math.floor(tokensLeft(draft, turnId, cost))))
+  const left = Math.max(tokensLeft(draft, turnId, cost), keptTokens(draft.turn(turnId), cost))
+  return Math.max(1, Math.min(cost.answer.most, Math.floor(left)))
+}
+
+/** Where calls under way took what a host had kept, by costing more than was held for them: an answer as large as that. */
+function keptTokens({ spend, account }: Turn, { usdPerToken }: CallCost): number {
+  if (spend === null || account.children === 0) return 0
+  const { limit, spent, held } = spend
+  const isTaken = (kind: keyof Money) => spent[kind] + held[kind] > (limit[kind] ?? Number.POSITIVE_INFINITY) * USABLE
+  if (!isTaken('tokens') && !isTaken('usd')) return 0
+  const byPrice = limit.usd === null || usdPerToken === 0 ? Number.POSITIVE_INFINITY : limit.usd / usdPerToken
+  return Math.min(limit.tokens ?? Number.POSITIVE_INFINITY, byPrice) * (1 - USABLE)
 }
 
 function atMostLeft(draft: Draft, turnId: Id, cost: CallCost): Money {
   const left = leastLeft(draft, turnId)
   const { tokens, usd } = costWith(cost, lastTokens(draft, turnId, cost))
-  return { tokens: Math.min(tokens, left.tokens), usd: Math.min(usd, left.usd) }
+  const most = (amount: number, room: number) => (room > 0 ? Math.min(amount, room) : amount)
+  return { tokens: most(tokens, left.tokens), usd: most(usd, left.usd) }
 }
 
 /** Tokens for an answer, when the question is paid. */
@@ -96,7 +108,10 @@ interface Over {
 
 interface PlannedCall {
   readonly estimate: Money
-  /** The call to wrap up may use what its own run kept for it, as long as anything is left of that. */
+  /**
+   * The call to wrap up may use what its own run kept for it, as long as anything is left of that; that of a host also
+   * when its children took it: what they found is paid for.
+   */
   readonly isLast: boolean
 }
 
@@ -111,11 +126,12 @@ function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefine
 function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Over | undefined {
   if (turn.spend === null) return undefined
   const { limit, spent, held } = turn.spend
+  const isHost = turn.account.children > 0
   for (const kind of ['tokens', 'usd'] as const) {
     const most = limit[kind]
     if (most === null) continue
     const used = spent[kind] + held[kind]
-    const isWithin = isLast ? estimate[kind] <= most && used < most : used + estimate[kind] <= most * USABLE
+    const isWithin = isLast ? estimate[kind] <= most && (used < most || isHost) : used + estimate[kind] <= most * USABLE
     if (isWithin) continue
     const whose = draft.conversation(turn.conversationId).agent.name
     return { limit: kind, message: overText(whose, amountsOf(kind, turn.spend, estimate)) }

@@ -7,6 +7,7 @@ import {
   int,
   list,
   listOf,
+  number,
   oneOf,
   orJust,
   positive,
@@ -57,6 +58,8 @@ export function openSubagents(options: OpenOptions = {}): Tools {
   return openTools(readOpenOptions(options))
 }
 
+const SETTINGS: Rules<ChildSettings> = { provider: text, model: text, temperature: number(0), maxTurns: int(1) }
+
 const OPTIONS: Rules<OpenOptions> = {
   subRecipes: record,
   surfaces: listOf(oneOf(...SURFACES), SURFACES.map((surface) => `"${surface}"`).join(', ')),
@@ -74,6 +77,7 @@ const OPTIONS: Rules<OpenOptions> = {
 /** Checks the options: a mistake is said where it was made. */
 export function readOpenOptions(options: OpenOptions): OpenSpec {
   const { surfaces = ['subagent'] } = readOptions('openSubagents()', options, OPTIONS)
+  const settings = readOptions('openSubagents(): settings', options.settings ?? {}, SETTINGS)
   if (surfaces.length === 0) refuse(`surfaces are some of ${SURFACES.join(', ')}.`)
   const cwd = path.resolve(options.cwd ?? process.cwd())
   return {
@@ -83,7 +87,7 @@ export function readOpenOptions(options: OpenOptions): OpenSpec {
     nested: options.nested ?? false,
     compat: options.compat ?? null,
     mode: options.mode ?? 'auto',
-    settings: options.settings ?? {},
+    settings,
     background: options.background ?? backgroundLimit(),
     keepMs: options.keepMs ?? keptMs(),
     timeoutMs: options.timeoutMs ?? null,

@@ -1,3 +1,4 @@
+import { type NoOptions, readOptions } from '../../base/options.ts'
 import { fileTools } from '../file-tools.ts'
 import type { Tool } from '../tool.ts'
 import { searchTextTool } from './search-tool.ts'
@@ -20,7 +21,8 @@ export type DeveloperToolName =
  * Tools to work in a folder with: run, read, write, edit, search. Files are those of `createRuntime({ files })`, paths may
  * be relative to the workspace, and everything is decided: `exec:git *`, `file.read:/workspace/**`.
  */
-export function developerTools(): Record<DeveloperToolName, Tool> {
+export function developerTools(options: NoOptions = {}): Record<DeveloperToolName, Tool> {
+  readOptions('developerTools()', options, {})
   const { read_text_file, write_file, edit_file, delete_file, list_directory, search_files } = fileTools()
   return {
     shell: shellTool(),
