@@ -336,7 +336,7 @@ describe('aster-goose 14/93: tools in every spelling', () => {
   test('a word in a list of what is forbidden that nobody knows is told', async () => {
     const agent = await agentIn('.claude/agents/a.md', markdown(`${named}\ndisallowedTools: Wirte, WebSearch, Write`))
 
-    expect(agent.tools.deny).toEqual(['Wirte', 'web_search', 'write_file', ...OTHER_CHANGES])
+    expect(agent.tools.deny).toEqual(['Wirte', 'write_file', ...OTHER_CHANGES, 'web_search'])
     expect(agent.notices.map(({ message }) => message)).toEqual([expect.stringMatching(/^no tool is named Wirte:/)])
   })
 
@@ -812,12 +812,10 @@ describe('what else files say', () => {
     ['.claude/agents/a.md', 'dissallowedTools: Write', 'disallowedTools'],
     ['.opencode/agent/a.md', 'permissions: { bash: deny }', 'permission'],
     ['.cursor/agents/a.md', 'read_only: true', 'readonly'],
-  ])('%s: `%s` restricts nothing, which is a warning', async (place, field, meant) => {
+  ])('%s: `%s` is taken as meant, which is a warning', async (place, field, meant) => {
     const { notices } = await agentIn(place, markdown(`${named}\n${field}`))
 
-    expect(notices).toMatchObject([
-      { level: 'warning', code: 'unknown_key', line: 4, hint: `It restricts nothing. Did you mean \`${meant}\`?` },
-    ])
+    expect(notices).toMatchObject([{ level: 'warning', code: 'unknown_key', line: 4, hint: `Write \`${meant}\`.` }])
   })
 
   test('Cursor: `model: fast` is the model of the host, with a word on it', async () => {
