@@ -10,7 +10,7 @@ export function plainHost(given: string): string | undefined {
 
 /** The address in the one form that everybody who reads it finds the same host in; a host alone is one of `http:`. */
 export function wholeAddress(given: string): string {
-  return new URL(addressIn(given)).href
+  return parsed(addressIn(given)).href
 }
 
 /** The same of a rule's pattern, in which `*` stands for any text; else what is wrong with it. */
@@ -42,7 +42,7 @@ interface Found {
 function read(given: string): Found | undefined {
   try {
     const address = addressIn(given)
-    const { hostname, port, username, password, pathname, search, hash } = new URL(address)
+    const { hostname, port, username, password, pathname, search, hash } = parsed(address)
     const host = withoutMapping(trimEnd(hostname, '.'))
     if (host === '') return undefined
     const isBare = address !== given && `${username}${password}${search}${hash}` === '' && pathname === '/'
@@ -52,8 +52,23 @@ function read(given: string): Found | undefined {
   }
 }
 
+/**
+ * The URL standard gives one form to the hosts of few schemes only: the host of any other is read as one of `http:`. Some programs
+ * reach several hosts that have commas between them, which is no host.
+ */
+function parsed(address: string): URL {
+  const url = new URL(address)
+  if (SPECIAL.has(url.protocol) || url.hostname === '') return url
+  const { hostname } = new URL(`http://${url.hostname}/`)
+  url.hostname = hostname
+  if (url.hostname !== hostname || hostname.includes(',')) throw new TypeError('no host')
+  return url
+}
+
 /** A host that is named alone becomes an address. What `fetch` would take for an address is one, however it is written. */
-function addressIn(given: string): string {
+function addressIn(spelt: string): string {
+  // Whoever reads an address passes over these.
+  const given = spelt.replaceAll(/[\t\n\r]/g, '')
   if (given.includes('://') || (URL.canParse(given) && SPECIAL.has(new URL(given).protocol))) return given
   const isShortIp = /^[0-9a-f:.]+$/i.test(given) && given.includes('::')
   return isShortIp ? `http://[${given}]` : `http://${given}`

@@ -175,8 +175,31 @@ describe('the request of a host', () => {
     ['http://evil%2Etest', 'evil.test'],
     ['evil.test:443', 'evil.test'],
     ['evil.te\nst', 'evil.test'],
-  ])('%j is %s', (address, host) => {
-    expect(hostRequest(address).name).toBe(host)
+    ['ssh://EVIL.test', 'evil.test'],
+    ['ssh://EVIL.test.:22/x', 'evil.test'],
+    ['ssh:\n//EVIL.test', 'evil.test'],
+    ['ssh://%65vil.test', 'evil.test'],
+    ['ssh://evil%E3%80%82test', 'evil.test'],
+    ['ssh://go%C2%ADod.test', 'good.test'],
+    ['git+ssh://good.test@EVIL.test/x', 'evil.test'],
+    ['postgres://user:pw@0x7f.1:5432/db', '127.0.0.1'],
+    ['redis://2130706433', '127.0.0.1'],
+    ['redis://[::ffff:127.0.0.1]:6379', '127.0.0.1'],
+    ['redis://[0:0:0:0:0:0:0:1]', '[::1]'],
+    ['ssh://exämple.test', 'xn--exmple-cua.test'],
+  ])('P10 %j is %s, and so is the host of what is reached', (address, host) => {
+    const { name, url } = hostRequest(address)
+
+    expect(name).toBe(host)
+    expect(hostRequest(url)).toEqual(hostRequest(address))
+    expect(decide([useLayer('me', { use: ['net:*'], deny: [`net:${host}`] })], hostRequest(address)).verdict).toBe(
+      'deny',
+    )
+  })
+
+  test('is reached by the name that was decided, whatever the scheme', () => {
+    expect(hostRequest('postgres://u:p@0x7f.1:5432/db?x=1').url).toBe('postgres://u:p@127.0.0.1:5432/db?x=1')
+    expect(hostRequest('ssh://%65VIL.test/x').url).toBe('ssh://evil.test/x')
   })
 
   test.each([
@@ -197,7 +220,20 @@ describe('the request of a host', () => {
     expect(allows(String(rule), hostRequest(String(address)))).toBe(expected)
   })
 
-  test.each(['', 'http://', 'a b', 'http://%'])('is none of %j', (address) => {
+  test.each([
+    ...[
+      '',
+      'http://',
+      'a b',
+      'http://%',
+      'ssh://',
+      'ssh://%',
+      'ssh://evil%2Ftest',
+      'ssh://1.2.3.4.5',
+      'redis://256.0.0.1',
+    ],
+    ...['ssh:evil.test/://', 'mongodb://good.test,evil.test/db'],
+  ])('is none of %j', (address) => {
     expect(() => hostRequest(address)).toThrow(expect.objectContaining({ code: 'invalid_input' }))
   })
 })

@@ -105,6 +105,18 @@ describe('I10: a server that starts and misbehaves', () => {
     expect(performance.now() - began).toBeLessThan(30_000)
   })
 
+  test('errors that are too deep or no errors: the call fails at once, and the next one works', async () => {
+    const began = performance.now()
+
+    const { outcome, shown } = await results('usual', ['deep_error', 'odd_error', 'echo'], { timeoutMs: 60_000 })
+
+    expect(outcome.status).toBe('completed')
+    expect(shown.map(({ isError }) => isError)).toEqual([true, true, false])
+    expect(shown[0]?.content).toMatch(/nested more than 1000 levels deep/)
+    expect(shown[1]?.content).toMatch(/the server gave an error without a code and a message/)
+    expect(performance.now() - began).toBeLessThan(30_000)
+  })
+
   test('names that are invalid, too long, double or missing', async () => {
     const { who, model } = caller({ odd: oddServer('names') }, [
       ['odd__good', {}],

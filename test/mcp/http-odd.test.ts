@@ -89,10 +89,15 @@ describe('I10: a hostile server over HTTP', () => {
   })
 
   test.each([
-    ['null', 'null', /the server gave a result that is no object/],
-    ['a number', '7', /the server gave a result that is no object/],
-    ['a list', '[1]', /the server gave a result that is no object/],
-    ['too deep', `{"a":${'['.repeat(2_000)}${']'.repeat(2_000)}}`, /nested more than 1000 levels deep/],
+    ['null', '"result":null', /the server gave a result that is no object/],
+    ['a number', '"result":7', /the server gave a result that is no object/],
+    ['a list', '"result":[1]', /the server gave a result that is no object/],
+    ['too deep', `"result":{"a":${DEEP}}`, /nested more than 1000 levels deep/],
+    [
+      'an error that is too deep',
+      `"error":{"code":1,"message":"no","data":${DEEP}}`,
+      /nested more than 1000 levels deep/,
+    ],
   ])('a result in a stream of events that is %s fails the call at once', async (_name, result, reason) => {
     const { url } = await listen(eventServer(result))
     const began = performance.now()
@@ -110,6 +115,8 @@ describe('I10: a hostile server over HTTP', () => {
     expect(performance.now() - began).toBeLessThan(30_000)
   })
 })
+
+const DEEP = `${'['.repeat(2_000)}${']'.repeat(2_000)}`
 
 /** Answers with events, a few bytes at a time, over streams that stay open. */
 function eventServer(odd: string): Parameters<typeof listen>[0] {
@@ -136,7 +143,7 @@ function answerTo({ method, params }: { method: string; params: Record<string, u
     'tools/list': { tools: [tool('odd'), tool('good')] },
     'tools/call': { content: [{ type: 'text', text: 'Grüße' }] },
   }
-  if (method === 'tools/call' && params['name'] === 'odd') return `"result":${odd}`
+  if (method === 'tools/call' && params['name'] === 'odd') return odd
   const known = JSON.stringify(results[method])
   return known === undefined ? '"error":{"code":-32601,"message":"no such method"}' : `"result":${known}`
 }

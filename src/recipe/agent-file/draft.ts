@@ -17,7 +17,15 @@ import { meantRestriction } from './misspelt-key.ts'
 import { nameByPath } from './name-by-path.ts'
 import { MOST_RULES, Narrowing } from './narrowing.ts'
 import { ownNeeds } from './own-needs.ts'
-import { denyTools, knownTools, type ListPlace, limitTools, readToolWords, toolWords } from './tool-lists.ts'
+import {
+  denyTools,
+  forbiddenWords,
+  knownTools,
+  type ListPlace,
+  limitTools,
+  readToolWords,
+  toolWords,
+} from './tool-lists.ts'
 
 /** What every dialect may say beside its own words. */
 const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing', 'disable']
@@ -157,7 +165,9 @@ export class Draft {
 
   denyTools(key: string): void {
     const tree = this.tree(key)
-    if (tree !== undefined) this.denyWords(toolWords(tree), key)
+    if (tree === undefined) return
+    if (tree.kind === 'map') this.tightened(`\`${key}\` is a map; each tool in it that is not false is forbidden`, key)
+    this.denyWords(forbiddenWords(tree), key)
   }
 
   allowWords(words: readonly string[], key: string): void {
@@ -278,6 +288,11 @@ export class Draft {
   tooManyRules(count: number, line: number | null): void {
     const message = `there are ${count} rules about what is allowed, asked or forbidden; a file has at most ${MOST_RULES}`
     this.report.error({ code: 'permission', message, line, hint: 'Write fewer, wider ones: a * stands for any text.' })
+  }
+
+  /** The key that restricts and that was probably meant by one that its dialect does not read. */
+  meantBy(key: string): string | undefined {
+    return this.read.has(key) || this.quiet.has(key) ? undefined : meantRestriction(key, this.read)
   }
 
   /** A restriction that is misspelt restricts nothing: whoever runs the file must know. */

@@ -1,6 +1,6 @@
 import { type Report, refuse } from '../text/notice.ts'
 import { parseYaml } from '../text/parse-yaml.ts'
-import type { MapTree } from '../text/tree.ts'
+import type { Entry, MapTree, Tree } from '../text/tree.ts'
 
 export interface FrontMatter {
   readonly fields: MapTree
@@ -18,13 +18,32 @@ export async function readFrontMatter(text: string, file: string, report: Report
   const { head, body } = parts
   // One line more above, so that the lines are those of the file.
   const strict = await parseYaml(`\n${head}`)
-  if (strict.ok) return whole(strict.tree, body, file)
+  if (strict.ok) return whole(merged(strict.tree, report), body, file)
   const mended = await parseYaml(`\n${asTexts(head)}`)
   if (!mended.ok) throw refuse({ ...strict.finding, message: `the front matter is ${strict.finding.message}` }, file)
   const message = 'the front matter is not valid YAML; values with a colon were read as text'
   report.warning({ code: 'repaired', message, line: strict.finding.line ?? null, hint: 'Put such values in quotes.' })
-  return whole(mended.tree, body, file)
+  return whole(merged(mended.tree, report), body, file)
 }
+
+/** With what `<<` brings in from elsewhere: its own keys win. What it says may be a restriction. */
+function merged(tree: Tree, report: Report): Tree {
+  if (tree.kind === 'leaf') return tree
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => merged(item, report)) }
+  const own = [...tree.entries].map(([key, entry]): [string, Entry] => {
+    return [key, { ...entry, value: merged(entry.value, report) }]
+  })
+  const [, base] = own.find(([key]) => key === MERGE) ?? []
+  const maps = base?.value.kind === 'list' ? base.value.items : base === undefined ? [] : [base.value]
+  if (base === undefined || !maps.every((map) => map.kind === 'map')) return { ...tree, entries: new Map(own) }
+  report.warning({ code: 'repaired', message: `\`${MERGE}\` is read as the keys that it brings in`, line: base.line })
+  const names = new Set(own.map(([key]) => key))
+  // Of several, the first wins.
+  const others = maps.toReversed().flatMap((map) => [...map.entries].filter(([key]) => !names.has(key)))
+  return { ...tree, entries: new Map([...others, ...own.filter(([key]) => key !== MERGE)]) }
+}
+
+const MERGE = '<<'
 
 /** Only whole lines of three dashes divide; what looks like it inside a line or below does not. */
 function split(text: string): { readonly head: string; readonly body: string } | undefined {

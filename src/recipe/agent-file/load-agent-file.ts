@@ -12,7 +12,8 @@ import { readText } from '../text/read-text.ts'
 import { type MapTree, treeOf } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 import { Draft } from './draft.ts'
-import { readFrontMatter } from './front-matter.ts'
+import { type FrontMatter, readFrontMatter } from './front-matter.ts'
+import { withMeantKeys } from './misspelt-key.ts'
 import { serverTools } from './tool-lists.ts'
 
 export interface AgentFileOptions {
@@ -48,22 +49,29 @@ export async function parseAgentFile(
   const report = new Report(file, mode === 'lenient')
   const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
   if (parts === undefined) return undefined
-  const fields = new Fields(parts.fields, report)
-  const found = dialect === undefined ? detectDialect(file, fields) : dialectNamed(dialect)
-  const tables = [found, ...AGENT_DIALECTS.filter((other) => other !== found)].map((one) => one.toolWords)
-  const draft = new Draft(fields, report, {
-    dialect: found.name,
-    tables,
-    serverTools: found.serverTools ?? serverTools,
-  })
-  draft.agent.instructions = parts.body
-  found.read(draft)
+  const trial = new Report(file, true)
+  const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
+  // Which keys a dialect has is known when it was read.
+  const first = readDraft(parts, trial, found)
+  const fields = withMeantKeys(
+    parts.fields,
+    (key) => first.meantBy(key),
+    (key, meant, line) => {
+      report.warning({
+        code: 'unknown_key',
+        message: `\`${key}\` is read as \`${meant}\``,
+        line,
+        hint: `Write \`${meant}\`.`,
+      })
+    },
+  )
+  const draft = readDraft({ ...parts, fields }, report, found)
   if (!isAgent(draft, found)) {
     report.check()
     return undefined
   }
   const agent = draft.finish()
-  await checkSchemas(agent, fields, report)
+  await checkSchemas(agent, new Fields(fields, report), report)
   report.check()
   return agent
 }
@@ -79,6 +87,15 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): P
   }
 }
 
+function readDraft({ fields, body }: FrontMatter, report: Report, dialect: AgentDialect): Draft {
+  const tables = [dialect, ...AGENT_DIALECTS.filter((other) => other !== dialect)].map((one) => one.toolWords)
+  const words = { dialect: dialect.name, tables, serverTools: dialect.serverTools ?? serverTools }
+  const draft = new Draft(new Fields(fields, report), report, words)
+  draft.agent.instructions = body
+  dialect.read(draft)
+  return draft
+}
+
 function dialectNamed(name: string): AgentDialect {
   const found = agentDialect(name)
   if (found !== undefined) return found
@@ -91,7 +108,7 @@ function isAgent({ agent, fields }: Draft, { isDescribed = true }: AgentDialect)
   return agent.name !== '' && (agent.description !== '' || (!isDescribed && fields.keys().length > 0))
 }
 
-async function readToml(text: string, file: string): Promise<{ fields: MapTree; body: string }> {
+async function readToml(text: string, file: string): Promise<FrontMatter> {
   const { parse, TomlError } = await import('smol-toml')
   try {
     const json = toJson(parse(text, { maxDepth: 60 }))

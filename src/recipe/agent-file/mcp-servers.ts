@@ -5,7 +5,8 @@ import { sourceName } from '../extension/source-name.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'
-import type { Tree } from '../text/tree.ts'
+import type { MapTree, Tree } from '../text/tree.ts'
+import { meantKey, withMeantKeys } from './misspelt-key.ts'
 import { filledText, type Spelling } from './server-variables.ts'
 
 export interface ServerReading {
@@ -38,7 +39,7 @@ function readItem(item: Tree, reading: ServerReading): ExtensionConfig[] {
 
 function readServer(name: string, tree: Tree, reading: ServerReading): ExtensionConfig {
   if (tree.kind !== 'map') return named(name)
-  const fields = new Fields(tree, reading.report, `${reading.at}.${name}`)
+  const fields = new Fields(meantTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
   tellUnread(fields, reading.report)
   readApproval(name, fields, reading)
   const uri = fields.text('url') ?? fields.text('httpUrl') ?? fields.text('uri') ?? fields.text('serverUrl')
@@ -60,6 +61,15 @@ function readServer(name: string, tree: Tree, reading: ServerReading): Extension
   if (command === undefined) return { type: 'named', ...base }
   tellLiteral(command, fields, reading)
   return { type: 'stdio', ...base, ...command, ...environment }
+}
+
+/** `exclude_tools` is `excludeTools`. */
+function meantTree(server: string, tree: MapTree, { at, report }: ServerReading): MapTree {
+  const meantBy = (key: string) => (READ.has(key) ? undefined : meantKey(key, RESTRICTIONS))
+  return withMeantKeys(tree, meantBy, (key, meant, line) => {
+    const message = `\`${at}.${server}.${key}\` is read as \`${meant}\``
+    report.warning({ code: 'extension', message, line, hint: `Write \`${meant}\`.` })
+  })
 }
 
 function named(name: string): ExtensionConfig {
@@ -105,6 +115,8 @@ function readLimit(fields: Fields, report: Report): Pick<ExtensionConfig, 'avail
 
 const ONLY = ['tools', 'includeTools', 'enabled_tools', 'enabledTools', 'allowedTools', 'available_tools']
 const NOT = ['excludeTools', 'excludedTools', 'disabled_tools', 'disabledTools', 'disallowedTools']
+
+const RESTRICTIONS = [...ONLY, ...NOT, 'enabled', 'disabled', 'default_tools_approval_mode']
 
 /** The first of these keys that is a list; names with commas between them are one. */
 function listOf(fields: Fields, keys: readonly string[]): readonly string[] | null {

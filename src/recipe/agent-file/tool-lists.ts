@@ -1,8 +1,10 @@
+import { nearest } from '../../base/nearest.ts'
+import { matchName } from '../../grant/match.ts'
 import type { Report } from '../text/notice.ts'
 import { own } from '../text/own.ts'
 import type { Tree } from '../text/tree.ts'
 import type { Narrowing } from './narrowing.ts'
-import { commandPatterns, filePatterns, hostPatterns, namesPort } from './patterns.ts'
+import { commandPatterns, filePatterns, hostPatterns, isWidened, namePatterns, namesPort } from './patterns.ts'
 import { domainsUsed, isOurs, type ToolDomain, type ToolWords, toolsForbidden, toolsNamed } from './tool-words.ts'
 
 /** Where a list of tools stands, and by which words it is read: those of its dialect first. */
@@ -24,6 +26,20 @@ export function toolWords(tree: Tree): string[] {
   return splitOutsideBrackets(text)
     .map((word) => word.trim().replace(/^(["'])(.*)\1$/, '$2'))
     .filter((word) => word !== '')
+}
+
+/**
+ * The words of a list of what is forbidden: in a map, each that is not false. What stands in such a list forbids, however it is
+ * written.
+ */
+export function forbiddenWords(tree: Tree): string[] {
+  if (tree.kind === 'leaf') return toolWords(tree)
+  if (tree.kind === 'list') return tree.items.flatMap(forbiddenWords)
+  return [...tree.entries].flatMap(([word, { value }]) => (isFalse(value) ? [] : [word]))
+}
+
+function isFalse(tree: Tree): boolean {
+  return tree.kind === 'leaf' && tree.value === false
 }
 
 export interface ToolList {
@@ -88,9 +104,13 @@ function limitedWord(word: string, place: ListPlace): LimitedWord {
 export function denyTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): readonly string[] {
   const denied = new Set<string>()
   for (const word of words) {
-    const { name, limit } = namedIn(word)
-    if (isDelegation(name)) narrowing.deny(agentsIn(limit).map((one) => `agent:${one}`))
-    else if (limit !== null && domainsOf(name, place).length > 0) denyLimited(word, narrowing, place)
+    const { name, limit } = forbiddenIn(word, place)
+    const isLimited = limit !== null && domainsOf(name, place).length > 0
+    if (isDelegation(name)) {
+      narrowing.deny(
+        agentsMeant(limit).flatMap((one) => namePatterns(one, 'restrict').map((agent) => `agent:${agent}`)),
+      )
+    } else if (isLimited) denyLimited(word, narrowing, place)
     else for (const tool of deniedTools(name, place)) denied.add(tool)
   }
   narrowing.deny([...denied].map((name) => `tool:${name}`))
@@ -102,9 +122,39 @@ export function denyTools(words: readonly string[], narrowing: Narrowing, place:
 function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
   const { limit, limits } = limitedWord(word, place)
   if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} forbids all ports of that host`, place)
+  const meant = forbiddenParts(limit ?? '')
+  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) tellWider(word, 'more than it says', place)
   for (const domain of limits) {
-    narrowing.deny(patternsOf(domain, limit ?? '', 'restrict').map((one) => `${domain}:${one}`))
+    const patterns = meant.flatMap((one) => patternsOf(domain, one, 'restrict'))
+    narrowing.deny(patterns.map((one) => `${domain}:${one}`))
   }
+}
+
+/** `rm:*, mv:*` may mean both, or one with a comma in it. */
+function forbiddenParts(limit: string): readonly string[] {
+  const parts = limit.replaceAll(/\{[^{}]*\}/g, '').includes(',') ? limit.split(',').map((one) => one.trim()) : []
+  return [limit, ...parts.filter((one) => one !== '')]
+}
+
+/** A word whose brackets cannot be read, or have no rule here, forbids the whole tool. */
+function forbiddenIn(word: string, place: ListPlace): NamedTool {
+  const named = namedIn(word)
+  const [, name = ''] = /^([\w*-]+)\s*[^\w*/.\s-]/.exec(named.name) ?? []
+  const isBroken = isKnown(name, place) && (/[()]/.test(named.name) || !isKnown(named.name, place))
+  const isBare = named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0
+  if (isBare && !isBroken) return named
+  const whole = { name: isBroken ? name : named.name, limit: null }
+  tellWider(word, `all of ${whole.name}`, place)
+  return whole
+}
+
+function isKnown(name: string, place: ListPlace): boolean {
+  return isDelegation(name) || knownTools(name, place) !== undefined
+}
+
+function tellWider(word: string, what: string, { line, report }: ListPlace): void {
+  const message = `${word} forbids ${what}: there is no rule here for all that it says`
+  report.warning({ code: 'permission', message, line })
 }
 
 /** `mcp__srv__tool`, `mcp_srv_tool`, `srv/tool`: here a tool of a server is `srv__tool`. Undefined for any other name. */
@@ -130,10 +180,6 @@ function isDelegation(name: string): boolean {
   return DELEGATION.has(name.toLowerCase())
 }
 
-function agentsIn(limit: string | null): readonly string[] {
-  return limit === null ? ['*'] : splitOutsideBrackets(limit).map((one) => one.trim())
-}
-
 /** What a word stands for; undefined where nobody knows it. */
 export function knownTools(word: string, { tables, serverTools }: Pick<ListPlace, 'tables' | 'serverTools'>) {
   return toolsNamed(word, tables) ?? serverTools(word)
@@ -152,10 +198,19 @@ function namedTools(name: string, place: ListPlace): readonly string[] {
 function deniedTools(name: string, place: ListPlace): readonly string[] {
   const known = knownTools(name, place)
   if (known !== undefined) return toolsForbidden(name, known)
-  if (name.includes('*')) return [name]
-  const message = `no tool is named ${name}: nothing of that name is forbidden here but what a host may have`
+  const words = place.tables.flatMap((table) => Object.keys(table))
+  const pattern = name.includes('*') ? lower(name) : nearest(lower(name), words.map(lower))
+  const meant = words.filter((word) => pattern !== undefined && matchName(pattern, lower(word)))
+  const tools = new Set(meant.flatMap((word) => toolsForbidden(word, toolsNamed(word, place.tables) ?? [])))
+  if (name.includes('*')) return [name, ...tools]
+  const rest = meant[0] === undefined ? '' : `, and ${meant[0]}, which may be meant`
+  const message = `no tool is named ${name}: nothing of that name is forbidden here but what a host may have${rest}`
   place.report.warning({ code: 'tool', message, line: place.line, hint: 'Correct its name, or remove it.' })
-  return [name]
+  return [name, ...tools]
+}
+
+function lower(word: string): string {
+  return word.toLowerCase()
 }
 
 /** A limit that cannot be kept must not become a tool without one. */
@@ -192,7 +247,7 @@ function domainsOf(name: string, { tables }: ListPlace): readonly ToolDomain[] {
 }
 
 function patternsOf(domain: ToolDomain, limit: string, purpose: 'allow' | 'restrict'): string[] {
-  if (domain === 'exec') return commandPatterns(limit)
+  if (domain === 'exec') return commandPatterns(limit, purpose)
   return domain === 'net' ? hostPatterns(limit, purpose) : filePatterns(limit, purpose)
 }
 
@@ -218,5 +273,6 @@ function splitOutsideBrackets(text: string): string[] {
     if ((char === ',' || char === '\n') && depth <= 0) parts.push('')
     else parts[parts.length - 1] += char
   }
-  return parts
+  // Where a bracket is not closed, nobody knows what is in it.
+  return depth === 0 ? parts : text.split(/[,\n]/)
 }

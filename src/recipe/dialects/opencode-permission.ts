@@ -2,10 +2,17 @@ import { nearest } from '../../base/nearest.ts'
 import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
 import { MOST_RULES } from '../agent-file/narrowing.ts'
-import { commandPatterns, filePatterns, hostPatterns, namesPort } from '../agent-file/patterns.ts'
+import {
+  commandPatterns,
+  filePatterns,
+  hostPatterns,
+  isWidened,
+  namePatterns,
+  namesPort,
+} from '../agent-file/patterns.ts'
 import { domainsUsed, toolsForbidden } from '../agent-file/tool-words.ts'
 import { own } from '../text/own.ts'
-import type { Tree } from '../text/tree.ts'
+import type { Entry, ListTree, Tree } from '../text/tree.ts'
 
 type Action = 'allow' | 'ask' | 'deny'
 
@@ -32,7 +39,6 @@ const files = (...domains: Domain['domains']): Domain => ({
   domains,
   patterns: (pattern, purpose) => filePatterns(pattern, purpose, 'machine'),
 })
-const names: Domain['patterns'] = (pattern) => [pattern]
 
 const DOMAINS: Readonly<Record<string, Domain>> = {
   edit: files('file.write', 'file.delete'),
@@ -41,7 +47,7 @@ const DOMAINS: Readonly<Record<string, Domain>> = {
   list: files('file.list'),
   bash: { domains: ['exec'], patterns: commandPatterns },
   webfetch: { domains: ['net'], patterns: hostPatterns },
-  task: { domains: ['agent'], patterns: names },
+  task: { domains: ['agent'], patterns: namePatterns },
 }
 
 /**
@@ -50,7 +56,7 @@ const DOMAINS: Readonly<Record<string, Domain>> = {
  */
 export function readPermission(tree: Tree, draft: Draft): void {
   if (tree.kind === 'leaf') return applyToAll(actionOf(tree, 'permission', draft), new Map(), draft)
-  if (tree.kind !== 'map') return
+  if (tree.kind === 'list') return readPermissionList(tree, draft)
   const keys = [...tree.entries.keys()]
   // What stands before a star is overruled by it.
   const base = keys.lastIndexOf('*')
@@ -65,6 +71,20 @@ export function readPermission(tree: Tree, draft: Draft): void {
   const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
   if (agents.length > 0) draft.agent.reaches = agents.map(({ pattern }) => pattern)
   for (const [key, rules] of later) apply(key, [{ pattern: '*', action }, ...rules], draft)
+}
+
+/** A list of maps is one map, in which the later ones come last. */
+function readPermissionList({ items, line }: ListTree, draft: Draft): void {
+  const entries = new Map<string, Entry>()
+  for (const [key, entry] of items.flatMap((item) => (item.kind === 'map' ? [...item.entries] : []))) {
+    entries.delete(key)
+    entries.set(key, entry)
+  }
+  const isWhole = items.every(({ kind }) => kind === 'map')
+  const taken = isWhole ? 'its maps are read as one' : 'it is taken as deny'
+  draft.tightened(`\`permission\` is a list; ${taken}`, 'permission')
+  if (isWhole) readPermission({ kind: 'map', entries, line }, draft)
+  else applyToAll('deny', new Map(), draft)
 }
 
 /** One word for everything that has no word of its own. */
@@ -113,6 +133,7 @@ function apply(key: string, rules: readonly PermissionRule[], draft: Draft): voi
   const isOfTools = domain === undefined || (key === 'list' && rules.every(({ pattern }) => pattern === '*'))
   if (isOfTools) return applyToTool(key, rules, draft)
   if (domain.domains.includes('net')) tellPorts(rules, key, draft)
+  tellWider(rules, key, draft)
   const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
   const action = rules[base]?.action ?? 'allow'
   const later = rules.slice(base + 1)
@@ -209,6 +230,16 @@ function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft):
   if (patterns.length === 0) return
   draft.tightened(
     `\`permission.${key}\`: ${patterns.join(', ')} names a port, and a rule is for all ports of a host; it restricts all of them and allows none`,
+    'permission',
+  )
+}
+
+function tellWider(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+  const wider = rules.filter(({ pattern, action }) => action !== 'allow' && isWidened(pattern, key === 'webfetch'))
+  if (wider.length === 0) return
+  const patterns = wider.map(({ pattern }) => `"${pattern}"`).join(', ')
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns} restricts more than it says: there is no rule here for all that it says`,
     'permission',
   )
 }

@@ -9,7 +9,8 @@ export function usableMessage(value: Json): JSONRPCMessage | null {
   if (!isObject(value)) return null
   const { id, method } = value
   if (method !== undefined || !isId(id)) return value as JSONRPCMessage
-  if (isObject(value['result']) || isObject(value['error'])) return value as JSONRPCMessage
+  if (isObject(value['result']) || isError(value['error'])) return value as JSONRPCMessage
+  if (isObject(value['error'])) return failure(id, 'the server gave an error without a code and a message')
   return failure(id, 'the server gave a result that is no object')
 }
 
@@ -17,7 +18,7 @@ export function usableMessage(value: Json): JSONRPCMessage | null {
 export function unreadAnswer(line: string, error: string): JSONRPCMessage | null {
   if (!line.startsWith('{')) return null
   const found = ID.exec(line.slice(0, EDGE)) ?? ID.exec(line.slice(-EDGE))
-  const isAnswer = line.slice(0, EDGE).includes('"result"') || line.slice(-EDGE).includes('"result"')
+  const isAnswer = ANSWER.test(line.slice(0, EDGE)) || ANSWER.test(line.slice(-EDGE))
   return found === null || !isAnswer ? null : failure(Number(found[1]), `the server sent no usable JSON: ${error}`)
 }
 
@@ -25,13 +26,18 @@ function failure(id: string | number, message: string): JSONRPCMessage {
   return { jsonrpc: '2.0', id, error: { code: PARSE_ERROR, message } }
 }
 
-/** Requests of ours are numbered. The id stands beside the result: at one end of the line or at the other. */
+/** Requests of ours are numbered. The id stands beside the result or the error: at one end of the line or at the other. */
 const ID = /"id"\s*:\s*(\d{1,15})\s*[,}]/
+const ANSWER = /"(?:result|error)"\s*:/
 const EDGE = 200
 const PARSE_ERROR = -32_700
 
 function isObject(value: unknown): value is { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isError(value: unknown): boolean {
+  return isObject(value) && Number.isSafeInteger(value['code']) && typeof value['message'] === 'string'
 }
 
 function isId(id: unknown): id is string | number {

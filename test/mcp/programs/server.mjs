@@ -172,8 +172,13 @@ function list({ id, params }) {
     const tools = Array.from({ length: 1_000 }, (_, n) => tool(`tool${at + n}`))
     return send({ id, result: { tools, ...(at < 9_000 ? { nextCursor: `${at + 1_000}` } : {}) } })
   }
-  const usual = () => [...Object.keys(calls), 'never'].map((name) => tool(name))
+  const usual = () => [...Object.keys(calls), ...Object.keys(errors), 'never'].map((name) => tool(name))
   send({ id, result: { tools: (lists[mode] ?? usual)() } })
+}
+
+const errors = {
+  deep_error: { code: -32000, message: 'no', data: nestedList(3_000) },
+  odd_error: { code: 'none' },
 }
 
 function call({ id, params }) {
@@ -183,6 +188,7 @@ function call({ id, params }) {
     send({ method: 'notifications/progress', params: { progressToken, progress: 1, message: `at ${secret}\u001b[2J` } })
     return send({ id, error: { code: -32000, message: `failed with ${secret}` } })
   }
+  if (Object.hasOwn(errors, params.name)) return send({ id, error: errors[params.name] })
   if (mode === 'crashloop') {
     writeFileSync(file, 'dead')
     process.exit(1)

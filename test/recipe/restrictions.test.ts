@@ -1,0 +1,190 @@
+import path from 'node:path'
+import { createRuntime, diskFiles, recipeAgent } from 'legate'
+import { type AgentFile, loadAgentFile } from 'legate/recipe'
+import { scriptedModel } from 'legate/testing'
+import { describe, expect, test } from 'vitest'
+import { folderWith } from './support/folder.ts'
+
+const CLAUDE = '.claude/agents/a.md'
+const OPENCODE = '.opencode/agent/a.md'
+const GEMINI = '.gemini/agents/a.md'
+const EVERYTHING = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+
+async function agentIn(place: string, fields: string): Promise<AgentFile> {
+  const text = `---\nname: a\ndescription: d\n${fields}\n---\n\nDo it.\n`
+  return loadAgentFile(path.join(folderWith({ [place]: text }), place))
+}
+
+/** What is decided of a request where all else allows everything. */
+async function verdictOf(file: AgentFile, request: string): Promise<string> {
+  await using runtime = createRuntime()
+  return runtime.explain(await recipeAgent(file, { grant: { use: EVERYTHING } }), request).verdict
+}
+
+const warnings = ({ notices }: AgentFile) =>
+  notices.filter(({ level }) => level === 'warning').map(({ message }) => message)
+
+describe('a restriction that can be said here is kept to the letter', () => {
+  test.each([
+    [CLAUDE, 'disallowedTools: [Read(sec/)]', 'file.read:/workspace/sec/r.txt', 'file.read:/workspace/pub/r.txt'],
+    [CLAUDE, 'disallowedTools: [Read(sec/)]', 'file.read:/workspace/a/sec/r.txt', 'file.read:/workspace/sect'],
+    [CLAUDE, 'disallowedTools: [Edit(sec/)]', 'file.write:/workspace/sec/r.txt', 'file.write:/workspace/r.txt'],
+    [CLAUDE, 'disallowedTools: [Edit(sec/)]', 'file.delete:/workspace/sec', 'file.read:/workspace/sec'],
+    [CLAUDE, 'disallowedTools: ["Read(sec//x/./y)"]', 'file.read:/workspace/sec/x/y', 'file.read:/workspace/sec/x'],
+    [CLAUDE, 'disallowedTools: [\'Read("sec/**")\']', 'file.read:/workspace/sec/x', 'file.read:/workspace/a'],
+    [CLAUDE, 'disallowedTools: ["Read({sec,pub}/**)"]', 'file.read:/workspace/pub/x', 'file.read:/workspace/a/x'],
+    [CLAUDE, 'disallowedTools: "Bash(touch: *)"', 'exec:touch x', 'exec:ls x'],
+    [CLAUDE, 'disallowedTools: "WebFetch(Domain: evil.com)"', 'net:evil.com', 'net:good.com'],
+    [CLAUDE, 'disallowedTools: ["Write, Edit"]', 'file.write:/workspace/a', 'file.read:/workspace/a'],
+    [OPENCODE, 'permission: { read: { "sec/": deny } }', 'file.read:/workspace/sec/x', 'file.read:/workspace/a'],
+    [
+      OPENCODE,
+      'permission: { edit: { "{sec,pub}/**": deny } }',
+      'file.write:/workspace/sec/x',
+      'file.write:/workspace/a',
+    ],
+    [
+      OPENCODE,
+      'permission: { edit: { "{a,b}/**": deny } }',
+      'file.write:/workspace/{a,b}/x',
+      'file.write:/workspace/c',
+    ],
+  ])('%s: `%s` forbids %s and leaves %s', async (place, fields, out, open) => {
+    const agent = await agentIn(place, fields)
+
+    expect(warnings(agent)).toEqual([])
+    expect([await verdictOf(agent, out), await verdictOf(agent, open)]).toEqual(['deny', 'allow'])
+  })
+})
+
+describe('a restriction that is not understood in full forbids more, with a warning', () => {
+  test.each([
+    [CLAUDE, 'disallowedTools: ["Read(sec/?.txt)"]', 'file.read:/workspace/sec/r.txt'],
+    [CLAUDE, 'disallowedTools: ["Read(sec/[rst].txt)"]', 'file.read:/workspace/sec/r.txt'],
+    [CLAUDE, 'disallowedTools: ["Edit(s?c/r.txt)"]', 'file.write:/workspace/sec/r.txt'],
+    [CLAUDE, 'disallowedTools: ["Read({sec,{a,b}}/**)"]', 'file.read:/workspace/sec/r.txt'],
+    [CLAUDE, 'disallowedTools: ["Read(x/../sec/**)"]', 'file.read:/workspace/sec/r.txt'],
+    [CLAUDE, 'disallowedTools: ["Read(!pub/**)"]', 'file.read:/workspace/sec/r.txt'],
+    [CLAUDE, "disallowedTools: ['Read(sec\\*/x)']", 'file.read:/workspace/sec*/x'],
+    [CLAUDE, 'disallowedTools: ["Read(sec/**, pub/**)"]', 'file.read:/workspace/pub/r.txt'],
+    [CLAUDE, 'disallowedTools: "Bash(touch:*"', 'tool:shell'],
+    [CLAUDE, 'disallowedTools: "Bash(touch:*, Write, Edit"', 'file.write:/workspace/a'],
+    [CLAUDE, 'disallowedTools: "Bash(touch:*, Write"', 'tool:shell'],
+    [CLAUDE, 'disallowedTools: ["Bash[touch]"]', 'tool:shell'],
+    [CLAUDE, 'disallowedTools: ["Bash(rm:*, mv:*)"]', 'exec:mv a b'],
+    [CLAUDE, 'disallowedTools: ["Bash(touc? x)"]', 'exec:touch x'],
+    [CLAUDE, `disallowedTools: ['Bash(echo "?")']`, 'exec:echo a'],
+    [CLAUDE, 'disallowedTools: [Bash(git: push)]', 'tool:shell'],
+    [CLAUDE, 'disallowedTools: [Skill(deploy)]', 'tool:skills_load'],
+    [CLAUDE, 'disallowedTools: ["mcp__srv__do(x"]', 'tool:srv__do'],
+    [CLAUDE, 'disallowedTools: ["Task(rev"]', 'agent:reviewer'],
+    [CLAUDE, 'disallowedTools: ["WebFetch(domain:evil.co?)"]', 'net:evil.com'],
+    [CLAUDE, 'disallowedTools: ["WebFetch(host:evil.com)"]', 'net:evil.com'],
+    [CLAUDE, 'disallowedTools: { Write: true, Edit: true, Bash: false }', 'file.write:/workspace/a'],
+    [CLAUDE, 'disallowedTools: Wirte, Edit', 'tool:write_file'],
+    [OPENCODE, 'permission: { read: { "sec/?.txt": deny } }', 'file.read:/workspace/sec/r.txt'],
+    [OPENCODE, 'permission: { bash: { "touc? *": deny } }', 'exec:touch x'],
+    [OPENCODE, 'permission: { task: { "rev?ewer": deny } }', 'agent:reviewer'],
+    [OPENCODE, 'permission: [ { edit: deny } ]', 'file.write:/workspace/a'],
+    [OPENCODE, 'permission: [ { edit: allow }, { edit: deny } ]', 'file.write:/workspace/a'],
+    [OPENCODE, 'permission: [ edit ]', 'file.write:/workspace/a'],
+    ['.legate/agents/a.md', 'disallowedTools: { write_file: true }', 'tool:write_file'],
+  ])('%s: `%s` forbids %s', async (place, fields, request) => {
+    const agent = await agentIn(place, fields)
+
+    expect(await verdictOf(agent, request)).toBe('deny')
+    expect(warnings(agent)).not.toEqual([])
+  })
+
+  test('stars in a word forbid every tool that is meant', async () => {
+    const agent = await agentIn(CLAUDE, 'disallowedTools: ["Web*"]')
+
+    expect([await verdictOf(agent, 'tool:web_fetch'), await verdictOf(agent, 'tool:read_text_file')]).toEqual([
+      'deny',
+      'allow',
+    ])
+  })
+
+  test('the file is not read in a run', async () => {
+    const folder = folderWith({
+      [CLAUDE]: '---\nname: a\ndescription: d\ntools: Read\ndisallowedTools: ["Read(sec/?.txt)"]\n---\n\nDo it.\n',
+      'sec/r.txt': 'the secret',
+      'pub.txt': 'for all',
+    })
+    const read = (file: string) => ({ name: 'read_text_file', input: { path: file } })
+    const model = scriptedModel([{ calls: [read('sec/r.txt'), read('pub.txt')] }, { text: 'done' }])
+    await using runtime = createRuntime({ model, files: diskFiles({ workspace: folder }) })
+    const agent = await recipeAgent(path.join(folder, CLAUDE), { grant: { use: EVERYTHING }, cwd: folder })
+    await runtime.run(agent, 'go').result
+
+    const said = JSON.stringify(model.requests.at(-1)?.messages)
+    expect(said).toContain('for all')
+    expect(said).not.toContain('the secret')
+  })
+})
+
+describe('a key that is nearly one that restricts is taken as meant, with a warning', () => {
+  test.each([
+    [
+      CLAUDE,
+      'disallowed-tools: Write, Edit',
+      'file.write:/workspace/a',
+      '`disallowed-tools` is read as `disallowedTools`',
+    ],
+    [
+      CLAUDE,
+      'disallowedtools: Write, Edit',
+      'file.write:/workspace/a',
+      '`disallowedtools` is read as `disallowedTools`',
+    ],
+    [
+      CLAUDE,
+      'dissallowedTools: Write, Edit',
+      'file.write:/workspace/a',
+      '`dissallowedTools` is read as `disallowedTools`',
+    ],
+    [CLAUDE, 'permission_mode: plan', 'file.write:/workspace/a', '`permission_mode` is read as `permissionMode`'],
+    [OPENCODE, 'permissions: { edit: deny }', 'file.write:/workspace/a', '`permissions` is read as `permission`'],
+    ['.cursor/agents/a.md', 'read_only: true', 'file.write:/workspace/a', '`read_only` is read as `readonly`'],
+    [CLAUDE, 'grants: { deny: ["exec:*"] }', 'exec:ls', '`grants` is read as `grant`'],
+    [
+      CLAUDE,
+      '<<: { disallowedTools: "Write, Edit" }',
+      'file.write:/workspace/a',
+      '`<<` is read as the keys that it brings in',
+    ],
+    [
+      OPENCODE,
+      'permission: { <<: [{ edit: deny }, { edit: allow }], bash: allow }',
+      'file.write:/workspace/a',
+      '`<<` is read as the keys that it brings in',
+    ],
+  ])('%s: `%s` forbids %s', async (place, fields, request, told) => {
+    const agent = await agentIn(place, fields)
+
+    expect(await verdictOf(agent, request)).toBe('deny')
+    expect(warnings(agent)).toEqual([told])
+  })
+
+  test('what only looks like it is not taken, and what stands there wins', async () => {
+    const goals = await agentIn(CLAUDE, 'goals: ship it\nhooks: {}')
+    const both = await agentIn(CLAUDE, 'disallowedTools: Write\ndisallowed_tools: Edit')
+    const own = await agentIn(CLAUDE, '<<: { permissionMode: plan }\npermissionMode: default')
+
+    expect([goals.tools.allow, goals.grant]).toEqual([null, null])
+    expect(both.notices).toMatchObject([{ level: 'warning', code: 'unknown_key', line: 5 }])
+    expect(own.grant).toBeNull()
+  })
+
+  test.each([
+    ['include_tools: [echo]', { availableTools: ['echo'] }],
+    ['exclude_tools: [pid]', { excludedTools: ['pid'] }],
+    ['Exclude-Tools: [pid]', { excludedTools: ['pid'] }],
+    ['Enabled: false', { excludedTools: ['*'] }],
+  ])('a server with `%s`', async (more, expected) => {
+    const agent = await agentIn(GEMINI, `mcp_servers: { srv: { command: node, ${more} } }`)
+
+    expect(agent.extensions).toMatchObject([expected])
+    expect(warnings(agent)).toEqual([expect.stringMatching(/^`mcp_servers\.srv\.\S+` is read as `/)])
+  })
+})
