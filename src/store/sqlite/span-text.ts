@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
-import type { Connection } from './driver.ts'
+import { type Connection, textOf } from './driver.ts'
 import type { Packed } from './rows.ts'
 
 /** Rows that commits wrote, as they are stored. One text for all of them is read in half the time of one for each. */
@@ -14,15 +14,15 @@ export interface SpanText {
 }
 
 /** No row has a line break in it: JSON writes it otherwise. */
-const SPAN_TEXT = `SELECT group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10)),
+const SPAN_TEXT = `SELECT CAST(group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10)) AS BLOB),
     (SELECT count(*) FROM rows WHERE n >= ?1 AND n < ?2),
-    (SELECT group_concat(n || ' ' || hash) FROM stretches WHERE n >= ?1 AND n < ?2)
+    (SELECT CAST(group_concat(n || ' ' || hash) AS BLOB) FROM stretches WHERE n >= ?1 AND n < ?2)
   FROM (SELECT seals.n, data, writer FROM seals LEFT JOIN rows ON rows.n = seals.n
     WHERE seals.n >= ?1 AND seals.n < ?2 ORDER BY seals.n)`
 
 export function readSpanText(db: Connection, first: number, end: number): SpanText {
   const [lines, count, stretches] = db.first(SPAN_TEXT, [first, end]) ?? []
-  return { first, lines: String(lines ?? ''), count: Number(count), stretches: String(stretches ?? '') }
+  return { first, lines: textOf(lines), count: Number(count), stretches: textOf(stretches) }
 }
 
 export interface SpanRow {
