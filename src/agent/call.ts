@@ -19,7 +19,7 @@ import { usageOf } from './estimate.ts'
 import { hookedEvent, streamEnd, streamStart } from './hooks/stream-hooks.ts'
 import { wrappedModel } from './hooks/wrap-model.ts'
 import type { NodeRun } from './node-run.ts'
-import { readCall } from './read-call.ts'
+import { readCall, shortNames } from './read-call.ts'
 
 /** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
 export class CallFailed extends Error {
@@ -299,7 +299,7 @@ class Heard {
         this.said.think(part.text)
         return this.emit(part)
       case 'tool-input-delta':
-        return this.emit({ type: 'tool-input-delta', callId: part.id, tool: part.name, text: part.text })
+        return this.emit({ type: 'tool-input-delta', ...shortNames(part), text: part.text })
       case 'tool-call':
         this.size.add(part)
         return this.addCall(part)
@@ -315,7 +315,7 @@ class Heard {
 
   private addCall(part: Extract<Part, { type: 'tool-call' }>): void {
     const call = readCall(part)
-    if (typeof part.input === 'string') this.size.addValues(call.input)
+    this.size.addCall(call, typeof part.input === 'string')
     this.calls ??= []
     this.calls.push(call)
   }

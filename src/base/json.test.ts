@@ -61,14 +61,14 @@ describe('parseJson', () => {
     expect(parseJson(nested(1_000_000), { maxDepth: 2_000_000, maxValues: 2_000_000 }).ok).toBe(true)
   })
 
-  test('more than 500,000 values are refused, whatever they are', () => {
+  test('more than 100,000 values are refused, whatever they are', () => {
     for (const unit of ['1', '[]', '{}', '""', '{"a":1}', '[[[[]]]]']) {
-      expect(parseJson(`[${`${unit},`.repeat(500_000)}1]`)).toEqual({
+      expect(parseJson(`[${`${unit},`.repeat(100_000)}1]`)).toEqual({
         ok: false,
-        error: 'The JSON text has more than 500000 values.',
+        error: 'The JSON text has more than 100000 values.',
       })
     }
-    expect(parseJson(`[${'1,'.repeat(499_000)}1]`).ok).toBe(true)
+    expect(parseJson(`[${'1,'.repeat(99_000)}1]`).ok).toBe(true)
   })
 
   test('brackets inside strings are no levels', () => {

@@ -8,7 +8,7 @@ export interface JsonLimits {
   readonly maxDepth?: number
   /** UTF-8 bytes; 16,000,000 unless said. */
   readonly maxBytes?: number
-  /** Values, with those in one another; 500,000 unless said. */
+  /** Values, with those in one another; 100,000 unless said. */
   readonly maxValues?: number
 }
 
@@ -17,7 +17,7 @@ export type ParsedJson = { ok: true; value: Json } | { ok: false; error: string 
 export type PlainJson = { ok: true; value: Json; text: string } | { ok: false; error: string }
 
 /** Of all JSON that is read here. With more values, one look at each of them keeps everything else waiting. */
-export const JSON_LIMITS: Required<JsonLimits> = { maxDepth: 64, maxBytes: 16_000_000, maxValues: 500_000 }
+export const JSON_LIMITS: Required<JsonLimits> = { maxDepth: 64, maxBytes: 16_000_000, maxValues: 100_000 }
 
 /** For text that this program wrote itself, and that may be as large as it likes. */
 export const OWN_TEXT: Required<JsonLimits> = {
@@ -55,11 +55,11 @@ export function parseOwnJson(text: string): unknown {
  * keep is refused with its path and what to do instead. `undefined` becomes null, a property of it is left out,
  * dates become ISO strings, `toJSON` is honoured. What this accepts, `parseJson` reads back as the same value.
  */
-export function toJson(value: unknown): PlainJson {
-  const plain = plainData(value, JSON_LIMITS)
+export function toJson(value: unknown, limits: Required<JsonLimits> = JSON_LIMITS): PlainJson {
+  const plain = plainData(value, limits)
   if (!plain.ok) return plain
   const text = JSON.stringify(plain.value)
-  if (isLarger(text, JSON_LIMITS.maxBytes)) return { ok: false, error: tooLarge(JSON_LIMITS) }
+  if (isLarger(text, limits.maxBytes)) return { ok: false, error: tooLarge(limits) }
   return { ok: true, value: plain.value, text }
 }
 

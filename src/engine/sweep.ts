@@ -8,6 +8,7 @@ import { type LostClaim, planForce, planRecover } from '../graph/turn/recover.ts
 import { planTimeUp } from '../graph/turn/time-up.ts'
 import { planWaitAgain } from '../graph/turn/wait-again.ts'
 import type { Ledger, Step } from '../store/ledger.ts'
+import { isProvenDead } from '../store/process-proof.ts'
 import { dropEngine, isDead } from './lease.ts'
 
 export interface SweepOptions {
@@ -132,7 +133,9 @@ async function recoverClaims(ledger: Ledger, options: SweepOptions, engine: Lost
 }
 
 function lostClaim({ engineId, engine }: LostEngine): LostClaim {
-  return { engineId, reason: `The process that ran it ${engine === undefined ? '' : `(pid ${engine.pid}) `}is gone.` }
+  if (engine === undefined) return { engineId, reason: 'The process that ran it is gone.' }
+  const what = isProvenDead(engine) ? 'is gone' : 'did not renew its lease in time'
+  return { engineId, reason: `The process that ran it (pid ${engine.pid}) ${what}.` }
 }
 
 async function expireTurns(ledger: Ledger, options: SweepOptions): Promise<void> {

@@ -4,9 +4,9 @@ export interface ParserLimits {
   readonly maxDepth: number
   /** Characters of the text, with all that is around the document; 16,000,000 unless said. */
   readonly maxLength: number
-  /** Values of the document, with those in one another; 500,000 unless said. */
+  /** Values of the document, with those in one another; 100,000 unless said. */
   readonly maxValues: number
 }
 
 /** Those of all JSON that is read here. */
-export const PARSER_LIMITS: ParserLimits = { maxDepth: 64, maxLength: 16_000_000, maxValues: 500_000 }
+export const PARSER_LIMITS: ParserLimits = { maxDepth: 64, maxLength: 16_000_000, maxValues: 100_000 }

@@ -8,18 +8,19 @@ const SHARE = 50
 const LONGEST_MS = 5_000
 
 /**
- * Whether the files of an open store are still at their paths. A file that was removed, renamed or replaced can still be
- * written by who has it open, but nobody else will ever read it. Once gone, it stays gone until the store is opened again.
+ * Whether the files of an open store are still at their paths, with what was written to them. A file that was removed,
+ * renamed or replaced can still be written by who has it open, but nobody else will ever read it; of one that was emptied
+ * nobody can read what was there. Once gone, it stays gone until the store is opened again.
  */
 export class FilePresence {
-  private readonly held = new Map<string, string>()
+  private readonly held = new Map<string, Held>()
   private nextAt = 0
   private gone: StoreError | undefined
 
-  /** Remembers the file that is at this path now, if there is one. */
-  hold(path: string): void {
-    const identity = identityOf(path)
-    if (identity !== undefined) this.held.set(path, identity)
+  /** Remembers the file that is at this path now, if there is one. It must stay as large as `leastBytes` says. */
+  hold(path: string, leastBytes: () => number = () => 0): void {
+    const found = lookAt(path)
+    if (typeof found === 'object') this.held.set(path, { identity: found.identity, leastBytes })
   }
 
   /** Throws `store_gone` if a file was seen to be gone. Looks itself at most every 100 ms. */
@@ -31,9 +32,12 @@ export class FilePresence {
   requireNow(): void {
     this.requireUnseen()
     const begin = performance.now()
-    for (const [path, identity] of this.held) {
-      const now = lookAt(path, identity)
-      if (now !== identity) this.lose(path, now === undefined)
+    for (const [path, { identity, leastBytes }] of this.held) {
+      const found = lookAt(path)
+      if (found === 'unknown') continue
+      if (found === 'missing') this.lose(path, MISSING)
+      else if (found.identity !== identity) this.lose(path, 'was replaced by another file')
+      else if (found.bytes < leastBytes()) this.lose(path, 'was emptied or cut')
     }
     const end = performance.now()
     this.nextAt = end + Math.min(Math.max(LOOK_MS, SHARE * (end - begin)), LONGEST_MS)
@@ -48,26 +52,33 @@ export class FilePresence {
     if (this.gone !== undefined) throw this.gone
   }
 
-  private lose(path: string, isMissing: boolean): never {
-    const what = isMissing ? 'was removed or renamed' : 'was replaced by another file'
+  private lose(path: string, what: string): never {
     const message = `The store is gone: ${path} ${what} while it was open. What this process wrote last may be in the old file only, and it acknowledges nothing more. Put the file back, or name another one, and start again.`
-    this.gone = new StoreError('store_gone', message, { details: { path, isMissing } })
+    this.gone = new StoreError('store_gone', message, { details: { path, isMissing: what === MISSING } })
     throw this.gone
   }
 }
 
-/** Which file is at the path; undefined when there is none. */
-function identityOf(path: string): string | undefined {
-  const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
-  return stat === undefined ? undefined : `${stat.dev}:${stat.ino}`
+const MISSING = 'was removed or renamed'
+
+interface Held {
+  /** Which file it is. */
+  readonly identity: string
+  readonly leastBytes: () => number
+}
+
+interface FoundFile {
+  readonly identity: string
+  readonly bytes: number
 }
 
 /** A path that cannot be looked at now says nothing of its file. */
-function lookAt(path: string, identity: string): string | undefined {
+function lookAt(path: string): FoundFile | 'missing' | 'unknown' {
   try {
-    return identityOf(path)
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false })
+    return stat === undefined ? 'missing' : { identity: `${stat.dev}:${stat.ino}`, bytes: Number(stat.size) }
   } catch (error) {
-    return LOST.has(codeOf(error)) ? undefined : identity
+    return LOST.has(codeOf(error)) ? 'missing' : 'unknown'
   }
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { StoreError } from '../base/error.ts'
+import { isLegateError, StoreError } from '../base/error.ts'
 import { anything, flag, number, oneOf, type Rules, readOptions } from '../base/options.ts'
 import type { Commit } from '../graph/commit.ts'
 import { FilePresence } from './file-presence.ts'
@@ -46,12 +46,13 @@ export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
     })
   }
   const read = <T>(query: (db: Connection) => T): T => {
-    const { db, mendMs, presence } = session()
+    const current = session()
+    const { db, mendMs, presence } = current
     presence.require()
     try {
       return whileBusy(mendMs, () => query(db))
     } catch (error) {
-      throw storeError(error, file.path)
+      throw failure(current, error)
     }
   }
   const watchers = watchFile(() => read(dataVersion))
@@ -109,11 +110,15 @@ let commitsHere = 0
 /** It takes milliseconds: who takes longer is stopped, and the others must not stand still with it. */
 const MEND_MS = 2_000
 
+/** Less than this is no database. Rows may all be in the log: no more can be asked for. */
+const HEADER_BYTES = 100
+
 function openSession(file: SqliteFile): Session {
   const mendMs = Math.min(file.busyMs, MEND_MS)
   const db = openFile(file)
   const presence = new FilePresence()
-  for (const path of [file.path, `${file.path}-wal`]) presence.hold(path)
+  presence.hold(file.path, () => HEADER_BYTES)
+  presence.hold(`${file.path}-wal`)
   return {
     db,
     cache: new RowCache(),
@@ -226,10 +231,16 @@ function tryCommit({ session, graph, file }: Place, commit: Commit, texts: Commi
   } catch (error) {
     rollBack(db)
     current.cache.clear()
-    throw storeError(error, path)
+    throw failure(current, error)
   } finally {
     current.spans.isWriting = false
   }
+}
+
+/** SQLite takes a file that was emptied for a damaged one. */
+function failure({ presence, path }: Session, error: unknown): Error {
+  if (!isLegateError(error)) presence.requireNow()
+  return storeError(error, path)
 }
 
 /** Before anybody is told that it is stored. A flush costs more than a look; without one, not every commit looks. */
@@ -251,7 +262,7 @@ function tryWrite({ session, file }: Place, change: Change): boolean {
     return true
   } catch (error) {
     rollBack(db)
-    throw storeError(error, path)
+    throw failure(current, error)
   } finally {
     current.cache.clear()
   }

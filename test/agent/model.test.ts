@@ -347,10 +347,10 @@ describe('a model that', () => {
   })
   const metadata = { key: 'x'.repeat(10_000) }
   test.each<[string, Part, limit?: string]>([
-    ['calls', { type: 'tool-call', id: 'c', name: 'it', input: JSON.stringify(metadata) }],
-    ['calls that are parsed', { type: 'tool-call', id: 'c', name: 'it', input: metadata }],
+    ['calls', { type: 'tool-call', id: 'c', name: 'it', input: JSON.stringify(metadata) }, '4 MB'],
+    ['calls that are parsed', { type: 'tool-call', id: 'c', name: 'it', input: metadata }, '4 MB'],
     ['calls with metadata', { type: 'tool-call', id: 'c', name: 'it', input: {}, providerMetadata: metadata }],
-    ['small calls', { type: 'tool-call', id: 'c', name: 'it', input: {} }, '500000 values'],
+    ['small calls', { type: 'tool-call', id: 'c', name: 'it', input: {} }, '100000 values'],
     ['files', { type: 'block', block: { type: 'image', mediaType: 'image/png', data: 'x'.repeat(10_000) } }],
     ['blocks', { type: 'block', block: { type: 'reasoning', text: 'x'.repeat(10_000) } }],
     ['ends of texts', { type: 'text-end', providerMetadata: metadata }],

@@ -174,16 +174,11 @@ describe('I11: with a rule for ls and another for git and npm, the shell runs no
   })
 
   test('more arguments than the system takes are an error', async () => {
-    const { results } = await shell(
-      ['exec:ls *'],
-      [
-        { argv: ['ls', 'x'.repeat(200_000)] },
-        { argv: ['ls', ...Array.from({ length: 900 }, () => 'x'.repeat(9_000))] },
-      ],
-    )
+    const large = await shell(['exec:ls *'], [{ argv: ['ls', 'x'.repeat(200_000)] }])
+    const many = await shell(['exec:ls *'], [{ argv: ['ls', ...Array.from({ length: 300 }, () => 'x'.repeat(9_000))] }])
 
-    expect(results[0]).toMatch(/E2BIG/)
-    expect(results[1]).toMatch(/at most 2000000 characters/)
+    expect(large.results[0]).toMatch(/E2BIG/)
+    expect(many.results[0]).toMatch(/at most 2000000 characters/)
   })
 })
 

@@ -168,7 +168,13 @@ describe.each(stores)('recovery on %s', (_, create) => {
 
     expect(outcome).toMatchObject({ status: 'completed', text: 'taken over' })
     const told = eventsOfType(world.store, run.conversationId, 'node-state')
-    expect(told).toMatchObject([{ from: 'running', to: 'pending', reason: expect.stringMatching(/is gone/) }])
+    expect(told).toMatchObject([
+      {
+        from: 'running',
+        to: 'pending',
+        reason: `The process that ran it (pid ${process.pid}) did not renew its lease in time.`,
+      },
+    ])
     first.thaw()
   })
 

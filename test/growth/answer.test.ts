@@ -16,18 +16,26 @@ interface Answer {
   readonly status?: string
 }
 
+type Call = Extract<Part, { type: 'tool-call' }>
+
 const MOST_MS = 1_000
 const MOST = 15_000_000
-const VALUES = 490_000
+const VALUES = 98_000
 const WORDS = 'lorem ipsum '
 const LIST: JsonSchema = { type: 'array' }
 const MANY = Array.from({ length: 240 }, (_, at) => at)
 
+const LONE = '\ud800'.repeat(MOST)
+const NULS = '\0'.repeat(MOST)
+/** Characters of calls. */
+const CALLS = 3_900_000
+
+const keys = (count: number) => Array.from({ length: count }, (_, at) => `"k${at}":1`).join()
 const many = (unit: string, count: number) => `[${`${unit},`.repeat(count - 1)}${unit}]`
 const long = (characters: number) => WORDS.repeat(characters / WORDS.length)
 const say = (text: string, size = 4_000): Part[] =>
   inChunks(text, size).map((piece) => ({ type: 'text-delta', text: piece }))
-const call = (input: string, at = 0): Part => ({ type: 'tool-call', id: `c${at}`, name: 'take', input })
+const call = (input: string, at = 0): Call => ({ type: 'tool-call', id: `c${at}`, name: 'take', input })
 const times = (count: number, parts: readonly Part[]) => Array.from({ length: count }, () => parts).flat()
 
 const ANSWERS: Readonly<Record<string, Answer>> = {
@@ -38,7 +46,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   'a text and many pictures': {
     parts: () => [
       ...say(long(MOST / 2)),
-      ...times(40_000, [
+      ...times(20_000, [
         { type: 'text-delta', text: 'a' },
         { type: 'block', block: { type: 'image', mediaType: 'image/png', data: 'a' } },
       ]),
@@ -47,7 +55,7 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   'thoughts that end many times': {
     parts: () => [
       ...inChunks('a'.repeat(MOST / 2), 4_000).map((text): Part => ({ type: 'reasoning-delta', text })),
-      ...times(40_000, [
+      ...times(20_000, [
         { type: 'reasoning-delta', text: 'a' },
         { type: 'block', block: { type: 'reasoning', text: 'a' } },
       ]),
@@ -85,10 +93,34 @@ const ANSWERS: Readonly<Record<string, Answer>> = {
   'a call with many values': { parts: () => [call(many('{}', VALUES))] },
   'a call with too many values': { parts: () => [call(many('{}', 4_000_000))] },
   'calls with many values each': {
-    parts: () => Array.from({ length: 20 }, (_, at) => call(many('1', 300_000), at)),
+    parts: () => Array.from({ length: 20 }, (_, at) => call(many('1', 60_000), at)),
     status: 'failed',
   },
-  'many calls': { parts: () => Array.from({ length: 80_000 }, (_, at) => call('{}', at)), status: 'over_budget' },
+  'a call with many keys': { parts: () => [call(`{${keys(VALUES)}}`)] },
+  'a call of a tool with a long name': { parts: () => [{ ...call('{}'), name: long(MOST) }] },
+  'a call with a long id': { parts: () => [{ ...call('{}'), id: long(MOST) }] },
+  'a call whose arguments are no JSON': { parts: () => [call(long(MOST))] },
+  'a tool of halves of characters': { parts: () => [{ ...call('{}'), name: LONE }], status: 'failed' },
+  'an id of halves of characters': { parts: () => [{ ...call('{}'), id: LONE }], status: 'failed' },
+  'arguments of halves of characters': { parts: () => [call(LONE)], status: 'failed' },
+  'arguments of control characters': { parts: () => [{ ...call(''), input: { a: NULS } }], status: 'failed' },
+  'a call of a subagent with a long text': {
+    parts: () => [{ ...call(`{"message":"${long(CALLS)}"}`), name: 'child' }],
+  },
+  'a call of a subagent in a long session': {
+    parts: () => [{ ...call(`{"message":"a","session_id":"${long(CALLS)}"}`), name: 'child' }],
+  },
+  'a call of a subagent with control characters': {
+    parts: () => [{ ...call(`{"message":"${'\\u0000'.repeat(CALLS / 6)}"}`), name: 'child' }],
+  },
+  'calls with a long text each': {
+    parts: () => Array.from({ length: 10 }, (_, at) => call(`{"a":"${long(CALLS / 2)}"}`, at)),
+    status: 'failed',
+  },
+  'a text of halves of characters': { parts: () => say(LONE), status: 'failed' },
+  'a text of control characters': { parts: () => say(NULS), status: 'failed' },
+  'as many control characters as it may have': { parts: () => say('\0'.repeat(2_600_000)) },
+  'many calls': { parts: () => Array.from({ length: 14_000 }, (_, at) => call('{}', at)), status: 'over_budget' },
 }
 
 describe.each(lasting)('an answer of 15 MB (%s)', (_, create) => {
@@ -120,6 +152,9 @@ async function runWatched(store: Store, answer: Answer) {
     instructions: 'Read.',
     model: modelOf(answer),
     tools: { take },
+    subagents: {
+      child: agent({ name: 'child', instructions: 'Say yes.', model: modelOf({ parts: () => say('yes') }) }),
+    },
     ...(output && { output }),
   })
   const runtime = createRuntime({ store })

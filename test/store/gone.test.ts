@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { agent, createRuntime, type Logger, type Runtime, tool } from '../../src/index.ts'
@@ -30,6 +30,7 @@ const json: Kind = {
 const LOSSES: readonly (readonly [name: string, lose: (folder: string, kind: Kind) => Promise<void> | void])[] = [
   ['its file is removed', (folder, { file }) => rmSync(file(folder))],
   ['its file is renamed', (folder, { file }) => renameSync(file(folder), `${file(folder)}.old`)],
+  ['its file is emptied', (folder, { file }) => writeFileSync(file(folder), '')],
   ['its folder is removed', (folder) => rmSync(folder, { recursive: true })],
   [
     'its file is replaced by that of another store',
@@ -62,7 +63,7 @@ describe.each([
 
     expect(refused).toMatchObject({ code: 'store_gone', details: { path: kind.file(folder) } })
     expect(refused.message).toMatch(
-      /(was removed or renamed|was replaced by another file) while it was open.*start again/,
+      /(was removed or renamed|was replaced by another file|was emptied or cut) while it was open.*start again/,
     )
     expect(() => store.conversation('root-a')).toThrow(refused)
     await store.close()

@@ -46,7 +46,7 @@ export class Journal {
     this.size = file.size
     this.base = file.base
     this.isOld = file.version < FORMAT_VERSION
-    this.presence.hold(options.path)
+    this.presence.hold(options.path, () => this.size)
   }
 
   /** Opens the journal, a new one where there is none, and hands over what is in it. */
@@ -75,6 +75,8 @@ export class Journal {
   /** Returns when the line would survive what `flush` promises; else throws, and it is as if nothing was written. */
   append(entry: JournalEntry): void {
     this.presence.requireUnseen()
+    // What is written at the end of a file that was emptied would hide that it was.
+    if (fstatSync(this.descriptor).size < this.size) this.presence.requireNow()
     const line = Buffer.from(toLine(entry, this.next))
     try {
       this.cut()
@@ -96,7 +98,7 @@ export class Journal {
   replace(entries: Iterable<JournalEntry>): void {
     this.presence.requireNow()
     const file = create(this.options.path, entries)
-    this.presence.hold(this.options.path)
+    this.presence.hold(this.options.path, () => this.size)
     closeSync(this.descriptor)
     this.descriptor = file.descriptor
     this.next = file.next

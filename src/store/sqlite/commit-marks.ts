@@ -1,6 +1,6 @@
 import { parseOwnJson } from '../../base/json.ts'
 import { countEdges, type EdgeCount, type Mark, readMarks } from '../tree-chain.ts'
-import type { Connection } from './driver.ts'
+import { type Connection, textOf } from './driver.ts'
 import type { RowMarks } from './row-marks.ts'
 import { type SpanRow, writerOf } from './span-text.ts'
 
@@ -69,11 +69,11 @@ function readCommits(db: Connection, writers: ReadonlySet<number>): readonly Com
   for (const writer of writers) [low, high] = [Math.min(low, writer), Math.max(high, writer)]
   const isDense = writers.size > FEW && high - low < 2 * writers.size
   const [texts] = (isDense ? db.first(BETWEEN, [low, high]) : db.first(AMONG, [JSON.stringify([...writers])])) ?? []
-  return parseOwnJson(`[${texts ?? ''}]`) as readonly CommitText[]
+  return parseOwnJson(`[${textOf(texts)}]`) as readonly CommitText[]
 }
 
 const FEW = 16
-const MARKS = 'SELECT group_concat(json_array(n, marks)) FROM commits WHERE n'
+const MARKS = 'SELECT CAST(group_concat(json_array(n, marks)) AS BLOB) FROM commits WHERE n'
 const BETWEEN = `${MARKS} BETWEEN ? AND ?`
 const AMONG = `${MARKS} IN (SELECT value FROM json_each(?))`
 

@@ -15,6 +15,15 @@ export interface Connection {
   close(): void
 }
 
+/**
+ * A text that was read as bytes, with U+FFFD for what is no UTF-8: then it is not what was written, and its hash tells. Read as
+ * text, such a byte ends the process (libsql). Ids and hashes in columns of their own are still read as text.
+ */
+export function textOf(value: SqlValue | undefined): string {
+  if (!(value instanceof Uint8Array)) return String(value ?? '')
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8')
+}
+
 /** SQLite's primary result codes that mean something to us. */
 export const RESULT = {
   busy: 5,

@@ -1,6 +1,7 @@
 import type { EventRow } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
 import type { Tail } from '../row-cache.ts'
+import { textOf } from './driver.ts'
 import { unpackEvents } from './events.ts'
 import { bound, type Read, type SqliteGraph } from './graph.ts'
 import { COMMITS_PER_TREE } from './rows.ts'
@@ -15,7 +16,7 @@ export function readEvents(graph: SqliteGraph, read: Read) {
     const commits = read((db) => db.all(EVENTS, [last, first + COMMITS_PER_TREE, bound(limit)]))
     const events = commits.flatMap(([seq, text, n]) => {
       try {
-        return unpackEvents(String(text), Number(seq))
+        return unpackEvents(textOf(text), Number(seq))
       } catch {
         throw graph.spans().unreadableEvents(rootId, Number(n) - first)
       }
@@ -47,4 +48,4 @@ function commitBefore(read: Read, { tree, commit }: Tail, after: number): number
 }
 
 const SEQ = 'SELECT seq FROM commits WHERE n <= ? AND n >= ? ORDER BY n DESC LIMIT 1'
-const EVENTS = `SELECT seq, events, n FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`
+const EVENTS = `SELECT seq, CAST(events AS BLOB), n FROM commits WHERE n > ? AND n < ? AND events <> '[]' ORDER BY n LIMIT ?`

@@ -3,7 +3,7 @@ import type { LiveBlock } from '../../graph/commit.ts'
 import type { RunnableQuery, Scanner } from '../../graph/reader.ts'
 import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.ts'
 import { unlessTampered } from '../tampered.ts'
-import type { SqlRow } from './driver.ts'
+import { type SqlRow, type SqlValue, textOf } from './driver.ts'
 import { readEvents } from './event-reads.ts'
 import { bound, type Read, rowsOf, type SqliteGraph } from './graph.ts'
 import { COMMITS_PER_TREE } from './rows.ts'
@@ -31,8 +31,8 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     timed: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(TIMED, [after.wakeAt, after.id, bound(limit)]),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
     claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
-    engines: () => list('SELECT data FROM engines', []).map(ownRow<EngineRow>),
-    engine: (id) => list('SELECT data FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
+    engines: () => list('SELECT CAST(data AS BLOB) FROM engines', []).map(ownRow<EngineRow>),
+    engine: (id) => list('SELECT CAST(data AS BLOB) FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
     nextDue: (now) => number(NEXT_DUE, [now]),
     events: readEvents(graph, read),
     blocks: (rootId, after) =>
@@ -69,7 +69,7 @@ const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows 
 const AWAITING = `SELECT data ->> '$.node' FROM rows
   WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
 const TIMED = AWAITING.replace("'a'", "'w'")
-const BLOCKS = 'SELECT n, data FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
+const BLOCKS = 'SELECT n, CAST(data AS BLOB) FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
 const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
 const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue IN ('t', 'w') AND due > ?1
@@ -105,13 +105,13 @@ function page<Row>(
 }
 
 function ownRow<Row>([data]: SqlRow): Row {
-  return parseOwnJson(String(data)) as Row
+  return parseOwnJson(textOf(data)) as Row
 }
 
 /** What is streamed is shown and forgotten: one that cannot be read is passed over. The answer itself is in its node. */
-function blockIn(data: unknown): LiveBlock | undefined {
+function blockIn(data: SqlValue | undefined): LiveBlock | undefined {
   try {
-    const block = parseOwnJson(String(data)) as Partial<LiveBlock> | null
+    const block = parseOwnJson(textOf(data)) as Partial<LiveBlock> | null
     const isWhole = typeof block?.nodeId === 'string' && Array.isArray(block.events) && block.events.every(isTyped)
     return isWhole ? (block as LiveBlock) : undefined
   } catch {

@@ -1,5 +1,5 @@
 import { parseOwnJson } from '../../base/json.ts'
-import type { Connection, SqlRow } from './driver.ts'
+import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { type Packed, SPAN } from './rows.ts'
 
 /** Rows that commits wrote, as they are stored. One text for all of them is read in half the time of one for each. */
@@ -15,11 +15,11 @@ export interface SpanText {
 
 /** No row has a line break in it: JSON writes it otherwise. */
 const spanText = (first: string, end: string): string => `
-    (SELECT group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10))
+    (SELECT CAST(group_concat(n || ' ' || writer || ' ' || coalesce(data, ''), char(10)) AS BLOB)
       FROM (SELECT seals.n, data, writer FROM seals LEFT JOIN rows ON rows.n = seals.n
         WHERE seals.n >= ${first} AND seals.n < ${end} ORDER BY seals.n)),
     (SELECT count(*) FROM rows WHERE n >= ${first} AND n < ${end}),
-    (SELECT group_concat(n || ' ' || hash) FROM stretches WHERE n >= ${first} AND n < ${end})`
+    (SELECT CAST(group_concat(n || ' ' || hash) AS BLOB) FROM stretches WHERE n >= ${first} AND n < ${end})`
 const SPAN_TEXT = `SELECT ?1, ${spanText('?1', '?2')}`
 const SPAN_TEXTS = `SELECT value, ${spanText('value', `value + ${SPAN}`)} FROM json_each(?)`
 
@@ -33,7 +33,7 @@ export function readSpanTexts(db: Connection, firsts: readonly number[]): SpanTe
 }
 
 function toSpanText([first, lines, count, stretches]: SqlRow): SpanText {
-  return { first: Number(first), lines: String(lines ?? ''), count: Number(count), stretches: String(stretches ?? '') }
+  return { first: Number(first), lines: textOf(lines), count: Number(count), stretches: textOf(stretches) }
 }
 
 export interface SpanRow {

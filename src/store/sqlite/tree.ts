@@ -1,7 +1,7 @@
 import type { Body, Edge, Id, Turn } from '../../graph/rows.ts'
 import type { WrittenRow } from '../archive.ts'
 import type { ChainRecord } from '../tree-chain.ts'
-import type { Connection, SqlRow, SqlValue } from './driver.ts'
+import { type Connection, type SqlRow, type SqlValue, textOf } from './driver.ts'
 import { parseRow } from './parse.ts'
 import { COMMITS_PER_TREE, type EdgeEnds, edgeType, type Packed, SPAN, toTurn } from './rows.ts'
 
@@ -19,7 +19,8 @@ export interface FileSpan {
   readonly turn: Turn | null
 }
 
-const SPAN_ROWS = 'SELECT n, queue, due, mark, data FROM rows WHERE n >= ? AND n < ? ORDER BY n'
+const SPAN_ROWS = `SELECT n, CAST(queue AS BLOB), due, mark, iif(typeof(data) = 'text', CAST(data AS BLOB), NULL)
+  FROM rows WHERE n >= ? AND n < ? ORDER BY n`
 
 export function readSpan(db: Connection, first: number): FileSpan {
   const rows = db.all(SPAN_ROWS, [first, first + SPAN]).map(toFileRow)
@@ -27,8 +28,8 @@ export function readSpan(db: Connection, first: number): FileSpan {
 }
 
 function toFileRow([n, queue = null, due = null, mark = null, data]: SqlRow): FileRow {
-  const text = String(data)
-  return { n: Number(n), columns: [queue, due, mark], text, packed: tryParse(text) }
+  const text = textOf(data)
+  return { n: Number(n), columns: [queue === null ? null : textOf(queue), due, mark], text, packed: tryParse(text) }
 }
 
 function tryParse(text: string): Packed | null {
@@ -83,7 +84,8 @@ export function edgesIn({ rows, turn }: FileSpan): FileEdge[] {
 /** Joins what no edge joins, so that the log does not know it. */
 const UNREADABLE = ['', ''] as const
 
-const RECORDS = `SELECT n, root_id, seq, kind, at, events, marks, hash FROM commits WHERE n > ? AND n < ? ORDER BY n`
+const RECORDS = `SELECT n, CAST(root_id AS BLOB), seq, CAST(kind AS BLOB), at, CAST(events AS BLOB), CAST(marks AS BLOB),
+  CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n`
 
 export interface FileRecord extends ChainRecord {
   readonly number: number
@@ -94,13 +96,13 @@ export function readRecords(db: Connection, tree: number): FileRecord[] {
   const first = tree * COMMITS_PER_TREE
   return db.all(RECORDS, [first, first + COMMITS_PER_TREE]).map(([n, rootId, seq, kind, at, events, marks, hash]) => ({
     number: Number(n) - first,
-    rootId: rootId === null || rootId === undefined ? null : String(rootId),
+    rootId: rootId === null || rootId === undefined ? null : textOf(rootId),
     seq: Number(seq),
-    kind: String(kind),
+    kind: textOf(kind),
     at: Number(at),
-    events: String(events),
-    marks: String(marks),
-    hash: String(hash),
+    events: textOf(events),
+    marks: textOf(marks),
+    hash: textOf(hash),
   }))
 }
 

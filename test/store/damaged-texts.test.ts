@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agent, type Part } from 'legate'
+import { agent, createRuntime, type Part } from 'legate'
+import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
@@ -45,4 +46,41 @@ test.each([
   expect(only(await events, 'message').at(-1)?.content).toBe('Begun and done.')
   expect(count()).toBe(0)
   db.close()
+})
+
+const BAD = (column: string) => `CAST(replace(CAST(${column} AS BLOB), CAST('MARK' AS BLOB), x'4DFF524B') AS TEXT)`
+
+test.each([
+  ['a row', `UPDATE rows SET data = ${BAD('data')} WHERE data LIKE '%MARK%'`],
+  ['events', `UPDATE commits SET events = ${BAD('events')} WHERE events LIKE '%MARK%'`],
+  ['marks of a commit', "UPDATE commits SET marks = CAST(x'FF' || marks AS TEXT)"],
+])('a byte that is no UTF-8 in %s ends no process: it is found, and other trees go on', async (_name, damage) => {
+  const file = path.join(tempFolder(), 'store.db')
+  const model = scriptedModel(() => 'Hello MARK')
+  const who = agent({ name: 'host', instructions: '', model })
+  const first = openRuntime({ store: sqliteStore(file) })
+  const { conversationId, runId } = await first.run(who, 'Say MARK.').result
+  await first.close()
+  const db = connect(file)
+  db.exec(damage)
+  db.close()
+
+  const store = sqliteStore(file)
+  const reader = createRuntime({ store })
+  const { findings } = await reader.audit({ verify: true })
+  const read = () => [
+    store.turn(runId),
+    store.nodesOf(runId),
+    store.events(conversationId, 0, 100),
+    store.roots({ limit: 9 }),
+  ]
+
+  expect(findings.length).toBeGreaterThan(0)
+  try {
+    read()
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'tampered' })
+  }
+  expect(await reader.run(who, 'Go on.').result).toMatchObject({ status: 'completed' })
+  await reader.close()
 })
