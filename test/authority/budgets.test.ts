@@ -476,10 +476,10 @@ test('usage of a run that goes on is known too', async () => {
     instructions: '',
     model: scriptedModel([{ text: 'x', usage: cost(70) }]),
   })
-  const model = scriptedModel([
-    { calls: [{ name: 'ask', input: { message: 'go' } }], usage: cost(30) },
-    () => held.opened.then(() => 'end'),
-  ] as never)
+  const model = scriptedModel((_, call) => {
+    if (call > 0) return held.opened.then(() => 'end')
+    return { calls: [{ name: 'ask', input: { message: 'go' } }], usage: cost(30) }
+  })
   const host = agent({ name: 'host', instructions: '', model, subagents: { ask: child } })
   const runtime = openRuntime()
   const run = runtime.run(host, 'go')

@@ -70,13 +70,13 @@ describe.each(lasting)('files of the host, on %s', (_, create) => {
     const passing = { ...HOST, delegate: ['tool:*', 'model:*', 'file.read:/workspace/**'] }
     const setting: Grant = { deny: ['file.write:**'] }
     const own: Grant = { use: ['tool:*', 'model:*', 'file.read:/workspace/**'] }
-    for (const host of [
-      hostOf(helper({ files: 'inherit' }), {}, passing),
-      hostOf(helper({ files: 'inherit' }), { grant: setting }),
-      hostOf(helper({ files: 'inherit', grant: own })),
-    ]) {
+    for (const [offered, host] of [
+      ['read_text_file write_file', hostOf(helper({ files: 'inherit' }), {}, passing)],
+      ['read_text_file', hostOf(helper({ files: 'inherit' }), { grant: setting })],
+      ['read_text_file write_file', hostOf(helper({ files: 'inherit', grant: own }))],
+    ] as const) {
       const [tools, read, write] = await textOf(host)
-      expect([tools, read]).toEqual(['read_text_file write_file', 'line1: A'])
+      expect([tools, read]).toEqual([offered, 'line1: A'])
       expect(write).toMatch(/^write_file is not allowed here/)
     }
   })

@@ -184,9 +184,9 @@ function messageContent(facts: FoldFacts, outcome: Outcome): Content {
   }
 }
 
-/** A child whose call was denied has said something before; one that may not start has not. */
-function hasBegun({ modelCalls }: Outcome): boolean {
-  return modelCalls > 0
+/** A child of which a person denied a call has begun; one that may not start has not. */
+function hasBegun({ error }: Outcome): boolean {
+  return error?.code === 'approval_denied'
 }
 
 /** The checked value, where there is one: not the words it was found in. */
