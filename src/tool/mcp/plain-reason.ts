@@ -12,11 +12,13 @@ export function plainReason(error: unknown): string {
   if (trouble !== undefined) return `it cannot be reached: ${trouble}`
   const text = field(data, 'text')
   const said = typeof text === 'string' && text.trim() !== '' && !messageOf(error).includes(text) ? `: ${text}` : ''
-  const line = `${messageOf(error)}${said}`.replaceAll(/\s+/g, ' ').trim()
+  const line = `${messageOf(error)}${said}`.replace(PROBE, '').replaceAll(/\s+/g, ' ').trim()
   return line.length <= LONGEST ? line : `${line.slice(0, LONGEST).toWellFormed()}...`
 }
 
 const LONGEST = 2_000
+/** The first request of a connection is the library's: a program that is not there fails it. */
+const PROBE = /^Version negotiation probe failed: /
 
 /** The revisions that a server has, where none of them is ours. */
 function offeredVersions(error: unknown, data: unknown): string | undefined {
