@@ -37,13 +37,14 @@ function matchSegments(patterns: readonly string[], segments: readonly string[])
 
 /** What stands between stars is looked for from left to right: the first place is as good as any. */
 function matchSegment(pattern: string, text: string): boolean {
-  const [first = '', ...parts] = pattern.split('*')
-  const last = parts.pop()
-  if (last === undefined) return pattern === text
-  const end = text.length - last.length
-  if (first.length > end || !text.startsWith(first) || !text.endsWith(last)) return false
-  let at = first.length
-  for (const part of parts) {
+  const begin = pattern.indexOf('*')
+  if (begin === -1) return pattern === text
+  const stop = pattern.lastIndexOf('*')
+  const end = text.length - (pattern.length - stop - 1)
+  // Most texts are told apart by their ends: a long pattern is not taken to pieces for them.
+  if (begin > end || !text.startsWith(pattern.slice(0, begin)) || !text.endsWith(pattern.slice(stop + 1))) return false
+  let at = begin
+  for (const part of pattern.slice(begin + 1, stop).split('*')) {
     const found = part === '' ? at : findPart(text, part, at)
     if (found === -1 || found + part.length > end) return false
     at = found + part.length

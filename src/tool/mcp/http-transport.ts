@@ -102,11 +102,13 @@ function usableEvents(): TransformStream<Uint8Array, Uint8Array> {
       rest += decoder.decode(chunk, { stream: true })
       EVENT_END.lastIndex = from
       let begin = 0
+      let whole = ''
       for (let end = EVENT_END.exec(rest); end !== null; end = EVENT_END.exec(rest)) {
-        controller.enqueue(encoder.encode(`${usableEvent(rest.slice(begin, end.index))}${end[0]}`))
+        whole += `${usableEvent(rest.slice(begin, end.index))}${end[0]}`
         begin = EVENT_END.lastIndex
       }
       rest = rest.slice(begin)
+      if (whole !== '') controller.enqueue(encoder.encode(whole))
     },
     flush(controller) {
       controller.enqueue(encoder.encode(rest + decoder.decode()))
@@ -117,6 +119,7 @@ function usableEvents(): TransformStream<Uint8Array, Uint8Array> {
 const EVENT_END = /\r?\n\r?\n|\r\r/g
 
 function usableEvent(event: string): string {
+  if (!event.includes('data:')) return event
   const lines = event.split(/\r\n|\n|\r/)
   const isData = (line: string) => line.startsWith('data:')
   const data = lines
