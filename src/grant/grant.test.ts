@@ -73,8 +73,10 @@ describe('the layers of a grant', () => {
 
   test('an empty use is nothing, to use and to pass on', () => {
     for (const layer of [useLayer('me', { use: [] }), delegateLayer('me', { use: [] })]) {
-      expect(decide([layer], readRequest('tool:any')).verdict).toBe('deny')
-      expect(decide([layer], readRequest('agent:any')).verdict).toBe('deny')
+      for (const request of ['tool:a', 'agent:a', 'file.list:/a', 'file.read:/a', 'exec:a', 'net:a.test']) {
+        expect(decide([layer], readRequest(request)).verdict).toBe('deny')
+      }
+      expect(decide([layer], readRequest('model:a/b')).verdict).toBe('allow')
     }
   })
 

@@ -450,7 +450,57 @@ describe('an answer', () => {
   })
 })
 
+describe.each(lasting)('an answer with a digest, on %s', (_, create) => {
+  const world = useWorld(create)
+  const two = () => worker(deploys, { tools: { deploy: deployTool({ needs: () => ['net:a.test'] }) }, grant: BOTH })
+  const BOTH = { use: ['tool:*', 'net:*'], ask: ['tool:deploy', 'net:a.test'] }
+
+  test('answers what was listed with it, and not what the same node asks for next, in this process or the next', async () => {
+    done.length = 0
+    const first = world.start()
+    const run = start(first.runtime, two())
+    const [seen] = await asked(first.runtime)
+    const { nodeId = '', digest = '' } = seen ?? {}
+    await first.runtime.answer(nodeId, { allow: true, digest })
+    await expect.poll(async () => (await first.runtime.approvals())[0]?.request).toBe('net:a.test')
+    await expect(first.runtime.answer(nodeId, { allow: true, digest })).rejects.toThrow(/asks for something else/)
+    await first.runtime.close()
+
+    const { runtime } = world.start({ agents: [two()] })
+    await runtime.resume()
+    await expect(runtime.answer(nodeId, { allow: true, digest })).rejects.toThrow(/asks for something else/)
+    const [next] = await runtime.approvals()
+    expect(next).toMatchObject({ nodeId, request: 'net:a.test' })
+    expect(done).toEqual([])
+    await runtime.answer(nodeId, { allow: true, digest: next?.digest ?? '' })
+    expect((await runtime.attach(run.id).result).status).toBe('completed')
+    expect(done).toEqual([{ to: 'prod' }])
+  })
+})
+
 describe('nobody answers', () => {
+  test('a required one in 24 hours: what was called beside it has ended, nothing that follows runs, and the run is denied', async () => {
+    const clock = fakeClock()
+    const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })
+    const look = tool({ description: 'Looks', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const model = scriptedModel([
+      { calls: ['deploy', 'look'].map((name) => ({ name, input: {} })) },
+      'This is never said.',
+    ])
+    const tools = { deploy: deployTool({ approval: 'required' }), look }
+    done.length = 0
+    const run = start(runtime, agent({ name: 'worker', instructions: '', model, tools }))
+    await asked(runtime)
+
+    await clock.advance(25 * HOUR)
+
+    expect(await run.result).toMatchObject({ status: 'denied', error: { code: 'approval_denied' } })
+    const states = runtime.store.nodesOf(run.id).map(({ kind, state }) => `${kind} ${state}`)
+    expect(states.slice(-3)).toEqual(['task rejected', 'task finished', 'agent_message skipped'])
+    expect(model.requests).toHaveLength(1)
+    expect(done).toEqual([])
+  })
+
   test('in 24 hours: that is a no, and the run goes on', async () => {
     const clock = fakeClock()
     const runtime = openRuntime({ clock, engine: { sweepMs: 600_000, leaseMs: 3 * HOUR } })

@@ -6,7 +6,7 @@ const FILES = ['tool:*', 'agent:*', 'model:*', 'file.read:/workspace/**']
 const onlyDenies: Grant = { deny: ['tool:write_file'] }
 
 /** What a reader with a rule for files gets of one, and whether the denied tool is refused, under the grants given. */
-async function readUnder(grants: { runtime?: Grant; run?: Grant; offer?: Grant; profile?: Grant }) {
+async function readUnder(grants: { runtime?: Grant; run?: Grant; offer?: Grant; profile?: Grant; own?: Grant }) {
   const files = memoryFiles({ workspace: { 'a.txt': 'hello' } })
   const calls = [
     { name: 'read_text_file', input: { path: '/workspace/a.txt' } },
@@ -16,7 +16,7 @@ async function readUnder(grants: { runtime?: Grant; run?: Grant; offer?: Grant; 
     name: 'reader',
     instructions: '',
     tools: fileTools(),
-    grant: { use: [...FILES, 'file.write:/workspace/**'] },
+    grant: grants.own ?? { use: [...FILES, 'file.write:/workspace/**'] },
     model: scriptedModel([{ calls }, 'Read.']),
   })
   const host = agent({
@@ -52,5 +52,18 @@ test.each(['runtime', 'run', 'offer', 'profile'] as const)(
 
     expect(read).toContain('hello')
     expect(written).toMatch(/not allowed here/)
+  },
+)
+
+const EVERYTHING: Grant = { use: ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*'] }
+
+test.each(['runtime', 'run', 'offer', 'profile'] as const)(
+  'I1: a grant of the %s that allows everything gives an agent nothing that its own grant does not',
+  async (layer) => {
+    const own: Grant = { use: FILES }
+    const { read_text_file: read, write_file: written } = await readUnder({ [layer]: EVERYTHING, own })
+
+    expect(read).toContain('hello')
+    expect(written).toMatch(/no rule of reader allows file\.write:\/workspace\/a\.txt/)
   },
 )

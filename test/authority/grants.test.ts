@@ -54,6 +54,21 @@ describe('a narrow coordinator with a capable worker', () => {
     expect(text).toContain('memory_search is not allowed here: no rule of host allows tool:memory_search')
     expect(toolNamesIn(model.requests[0])).toEqual(['read', 'write'])
   })
+
+  test('is refused itself what it passes on', async () => {
+    ran.length = 0
+    const model = scriptedModel(tries)
+    const grant = { use: ['agent:*'], delegate: ['tool:read', 'tool:write'] }
+    const host = agent({ name: 'host', instructions: '', model, tools, grant })
+
+    await openRuntime().run(host, 'go').result
+
+    expect(ran).toEqual([])
+    expect(toolNamesIn(model.requests[0])).toEqual([])
+    expect(resultsIn(model.requests[1]).map(({ content }) => content)).toEqual(
+      Object.keys(tools).map((name) => `${name} is not allowed here: no rule of host allows tool:${name}.`),
+    )
+  })
 })
 
 test('an application that allows nothing has nothing done, at any depth, whatever agents say', async () => {
@@ -200,6 +215,59 @@ describe('explain', () => {
         '  worker: allow by tool:deploy_prod',
       ].join('\n'),
     })
+  })
+
+  test('of a run names the layers that bind it, and says what a call of it comes to', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    const model = scriptedModel(({ messages }) =>
+      messages.at(-1)?.role === 'tool' ? 'ok' : { calls: names.map((name) => ({ name, input: {} })) },
+    )
+    const without = (name: string) => names.filter((one) => one !== name).map((one) => `tool:${one}`)
+    const worker = agent({
+      name: 'worker',
+      instructions: '',
+      model,
+      tools: Object.fromEntries(names.map((name) => [name, named(name)])),
+      grant: { use: without('e') },
+    })
+    const middle = hostWith(worker, { profile: 'mine', grant: { delegate: without('c'), use: ['agent:*'] } })
+    const top = agent({
+      name: 'top',
+      instructions: '',
+      model: scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'ok']),
+      subagents: { ask: middle },
+      grant: { delegate: [...without('b'), 'agent:*'], use: ['agent:*'] },
+    })
+    const runtime = openRuntime({
+      grant: { use: [...without('a'), 'agent:*'] },
+      profiles: { mine: { use: without('d') } },
+    })
+    ran.length = 0
+    const run = runtime.run(top, 'go')
+    await run.result
+    const [child] = runtime.usage(run.id).children
+    const [id = ''] = child?.children.map(({ runId }) => runId) ?? []
+
+    expect(ran).toEqual(['f'])
+    const told = names.map((name) => runtime.explain(id, `tool:${name}`))
+    expect(told.map(({ verdict, by }) => `${verdict} ${by}`)).toEqual([
+      'deny the runtime',
+      'deny top',
+      'deny host',
+      'deny the profile mine',
+      'deny worker',
+      expect.stringMatching(/^allow/),
+    ])
+    expect(told.map(({ reason }) => reason).slice(0, 5)).toEqual(
+      resultsIn(model.requests[1])
+        .slice(0, 5)
+        .map(({ content }) => /not allowed here: (.*)\.$/.exec(String(content))?.[1]),
+    )
+    for (const { voices } of told) {
+      // What the runtime said when the child started, and what it says now.
+      const holders = [...new Set(voices.map(({ by }) => by))]
+      expect(holders).toEqual(['the runtime', 'top', 'host', 'the profile mine', 'worker'])
+    }
   })
 
   test('of a runtime that allows nothing says so', () => {

@@ -1,4 +1,4 @@
-import { type AnyAgent, agent, type Budget } from 'legate'
+import { type AnyAgent, agent, type Budget, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -132,6 +132,44 @@ describe('agentscope 8.8/101: concurrency', () => {
 
     expect(outcome.text).toBe('0<1<2<3<undefined')
   })
+})
+
+test('turns, toolCalls and children are counted for each run by itself: a child takes nothing of its host’s', async () => {
+  let looked = 0
+  const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => `${++looked}` })
+  /** Calls these, one after the other, and then answers. */
+  const calls = (...names: string[]) =>
+    scriptedModel(
+      (request) =>
+        names.map((name) => ({ calls: [{ name, input: name === 'ask' ? { n: 1 } : {} }] }))[
+          resultsIn(request).length
+        ] ?? 'done',
+    )
+  const leaf = agent({ name: 'leaf', instructions: '', model: calls('look', 'look'), tools: { look }, input: Input })
+  const middle = agent({
+    name: 'middle',
+    instructions: '',
+    model: calls('ask', 'look'),
+    tools: { look },
+    subagents: { ask: leaf },
+    input: Input,
+  })
+  const top = agent({
+    name: 'top',
+    instructions: '',
+    model: calls('ask', 'look'),
+    tools: { look },
+    subagents: { ask: middle },
+    budget: { turns: 3, toolCalls: 2, children: 1 },
+  })
+  const runtime = openRuntime()
+
+  const outcome = await runtime.run(top, 'go').result
+
+  expect(outcome).toMatchObject({ status: 'completed', text: 'done' })
+  expect(looked).toBe(4)
+  const links = runtime.store.linksOf(outcome.runId)
+  expect(links.map(({ outcome: of }) => of?.status)).toEqual(['completed'])
 })
 
 describe('a budget of the host for one of its subagents', () => {

@@ -48,14 +48,19 @@ describe.each(lasting)('what a model says it used, on %s', (_, create) => {
     expect(next.store.nodesOf(run.id).map((node) => node.usage)).toEqual([NONE, NONE])
   })
 
-  test('counts as what was held back for the call where there is a budget', async () => {
+  test.each<[string, unknown]>([
+    ['is left out', undefined],
+    ['is below nothing', { ...NONE, inputTokens: -1_000_000 }],
+    ['is half a token', { ...NONE, outputTokens: 0.5 }],
+    ['is no number', { ...NONE, outputTokens: Number.NaN }],
+  ])('and %s counts as what was held back for the call where there is a budget', async (_name, usage) => {
     const { runtime } = world.start()
-    const model = saying({ ...NONE, inputTokens: -1_000_000 })
-    const clerk = agent({ name: 'clerk', instructions: '', model, budget: { tokens: 10_000 } })
+    const clerk = agent({ name: 'clerk', instructions: '', model: saying(usage), budget: { tokens: 10_000 } })
     const run = runtime.run(clerk, 'go')
     await run.result
+    await runtime.close()
 
-    expect(runtime.store.turn(run.id)?.spend?.spent.tokens).toBeGreaterThan(1_000)
+    expect(world.store.turn(run.id)?.spend?.spent.tokens).toBeGreaterThan(1_000)
   })
 
   test('may leave out what a cache had to do with it', async () => {
