@@ -210,6 +210,16 @@ describe('rooms', () => {
     expect(wrong).toEqual([])
   })
 
+  test('nothing of the `ai` package is needed', () => {
+    const { dependencies, peerDependencies = {} } = JSON.parse(
+      readFileSync(path.join(root, 'package.json'), 'utf8'),
+    ) as Record<string, Record<string, string>>
+    const wrong = sources.filter(({ imports }) => imports.some(({ target }) => /^ai(?:\/|$)/.test(target)))
+
+    expect(wrong.map(({ file }) => file)).toEqual([])
+    expect(Object.keys({ ...dependencies, ...peerDependencies })).not.toContain('ai')
+  })
+
   test('no file imports itself in a circle, types included', () => {
     expect(circles()).toEqual([])
   })

@@ -7,7 +7,10 @@ import { expect, test } from 'vitest'
  * the test that proves it ("file | words of that file"), a list of them where it takes several, or as "no claim" where it
  * promises nothing. A sentence that you write or change goes there too.
  */
-const claims = JSON.parse(readFileSync(at('test/claims.json'), 'utf8')) as Record<string, Record<string, string | string[]>>
+const claims = JSON.parse(readFileSync(at('test/claims.json'), 'utf8')) as Record<
+  string,
+  Record<string, string | string[]>
+>
 const pages = ['README.md', 'SECURITY.md', ...readdirSync(at('docs/guide')).map((name) => `docs/guide/${name}`)]
 
 test.each(pages)('every promise of %s is listed', (page) => {

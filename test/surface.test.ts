@@ -13,6 +13,7 @@ import { STATUSES } from '../src/graph/outcome.ts'
 import { MAX_RECOVERIES } from '../src/graph/turn/recover.ts'
 import { MODEL_ATTEMPTS, retryDelay } from '../src/model/retry.ts'
 import { ENGINE_DEFAULTS } from '../src/options.ts'
+import { FAILPOINTS } from '../src/testing/index.ts'
 import { TOOL_TIMEOUT_MS, tool } from '../src/tool/tool.ts'
 
 /** Every name a user can import at run time. A change here is a change of the public API: say so in CHANGELOG.md. */
@@ -201,6 +202,9 @@ describe('words that others depend on', () => {
   test('commit kinds: the failpoints of the crash harness', () => {
     expect(COMMIT_KINDS.join(' ')).toBe(
       'say claim reserve expand spawn result end retry ask answer cancel expire force recover deliver mutate note stream lease',
+    )
+    expect([...FAILPOINTS].toSorted()).toEqual(
+      COMMIT_KINDS.flatMap((kind) => [`after:${kind}`, `before:${kind}`]).toSorted(),
     )
   })
 })

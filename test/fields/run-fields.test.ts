@@ -97,6 +97,7 @@ describe('the fields of a run', () => {
     await other.cancel('enough')
 
     await expect(waiting).rejects.toMatchObject({ code: 'field', reason: 'aborted' })
+    expect((await other.result).status).toBe('cancelled')
   })
 
   test('a reader closes at once, also when nothing comes', async () => {

@@ -4,7 +4,9 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { commitOf, conversationRow, nodeRow, turnRow } from '../../src/testing/store-rows.ts'
+import { asksThenSays, callsThenSays, simpleTool, useWorld } from '../support/agents.ts'
 import { openRuntime } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 
@@ -256,3 +258,53 @@ test('cybros W28: a model is shown what led to its message, and no branch beside
     ['both', 'right'],
   ])
 })
+
+describe.each(lasting)('rows, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('are plain data and never changed in place: what was written or read stays what it was', async () => {
+    const held: [row: object, text: string][] = []
+    const hold = <Row extends object | undefined>(row: Row): Row => {
+      if (row !== undefined) held.push([row, JSON.stringify(row)])
+      return row
+    }
+    const watched = (store: Store): Store => ({
+      ...store,
+      commit: (commit) => {
+        for (const row of [commit.conversations, commit.turns, commit.nodes, commit.links].flat()) hold(row)
+        return store.commit(commit)
+      },
+      node: (id) => hold(store.node(id)),
+      turn: (id) => hold(store.turn(id)),
+      conversation: (id) => hold(store.conversation(id)),
+      nodesOf: (id) => store.nodesOf(id).map(hold),
+    })
+    const { runtime } = world.start({ store: watched })
+    const run = runtime.run(lookingHost(), 'go')
+    await run.result
+    const talk = await runtime.conversation(run.conversationId)
+    const said = runtime.store.nodesOf(run.id).find(({ kind }) => kind === 'user_message')
+    await (await talk.edit(said?.id ?? '', 'once more')).result
+    await runtime.close()
+
+    expect(held.length).toBeGreaterThan(50)
+    for (const [row, text] of held) expect(JSON.stringify(row)).toBe(text)
+    for (const [row] of held) expect(structuredClone(row)).toEqual(row)
+  })
+})
+
+function lookingHost() {
+  const look = simpleTool(() => 'seen')
+  const worker = agent({
+    name: 'worker',
+    instructions: '',
+    model: scriptedModel(callsThenSays('look')),
+    tools: { look },
+  })
+  return agent({
+    name: 'host',
+    instructions: '',
+    model: scriptedModel(asksThenSays('done')),
+    subagents: { ask: worker },
+  })
+}

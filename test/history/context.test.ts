@@ -289,6 +289,7 @@ describe.each(stores)('what models are shown, on %s', (_, create) => {
 
     expect(two.outcome.status).toBe('completed')
     expect(two.nodes.map(({ purpose, state }) => [purpose, state])).toContainEqual(['summarize', 'errored'])
+    expect(shown(model)).toEqual(['one', 'z'.repeat(3_000), 'two'])
     expectLawful(world.store)
   })
 })

@@ -138,6 +138,23 @@ describe('I2: what a grant says of commands', () => {
 
     expect(results[0]).toBe('shell is not allowed here: no rule of dev allows exec:ls.')
   })
+
+  test('without a rule for the folder that it runs in no program is run', async () => {
+    const calls: [string, object][] = [
+      ['shell', { command: 'touch ran' }],
+      ['shell', { command: 'touch ran', cwd: 'src' }],
+    ]
+    const { results, workspace } = await work(calls, {
+      grant: { use: ['tool:*', 'exec:*', 'file.list:/workspace/src'] },
+    })
+
+    expect(results[0]).toBe('shell is not allowed here: no rule of dev allows file.list:/workspace.')
+    expect(results[1]).toBe('[no output]')
+    expect([existsSync(path.join(workspace, 'ran')), existsSync(path.join(workspace, 'src/ran'))]).toEqual([
+      false,
+      true,
+    ])
+  })
 })
 
 describe('files', () => {

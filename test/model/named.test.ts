@@ -433,7 +433,7 @@ describe('prices', () => {
     expect(modelInfo('google/gemini-2.5-pro').price).toMatchObject({ input: 1.25, cacheRead: 0 })
     expect(modelInfo('openai/gpt-4o')).toMatchObject({
       contextWindow: 128_000,
-      price: { input: 1, cacheRead: 1 },
+      price: { input: 1, cacheRead: 1, cacheWrite: 1 },
       asOf: null,
     })
   })

@@ -548,6 +548,21 @@ describe('aster-goose 14/86, 87: modes', () => {
     expect(text).toContain('not now')
   })
 
+  test('auto adds nothing; smart_approve asks for changed files, programs and hosts; chat has no tools', async () => {
+    const use = ['tool:*', 'agent:*', 'model:*', 'file.*:**', 'exec:*', 'net:*']
+    await using runtime = createRuntime()
+    const requests = ['tool:x', 'file.read:/workspace/a', 'file.write:/workspace/a', 'file.delete:/workspace/a']
+    const verdicts = async (mode: 'auto' | 'approve' | 'smart_approve' | 'chat') => {
+      const who = await recipeAgent(file(), { mode, grant: { use } })
+      return [...requests, 'exec:ls', 'net:a.test'].map((request) => runtime.explain(who, request).verdict)
+    }
+
+    expect(await verdicts('auto')).toEqual(['allow', 'allow', 'allow', 'allow', 'allow', 'allow'])
+    expect(await verdicts('smart_approve')).toEqual(['allow', 'allow', 'ask', 'ask', 'ask', 'ask'])
+    expect((await verdicts('approve'))[0]).toBe('ask')
+    expect((await verdicts('chat'))[0]).toBe('deny')
+  })
+
   test('the layers are plain grants', () => {
     expect(Object.keys(MODES)).toEqual(['auto', 'approve', 'smart_approve', 'chat'])
     expect(MODES.smart_approve.ask).toEqual(['file.write:**', 'file.delete:**', 'exec:*', 'net:*'])

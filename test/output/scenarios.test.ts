@@ -93,6 +93,15 @@ describe('structured streaming, for every split of the text', () => {
     expect(lines.filter((line) => /^done (?:age|tags\[0\])/.test(line))).toEqual(['done age 1.5', 'done tags[0] -2000'])
   })
 
+  test.each(['1.5', '-2e3', 'true', 'false', 'null'])('%s comes whole, with the character behind it', (word) => {
+    const parser = fieldParser()
+    parser.push('{"x":"",')
+
+    expect([...`"a":${word}`].flatMap((sign) => [...parser.push(sign)])).toEqual([])
+    expect(parser.value).toEqual({ x: '' })
+    expect(parser.push(',')).toMatchObject([{ kind: 'done', dot: 'a', value: JSON.parse(word) }])
+  })
+
   test('agently 19/47: an item is done before the next begins', () => {
     const { lines } = readEveryWay('{"items":[{"t":"a"},{"t":"b"}]}')
 
@@ -264,7 +273,10 @@ describe('several candidates', () => {
   const schema = z.object({ a: z.number() })
 
   test('the first that is recognised is the stream and the value', () => {
-    expect(readEveryWay('{"a":1} or rather {"a":2}', { schema }).value).toEqual({ a: 1 })
+    const { value, lines } = readEveryWay('{"a":1} or rather {"a":2}', { schema })
+
+    expect(value).toEqual({ a: 1 })
+    expect(lines).toEqual(['open $ undefined', 'done a 1', 'done $ {"a":1}'])
   })
 
   test('a document inside of what was none is found', () => {
@@ -305,6 +317,8 @@ describe('several candidates', () => {
   test('without a schema a number in brackets inside a sentence is no document', () => {
     expect(readEveryWay('As [1] says: {"b":2}').value).toEqual({ b: 2 })
     expect(readEveryWay('The list: [1]').value).toEqual([1])
+    expect(readEveryWay('There are\n[1, 2] of them').value).toEqual([1, 2])
+    expect(readEveryWay('It is {"any":"thing"}, they say').value).toEqual({ any: 'thing' })
   })
 
   test('references, branches and maps of a schema are looked through', () => {

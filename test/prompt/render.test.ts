@@ -324,6 +324,7 @@ describe('what the answer must be', () => {
       },
       required: ['n', 'list', 'kind', 'any'],
     })
+    expect(Object.keys(outputSchema?.['properties'] ?? {})).toEqual(['n', 'list', 'opt', 'kind', 'any'])
     const good = { n: 1, list: [{ t: 'x' }], kind: 'a', any: 1 }
     expect(await output?.validate(good)).toMatchObject({ ok: true })
     expect(await output?.validate({})).toMatchObject({ ok: false })

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createRuntime, recipeAgent } from 'legate'
+import { createRuntime, type Grant, recipeAgent } from 'legate'
 import { type AgentFile, loadAgentFile, modelOf } from 'legate/recipe'
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { toJson } from '../../src/base/json.ts'
@@ -624,6 +624,8 @@ describe('permissions only narrow', () => {
     ['{list: deny, bash: ask}', 'tool:tree', 'deny'],
     ['{glob: deny}', 'tool:tree', 'deny'],
     ['{glob: deny}', 'tool:list_directory', 'deny'],
+    ['{"*": deny, patch: allow}', 'tool:delete_file', 'allow'],
+    ['{"*": deny, edit: allow, write: allow}', 'tool:delete_file', 'deny'],
   ])('opencode: with `%s`, %s is decided with %s', async (permission, request, verdict) => {
     const value = permission.startsWith('bash') ? `{${permission}}` : permission
     const file = await agentIn('.opencode/agent/a.md', markdown(`description: d\npermission: ${value}`))
@@ -793,8 +795,28 @@ describe('what else files say', () => {
 
   test('input, output, grant, budget and briefing mean the same in every dialect', async () => {
     const extras = `input: {type: object, properties: {q: {type: string}}}\noutput: {type: object}\ngrant: {use: ["tool:*", "exec:git *"], deny: ["net:*"]}\nbudget: {turns: 5, usd: 1}\nbriefing: summary`
-    for (const place of ['.claude/agents/a.md', '.gemini/agents/a.md', '.legate/agents/a.md', '.cursor/agents/a.md']) {
-      expect(await agentIn(place, markdown(`${named}\n${extras}`)), place).toMatchObject({
+    const toml = `name = "a"
+description = "d"
+developer_instructions = "Do it."
+output = { type = "object" }
+briefing = "summary"
+input = { type = "object", properties = { q = { type = "string" } } }
+grant = { use = ["tool:*", "exec:git *"], deny = ["net:*"] }
+budget = { turns = 5, usd = 1 }
+`
+    const text = markdown(`${named}\n${extras}`)
+    const files = {
+      '.claude/agents/a.md': text,
+      '.gemini/agents/a.md': text,
+      '.legate/agents/a.md': text,
+      '.cursor/agents/a.md': text,
+      '.opencode/agent/a.md': text,
+      '.github/agents/a.agent.md': text,
+      '.goose/agents/a.md': text,
+      '.codex/agents/a.toml': toml,
+    }
+    for (const [place, said] of Object.entries(files)) {
+      expect(await agentIn(place, said), place).toMatchObject({
         input: { type: 'object', properties: { q: { type: 'string' } } },
         output: { type: 'object' },
         grant: { use: ['tool:*', 'exec:git *'], deny: ['net:*'] },
@@ -802,6 +824,37 @@ describe('what else files say', () => {
         briefing: 'summary',
         notices: [],
       })
+    }
+  })
+
+  test.each([
+    ['.claude/agents/a.md', 'permissionMode: bypassPermissions\ntools: "*"'],
+    ['.opencode/agent/a.md', 'permission: allow'],
+    ['.gemini/agents/a.md', 'tools: ["*"]'],
+    ['.github/agents/a.agent.md', 'tools: ["*"]'],
+    ['.cursor/agents/a.md', 'readonly: false'],
+    ['.goose/agents/a.md', ''],
+    ['.legate/agents/a.md', 'neverAsks: false'],
+  ])('%s with `%s` and a grant of everything may do nothing that you do not allow', async (place, fields) => {
+    const everything = 'grant: {use: ["tool:*", "agent:*", "model:*", "file.*:**", "exec:*", "net:*"]}'
+    const verdict = async (grant: Grant, request: string) => {
+      const file = await agentIn(place, markdown(`${named}\n${everything}\n${fields}`))
+      await using runtime = createRuntime()
+      return runtime.explain(await recipeAgent(file, { grant }), request).verdict
+    }
+    const few = { use: ['tool:read_*', 'file.read:/workspace/**'], ask: ['tool:read_secret'], deny: ['model:x/*'] }
+
+    expect(await verdict(few, 'tool:read_text_file')).toBe('allow')
+    expect(await verdict(few, 'tool:read_secret')).toBe('ask')
+    for (const request of [
+      'tool:write_file',
+      'agent:b',
+      'model:x/y',
+      'file.write:/workspace/a',
+      'exec:ls',
+      'net:a.test',
+    ]) {
+      expect(await verdict(few, request), request).toBe('deny')
     }
   })
 

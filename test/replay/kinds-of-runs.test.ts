@@ -335,6 +335,27 @@ describe('what else runs goes on as it is', () => {
     expect(found.second.outcome.text).toBe('read cleaned')
   })
 
+  test('a hook before a tool and a budget decide again', async () => {
+    const seen: string[] = []
+    const look = tool({ description: '', inputSchema: { type: 'object' }, execute: () => 'seen' })
+    const hooks = {
+      beforeTool: ({ tool: name }: { tool: string }) => {
+        seen.push(name)
+        return { refuse: 'not this one' }
+      },
+    }
+    const turns: Script = (request) =>
+      request.tools.length === 0 ? 'Summed up.' : { calls: [{ id: `l${seen.length}`, name: 'look', input: {} }] }
+
+    const found = await both((runtime) =>
+      runtime.run(caller(turns, { tools: { look }, hooks, budget: { turns: 2 } }), 'go'),
+    )
+
+    expectSame(found)
+    expect(found.second.outcome).toMatchObject({ status: 'max_turns', text: 'Summed up.' })
+    expect(seen).toEqual(['look', 'look', 'look', 'look'])
+  })
+
   test('tool groups are really switched, and cut results really read', async () => {
     const big = tool({
       description: '',

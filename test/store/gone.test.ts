@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writ
 import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { agent, createRuntime, type Logger, type Runtime, tool } from '../../src/index.ts'
+import { FilePresence } from '../../src/store/file-presence.ts'
 import { jsonStore } from '../../src/store/json.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -230,3 +231,18 @@ async function manyRuns(store: Store) {
   const runs = [runtime.run(worker, 'a'), runtime.run(worker, 'b'), runtime.run(ASKING, 'c')]
   return { runtime, runs, isInTool: isInTool.opened, goOn: () => held.open(), logged }
 }
+
+test('a store looks for its file at most every 100 ms, and is told at the next look', async () => {
+  const file = path.join(folder, 'a')
+  writeFileSync(file, 'x')
+  const presence = new FilePresence()
+  presence.hold(file)
+  presence.require()
+  const lookedAt = performance.now()
+  rmSync(file)
+
+  presence.require()
+  if (performance.now() - lookedAt > 95) return
+  await new Promise((resolve) => setTimeout(resolve, 120))
+  expect(() => presence.require()).toThrow(expect.objectContaining({ code: 'store_gone' }))
+})

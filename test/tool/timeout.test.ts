@@ -70,6 +70,39 @@ describe('a tool that takes too long', () => {
     expect(taskOf(runtime, run).output.content).toMatch(/^Error: the call took longer/)
   })
 
+  test.each([
+    ['that stops at the signal ends with it', 0, 250],
+    ['that takes a moment to stop is waited for', 150, 350],
+    ['that does not stop is given up after 0.4 s', 1_500, 1_000],
+  ])('and its code, %s', async (_name, stopsAfterMs, most) => {
+    const model = scriptedModel([{ calls: [{ name: 'it', input: {} }] }, 'done'])
+    let [abortedAt, stopped] = [0, false]
+    const it = tool({
+      description: 'It',
+      inputSchema: anything,
+      timeoutMs: 40,
+      execute: (_input, { signal }) =>
+        new Promise<string>((resolve) => {
+          signal.addEventListener('abort', () => {
+            abortedAt = performance.now()
+            const stop = () => {
+              stopped = true
+              resolve('late')
+            }
+            if (stopsAfterMs === 0) stop()
+            else setTimeout(stop, stopsAfterMs)
+          })
+        }),
+    })
+
+    await openRuntime().run(clerk(model, { it }), 'go').result
+
+    expect(performance.now() - abortedAt).toBeGreaterThanOrEqual(Math.min(stopsAfterMs, 395))
+    expect(performance.now() - abortedAt).toBeLessThan(most)
+    expect(stopped).toBe(stopsAfterMs < 400)
+    expect(resultIn(model.requests[1])).toMatch(/^Error: the call took longer/)
+  })
+
   test('does not hold up the others of its message', async () => {
     const calls = ['it', 'quick'].map((name) => ({ name, input: {} }))
     const model = scriptedModel([{ calls }, 'done'])
