@@ -4,6 +4,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../test/support/temp-folder.ts'
 import { verifyFile } from '../../test/support/verify-sqlite.ts'
 import { isLegateError } from '../base/error.ts'
+import { snapshot } from '../testing/store-commit-laws.ts'
 import { storeConformance } from '../testing/store-conformance.ts'
 import {
   commitOf,
@@ -117,6 +118,29 @@ test('the file itself refuses an edge between conversations', async () => {
   expect(() => add('nowhere')).toThrow(/one conversation/)
   expect(db.all('SELECT * FROM edges')).toEqual([])
   db.close()
+})
+
+test('a commit that fails in the middle of being written changes nothing, and is taken when it can be', async () => {
+  const store = sqliteStore(path)
+  await store.commit(treeCommit('root-a'))
+  const before = snapshot(store)
+  const db = connect(path)
+  // Bodies are written after the rows.
+  db.exec("CREATE TRIGGER broken BEFORE INSERT ON bodies BEGIN SELECT RAISE(ABORT, 'broken'); END")
+  const commit = commitOf('root-a', {
+    nodes: [nodeRow(place, 'n-1', { ordinal: 9 })],
+    bodies: [{ hash: 'a-body', text: 'text' }],
+    events: [warningEvent(place, 'one')],
+  })
+
+  expect(() => store.commit(commit)).toThrow(/broken/)
+  expect(snapshot(store)).toEqual(before)
+  expect(store.node('n-1')).toBeUndefined()
+  db.exec('DROP TRIGGER broken')
+  db.close()
+  await store.commit(commit)
+  expect([store.node('n-1')?.id, store.body('a-body')]).toEqual(['n-1', 'text'])
+  await store.close()
 })
 
 test('a conversation inside a tree has no sequence of its own, and no commit extends it', async () => {

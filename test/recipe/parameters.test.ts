@@ -1,17 +1,25 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { describeRecipe, loadRecipe, readRecipeFile, secretsOf, subRecipeValues } from 'legate/recipe'
+import { describeRecipe, loadAgentFile, loadRecipe, readRecipeFile, secretsOf, subRecipeValues } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
 import { folderWith, minimal, recipeFile, refusalOf } from './support/folder.ts'
 
-test('reading a recipe runs nothing of it: no server, no check, no command of a template', async () => {
+test('reading a recipe or an agent file runs nothing of it: no server, no check, no command of a template', async () => {
   const file = recipeFile(
     `${minimal}prompt: Go\nextensions: [{ type: stdio, name: s, cmd: touch, args: [started] }]\nretry: { max_retries: 1, checks: [{ type: shell, command: touch started }], on_failure: touch started }\n`,
   )
+  const server = 'mcpServers: { s: { command: touch, args: [started] } }'
+  const agent = '.claude/agents/a.md'
+  const folder = folderWith({
+    [agent]: `---\nname: a\ndescription: d\n${server}\n---\nDo it with !\`touch started\`.\n`,
+  })
   await readRecipeFile(file)
   await loadRecipe(file)
+  await loadAgentFile(path.join(folder, agent))
 
-  expect(existsSync(path.join(path.dirname(file), 'started')) || existsSync('started')).toBe(false)
+  for (const place of [path.dirname(file), folder, path.join(folder, '.claude/agents'), '.']) {
+    expect(existsSync(path.join(place, 'started'))).toBe(false)
+  }
 })
 
 describe('parameters', () => {
