@@ -1,7 +1,9 @@
 import { agent, type Block, createRuntime, type JsonSchema, type Model, tool } from 'legate'
-import { type ScriptedTurn, scriptedModel } from 'legate/testing'
+import { type Script, type ScriptedTurn, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { watchWork } from '../support/pace.ts'
 import { eventsOf, only, openRuntime, resultIn, rolesIn } from '../support/reading.ts'
 import { lasting } from '../support/stores.ts'
@@ -277,5 +279,30 @@ describe('an output that is a text or one of several words', () => {
     ['a number in a sentence', z.number(), 'About 42 or 43', '42', 42],
   ])('asks again for %s', async (_name, output, said, then, value) => {
     expect(await asked(output, said, then)).toEqual({ status: 'completed', value, modelCalls: 2 })
+  })
+})
+
+describe.each(lasting)('a text or a word that is said after a restart, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test.each<[string, z.ZodType, string, string]>([
+    ['z.string()', z.string(), 'One.\n"Two," she said.', 'One.\n"Two," she said.'],
+    ['z.enum()', z.enum(['red', 'dark green']), 'Dark green.', 'dark green'],
+  ])('is the output in every process: %s', async (_name, output, said, value) => {
+    const entered = makeGate()
+    const clerk = (script: Script) => agent({ name: 'a', instructions: '', model: scriptedModel(script), output })
+    const left = clerk(() => {
+      entered.open()
+      return makeGate().opened.then(() => 'never')
+    })
+    const first = world.start()
+    const run = first.runtime.run(left, 'go')
+    await entered.opened
+    const second = await world.restart(first, [clerk(() => said)])
+    const outcome = await second.attach(run.id).result
+    await second.close()
+
+    expect(outcome).toMatchObject({ status: 'completed', output: value, modelCalls: 1 })
+    expect(await world.start().runtime.attach(run.id).result).toEqual(outcome)
   })
 })

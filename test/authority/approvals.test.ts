@@ -478,6 +478,36 @@ describe.each(lasting)('an answer with a digest, on %s', (_, create) => {
   })
 })
 
+describe.each(lasting)('an edit by people of three processes, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('is checked before it is used up, asked for once, and who gave it is known', async () => {
+    done.length = 0
+    const first = world.start()
+    const run = start(first.runtime, worker())
+    const [ask] = await asked(first.runtime)
+    const nodeId = ask?.nodeId ?? ''
+    await first.runtime.close()
+
+    const second = world.start({ agents: [worker()] })
+    await second.runtime.resume()
+    await expect(second.runtime.answer(nodeId, { allow: true, edit: { to: 7 } })).rejects.toThrow(
+      'Nothing was answered',
+    )
+    const third = await world.restart(second, [worker()])
+    expect((await asked(third)).map(({ nodeId: id }) => id)).toEqual([nodeId])
+    await third.answer(nodeId, { allow: true, by: 'ann', edit: { to: 'staging' } })
+
+    expect((await third.attach(run.id).result).text).toBe('told: deployed to staging')
+    expect(done).toEqual([{ to: 'staging' }])
+    expect(await third.approvals()).toEqual([])
+    await third.close()
+    await expect(world.start().runtime.answer(nodeId, { allow: true })).rejects.toThrow(
+      /ann has allowed it already, with other arguments\./,
+    )
+  })
+})
+
 describe('nobody answers', () => {
   test('a required one in 24 hours: what was called beside it has ended, nothing that follows runs, and the run is denied', async () => {
     const clock = fakeClock()

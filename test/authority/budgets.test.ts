@@ -3,9 +3,8 @@ import { type Script, type ScriptedModel, type ScriptedTurn, scriptedModel } fro
 import { describe, expect, test } from 'vitest'
 import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
-
 import { eventsOf, only, openRuntime, resultsIn, toolNamesIn } from '../support/reading.ts'
-import { stores } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 
 const it = tool({ description: 'It', inputSchema: { type: 'object' }, effect: 'pure', execute: () => 'ok' })
 let count = 0
@@ -29,6 +28,12 @@ function hostOf(below: AnyAgent, model: ScriptedModel, budget: Budget) {
 /** Calls a tool for ever; wraps up when it has no tools. */
 const forever: Script = ({ tools }): ScriptedTurn =>
   tools.length === 0 ? { text: 'So far.', usage: cost(100) } : { calls: [call()], usage: cost(1_000) }
+
+/** Uses what it is asked, at a token for four characters, and all that it may answer, at most this. */
+const usageOf = ({ messages, settings }: ModelRequest, most: number) => ({
+  inputTokens: Math.ceil(JSON.stringify(messages).length / 4),
+  outputTokens: Math.min(most, settings.maxOutputTokens ?? most),
+})
 
 const spendOf = (runtime: Runtime, runId: string) => runtime.store.turn(runId)?.spend
 
@@ -127,11 +132,6 @@ describe('cybros A72: a budget of tokens', () => {
   test.each([2_000, 3_500, 5_000, 9_000, 20_000])(
     'of %i tokens over ten children always leaves the host its summing-up',
     async (tokens) => {
-      // Uses what it is asked, at a token for four characters, and all that it may answer, at most 400.
-      const usageOf = ({ messages, settings }: ModelRequest, most: number) => ({
-        inputTokens: Math.ceil(JSON.stringify(messages).length / 4),
-        outputTokens: Math.min(most, settings.maxOutputTokens ?? most),
-      })
       const child = agent({
         name: 'child',
         instructions: '',
@@ -403,6 +403,47 @@ describe.each(stores)('cybros A72: after a crash on %s', (_, create) => {
     await second.runtime.attach(run.id).result
 
     expect(world.store.turn(run.id)?.spend).toMatchObject({ spent: { tokens: 300 }, held: { tokens: 0, usd: 0 } })
+  })
+})
+
+describe.each(lasting)('a budget of one run over a restart, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('leaves the host its summing-up, and says what was used up', async () => {
+    const entered = makeGate()
+    const family = (isLeft: boolean) => {
+      const never: Script = () => {
+        entered.open()
+        return makeGate().opened.then(() => 'never')
+      }
+      const works: Script = (request) => {
+        const usage = usageOf(request, 10)
+        return request.tools.length === 0 ? { text: 'So far.', usage } : { calls: [call()], usage }
+      }
+      const kid = spender(isLeft ? never : works, {})
+      const model = scriptedModel((request) => {
+        const results = resultsIn(request)
+        const calls = Array.from({ length: 10 }, (_item, at) => ({ name: 'ask', input: { message: `${at}` } }))
+        return results.length === 0
+          ? { calls, usage: usageOf(request, 10) }
+          : { text: `${results.length} results`, usage: usageOf(request, 10) }
+      })
+      return { model, host: hostOf(kid.agent, model, {}) }
+    }
+    const first = world.start()
+    const run = first.runtime.run(family(true).host, 'go', { budget: { tokens: 3_000 } })
+    await entered.opened
+    const { model, host } = family(false)
+    const runtime = await world.restart(first, [host])
+    const outcome = await runtime.attach(run.id).result
+
+    expect(outcome.text).toBe('10 results')
+    expect(outcome).toMatchObject({ modelCalls: 2, children: 10 })
+    expect(model.requests).toHaveLength(1)
+    const told = resultsIn(model.requests[0]).map(({ content }) => String(content))
+    expect(told.some((text) => /The budget of host, 3000 tokens, .* used, .* held back, .* left/.test(text))).toBe(true)
+    expect(told.join()).not.toContain('tool calls')
+    expect(spendOf(runtime, run.id)).toMatchObject({ held: { tokens: 0 }, limit: { tokens: 3_000 } })
   })
 })
 

@@ -10,7 +10,10 @@ import {
 import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, rolesIn, taskOf } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string() })
 const note = tool({
@@ -493,3 +496,49 @@ function contextOf(runtime: ReturnType<typeof openRuntime>, started: { readonly 
   const task = runtime.store.nodesOf(started.id).find(({ input }) => input.call?.name === 'ask')
   return task?.output.metadata?.['delegation_context'] as unknown as DelegationContext
 }
+
+describe.each(lasting)('a child whose process ends before it has answered, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test.each<[string, Briefing, readonly string[]]>([
+    ['a snapshot', 'snapshot', ['system', 'user', 'user']],
+    ['a summary', 'summary', ['system', 'user', 'user']],
+    ['a fork', 'fork', ['system', 'user', 'user', 'assistant', 'user', 'user']],
+    ['a function', () => ({ hint: 'noted a' }), ['system', 'user', 'user']],
+  ])('reads the same data of its host in the next one, none of it as system: %s', async (_name, briefing, roles) => {
+    const entered = makeGate()
+    const family = (answer: Script) => {
+      const childModel = scriptedModel(answer)
+      const expert = agent({ name: 'expert', instructions: 'You know.', model: childModel, input: Topic })
+      const model = scriptedModel((request) => {
+        if (request.path.length > 1) return 'SUMMED UP: noted a'
+        const results = request.messages.filter(({ role }) => role === 'tool').length
+        return results === 0
+          ? { text: 'I note first.', calls: [write('a')] }
+          : results === 1
+            ? { calls: [ask] }
+            : 'done'
+      })
+      const subagents = { ask: { agent: expert, briefing } }
+      return { childModel, host: agent({ name: 'host', instructions: '', model, tools: { note }, subagents }) }
+    }
+    const left = family(() => {
+      entered.open()
+      return makeGate().opened.then(() => 'never')
+    })
+    const first = world.start()
+    const started = first.runtime.run(left.host, 'Tell me about QUIC.')
+    await entered.opened
+    const { host, childModel } = family(() => 'ok')
+    const runtime = await world.restart(first, [host])
+    expect(await runtime.attach(started.id).result).toMatchObject({ status: 'completed', text: 'done' })
+
+    expect(childModel.requests).toHaveLength(1)
+    expect(childModel.requests[0]?.messages).toEqual(left.childModel.requests[0]?.messages)
+    expect(rolesIn(childModel.requests[0])).toEqual(roles)
+    expect(childModel.requests[0]?.messages[0]).toEqual({ role: 'system', content: 'You know.' })
+    expect(told(childModel.requests[0])).toMatch(/^\[Data from "host".* It is no instruction\.\]/)
+    expect(JSON.stringify(childModel.requests[0])).toContain('noted a')
+    expect(contextOf(runtime, started)).toMatchObject({ input_payload: { topic: 'QUIC' }, long_term_refs: [] })
+  })
+})

@@ -1,12 +1,13 @@
 import { agent } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { tasksOf } from '../support/rows.ts'
 import { lasting } from '../support/stores.ts'
 
 describe.each(lasting)('a node whose code delegates names its newest child, on %s', (_, create) => {
-  const { start } = useWorld(create)
+  const { start, restart } = useWorld(create)
   const reference = (id: string | undefined) => ({ child_conversation_id: id, child_graph_id: id })
 
   test('the task of a tool', async () => {
@@ -43,5 +44,32 @@ describe.each(lasting)('a node whose code delegates names its newest child, on %
     await run.result
     const [link] = store.linksOf(run.id)
     expect(store.nodesOf(run.id).at(-1)?.metadata['subagent']).toEqual(reference(link?.childConversationId))
+  })
+  test('the message of an agent that is code, whose process ends while its child works', async () => {
+    const entered = makeGate()
+    const family = (answer: Script) => {
+      const child = agent({ name: 'child', instructions: '', model: scriptedModel(answer) })
+      return agent({
+        name: 'lead',
+        effect: 'pure',
+        subagents: { child },
+        reply: async (_message, { delegate }) => (await delegate('child', 'x')).text,
+      })
+    }
+    const first = start()
+    const run = first.runtime.run(
+      family(() => {
+        entered.open()
+        return makeGate().opened.then(() => 'never')
+      }),
+      'go',
+    )
+    await entered.opened
+    const runtime = await restart(first, [family(() => 'late')])
+    expect(await runtime.attach(run.id).result).toMatchObject({ status: 'completed', text: 'late', children: 1 })
+
+    const [link, ...others] = runtime.store.linksOf(run.id)
+    expect(others).toEqual([])
+    expect(runtime.store.nodesOf(run.id).at(-1)?.metadata['subagent']).toEqual(reference(link?.childConversationId))
   })
 })

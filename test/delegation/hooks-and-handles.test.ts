@@ -1,8 +1,11 @@
 import { agent, type ChildCall, type Hooks, memoryFiles, type ToolContext, tool } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { type Script, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { z } from 'zod'
+import { useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string() })
 const ask = { name: 'ask', input: { topic: 'QUIC' } }
@@ -153,6 +156,32 @@ describe('agentscope 8.4/61: the hooks of a child', () => {
     expect(await family({ middle: refuse, toLeaf: 'inherit' })).toBe('Refused: not here')
     expect(await family({ host: refuse, toLeaf: 'inherit' })).toBe('heard hi')
     expect(await family({ host: refuse, toMiddle: 'inherit' })).toBe('Refused: not here')
+  })
+})
+
+describe.each(lasting)('hooks that a grandchild inherits, on %s', (_, create) => {
+  const world = useWorld(create)
+
+  test('decide in the process that goes on with it too', async () => {
+    const entered = makeGate()
+    const three = (model: ReturnType<typeof scriptedModel>) => {
+      const hooks: Hooks = { beforeTool: ({ tool: name }) => (name === 'echo' ? { refuse: 'not here' } : undefined) }
+      const leaf = agent({ name: 'leaf', instructions: '', model, input: Topic, tools: { echo } })
+      const base = { instructions: '', input: Topic, subagents: { ask: leaf } }
+      const middle = agent({ ...base, name: 'middle', model: passesOn() })
+      const subagents = { ask: { agent: middle, hooks: 'inherit' as const } }
+      return agent({ name: 'host', instructions: '', model: passesOn(), hooks, subagents })
+    }
+    const never: Script = () => {
+      entered.open()
+      return makeGate().opened.then(() => 'never')
+    }
+    const first = world.start()
+    const run = first.runtime.run(three(scriptedModel(never)), 'go')
+    await entered.opened
+    const runtime = await world.restart(first, [three(echoes())])
+
+    expect((await runtime.attach(run.id).result).text).toBe('Refused: not here')
   })
 })
 

@@ -2,6 +2,7 @@ import path from 'node:path'
 import {
   type AnyAgent,
   agent,
+  createRuntime,
   type Extension,
   extension,
   type Hooks,
@@ -17,6 +18,7 @@ import type { ToolResult } from '../../src/agent/hooks/hooks.ts'
 import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 const echo = tool({
@@ -613,32 +615,59 @@ describe('hooks around a tool', () => {
     expect(resultIn(model.requests[1])).toMatch(/\[cut: 65\d+ of \d+ bytes shown/)
   })
 
-  test('after it: what replaces a long result is paged like any other', async () => {
-    const big = tool({
-      description: 'Big',
-      inputSchema: { type: 'object' },
-      effect: 'pure',
-      execute: () => long.join('\n'),
-    })
-    const model = scriptedModel(({ messages }) => {
-      const text = messages.map(({ content }) => String(content)).join('\n')
-      const [, id] = /read_result\(\{ "id": "(.*?)"/.exec(text) ?? []
-      const [, offset] = /(?:"offset": |offset )(\d+)[^\d]*$/.exec(text) ?? []
-      if (id === undefined) return { calls: [{ name: 'big', input: {} }] }
-      return offset === undefined ? 'done' : { calls: [{ name: 'read_result', input: { id, offset: Number(offset) } }] }
-    })
-    const hooks: Hooks = {
-      afterTool: ({ tool: name }, { content }) =>
-        name === 'big' ? { result: String(content).replaceAll('line', 'LINE') } : undefined,
-    }
-    await openRuntime().run(agent({ name: 'who', instructions: '', model, tools: { big }, hooks }), 'go').result
+  test.each(lasting)(
+    'after it: what replaces a long result is paged like any other, also after a restart, on %s',
+    async (_, create) => {
+      const rows = create()
+      onTestFinished(() => rows.drop())
+      const entered = makeGate()
+      let runs = 0
+      const big = tool({
+        description: 'Big',
+        inputSchema: { type: 'object' },
+        execute: () => {
+          runs++
+          return long.join('\n')
+        },
+      })
+      const hooks: Hooks = {
+        afterTool: ({ tool: name }, { content }) =>
+          name === 'big' ? { result: String(content).replaceAll('line', 'LINE') } : undefined,
+      }
+      const reader = (isLeft: boolean) => {
+        const model = scriptedModel(({ messages }) => {
+          const text = messages.map(({ content }) => String(content)).join('\n')
+          const [, id] = /read_result\(\{ "id": "(.*?)"/.exec(text) ?? []
+          const [, offset] = /(?:"offset": |offset )(\d+)[^\d]*$/.exec(text) ?? []
+          if (id === undefined) return { calls: [{ name: 'big', input: {} }] }
+          if (isLeft) {
+            entered.open()
+            return makeGate().opened.then(() => 'never')
+          }
+          return offset === undefined
+            ? 'done'
+            : { calls: [{ name: 'read_result', input: { id, offset: Number(offset) } }] }
+        })
+        return { model, who: agent({ name: 'who', instructions: '', model, tools: { big }, hooks }) }
+      }
+      const first = createRuntime({ store: rows.open() })
+      const run = first.run(reader(true).who, 'go')
+      await entered.opened
+      await first.close()
+      const { model, who } = reader(false)
+      const second = createRuntime({ store: rows.open(), agents: [who] })
+      await second.resume()
+      await second.attach(run.id).result
+      await second.close()
 
-    const read = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
-    expect(read.length).toBeGreaterThan(2)
-    expect(read.join('\n')).toContain('LINE 0')
-    expect(read.join('\n')).toContain('LINE 19999')
-    expect(read.join('\n')).not.toContain('line')
-  })
+      const read = resultsIn(model.requests.at(-1)).map(({ content }) => String(content))
+      expect(runs).toBe(1)
+      expect(read.length).toBeGreaterThan(2)
+      expect(read.join('\n')).toContain('LINE 0')
+      expect(read.join('\n')).toContain('LINE 19999')
+      expect(read.join('\n')).not.toContain('line')
+    },
+  )
 
   test('after it: each replaces what the one before left; failures are told, not hidden', async () => {
     const redacts = extension({

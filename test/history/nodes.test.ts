@@ -5,7 +5,7 @@ import { talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { until } from '../support/process.ts'
 import { eventsOfType, nodesOfTree, tasksOf } from '../support/rows.ts'
-import { stores } from '../support/stores.ts'
+import { lasting, stores } from '../support/stores.ts'
 import { echo, expectLawful, reasonOf, say } from './support.ts'
 
 const quick: KindDefinition = { execute: () => 'done' }
@@ -58,44 +58,6 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     const quicks = world.store.nodesOf(again.id).filter(({ kind }) => kind === 'quick')
     expect(quicks.map(({ state }) => state)).toEqual(['finished', 'finished'])
     expect(await reasonOf(talk.retry(ids.asked))).toBe('replaced')
-    expectLawful(world.store)
-  })
-
-  test('P5, I6: a denied required approval ends its run: the next message is answered, the host goes on', async () => {
-    const required = (approval: 'required' | (() => 'required')) =>
-      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
-    const make = () => {
-      const d = required('required')
-      const first: Script = ({ messages }) => (messages.length > 1 ? 'on' : { calls: [{ name: 'd', input: {} }] })
-      const careful = agent({ name: 'careful', instructions: '', tools: { d }, model: scriptedModel(first) })
-      const tools = { d: required(() => 'required') }
-      const kid = agent({ name: 'kid', description: 'k', instructions: '', tools, model: scriptedModel(first) })
-      const model = scriptedModel(({ messages }) => {
-        const heard = messages.find(({ role }) => role === 'tool')
-        return heard === undefined ? { calls: [{ name: 'kid', input: { message: 'do' } }] } : String(heard.content)
-      })
-      return { careful, host: agent({ name: 'host', instructions: '', subagents: { kid }, model }) }
-    }
-    const { careful, host } = make()
-    const before = start({ agents: [careful, host] })
-    const run = before.runtime.run(careful, 'go', { conversationKey: 'k' })
-    const queued = before.runtime.run(careful, 'and then', { conversationKey: 'k' })
-    const hosted = before.runtime.run(host, 'go')
-    await until('two questions', () => [run.id, hosted.id].every((id) => isAsked(world.store, id)))
-    await before.kill()
-
-    const { runtime } = start({ agents: Object.values(make()) })
-    await runtime.resume()
-    for (const { nodeId } of await runtime.approvals()) await runtime.answer(nodeId, { allow: false, by: 'ann' })
-
-    const message = 'tool:d is required, and was not allowed: ann denied tool:d, and gave no reason.'
-    const denied = { status: 'denied', error: { code: 'approval_denied', message } }
-    expect(await runtime.attach(run.id).result).toMatchObject(denied)
-    expect(await runtime.attach(queued.id).result).toMatchObject({ status: 'completed', text: 'on' })
-    const told = await runtime.attach(hosted.id).result
-    expect(told.text).toBe(`Error: Execution error: ${message}`)
-    await runtime.idle()
-    expect((await runtime.why(run.id)).reasons).toMatchObject([{ code: 'ended' }])
     expectLawful(world.store)
   })
 
@@ -438,5 +400,47 @@ describe.each(stores)('single nodes, on %s', (_, create) => {
     expect(first).toHaveLength(2)
     expect([...first, ...rest].every(({ conversationId }) => conversationId === id)).toBe(true)
     expect(rest.at(-1)?.type).toBe('run-end')
+  })
+})
+
+describe.each(lasting)('a required approval, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('P5, I6: a denied required approval ends its run, also after a crash: the next message is answered, the host goes on', async () => {
+    const required = (approval: 'required' | (() => 'required')) =>
+      tool({ description: 'd', inputSchema: { type: 'object' }, approval, execute: () => 'x' })
+    const make = () => {
+      const d = required('required')
+      const first: Script = ({ messages }) => (messages.length > 1 ? 'on' : { calls: [{ name: 'd', input: {} }] })
+      const careful = agent({ name: 'careful', instructions: '', tools: { d }, model: scriptedModel(first) })
+      const tools = { d: required(() => 'required') }
+      const kid = agent({ name: 'kid', description: 'k', instructions: '', tools, model: scriptedModel(first) })
+      const model = scriptedModel(({ messages }) => {
+        const heard = messages.find(({ role }) => role === 'tool')
+        return heard === undefined ? { calls: [{ name: 'kid', input: { message: 'do' } }] } : String(heard.content)
+      })
+      return { careful, host: agent({ name: 'host', instructions: '', subagents: { kid }, model }) }
+    }
+    const { careful, host } = make()
+    const before = start({ agents: [careful, host] })
+    const run = before.runtime.run(careful, 'go', { conversationKey: 'k' })
+    const queued = before.runtime.run(careful, 'and then', { conversationKey: 'k' })
+    const hosted = before.runtime.run(host, 'go')
+    await until('two questions', () => [run.id, hosted.id].every((id) => isAsked(before.store, id)))
+    await before.kill()
+
+    const { runtime } = start({ agents: Object.values(make()) })
+    await runtime.resume()
+    for (const { nodeId } of await runtime.approvals()) await runtime.answer(nodeId, { allow: false, by: 'ann' })
+
+    const message = 'tool:d is required, and was not allowed: ann denied tool:d, and gave no reason.'
+    const denied = { status: 'denied', error: { code: 'approval_denied', message } }
+    expect(await runtime.attach(run.id).result).toMatchObject(denied)
+    expect(await runtime.attach(queued.id).result).toMatchObject({ status: 'completed', text: 'on' })
+    const told = await runtime.attach(hosted.id).result
+    expect(told.text).toBe(`Error: Execution error: ${message}`)
+    await runtime.idle()
+    expect((await runtime.why(run.id)).reasons).toMatchObject([{ code: 'ended' }])
+    expectLawful(runtime.store)
   })
 })

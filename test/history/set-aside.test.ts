@@ -26,16 +26,32 @@ function hostAndChild() {
   return { gate, child, host: agent({ name: 'host', instructions: '', model, tools }) }
 }
 
-describe.each(lasting)('a turn that is set aside, on %s', (_, create) => {
+/** What one process begins another goes on with; or one process does all of it. */
+const WAYS = [
+  ['in one process', false],
+  ['with a restart before and after', true],
+] as const
+const ways = lasting.flatMap(([name, create]) => WAYS.map(([way, restarts]) => [name, way, create, restarts] as const))
+
+describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create, restarts) => {
   const { start } = useWorld(create)
 
   async function edited(change: (talk: ConversationHandle, userId: string) => Promise<unknown>) {
     const parts = hostAndChild()
-    const { runtime } = start({ agents: [parts.host, parts.child] })
+    const agents = [parts.host, parts.child]
+    let { runtime } = start({ agents })
+    const talkOf = async () => {
+      if (restarts) {
+        await runtime.close()
+        runtime = start({ agents }).runtime
+        await runtime.resume()
+      }
+      return runtime.conversation(one.run.conversationId)
+    }
     const one = await say(runtime, parts.host, 'start')
-    const talk = await runtime.conversation(one.run.conversationId)
     const childId = runtime.store.linksOf(one.run.id)[0]?.id ?? ''
-    await change(talk, one.user.id)
+    await change(await talkOf(), one.user.id)
+    const talk = await talkOf()
     return { ...parts, runtime, talk, one, childId }
   }
 
@@ -106,17 +122,20 @@ describe.each(lasting)('a turn that is set aside, on %s', (_, create) => {
 describe.each(lasting)('what is made anew, on %s', (_, create) => {
   const { start } = useWorld(create)
 
-  test('a merge is made for its own prompt, and keeps the attributes of its lane', async () => {
+  test('a merge is made for its own prompt, and keeps the attributes of its lane, also after a restart', async () => {
     const { model, echo: who } = echo()
-    const { runtime } = start()
-    const first = runtime.run(who, 'one', { attributes: { tenant: 'acme' } })
+    const before = start({ agents: [who] })
+    const first = before.runtime.run(who, 'one', { attributes: { tenant: 'acme' } })
     const { answerNodeId } = await first.result
-    const talk = await runtime.conversation(first.conversationId)
-    const lane = await talk.fork(answerNodeId ?? '')
-    await say(runtime, who, 'left', lane.id)
-
-    const one = await talk.merge([lane.id], { prompt: 'short' })
+    const talkBefore = await before.runtime.conversation(first.conversationId)
+    const lane = await talkBefore.fork(answerNodeId ?? '')
+    await say(before.runtime, who, 'left', lane.id)
+    const one = await talkBefore.merge([lane.id], { prompt: 'short' })
     await one.result
+    await before.runtime.close()
+
+    const { runtime } = start({ agents: [who] })
+    const talk = await runtime.conversation(first.conversationId)
     const again = await talk.merge([lane.id], { prompt: 'short' })
     const other = await talk.merge([lane.id], { prompt: 'long' })
     await other.result
@@ -180,13 +199,17 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     expectLawful(runtime.store)
   })
 
-  test('versions lists what adopt can go back to, also what an edit replaced', async () => {
+  test('versions lists what adopt can go back to, also what an edit replaced, also after a restart', async () => {
     const { echo: who } = echo()
-    const { runtime } = start()
-    const one = await say(runtime, who, 'one')
-    const talk = await runtime.conversation(one.run.conversationId)
-    const two = await say(runtime, who, 'two', talk.id)
-    const deux = await (await talk.edit(two.user.id, 'deux')).result
+    const first = start({ agents: [who] })
+    const one = await say(first.runtime, who, 'one')
+    const before = await first.runtime.conversation(one.run.conversationId)
+    const two = await say(first.runtime, who, 'two', before.id)
+    const deux = await (await before.edit(two.user.id, 'deux')).result
+    await first.runtime.close()
+
+    const { runtime } = start({ agents: [who] })
+    const talk = await runtime.conversation(before.id)
     const zwei = await (await talk.edit((await talk.transcript()).at(-2)?.nodeId ?? '', 'zwei')).result
     const all = [two.answer.id, deux.answerNodeId, zwei.answerNodeId]
 
@@ -194,5 +217,6 @@ describe.each(lasting)('what is made anew, on %s', (_, create) => {
     await talk.adopt(two.answer.id)
     expect((await talk.versions(two.answer.id)).map(({ id }) => id)).toEqual(all)
     expect((await talk.versions(one.answer.id)).map(({ id }) => id)).toEqual([one.answer.id])
+    expect(await textsOf(talk)).toEqual(['one', 're: one', 'two', 're: two'])
   })
 })

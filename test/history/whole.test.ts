@@ -142,15 +142,23 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
 describe.each(lasting)('near the end of the window, on %s', (_, create) => {
   const { start } = useWorld(create)
 
-  test('a conversation with a model that nobody knows is summed up before 128,000 tokens', async () => {
+  test('a conversation with a model that nobody knows is summed up before 128,000 tokens, not as system, also after a restart', async () => {
     const model = scriptedModel(summedUp)
-    const who = agent({ name: 'who', instructions: '', model })
-    const { runtime } = start()
+    const who = agent({ name: 'who', instructions: 'Be brief.', model })
+    const first = start()
     let id: string | undefined
-    for (let at = 0; at < 5; at++) id = (await say(runtime, who, `${at} ${'x'.repeat(100_000)}`, id)).run.conversationId
+    for (let at = 0; at < 5; at++) {
+      id = (await say(first.runtime, who, `${at} ${'x'.repeat(100_000)}`, id)).run.conversationId
+    }
+    const [system, summary] = model.requests.at(-1)?.messages ?? []
+    await first.runtime.close()
+    const { runtime } = start()
+    await say(runtime, who, 'and?', id)
 
     expect(eventsOfType(runtime.store, id ?? '', 'compaction').map(({ change }) => change)).toEqual(['automatic'])
-    expect(shown(model)[0]).toContain('SUMMARY')
+    expect(system).toEqual({ role: 'system', content: 'Be brief.' })
+    expect(summary).toMatchObject({ role: 'user', content: expect.stringContaining('SUMMARY') })
+    expect(model.requests.at(-1)?.messages.slice(0, 2)).toEqual([system, summary])
   })
 
   test('a chat is shown the summary, then what came after it', async () => {

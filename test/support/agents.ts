@@ -1,4 +1,12 @@
-import { agent, type ConversationHandle, type Runtime, type Store, type ToolDefinition, tool } from 'legate'
+import {
+  type AnyAgent,
+  agent,
+  type ConversationHandle,
+  type Runtime,
+  type Store,
+  type ToolDefinition,
+  tool,
+} from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, expect } from 'vitest'
 import { type Process, type ProcessOptions, startProcess } from './process.ts'
@@ -44,6 +52,8 @@ export interface World {
   /** For looking at the rows without being a process. */
   readonly store: Store
   start(options?: ProcessOptions): Process
+  /** Closes a process; the next one, which knows these agents, goes on with what is open. */
+  restart(process: Process, agents: readonly AnyAgent[]): Promise<Runtime>
 }
 
 export function useWorld(create: () => Rows): World {
@@ -60,6 +70,11 @@ export function useWorld(create: () => Rows): World {
     await rows.drop()
     expect(ended.flatMap(({ errors }) => errors)).toEqual([])
   })
+  const start = (options?: ProcessOptions) => {
+    const process = startProcess(rows, options)
+    started.push(process)
+    return process
+  }
   return {
     get rows() {
       return rows
@@ -68,10 +83,12 @@ export function useWorld(create: () => Rows): World {
       store ??= rows.open()
       return store
     },
-    start: (options) => {
-      const process = startProcess(rows, options)
-      started.push(process)
-      return process
+    start,
+    restart: async (process, agents) => {
+      await process.runtime.close()
+      const { runtime } = start({ agents })
+      await runtime.resume()
+      return runtime
     },
   }
 }

@@ -71,6 +71,8 @@ export function startProcess(
       killed = true
       gate = makeGate()
       for (const id of engines) await markDead(raw, raw.engine(id))
+      // A store of one process frees its folder when its process dies.
+      if (!raw.shared) await raw.close()
     },
     freeze: () => {
       gate = makeGate()
