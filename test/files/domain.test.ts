@@ -10,7 +10,7 @@ import {
   memoryFiles,
   NotFoundError,
 } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { FileBackend } from '../../src/files/backend.ts'
 import { FileDomain } from '../../src/files/domain.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -432,6 +432,16 @@ test.each([
 
   expect([entries.length, isCut]).toEqual([10_000, true])
   expect([whole.entries.length, whole.isCut]).toEqual([10_000, false])
+})
+
+test('Windows has files in memory, and none on its disk', () => {
+  const { platform } = process
+  onTestFinished(() => void Object.defineProperty(process, 'platform', { value: platform }))
+  const workspace = tempFolder()
+  Object.defineProperty(process, 'platform', { value: 'win32' })
+
+  expect(() => diskFiles({ workspace })).toThrow(/needs Linux or macOS. Use memoryFiles/)
+  expect(memoryFiles().open(ALL).allowedDirectories()).toEqual(['/workspace/'])
 })
 
 test('an operation on one path asks for that path only: no tree is walked', async () => {
