@@ -62,6 +62,20 @@ describe.each(lasting)('an agent that is code, on %s', (_, create) => {
       expect(await runtime.run(both, 'go').result).toMatchObject({ output: { n: 7 }, text: 'Counting ...' })
     })
 
+    test('a text or blocks that are returned are the answer', async () => {
+      const { runtime } = start()
+      const text = agent({ name: 'text', reply: async () => 'Said.' })
+      const image = { type: 'image', mediaType: 'image/png', data: 'AAAA' } as const
+      const words = { type: 'text', text: 'See:' } as const
+      const blocks = agent({ name: 'blocks', reply: async () => [words, image] })
+
+      expect(await runtime.run(text, 'x').result).toMatchObject({ status: 'completed', text: 'Said.' })
+      expect(await runtime.run(blocks, 'x').result).toMatchObject({
+        status: 'completed',
+        content: [words, image],
+      })
+    })
+
     test('an answer that does not fit, is empty or is data without a schema is a failure with a name', async () => {
       const { runtime } = start()
       const wrong = agent({

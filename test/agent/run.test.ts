@@ -284,7 +284,7 @@ async function nextEvent(events: AsyncIterable<unknown>): Promise<void> {
   for await (const _event of events) return
 }
 
-test('createRuntime starts nothing; a run and resume start the engine', async () => {
+test('createRuntime starts nothing; a run, resume and conversation of a store that can be written start the engine', async () => {
   const who = agent({ name: 'who', instructions: '', model: scriptedModel(() => 'ok') })
   const runtime = openRuntime({ agents: [who] })
   await new Promise((resolve) => setTimeout(resolve, 20))
@@ -296,6 +296,18 @@ test('createRuntime starts nothing; a run and resume start the engine', async ()
   await other.resume()
   expect(other.processes()).toHaveLength(1)
   expect((await runtime.conversation(conversationId)).id).toBe(conversationId)
+
+  const path = join(tempFolder(), 'rows.db')
+  const writer = createRuntime({ store: sqliteStore(path) })
+  const told = await writer.run(who, 'go').result
+  await writer.close()
+  const looking = openRuntime({ store: sqliteStore({ path, readOnly: true }) })
+  await looking.conversation(told.conversationId)
+  expect(looking.processes()).toEqual([])
+  const writing = openRuntime({ store: sqliteStore(path) })
+  expect(writing.processes()).toEqual([])
+  await writing.conversation(told.conversationId)
+  expect(writing.processes()).toHaveLength(1)
 })
 
 test('nothing is deleted by itself: a year later a SQLite store has all that ended', async () => {

@@ -1,4 +1,4 @@
-import { type AnyAgent, agent, type Hooks, tool } from 'legate'
+import { type AnyAgent, agent, extension, type Hooks, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { openRuntime, resultIn } from '../support/reading.ts'
@@ -83,6 +83,22 @@ describe('a hook before a tool', () => {
     expect(resultIn(model.requests[1])).toMatch(words)
     expect(done).toEqual([])
   })
+
+  test.each(['isolate', 'fail'] as const)(
+    'of an extension that throws refuses the call, with onError %s',
+    async (onError) => {
+      const { who, model } = clerk(undefined)
+      const broken = () => {
+        throw new Error('broken')
+      }
+      const guard = extension({ name: 'guard', onError, hooks: { beforeTool: broken } })
+
+      await openRuntime().run(who.use(guard), 'go').result
+
+      expect(resultIn(model.requests[1])).toMatch(/^Refused: the hook before it failed: broken$/)
+      expect(done).toEqual([])
+    },
+  )
 
   test('reliability S-13: one that rewrites after the approval is asked for again', async () => {
     let times = 0

@@ -5,7 +5,7 @@ import { useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOfType } from '../support/rows.ts'
 import { memoryRows } from '../support/stores.ts'
-import { call, gaveIn, hostOf, playing, resultsIn, spawnCall, until } from './support.ts'
+import { call, gaveIn, hostOf, idIn, playing, resultsIn, spawnCall, until } from './support.ts'
 
 describe('cybros A85: a child without progress is reported to its host, with its last activity', () => {
   const world = useWorld(memoryRows)
@@ -35,6 +35,8 @@ describe('cybros A85: a child without progress is reported to its host, with its
       playing(
         () => ({ calls: [spawnCall()] }),
         () => call('subagent_wait', { timeout_ms: 900 }),
+        (results) => call('subagent_poll', { child_conversation_id: idIn(results[0]) }),
+        () => call('subagent_list'),
         () => {
           silent.open()
           return call('subagent_wait')
@@ -46,9 +48,10 @@ describe('cybros A85: a child without progress is reported to its host, with its
     const run = runtime.run(host, 'go')
     await run.result
     const [link] = world.store.linksOf(run.id)
-    const [, looked, ended] = gaveIn(world.store, run.id)
+    const [, looked, polled, listed, ended] = gaveIn(world.store, run.id)
 
-    expect(looked).toMatchObject({ children: [{ stalled: true, last_activity: expect.stringMatching(/Z$/) }] })
+    const silence = { stalled: true, last_activity: expect.stringMatching(/Z$/) }
+    expect([looked, polled, listed]).toMatchObject([{ children: [silence] }, silence, { children: [silence] }])
     expect(ended).toMatchObject({ children: [{ outcome: 'completed' }] })
     // On a busy machine the host may be silent for as long too.
     const told = eventsOfType(world.store, run.conversationId, 'stalled').filter(({ agent: name }) => name === 'worker')

@@ -256,6 +256,7 @@ describe('reading what a child has said', () => {
     expect(page).toMatchObject({
       outcome: 'completed',
       error: null,
+      duration_ms: world.store.linksOf(run.id)[0]?.outcome?.durationMs,
       turns: 1,
       usage: { input_tokens: 3, output_tokens: 4 },
     })

@@ -37,6 +37,8 @@ describe('approvals', () => {
       /denied by itself in .*\n {2}legate approve \w{8} --seen [0-9a-f]{12} \[--edit JSON\] \[--always\], or legate deny \w{8} --seen [0-9a-f]{12} --reason TEXT/,
     )
     expect(JSON.parse(json.stdout)).toMatchObject({ path: ['careful'], request: 'tool:look', tool: 'look' })
+    const shown = await place.run(['show'])
+    expect(shown.stdout).toMatch(/legate approve \w{8} --seen [0-9a-f]{12}/)
   })
 
   test('shows all of the arguments, as resume and show do', async () => {

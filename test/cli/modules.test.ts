@@ -258,5 +258,6 @@ scout
       dialect: 'module',
       agents: [{ name: 'boss' }, { name: 'scout' }],
     })
+    expect(existsSync(path.join(place.folder, 'ran'))).toBe(false)
   })
 })

@@ -2,6 +2,8 @@ import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
+import { commitOf, next } from '../../src/testing/store-rows.ts'
+import { leaveUnaudited } from '../support/unaudited.ts'
 import { Place, program, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)
@@ -101,4 +103,23 @@ test('a run whose process was killed says so, in words', async () => {
   expect(stdout).toMatch(
     /lead > scout: The process \d+ that worked on the call of "look" is gone\.\n {2}→ legate resume --module FILE/,
   )
+})
+
+test('what can be mended is, by audit --repair', async () => {
+  const place = new Place()
+  const [id = ''] = await place.endedRuns('lead')
+  const { store } = place.runtime()
+  leaveUnaudited(store)
+  const turn = store.turn(id)
+  if (turn === undefined) throw new Error('There is no run.')
+  const account = { ...turn.account, live: 7 }
+  await store.commit(commitOf(turn.rootId, { turns: [next(turn, { account })] }))
+
+  const found = await place.run(['audit'])
+  const mended = await place.run(['audit', '--repair'])
+  const again = await place.run(['audit', '--verify'])
+
+  expect(found).toMatchObject({ code: 1, stdout: expect.stringContaining('wrong_account') })
+  expect(mended).toMatchObject({ code: 0, stdout: expect.stringContaining('wrong_account') })
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining('nothing is wrong') })
 })

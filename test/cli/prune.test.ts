@@ -1,3 +1,6 @@
+import { agent, createRuntime } from 'legate'
+import { sqliteStore } from 'legate/store/sqlite'
+import { fakeClock, scriptedModel } from 'legate/testing'
 import { beforeEach, expect, test } from 'vitest'
 import { Place, skipUnlessBuilt } from './support/cli.ts'
 
@@ -59,6 +62,27 @@ test('what is too old goes, and what was exported before comes back', async () =
   expect([taken.code, taken.stderr]).toEqual([0, ''])
   expect(place.runtime().store.turn(id)?.outcome?.status).toBe('completed')
   expect((await place.run(['audit', '--verify'])).code).toBe(0)
+})
+
+test('a time is said with its unit, and the oldest go first', async () => {
+  const place = new Place()
+  const ages = [70, 20 * 60, 13 * 3_600, 31 * 86_400, 9 * 604_800]
+  const roots: string[] = []
+  for (const age of ages) {
+    const clock = fakeClock(Date.now() - age * 1_000)
+    const runtime = createRuntime({ store: sqliteStore(place.store), clock })
+    const who = agent({ name: `of ${age}`, instructions: '', model: scriptedModel(['ok']) })
+    roots.unshift((await runtime.run(who, 'Hello.').result).conversationId)
+    await runtime.close()
+  }
+  const oldest = async (time: string) => {
+    const { stdout } = await place.run(['prune', '--older-than', time, '--dry-run', '--json'])
+    return stdout.split('\n').flatMap((line) => (line === '' ? [] : [(JSON.parse(line) as { rootId: string }).rootId]))
+  }
+
+  expect(await Promise.all(['60s', '90s', '15m', '12h', '30d', '8w', '10w'].map(oldest))).toEqual(
+    [5, 4, 4, 3, 2, 1, 0].map((count) => roots.slice(0, count)),
+  )
 })
 
 test('a run that is not over stays', async () => {

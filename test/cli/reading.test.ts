@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import path from 'node:path'
 import { sqliteStore } from 'legate/store/sqlite'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
@@ -228,6 +238,22 @@ describe('what is wrong is said on stderr', () => {
     expect(readdirSync(place.folder)).toEqual([])
   })
 
+  test('a store that lies in the working folder is not taken, whatever its name', async () => {
+    const place = new Place()
+    await place.endedRuns('talker')
+    for (const name of ['legate.db', 'legate/legate.db', '.legate/legate.db', 'runs.db']) {
+      mkdirSync(path.dirname(path.join(place.folder, name)), { recursive: true })
+      if (!existsSync(path.join(place.folder, name))) copyFileSync(place.store, path.join(place.folder, name))
+    }
+    const state = path.join(place.folder, 'state')
+
+    const { code, stderr } = await place.run(['ps'], { env: { LEGATE_DB: '', XDG_STATE_HOME: state } })
+
+    expect(code).toBe(1)
+    expect(stderr).toContain(`There is no store at ${state}/legate/legate.db.`)
+    expect(existsSync(state)).toBe(false)
+  })
+
   test('a file that is no store, and one that may not be read', async () => {
     const place = new Place()
     writeFileSync(place.store, 'something else\n')
@@ -284,10 +310,12 @@ describe('what is wrong is said on stderr', () => {
     await worker.ended
     const [id = ''] = ids
     const before = readdirSync(place.folder)
+    const bytes = readFileSync(place.store)
     chmodSync(place.store, 0o444)
     chmodSync(place.folder, 0o555)
     const as = process.getuid?.() === 0 ? { uid: 65_534 } : {}
-    const read = [['ps'], ['show', id], ['log', '-f', id]]
+    const looks = ['show', 'tree', 'transcript', 'why', 'audit', 'export'].map((command) => [command, id])
+    const read = [['ps'], ...looks, ['log', '-f', id], ['diff', id, id], ['approvals'], ['audit', '--verify']]
     const [ended, cancelled] = await Promise.all([
       Promise.all(read.map((args) => place.run(args, as))),
       place.run(['cancel', id], as),
@@ -297,6 +325,7 @@ describe('what is wrong is said on stderr', () => {
     for (const { code, stderr } of ended) expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(cancelled).toMatchObject({ code: 1, stderr: expect.stringContaining('Cannot write') })
     expect(readdirSync(place.folder)).toEqual(before)
+    expect(readFileSync(place.store).equals(bytes)).toBe(true)
   })
 
   test('a store that another process has locked', async () => {

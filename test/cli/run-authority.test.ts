@@ -215,6 +215,24 @@ describe('a run that lost its process', () => {
     expect(place.runtime().store.openTurns(10)).toEqual([])
   })
 
+  test('is not begun where the key of its model is missing: resume names the variable, and records nothing', async () => {
+    const place = project({ 'a.yaml': HEAD })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'late' }, { latency: 60_000 }))
+    const started = place.legate(['run', 'a.yaml'])
+    await until('the model is asked', () => mock.getRequests().length === 1)
+    started.kill('SIGKILL')
+    await started.ended
+    const { store } = place.runtime()
+    const [rootId = ''] = store.roots({ limit: 1 }).map(({ id }) => id)
+    const before = store.lastSeq(rootId)
+
+    const { code, stdout, stderr } = await place.run(['resume'], { env: { OPENAI_API_KEY: '' } })
+
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(/^legate: openai\/gpt-5 needs a key\. Set OPENAI_API_KEY, /)
+    expect([store.lastSeq(rootId), mock.getRequests().length]).toEqual([before, 1])
+  })
+
   test('is left alone in another folder, and named there; its id is enough from anywhere', async () => {
     const place = project({ 'a.yaml': HEAD })
     let isSlow = true

@@ -79,6 +79,18 @@ describe('resume', () => {
     expect(store.openTurns(10)).toEqual([])
   })
 
+  test('as run does', async () => {
+    const place = new Place()
+    place.open()
+
+    const { code } = await place.run(['run', agentsModule, '--agent', 'starter', 'Go.'])
+
+    const { store } = place.runtime()
+    const [root] = store.roots({ limit: 1 })
+    expect({ code, open: store.openTurns(10) }).toEqual({ code: 0, open: [] })
+    expect(store.turnsOf(root?.id ?? '', { limit: 9 })).toHaveLength(2)
+  })
+
   test('with an id does the same for the tree of a run that is over; in a pipe stdout has its answer alone, as of run', async () => {
     const place = left.copy()
     const { store } = place.runtime()

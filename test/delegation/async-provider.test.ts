@@ -210,3 +210,25 @@ describe.each(lasting)('an async provider after a restart: %s', (_name, create) 
     expect(resultsIn(model.requests[0]).map(({ content }) => content)).toEqual(['after the restart'])
   })
 })
+
+describe.each(lasting)('a runtime whose agents have an async provider: %s', (_name, create) => {
+  test('runs nothing before it has answered, also of other agents', async () => {
+    const rows = rowsOf(create)
+    const provided = makeGate()
+    const child = async () => {
+      await provided.opened
+      return expert()
+    }
+    const known = agent({ name: 'known', instructions: '', model: scriptedModel(() => 'x'), subagents: { ask: child } })
+    const model = scriptedModel(() => 'said')
+    const other = agent({ name: 'other', instructions: '', model })
+    const runtime = openRuntime({ store: rows.open(), agents: [known] })
+    const run = runtime.run(other, 'go')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(model.requests).toHaveLength(0)
+
+    provided.open()
+
+    expect((await run.result).text).toBe('said')
+  })
+})

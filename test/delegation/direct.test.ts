@@ -2,7 +2,10 @@ import { agent, RunError, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
+import { simpleTool, useWorld } from '../support/agents.ts'
+import { makeGate } from '../support/gate.ts'
 import { openRuntime, resultIn, resultsIn, taskOf, toolNamesIn } from '../support/reading.ts'
+import { lasting } from '../support/stores.ts'
 
 const Topic = z.object({ topic: z.string().min(3) })
 
@@ -213,4 +216,35 @@ test('a run that does not complete is an error with the outcome', async () => {
 
   expect(error).toBeInstanceOf(RunError)
   expect(error).toMatchObject({ outcome: { status: 'failed' } })
+})
+
+describe.each(lasting)('tools that a run was given, on %s', (_, create) => {
+  const { start } = useWorld(create)
+
+  test('are those of this process: another one that goes on with the run has the agent’s own', async () => {
+    const named = (text: string) => simpleTool(() => text)
+    const asked = makeGate()
+    const held = agent({
+      name: 'clerk',
+      instructions: '',
+      tools: { one: named('1') },
+      model: scriptedModel(() => {
+        asked.open()
+        return new Promise<never>(() => undefined)
+      }),
+    })
+    const first = start({ engine: { graceMs: 0 } })
+    const run = first.runtime.run(held, 'go', { tools: { two: named('2') } })
+    run.result.catch(() => undefined)
+    await asked.opened
+    await first.runtime.close()
+
+    const model = scriptedModel(() => 'done')
+    const clerk = agent({ name: 'clerk', instructions: '', tools: { one: named('1') }, model })
+    const second = start({ agents: [clerk] })
+    await second.runtime.resume()
+
+    expect((await second.runtime.attach(run.id).result).text).toBe('done')
+    expect(model.requests.map(toolNamesIn)).toEqual([['one']])
+  })
 })

@@ -241,6 +241,10 @@ describe('agentscope 8.2/25: an input that is wrong', () => {
       unavailable: true,
       delegation_context: { input_payload: { topic: 7 } },
       outcome: { status: 'invalid_input', retryable: true },
+      error: [
+        { loc: ['topic'], msg: 'must be a text' },
+        { loc: ['depth'], msg: 'must be a number' },
+      ],
     })
     expect(runtime.store.linksOf(run.id)).toEqual([])
     expect(childModel.requests).toHaveLength(0)

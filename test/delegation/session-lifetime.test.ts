@@ -49,7 +49,8 @@ function sessionIn(text: string | undefined): string {
 describe('agentscope 8.6/89: how long a session lives', () => {
   test('one that was idle for longer than ttlMs has expired, and says so; using it keeps it', async () => {
     const clock = fakeClock(Date.now())
-    const { ask, conversation } = talkWith(openRuntime({ clock }), { session: { ttlMs: 1_000 } })
+    const runtime = openRuntime({ clock })
+    const { ask, conversation } = talkWith(runtime, { session: { ttlMs: 1_000 } })
     const session_id = sessionIn((await ask({ message: 'one' }))[0])
 
     await clock.advance(900)
@@ -63,6 +64,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
       `Error: Session setup failed: the session ${session_id} has expired. Leave session_id out to start another.`,
     )
     expect(await (await conversation()).sessions()).toEqual([])
+    expect(await (await runtime.conversation(session_id)).transcript()).toHaveLength(6)
   })
 
   test('one that works is not idle', async () => {
@@ -87,7 +89,8 @@ describe('agentscope 8.6/89: how long a session lives', () => {
   })
 
   test('beyond max the one that was idle longest is closed; the others go on', async () => {
-    const { ask, conversation } = talkWith(openRuntime(), { session: { max: 2 } })
+    const runtime = openRuntime()
+    const { ask, conversation } = talkWith(runtime, { session: { max: 2 } })
     const [a = ''] = (await ask({ message: 'a' })).map(sessionIn)
     const [b = ''] = (await ask({ message: 'b' })).map(sessionIn)
     await new Promise((resolve) => setTimeout(resolve, 2))
@@ -105,6 +108,7 @@ describe('agentscope 8.6/89: how long a session lives', () => {
       { id: a, tool: 'ask', name: 'expert', turns: 3, about: 'a', isBusy: false },
       { id: c, tool: 'ask', name: 'expert', turns: 2, about: 'c', isBusy: false },
     ])
+    expect(await (await runtime.conversation(b)).transcript()).toHaveLength(2)
   })
 
   test('where all of them are busy, one more is refused in words', async () => {

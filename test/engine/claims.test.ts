@@ -188,6 +188,23 @@ describe.each(stores)('claims on %s', (_, create) => {
     expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'done' })
   })
 
+  test('the lease is one row of the process, of 15 seconds, and is renewed every 5', async () => {
+    const clock = fakeClock(1_000_000)
+    const { runtime } = start({ clock, engine: { sweepMs: 1_000, leaseMs: 15_000 } })
+    await Promise.all([runtime.run(speaker('a'), 'go').result, runtime.run(speaker('b'), 'go').result])
+    const left = () => world.store.engines().map(({ leaseUntil }) => leaseUntil - clock.now())
+    expect(left()).toEqual([15_000])
+
+    const seen: number[] = []
+    for (let second = 0; second < 10; second++) {
+      await clock.advance(1_000)
+      await until('the sweep', () => second % 5 !== 4 || left()[0] === 15_000)
+      seen.push(...left())
+    }
+
+    expect(seen).toEqual([14_000, 13_000, 12_000, 11_000, 15_000, 14_000, 13_000, 12_000, 11_000, 15_000])
+  })
+
   test('nothing is claimed under a lease that ran out: it is renewed first', async () => {
     const steady = fakeClock()
     let asleepMs = 0

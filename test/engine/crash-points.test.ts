@@ -1,6 +1,7 @@
 import { agent, type ModelRequest, type Store, StoreError } from 'legate'
-import { scriptedModel } from 'legate/testing'
+import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
+import { brokenGraph } from '../../src/testing/graph-laws.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import type { Process } from '../support/process.ts'
@@ -25,6 +26,28 @@ describe.each(stores)('cybros A64, A79: a process dies at its n-th commit, on %s
 
     expect(commits()).toBeGreaterThanOrEqual(STEPS)
     expect(commits()).toBeLessThanOrEqual(COMMITS)
+  })
+
+  test('an audit finds nothing after any of them, nor after those of a run that is asked and cancelled', async () => {
+    const found: string[] = []
+    let commits = 0
+    const audited = (store: Store): Store => ({
+      ...store,
+      commit: async (step) => {
+        await store.commit(step)
+        commits++
+        found.push(...readTrees(store).flatMap(brokenGraph))
+      },
+    })
+    const { runtime } = start({ store: audited })
+    await runtime.run(scenario().host, 'go').result
+    const held = runtime.run(scenario().host, 'go', { grant: { ask: ['tool:dig'] } })
+    for await (const { type } of held) if (type === 'approval-request') break
+    await held.cancel()
+    await held.result
+
+    expect(found).toEqual([])
+    expect(commits).toBeGreaterThan(STEPS)
   })
 
   describe.each(['before', 'after'] as const)('%s it is written', (moment) => {

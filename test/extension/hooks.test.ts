@@ -701,7 +701,7 @@ describe('hooks around a tool', () => {
     expect(resultIn(loose.model.requests[1])).toBe('heard hi')
   })
 
-  test('a delegation is seen when it starts and when it ends, with the run it belongs to', async () => {
+  test('a delegation is seen when it starts and when it ends, with the run it belongs to, and not by afterTool', async () => {
     const seen: unknown[] = []
     const child = agent({ name: 'child', instructions: '', model: scriptedModel(() => 'said') })
     const host = agent({
@@ -710,6 +710,7 @@ describe('hooks around a tool', () => {
       model: scriptedModel([{ calls: [{ name: 'ask', input: { message: 'x' } }] }, 'done']),
       subagents: { ask: child },
       hooks: {
+        afterTool: ({ tool: name }) => void seen.push(['a tool', name]),
         onDelegationStart: ({ agent: whose, tool: name }, { runId }) => seen.push(['start', whose, name, runId]),
         onDelegationEnd: ({ status }, { runId }) => seen.push(['end', status, runId]),
       },

@@ -471,6 +471,35 @@ describe('agently 19/: the tool planner', () => {
     expect(outcome).toMatchObject({ status: 'completed', text: 'Grey.', modelCalls: 2 })
   })
 
+  test.each<[string, object, RegExp]>([
+    ['a grant', { grant: { deny: ['tool:weather'] } }, /not allowed here: who denies tool:weather/],
+    ['a hook', { hooks: { beforeTool: () => ({ refuse: 'not today' }) } }, /Refused: not today/],
+    ['a limit of tool calls', { budget: { toolCalls: 0 } }, /Graz/],
+  ])('%s binds a planned call like any other', async (_, parts, told) => {
+    calls.length = 0
+    const model = scriptedModel(() => (model.requests.length === 1 ? plan('weather') : 'So be it.'))
+    const helper = agent({ name: 'who', instructions: '', model, tools: { weather, other: weather }, ...parts })
+    const outcome = await openRuntime().run(helper.use(planner({ strategy: 'planner' })), 'Graz?').result
+
+    expect(calls).toEqual([])
+    expect(outcome.text).toBe('So be it.')
+    expect(model.requests.map(mainOf).join('\n')).toMatch(told)
+  })
+
+  test('an approval binds a planned call like any other', async () => {
+    const { agent: helper } = who([plan('weather'), 'So be it.'], { strategy: 'planner' }, { weather })
+    const runtime = openRuntime()
+    const run = runtime.run(helper, 'Graz?', { grant: { ask: ['tool:weather'] } })
+    for await (const { type, nodeId } of run) {
+      if (type !== 'approval-request' || nodeId === null) continue
+      expect(calls).toEqual([])
+      await runtime.answer(nodeId, { allow: true })
+    }
+
+    expect((await run.result).text).toBe('So be it.')
+    expect(calls).toHaveLength(1)
+  })
+
   test('I4: after a crash behind the tool, neither the plan nor the tool is made again', async () => {
     const file = path.join(tempFolder(), 'a.db')
     const { opened, open } = makeGate()

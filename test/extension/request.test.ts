@@ -197,6 +197,35 @@ describe('a request', () => {
     expect(model.requests[0]?.settings).toEqual({ seed: 7 })
   })
 
+  test('its transforms and extensions hold in this process only: another one goes on with the JSON Schema', async () => {
+    const file = path.join(tempFolder(), 'a.db')
+    const { opened, open } = makeGate()
+    const hangs = agent({
+      name: 'clerk',
+      instructions: 'You sell shoes.',
+      model: scriptedModel(async () => {
+        open()
+        return new Promise<never>(() => undefined)
+      }),
+    })
+    const shouts = extension({
+      name: 'shouts',
+      hooks: { onRequest: ({ messages }) => ({ messages: [...messages, { role: 'user', content: 'SHOUT' }] }) },
+    })
+    const first = openRuntime({ store: sqliteStore(file), engine: { graceMs: 0 } })
+    const output = z.object({ n: z.string().transform(Number) })
+    const run = hangs.request().input('x').output(output).use(shouts).start({ runtime: first })
+    run.result.catch(() => undefined)
+    await opened
+    await first.close()
+    const { who, model } = clerk(['{"n":7}', '{"n":"7"}'])
+    const second = openRuntime({ store: sqliteStore(file), agents: [who] })
+    await second.resume()
+
+    expect(await second.attach(run.id).result).toMatchObject({ output: { n: '7' }, modelCalls: 2 })
+    expect(JSON.stringify(model.requests)).not.toContain('SHOUT')
+  })
+
   test('inside a tool it is a delegation of the running call', async () => {
     const inner = clerk(() => '{"n":1}')
     const ask = tool({

@@ -1,7 +1,19 @@
-import { ConflictError, DeniedError, type Files, InputError, LegateError, NotFoundError } from 'legate'
-import { describe, expect, test } from 'vitest'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  ConflictError,
+  DeniedError,
+  diskFiles,
+  type Files,
+  InputError,
+  LegateError,
+  memoryFiles,
+  NotFoundError,
+} from 'legate'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { FileBackend } from '../../src/files/backend.ts'
 import { FileDomain } from '../../src/files/domain.ts'
+import { tempFolder } from '../support/temp-folder.ts'
 import { domains, EVERYTHING } from './support/domains.ts'
 
 const ALL = { use: ['file.*:/workspace/**'] }
@@ -396,6 +408,41 @@ async function failure(call: Promise<unknown>): Promise<LegateError> {
   if (LegateError.isInstance(error)) return error
   throw new Error(`It did not fail as it should: ${String(error)}`)
 }
+
+test.each([
+  [
+    'memory',
+    (names: readonly string[]) => memoryFiles({ workspace: Object.fromEntries(names.map((one) => [one, ''])) }),
+  ],
+  [
+    'disk',
+    (names: readonly string[]) => {
+      const workspace = tempFolder()
+      for (const name of names) writeFileSync(join(workspace, name), '')
+      return diskFiles({ workspace })
+    },
+  ],
+])('67: a listing has 10,000 entries at most, and says that it was cut: %s', async (_, make) => {
+  const names = Array.from({ length: 10_001 }, (_entry, at) => `${at}`)
+  const files = make(names).open(ALL)
+
+  const { entries, isCut } = await files.list('/workspace')
+  await files.delete('/workspace/0')
+  const whole = await files.list('/workspace')
+
+  expect([entries.length, isCut]).toEqual([10_000, true])
+  expect([whole.entries.length, whole.isCut]).toEqual([10_000, false])
+})
+
+test('Windows has files in memory, and none on its disk', () => {
+  const { platform } = process
+  onTestFinished(() => void Object.defineProperty(process, 'platform', { value: platform }))
+  const workspace = tempFolder()
+  Object.defineProperty(process, 'platform', { value: 'win32' })
+
+  expect(() => diskFiles({ workspace })).toThrow(/needs Linux or macOS. Use memoryFiles/)
+  expect(memoryFiles().open(ALL).allowedDirectories()).toEqual(['/workspace/'])
+})
 
 test('an operation on one path asks for that path only: no tree is walked', async () => {
   const asked: string[] = []

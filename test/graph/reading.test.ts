@@ -81,6 +81,12 @@ describe('cybros A55: a page of a transcript', () => {
 
     expect(await talk.transcript({ limitTurns: '1' as never })).toHaveLength(2)
     expect(await talk.transcript({ limitTurns: 1_000_000 })).toHaveLength(4)
+    const long = await openRuntime({ store: await filled('memory', 1_100) }).conversation('root-a')
+    for (const limitTurns of [1_001, '1000000' as never]) {
+      expect(words(await long.transcript({ limitTurns })).slice(0, 1)).toEqual(['100'])
+      expect(await long.recentTurns({ limitTurns })).toHaveLength(1_000)
+    }
+    expect(await long.messagePage({ limit: 1_000_000 })).toHaveLength(1_000)
   })
 
   test('refuses two cursors, and one that is not of this conversation', async () => {

@@ -1,8 +1,9 @@
 import { agent, askTools, createRuntime, type Runtime, type RuntimeOptions, tool } from 'legate'
 import { memoryStore } from 'legate/store/memory'
 import { type ScriptedModel, scriptedModel } from 'legate/testing'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Gate, makeGate } from '../support/gate.ts'
+import { Planted } from '../support/planted.ts'
 import { markDead, until } from '../support/process.ts'
 import { memoryRows } from '../support/stores.ts'
 
@@ -176,6 +177,19 @@ describe('cybros N13: why a run does not go on', () => {
 
     expect((await runtime.why(run.id)).reasons.map(({ code }) => code)).toEqual(['approval', 'budget'])
     await run.cancel()
+  })
+
+  test('it is stuck: nothing would make it go on', async () => {
+    const world = await Planted.in('memory')
+    onTestFinished(() => world.close())
+    const turn = await world.graph.say('go')
+    const [, answer] = world.store.nodesOf(turn.id)
+    if (answer) await world.change(answer, { state: 'finished', endedAt: 1, output: { content: 'done' } })
+
+    const { goesOn, reasons } = await world.runtime.why(turn.id)
+
+    expect(goesOn).toBe(false)
+    expect(reasons).toMatchObject([{ code: 'stuck', advice: expect.stringContaining('audit') }])
   })
 
   test('an id that is nowhere is refused', async () => {

@@ -83,6 +83,20 @@ describe.each(lasting)('nothing is forgotten in silence, on %s', (_, create) => 
     expect((await chat.history()).filter(({ role }) => role === 'user')).toHaveLength(ROUNDS)
   })
 
+  test('configure({ contextTurns }) says how many from the next node on, also after a restart', async () => {
+    const { model, who } = counter()
+    const { runtime } = start()
+    const id = (await say(runtime, who, 'q0')).run.conversationId
+    await say(runtime, who, 'q1', id)
+    await (await runtime.conversation(id)).configure({ contextTurns: 2 })
+    await say(runtime, who, 'q2', id)
+    await runtime.close()
+    await say(start().runtime, who, 'q3', id)
+
+    const asked = model.requests.map(({ messages }) => messages.filter(({ role }) => role === 'user').length)
+    expect(asked).toEqual([1, 2, 2, 2])
+  })
+
   test('where rounds are left out, an event says how many, once per run', async () => {
     const look = tool({ description: 'Looks.', inputSchema: { type: 'object' }, execute: () => 'seen' })
     const model = scriptedModel(({ messages }) =>

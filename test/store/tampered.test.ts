@@ -391,6 +391,20 @@ test('what was changed in a file of commit c28c880 before it is opened is not bu
   await forged.close()
 })
 
+test('an edge that was deleted from a row of commit c28c880 is named by an audit', async () => {
+  writeFileSync(file, gunzipSync(readFileSync(path.join(import.meta.dirname, 'fixtures/c28c880.db.gz'))))
+  attack((db) => {
+    const [n = 0] = db.first(`SELECT n FROM rows WHERE json_array_length(data, '$.edges') > 1`) ?? []
+    const changed = db.run(`UPDATE rows SET data = json_remove(data, '$.edges[#-1]') WHERE n = ?`, [n])
+    expect(changed).toBe(1)
+  })
+
+  const runtime = openRuntime()
+
+  expect(await findingsIn(runtime)).toEqual(expect.arrayContaining([expect.stringMatching(/^(missing|altered)_row$/)]))
+  await runtime.close()
+})
+
 describe('a JSON store', () => {
   test('never builds upon a row that was changed in its journal', async () => {
     const folder = tempFolder()

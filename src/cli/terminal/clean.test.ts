@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { cleanText, exactLine, oneLine } from './clean.ts'
 import { jsonLine } from './output.ts'
 
-const HOSTILE = 'a\u001b[31mb\u001b]0;title\u0007c\u001bPq\u001b\\d\u009b2Je\u0008f\rg\u202eh\u0000i'
+const HOSTILE =
+  'a\u001b[31mb\u001b]0;title\u0007c\u001bPq\u001b\\d\u009b2Je\u0008f\rg\u202eh\u0000i\u2066j\u200fk\u061cl'
 
 test('no text can do anything to a terminal, whatever it is', () => {
   const characters = fc.oneof(fc.constantFrom(...HOSTILE), fc.string({ maxLength: 3 }))
@@ -14,6 +15,7 @@ test('no text can do anything to a terminal, whatever it is', () => {
       expect(exactLine(text)).not.toMatch(/[\p{Cc}\p{Cf}]/u)
       expect(cleanText(text).replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
       expect(jsonLine(text).trimEnd()).not.toMatch(/\p{Cc}/u)
+      for (const shown of [oneLine(text), cleanText(text)]) expect(shown).not.toMatch(/\p{Bidi_Control}/u)
     }),
   )
 })

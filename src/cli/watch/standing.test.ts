@@ -1,8 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { makeGate } from '../../../test/support/gate.ts'
 import { agent, createRuntime, memoryStore, type Runtime } from '../../index.ts'
 import { scriptedModel } from '../../testing/scripted-model.ts'
 import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/store-rows.ts'
 import { doingIn } from './doing.ts'
+import { sumOf } from './spend.ts'
 import { standingOf } from './standing.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
@@ -30,4 +32,44 @@ test('what no process takes up although some live is unattended; it is given a m
     state: 'unattended',
     doing: 'no process works on it: legate resume',
   })
+})
+
+test('a run says what it does now: it thinks, waits for whom it asked, or tries again later', async () => {
+  const [asked, held] = [makeGate(), makeGate()]
+  let tries = 0
+  const child = agent({
+    name: 'child',
+    instructions: '',
+    model: scriptedModel(async () => {
+      if (tries++ === 0) return { error: Object.assign(new Error('busy'), { isRetryable: true }) }
+      asked.open()
+      await held.opened
+      return 'ok'
+    }),
+  })
+  const model = scriptedModel([{ calls: [{ name: 'ask', input: { message: 'go' } }] }, 'done'])
+  const runtime = createRuntime()
+  onTestFinished(() => runtime.close())
+  const run = runtime.run(agent({ name: 'host', instructions: '', model, subagents: { ask: child } }), 'go')
+  const doing = (id = '') => doingIn(runtime)(id)?.text
+  for await (const { type } of run) if (type === 'retry') break
+  const [link] = runtime.store.linksOf(run.id)
+
+  expect([doing(run.id), doing(link?.id)]).toEqual(['waiting for child', expect.stringMatching(/^retrying in \d/)])
+  await asked.opened
+  expect(doing(link?.id)).toBe('thinking')
+  held.open()
+  await run.result
+})
+
+test('the money of a sum with an unknown part is unknown; what used nothing counts for nothing', () => {
+  const [known, unknown, nothing] = [
+    { tokens: 5, usd: 0.5 },
+    { tokens: 1, usd: null },
+    { tokens: 0, usd: null },
+  ]
+
+  expect(sumOf([known, known, nothing])).toEqual({ tokens: 10, usd: 1 })
+  expect(sumOf([known, unknown])).toEqual({ tokens: 6, usd: null })
+  expect(sumOf([nothing])).toEqual({ tokens: 0, usd: 0 })
 })
