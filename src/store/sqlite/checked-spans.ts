@@ -79,7 +79,8 @@ export class CheckedSpans {
     const text = readSpanText(db, first, end)
     if (text.lines !== '') return this.check.check(db, text)
     // Of a tree that was deleted neither rows nor seals are left.
-    return text.count === 0 ? undefined : { what: `No commit wrote the rows from ${first} on`, writer: 0 }
+    const [writer] = db.first(SEAL, [first]) ?? []
+    return writer === undefined ? undefined : { what: `Row ${first} of the file is missing`, writer: Number(writer) }
   }
 
   private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {
@@ -94,6 +95,7 @@ const IS_HASH = /^[0-9a-f]{64}$/
 
 const MISSING = `SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n
   WHERE seals.writer >= ? AND seals.writer < ? AND rows.n IS NULL LIMIT 1`
+const SEAL = 'SELECT writer FROM seals WHERE n = ?'
 const RECORD = 'SELECT n FROM commits WHERE root_id = ?'
 const ROOT = 'SELECT root_id FROM commits WHERE n = ?'
 

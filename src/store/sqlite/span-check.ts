@@ -1,7 +1,6 @@
 import { CommitMarks } from './commit-marks.ts'
 import type { Connection } from './driver.ts'
 import { marksIn, nameOf } from './row-marks.ts'
-import { SPAN } from './rows.ts'
 import { rowsIn, type SpanRow, type SpanText, writerOf } from './span-text.ts'
 import { unsealedRows } from './stretches.ts'
 
@@ -61,11 +60,8 @@ export class SpanCheck {
 
   /** In words; undefined when nothing is wrong. */
   private findWrong(db: Connection, { text, rows }: ReadSpan, known: ReadSpan | undefined): string | undefined {
-    const stranger = text.count === rows.length ? undefined : findStranger(db, text.first)
-    if (stranger !== undefined) return `No commit wrote row ${stranger} of the file`
-    const missing = rows.find((row) => row.text === '')
-    if (missing !== undefined) return `Row ${missing.n} of the file is missing`
-    if (text.count !== rows.length) return 'A row of the file has two lines'
+    const misplaced = findMisplaced(text, rows)
+    if (misplaced !== undefined) return misplaced
     const unknown = known === undefined ? unsealedRows(text, rows) : rows.filter((row, at) => row !== known.rows[at])
     const forged = this.record.findForged(db, unknown, marksIn(rows))
     return forged === undefined ? undefined : `${nameOf(forged)} is not what its last commit wrote`
@@ -84,10 +80,13 @@ export class SpanCheck {
 /** Characters of rows that are kept to compare with. */
 const MOST = 8_000_000
 
-const STRANGER = `SELECT n FROM rows WHERE n >= ? AND n < ?
-  AND NOT EXISTS (SELECT 1 FROM seals WHERE seals.n = rows.n) LIMIT 1`
-
-function findStranger(db: Connection, first: number): number | undefined {
-  const [n] = db.first(STRANGER, [first, first + SPAN]) ?? []
-  return typeof n === 'number' ? n : undefined
+/** All that were written are there, one after the other, and no others. */
+function findMisplaced({ first, count, size }: SpanText, rows: readonly SpanRow[]): string | undefined {
+  if (count !== rows.length) return 'A row of the file has two lines'
+  const stranger = rows.find((row) => writerOf(row) === 0)
+  if (stranger !== undefined) return `No commit wrote row ${stranger.n} of the file`
+  const gap = rows.findIndex(({ n }, at) => n !== first + at)
+  if (gap >= 0) return `Row ${first + gap} of the file is missing`
+  if (count < size) return `Row ${first + count} of the file is missing`
+  return count > size ? `No commit wrote row ${first + size} of the file` : undefined
 }
