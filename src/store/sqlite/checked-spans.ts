@@ -4,7 +4,7 @@ import type { Id, Turn } from '../../graph/rows.ts'
 import { tampered } from '../tampered.ts'
 import { atOneMoment } from './at-one-moment.ts'
 import type { Connection } from './driver.ts'
-import { COMMITS_PER_TREE } from './rows.ts'
+import { COMMITS_PER_TREE, SPAN } from './rows.ts'
 import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
 import { readSpanText, readSpanTexts } from './span-text.ts'
 
@@ -43,10 +43,12 @@ export class CheckedSpans {
     throw this.refuse(db, again)
   }
 
-  /** Those of several that are right at the first look; the others are to be read one by one. */
-  readRight(db: Connection, firsts: readonly number[]): ReadSpan[] {
-    const texts = readSpanTexts(db, firsts).filter(({ lines }) => lines !== '')
-    return this.check.checkAll(db, texts).filter((found) => 'rows' in found)
+  /** The same of several whole ones. What is wrong with one is found when it is read by itself. */
+  readAll(db: Connection, firsts: readonly number[]): ReadSpan[] {
+    return this.check.checkAll(db, readSpanTexts(db, firsts)).flatMap((one, at) => {
+      const first = firsts[at] ?? 0
+      return 'rows' in one ? one : (this.read(db, first, first + SPAN) ?? [])
+    })
   }
 
   /** A text is named by its hash; who commits by hand may name it otherwise. */

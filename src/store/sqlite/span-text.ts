@@ -50,6 +50,8 @@ export const STRETCH = 128
 
 export interface SpanRow {
   readonly n: number
+  /** The number in the log of the commit that wrote it; 0 for none. */
+  readonly writer: number
   readonly line: string
   /** What the row says. */
   readonly text: string
@@ -57,20 +59,16 @@ export interface SpanRow {
   readonly packed: Packed
 }
 
-/** Rows that are the same as before are those of before. */
-export function rowsIn({ lines }: SpanText, before: readonly SpanRow[]): readonly SpanRow[] {
-  return lines.split('\n').map((line, at) => (before[at]?.line === line ? before[at] : rowIn(line)))
+export function rowsIn({ lines }: SpanText): readonly SpanRow[] {
+  return lines === '' ? [] : lines.split('\n').map(rowIn)
 }
 
 function rowIn(line: string): SpanRow {
   const writerAt = line.indexOf(' ') + 1
-  const text = line.slice(line.indexOf(' ', writerAt) + 1)
-  return { n: Number(line.slice(0, writerAt)), line, text, packed: packedIn(text) }
-}
-
-/** The number in the log of the commit that wrote it. Few are asked for it. */
-export function writerOf({ line, text }: SpanRow): number {
-  return Number(line.slice(line.indexOf(' '), line.length - text.length))
+  const textAt = line.indexOf(' ', writerAt) + 1
+  const text = line.slice(textAt)
+  const writer = Number(line.slice(writerAt, textAt))
+  return { n: Number(line.slice(0, writerAt)), writer, line, text, packed: packedIn(text) }
 }
 
 function packedIn(text: string): Packed {

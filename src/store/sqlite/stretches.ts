@@ -51,7 +51,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
   const end = stretchOf(before)
   for (let n = typeof newest === 'number' ? newest + STRETCH : first + 1; n < end; n += STRETCH) {
     const text = readStretch(db, n)
-    const rows = rowsIn(text, [])
+    const rows = rowsIn(text)
     const marks = new RowMarks(turnId, namesFrom(db, first, namesIn(rows)))
     if (rows.length !== STRETCH || record.findForged(db, rows, marks) !== undefined) continue
     db.run('REPLACE INTO stretches (n, hash) VALUES (?, ?)', [n, hashOf(text.lines)])
