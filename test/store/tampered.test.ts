@@ -191,10 +191,14 @@ const STOPS: readonly Attack[] = [
   ['which commit wrote a row', (db) => db.run(`UPDATE rows SET writer = writer - 1 WHERE n = (${TASK})`, [])],
   ['that a commit wrote a row', (db) => db.run(`UPDATE rows SET writer = NULL WHERE n = (${TASK})`, [])],
   ['the last row of the run', (db) => db.run('DELETE FROM rows WHERE n = (SELECT max(n) FROM rows)', [])],
-  ['how many rows the run has', (db) => db.run('UPDATE rows SET size = size - 1 WHERE n = (SELECT max(n) / 1048576 * 1048576 FROM rows)', [])],
+  [
+    'how many rows the run has',
+    (db) => db.run('UPDATE rows SET size = size - 1 WHERE n = (SELECT max(n) / 1048576 * 1048576 FROM rows)', []),
+  ],
   [
     'a row that is put in as if a commit had written it',
-    (db) => db.run('INSERT INTO rows (n, writer, data) SELECT n + 1, writer, data FROM rows ORDER BY n DESC LIMIT 1', []),
+    (db) =>
+      db.run('INSERT INTO rows (n, writer, data) SELECT n + 1, writer, data FROM rows ORDER BY n DESC LIMIT 1', []),
   ],
   ['the last commit, deleted', (db) => db.run('DELETE FROM commits WHERE n = (SELECT max(n) FROM commits)', [])],
   [

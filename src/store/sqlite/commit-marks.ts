@@ -11,7 +11,7 @@ export class CommitMarks {
 
   /** Reads at once what is asked for meanwhile. */
   withAhead<T>(db: Connection, rows: readonly SpanRow[], ask: () => T): T {
-    this.ahead = this.find(db, rows)
+    this.ahead = this.read(db, rows)
     try {
       return ask()
     } finally {
@@ -21,21 +21,20 @@ export class CommitMarks {
 
   /** The first row that is not what its commit wrote. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
-    const written = this.find(db, rows)
-    return rows.find((row) => !isWritten(row, marks, written.get(row.writer)))
+    const read = this.read(db, rows)
+    return rows.find((row) => !isWritten(row, marks, read.get(row.writer) ?? this.known(row.writer)))
   }
 
-  /** By the number of the commit in the log. */
-  private find(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
-    const { ahead, large } = this
-    const marks = new Map<number, Marks>()
+  private known(writer: number): Marks | undefined {
+    return this.ahead.get(writer) ?? this.large.get(writer)
+  }
+
+  /** Those that are not known, by the number of the commit in the log. */
+  private read(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
     const wanted = new Set<number>()
-    for (const { writer } of rows) {
-      const known = ahead.get(writer) ?? large.get(writer)
-      if (known === undefined) wanted.add(writer)
-      else marks.set(writer, known)
-    }
-    if (wanted.size === 0) return marks
+    for (const { writer } of rows) if (this.known(writer) === undefined) wanted.add(writer)
+    if (wanted.size === 0) return NO_MARKS
+    const marks = new Map<number, Marks>()
     for (const [writer, text] of readCommits(db, wanted)) {
       const found = new Marks(text)
       marks.set(writer, found)

@@ -99,10 +99,7 @@ function isOfNow(id: Id): boolean {
 
 type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn'>
 
-function laneReads(
-  { read, cache, spans }: SqliteReads,
-  { turn }: TurnReads,
-): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
