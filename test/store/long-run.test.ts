@@ -95,6 +95,15 @@ const OLD_NODE = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND data ->> '$.node
 const OLD_RESULT = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND instr(data, 'found') > 0)`
 const OLD_EDGES = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND data ->> '$.edges' IS NOT NULL)`
 
+test('a row says itself which commit wrote it, and the first of a turn how many there are', () => {
+  const one = (sql: string) => Number(inFile((db) => db.first(sql))?.[0])
+
+  expect(one('SELECT count(*) FROM rows')).toBeGreaterThan(256)
+  expect(one('SELECT count(*) FROM rows LEFT JOIN commits ON commits.n = writer WHERE commits.n IS NULL')).toBe(0)
+  expect(one('SELECT count(*) FROM seals')).toBe(one('SELECT count(*) FROM rows WHERE n % 1048576 = 0'))
+  expect(one('SELECT sum(size) FROM rows')).toBe(one('SELECT count(*) FROM rows'))
+})
+
 test('rows of a long run that were left alone are sealed together, and the run goes on', async () => {
   expect(inFile(sealed)).toBe(2)
   const runtime = openRuntime()
