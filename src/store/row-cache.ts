@@ -47,6 +47,8 @@ export interface Tail {
 export class TreeRows {
   readonly conversations = new Map<Id, Cell<Conversation>>()
   readonly turns = new Map<Id, TurnCell>()
+  /** By the number of the row. */
+  readonly turnsAt = new Map<number, TurnCell>()
   readonly nodes = new Map<Id, NodeCell>()
   readonly links = new Map<Id, Cell<Link>>()
   /** By lane. */
@@ -119,7 +121,9 @@ export class RowCache {
   /** Everything of its span is to be added next. */
   addTurn(row: Turn, n: number): TurnCell {
     const cell = { row, n, nodes: [], links: [], last: n }
-    this.homeOf(row).turns.set(row.id, cell)
+    const tree = this.homeOf(row)
+    tree.turns.set(row.id, cell)
+    tree.turnsAt.set(n, cell)
     return cell
   }
 

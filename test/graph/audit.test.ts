@@ -362,8 +362,9 @@ function insertEdge(world: Planted, node: Node, ends: string): void {
   const newest = 'SELECT max(n) FROM commits WHERE n / 16777216 = ?'
   world.sql(`UPDATE commits SET marks = marks || ? WHERE n = (${newest})`, mark, treeNumber(world))
   world.sql(
-    `INSERT INTO seals (n, writer) VALUES ((SELECT max(n) FROM rows WHERE n < (? + 1) * 1048576), (${newest}))`,
-    span,
+    `UPDATE rows SET writer = (${newest}) WHERE n = (SELECT max(n) FROM rows WHERE n < (? + 1) * 1048576)`,
     treeNumber(world),
+    span,
   )
+  world.sql('UPDATE rows SET size = size + 1 WHERE n = ? * 1048576', span)
 }

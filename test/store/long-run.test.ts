@@ -86,7 +86,7 @@ function sealed(db: Connection): number {
 }
 
 function textOf(db: Connection): string {
-  return JSON.stringify(db.all('SELECT * FROM rows LEFT JOIN seals ON seals.n = rows.n'))
+  return JSON.stringify(db.all('SELECT * FROM rows'))
 }
 
 /** A row in the middle of the first sealed stretch. */
@@ -94,6 +94,15 @@ const OLD = `(SELECT min(n) + 60 FROM stretches)`
 const OLD_NODE = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND data ->> '$.node' IS NOT NULL)`
 const OLD_RESULT = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND instr(data, 'found') > 0)`
 const OLD_EDGES = `(SELECT min(n) FROM rows WHERE n > ${OLD} AND data ->> '$.edges' IS NOT NULL)`
+
+test('a row says itself which commit wrote it, and the first of a turn how many there are', () => {
+  const one = (sql: string) => Number(inFile((db) => db.first(sql))?.[0])
+
+  expect(one('SELECT count(*) FROM rows')).toBeGreaterThan(256)
+  expect(one('SELECT count(*) FROM rows LEFT JOIN commits ON commits.n = writer WHERE commits.n IS NULL')).toBe(0)
+  expect(one('SELECT count(*) FROM seals')).toBe(one('SELECT count(*) FROM rows WHERE n % 1048576 = 0'))
+  expect(one('SELECT sum(size) FROM rows')).toBe(one('SELECT count(*) FROM rows'))
+})
 
 test('rows of a long run that were left alone are sealed together, and the run goes on', async () => {
   expect(inFile(sealed)).toBe(2)
@@ -112,11 +121,11 @@ describe('a row that was sealed with others and changed is never built upon', ()
     ['an edge', `UPDATE rows SET data = '{"edges":[[1,2,"s"]]}' WHERE n = ${OLD_EDGES}`],
     ['a row that is deleted', `DELETE FROM rows WHERE n = ${OLD_NODE}`],
     ['a row that is put in', `INSERT INTO rows (n, data) SELECT max(n) + 1, '{"edges":[]}' FROM rows`],
-    ['its writer', `UPDATE seals SET writer = writer - 1 WHERE n = ${OLD_NODE}`],
+    ['its writer', `UPDATE rows SET writer = writer - 1 WHERE n = ${OLD_NODE}`],
     [
       'a second line with what another row says',
-      `UPDATE rows SET data = data || char(10) || (SELECT s.n || ' ' || s.writer || ' ' || r.data
-        FROM seals AS s JOIN rows AS r ON r.n = s.n WHERE s.n = ${OLD_NODE}) WHERE n = ${OLD_NODE}`,
+      `UPDATE rows SET data = data || char(10) || (SELECT n || ' ' || writer || ' ' || data
+        FROM rows WHERE n = ${OLD_NODE}) WHERE n = ${OLD_NODE}`,
     ],
     ['a node, and the seal is gone', `UPDATE rows SET data = '{}' WHERE n = ${OLD_NODE}; DELETE FROM stretches`],
   ]

@@ -32,17 +32,18 @@ function agents() {
   ]
 }
 
+const sqliteOf = (name: string) => () => {
+  const file = path.join(tempFolder(), 'old.db')
+  writeFileSync(file, fixture(name))
+  return () => sqliteStore(file)
+}
+
+/** b23e353 has a seal for each row in a table of their own. */
 const KINDS: [string, () => () => Store][] = [
+  ['SQLite store of commit c28c880', sqliteOf('c28c880.db.gz')],
+  ['SQLite store of commit b23e353', sqliteOf('b23e353.db.gz')],
   [
-    'sqlite',
-    () => {
-      const file = path.join(tempFolder(), 'old.db')
-      writeFileSync(file, fixture('c28c880.db.gz'))
-      return () => sqliteStore(file)
-    },
-  ],
-  [
-    'json',
+    'JSON store of commit c28c880',
     () => {
       const folder = path.join(tempFolder(), 'old')
       mkdirSync(folder)
@@ -61,7 +62,7 @@ const BYTES: readonly string[] = [
   ...['altered_row', 'missing_row', 'unknown_row', 'altered_body', 'altered_index', 'broken_chain', 'unreadable'],
 ]
 
-describe.each(KINDS)('a %s store of commit c28c880', (_, place) => {
+describe.each(KINDS)('a %s', (_, place) => {
   test('verifies, is exported and imported, and goes on with all that was open', async () => {
     const open = place()
     const runtime = createRuntime({ store: open(), agents: agents() })

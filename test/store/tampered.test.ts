@@ -188,8 +188,18 @@ const STOPS: readonly Attack[] = [
   ['an edge', (db) => db.run(`UPDATE rows SET data = '{"edges":[[1,3,"s"]]}' WHERE n = (${LAST_EDGES})`, [])],
   ['an edge that is deleted', (db) => db.run(`DELETE FROM rows WHERE n = (${LAST_EDGES})`, [])],
   ['a delegation', edit('link', 'search', "'$.contract', 'forged'")],
-  ['which commit wrote a row', (db) => db.run(`UPDATE seals SET writer = writer - 1 WHERE n = (${TASK})`, [])],
-  ['that a commit wrote a row', (db) => db.run(`DELETE FROM seals WHERE n = (${TASK})`, [])],
+  ['which commit wrote a row', (db) => db.run(`UPDATE rows SET writer = writer - 1 WHERE n = (${TASK})`, [])],
+  ['that a commit wrote a row', (db) => db.run(`UPDATE rows SET writer = NULL WHERE n = (${TASK})`, [])],
+  ['the last row of the run', (db) => db.run('DELETE FROM rows WHERE n = (SELECT max(n) FROM rows)', [])],
+  [
+    'how many rows the run has',
+    (db) => db.run('UPDATE rows SET size = size - 1 WHERE n = (SELECT max(n) / 1048576 * 1048576 FROM rows)', []),
+  ],
+  [
+    'a row that is put in as if a commit had written it',
+    (db) =>
+      db.run('INSERT INTO rows (n, writer, data) SELECT n + 1, writer, data FROM rows ORDER BY n DESC LIMIT 1', []),
+  ],
   ['the last commit, deleted', (db) => db.run('DELETE FROM commits WHERE n = (SELECT max(n) FROM commits)', [])],
   [
     'what a commit wrote',
@@ -312,7 +322,7 @@ describe('a tree that was changed while a run of it is open', () => {
   })
 })
 
-test('a row that was put back with its seal to what an earlier commit wrote is named by an audit, also after it was written again', async () => {
+test('a row that was put back with its writer to what an earlier commit wrote is named by an audit, also after it was written again', async () => {
   const first = openRuntime()
   const { conversationId } = await first.run(agents.other, 'One.').result
   const old = readRows(conversationId)
@@ -320,8 +330,7 @@ test('a row that was put back with its seal to what an earlier commit wrote is n
   await first.close()
   attack((db) => {
     for (const [n, data, writer] of old) {
-      db.run('UPDATE rows SET data = ? WHERE n = ?', [data ?? null, n ?? null])
-      db.run('UPDATE seals SET writer = ? WHERE n = ?', [writer ?? null, n ?? null])
+      db.run('UPDATE rows SET data = ?, writer = ? WHERE n = ?', [data ?? null, writer ?? null, n ?? null])
     }
   })
   const runtime = openRuntime()
@@ -337,7 +346,7 @@ test('a row that was put back with its seal to what an earlier commit wrote is n
 function readRows(conversationId: string) {
   const db = connect(file)
   try {
-    const sql = `SELECT rows.n, data, writer FROM rows JOIN seals ON seals.n = rows.n WHERE data ->> '$.conversation' = ?`
+    const sql = `SELECT n, data, writer FROM rows WHERE data ->> '$.conversation' = ?`
     return db.all(sql, [conversationId])
   } finally {
     db.close()

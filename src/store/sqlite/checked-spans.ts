@@ -4,7 +4,7 @@ import type { Id, Turn } from '../../graph/rows.ts'
 import { tampered } from '../tampered.ts'
 import { atOneMoment } from './at-one-moment.ts'
 import type { Connection } from './driver.ts'
-import { COMMITS_PER_TREE } from './rows.ts'
+import { COMMITS_PER_TREE, SPAN } from './rows.ts'
 import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
 import { readSpanText, readSpanTexts } from './span-text.ts'
 
@@ -43,10 +43,12 @@ export class CheckedSpans {
     throw this.refuse(db, again)
   }
 
-  /** Those of several that are right at the first look; the others are to be read one by one. */
-  readRight(db: Connection, firsts: readonly number[]): ReadSpan[] {
-    const texts = readSpanTexts(db, firsts).filter(({ lines }) => lines !== '')
-    return this.check.checkAll(db, texts).filter((found) => 'rows' in found)
+  /** The same of several whole ones. What is wrong with one is found when it is read by itself. */
+  readAll(db: Connection, firsts: readonly number[]): ReadSpan[] {
+    return this.check.checkAll(db, readSpanTexts(db, firsts)).flatMap((one, at) => {
+      const first = firsts[at] ?? 0
+      return 'rows' in one ? one : (this.read(db, first, first + SPAN) ?? [])
+    })
   }
 
   /** A text is named by its hash; who commits by hand may name it otherwise. */
@@ -79,7 +81,8 @@ export class CheckedSpans {
     const text = readSpanText(db, first, end)
     if (text.lines !== '') return this.check.check(db, text)
     // Of a tree that was deleted neither rows nor seals are left.
-    return text.count === 0 ? undefined : { what: `No commit wrote the rows from ${first} on`, writer: 0 }
+    const [writer] = db.first(SEAL, [first]) ?? []
+    return writer === undefined ? undefined : { what: `Row ${first} of the file is missing`, writer: Number(writer) }
   }
 
   private refuse(db: Connection, { what, writer }: WrongSpan): StoreError {
@@ -94,6 +97,7 @@ const IS_HASH = /^[0-9a-f]{64}$/
 
 const MISSING = `SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n
   WHERE seals.writer >= ? AND seals.writer < ? AND rows.n IS NULL LIMIT 1`
+const SEAL = 'SELECT writer FROM seals WHERE n = ?'
 const RECORD = 'SELECT n FROM commits WHERE root_id = ?'
 const ROOT = 'SELECT root_id FROM commits WHERE n = ?'
 

@@ -2,7 +2,7 @@ import { parseOwnJson } from '../../base/json.ts'
 import { countEdges, type EdgeCount, type Mark, readMarks } from '../tree-chain.ts'
 import { type Connection, textOf } from './driver.ts'
 import type { RowMarks } from './row-marks.ts'
-import { type SpanRow, writerOf } from './span-text.ts'
+import type { SpanRow } from './span-text.ts'
 
 /** What commits wrote. Those that wrote much are asked again soon: an imported tree has one commit. */
 export class CommitMarks {
@@ -11,7 +11,7 @@ export class CommitMarks {
 
   /** Reads at once what is asked for meanwhile. */
   withAhead<T>(db: Connection, rows: readonly SpanRow[], ask: () => T): T {
-    this.ahead = this.find(db, rows)
+    this.ahead = this.read(db, rows)
     try {
       return ask()
     } finally {
@@ -21,22 +21,20 @@ export class CommitMarks {
 
   /** The first row that is not what its commit wrote. */
   findForged(db: Connection, rows: readonly SpanRow[], marks: RowMarks): SpanRow | undefined {
-    const written = this.find(db, rows)
-    return rows.find((row) => !isWritten(row, marks, written.get(writerOf(row))))
+    const read = this.read(db, rows)
+    return rows.find((row) => !isWritten(row, marks, read.get(row.writer) ?? this.known(row.writer)))
   }
 
-  /** By the number of the commit in the log. */
-  private find(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
-    const { ahead, large } = this
-    const marks = new Map<number, Marks>()
+  private known(writer: number): Marks | undefined {
+    return this.ahead.get(writer) ?? this.large.get(writer)
+  }
+
+  /** Those that are not known, by the number of the commit in the log. */
+  private read(db: Connection, rows: readonly SpanRow[]): ReadonlyMap<number, Marks> {
     const wanted = new Set<number>()
-    for (const row of rows) {
-      const writer = writerOf(row)
-      const known = ahead.get(writer) ?? large.get(writer)
-      if (known === undefined) wanted.add(writer)
-      else marks.set(writer, known)
-    }
-    if (wanted.size === 0) return marks
+    for (const { writer } of rows) if (this.known(writer) === undefined) wanted.add(writer)
+    if (wanted.size === 0) return NO_MARKS
+    const marks = new Map<number, Marks>()
     for (const [writer, text] of readCommits(db, wanted)) {
       const found = new Marks(text)
       marks.set(writer, found)
@@ -65,14 +63,17 @@ type CommitText = readonly [writer: number, marks: string]
 
 /** Commits that lie side by side are read as they lie. */
 function readCommits(db: Connection, writers: ReadonlySet<number>): readonly CommitText[] {
+  if (writers.size <= FEW) return [...writers].flatMap((n) => db.all(ONE, [n]).map(([marks]) => [n, textOf(marks)]))
   let [low, high] = [Number.MAX_SAFE_INTEGER, 0]
   for (const writer of writers) [low, high] = [Math.min(low, writer), Math.max(high, writer)]
-  const isDense = writers.size > FEW && high - low < 2 * writers.size
+  const isDense = writers.size > SOME && high - low < 2 * writers.size
   const [texts] = (isDense ? db.first(BETWEEN, [low, high]) : db.first(AMONG, [JSON.stringify([...writers])])) ?? []
   return parseOwnJson(`[${textOf(texts)}]`) as readonly CommitText[]
 }
 
-const FEW = 16
+const FEW = 4
+const SOME = 16
+const ONE = 'SELECT CAST(marks AS BLOB) FROM commits WHERE n = ?'
 const MARKS = 'SELECT CAST(group_concat(json_array(n, marks)) AS BLOB) FROM commits WHERE n'
 const BETWEEN = `${MARKS} BETWEEN ? AND ?`
 const AMONG = `${MARKS} IN (SELECT value FROM json_each(?))`

@@ -8,7 +8,7 @@ import { checkCommit } from './check.ts'
 import { type Connection, RESULT, resultCode, type SqlValue } from './driver.ts'
 import { packEvents } from './events.ts'
 import type { SqliteGraph } from './graph.ts'
-import { type Numbered, type NumberedEdges, numberRows } from './numbers.ts'
+import { type Numbered, numberRows } from './numbers.ts'
 import { type ManyRows, manyRows, putRows } from './portions.ts'
 import {
   COMMITS_PER_TREE,
@@ -17,11 +17,14 @@ import {
   pushLink,
   pushNode,
   pushTurn,
+  SIZE,
+  SPAN,
   spanOf,
   turnSlot,
   WIDTH,
+  WRITER,
 } from './rows.ts'
-import { putSeals } from './seals.ts'
+import { putSeals, setSize } from './seals.ts'
 import { type Growth, sealStretches, unseal } from './stretches.ts'
 
 /** A commit as it is written, made before the file is locked. */
@@ -71,18 +74,22 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
   const before = tailBefore(graph, commit)
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
   const numbered = numberRows(db, cache, commit)
-  const { numbers, ends, edges } = numbered
+  const { numbers, ends } = numbered
   cache.last = { check, numbered }
   putKeys(writing, commit, numbers)
-  putRows(db, numberedValues(texts.values, numbers, edges))
   const tree = before?.tree ?? rootSpan(commit, numbers)
   const tail =
     commit.rootId === null
       ? undefined
       : extendTree(db, { commit, texts: withTurns(texts, commit, numbered), before, tree })
-  if (tail !== undefined) putSeals(db, [...numbers, ...edges.keys()], tree * COMMITS_PER_TREE + tail.commit)
+  const writer = tail === undefined ? null : tree * COMMITS_PER_TREE + tail.commit
+  putRows(db, writtenValues(texts.values, { commit, numbered, writer }))
+  if (writer !== null) putSeals(db, newSpans(commit, numbers), writer)
   unseal(db, numbered.aged)
-  for (const growth of growthOf(cache, ends)) sealStretches(db, growth)
+  for (const growth of growthOf(cache, ends)) {
+    if (!commit.turns.some(({ id }) => id === growth.turnId)) setSize(db, spanOf(growth.last) * SPAN, growth.last)
+    sealStretches(db, growth)
+  }
   for (const body of commit.bodies) putBody(db, body)
   putUses(db, tree, commit)
   for (const row of commit.engines) putEngine(db, row)
@@ -113,13 +120,36 @@ function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail
   return rootId === null || isNew ? undefined : graph.tail(rootId)
 }
 
-/** A refused commit may be made of the same texts again: they stay as they are but for the numbers. */
-function numberedValues(values: SqlValue[], numbers: readonly number[], edges: NumberedEdges): SqlValue[] {
-  for (let at = 0; at < numbers.length; at++) values[at * WIDTH] = numbers[at] ?? 0
+interface Place {
+  readonly commit: Commit
+  readonly numbered: Numbered
+  readonly writer: number | null
+}
+
+/** A refused commit may be made of the same texts again: they stay as they are but for numbers, writer and sizes. */
+function writtenValues(values: SqlValue[], { commit, numbered, writer }: Place): SqlValue[] {
+  const { numbers, edges } = numbered
+  for (let at = 0; at < numbers.length; at++) {
+    values[at * WIDTH] = numbers[at] ?? 0
+    values[at * WIDTH + WRITER] = writer
+  }
+  let at = 0
+  for (; at < commit.conversations.length; at++) values[at * WIDTH + SIZE] = 1
+  for (const { id } of commit.turns) {
+    values[at * WIDTH + SIZE] = numbered.lastOf(id) - (numbers[at] ?? 0) + 1
+    at++
+  }
   if (edges.size === 0) return values
   const all = values.slice()
-  for (const [n, list] of edges) pushEdges(all, n, list)
+  for (const [n, list] of edges) {
+    pushEdges(all, n, list)
+    all[all.length - WIDTH + WRITER] = writer
+  }
   return all
+}
+
+function newSpans({ conversations, turns }: Commit, numbers: readonly number[]): number[] {
+  return numbers.filter((_, at) => (conversations[at] ?? turns[at - conversations.length])?.version === 1)
 }
 
 /** The number of a tree is the span of its root. */

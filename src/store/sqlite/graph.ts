@@ -81,8 +81,6 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
   return {
     conversation: (id: Id) => cache().home(id)?.conversations.get(id) ?? stored(id, 'c')?.conversations.get(id),
     turn: (id: Id) => cache().home(id)?.turns.get(id) ?? stored(id, 't')?.turns.get(id),
-    /** For those who know its number. */
-    turnAt: (id: Id, n: number) => cache().home(id)?.turns.get(id) ?? span(n, n + SPAN)?.turns.get(id),
     node: (id: Id) => cache().home(id)?.nodes.get(id) ?? stored(id, 'n')?.nodes.get(id),
     link: (id: Id) => cache().home(id)?.links.get(id) ?? stored(id, 'l')?.links.get(id),
   }
@@ -99,17 +97,16 @@ function isOfNow(id: Id): boolean {
   return id < '1' && isId(id)
 }
 
-type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn' | 'turnAt'>
+type TurnReads = Pick<ReturnType<typeof cellReads>, 'turn'>
 
-function laneReads(
-  { read, cache, spans }: SqliteReads,
-  { turn, turnAt }: TurnReads,
-): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
+function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pick<Reader, 'turnsOf' | 'queuedTurn'> {
   const stored = (laneId: Id, last: number, limit: number): TurnCell[] => {
     if (last < 0) return []
     const found = read((db) => db.all(TURNS_OF, [laneId, turnSlotsFrom(last + 1), limit]))
-    readTogether(found)
-    const cells = rowsOf(found, turnAt).reverse()
+    const cells = turnsAt(
+      laneId,
+      found.map(([n]) => Number(n)),
+    ).reverse()
     const isCut = cells.length < limit && (cells[0]?.row.ordinal ?? 0) > 0
     if (isCut || hasGap(cells) || isShort(laneId, cells, last))
       read((db) => spans().requireWhole(db, rootOf(laneId, cells)))
@@ -117,13 +114,18 @@ function laneReads(
     cache().learnTurns(cells, last)
     return cells
   }
-  /** Turns that are not known yet: what is wrong with one is found when it is read by itself. */
-  const readTogether = (found: readonly SqlRow[]): void => {
-    const unknown = found.filter(([id]) => cache().home(String(id))?.turns.has(String(id)) !== true)
+  /** By their numbers; those that are not known yet are read together. */
+  const turnsAt = (laneId: Id, numbers: readonly number[]): TurnCell[] => {
+    const known = cache().home(laneId)?.turnsAt
+    const cells = new Map(numbers.map((n) => [n, known?.get(n)]))
+    const unknown = numbers.filter((n) => cells.get(n) === undefined)
     for (let at = 0; at < unknown.length; at += TOGETHER) {
-      const firsts = unknown.slice(at, at + TOGETHER).map(([, n]) => Number(n))
-      if (firsts.length > 1) for (const span of read((db) => spans().readRight(db, firsts))) cacheSpan(cache(), span)
+      const firsts = unknown.slice(at, at + TOGETHER)
+      for (const span of read((db) => spans().readAll(db, firsts))) {
+        cells.set(span.text.first, cacheSpan(cache(), span)?.turnsAt.get(span.text.first))
+      }
     }
+    return numbers.flatMap((n) => cells.get(n) ?? [])
   }
   const known = (laneId: Id): Conversation | undefined => cache().home(laneId)?.conversations.get(laneId)?.row
   /** A conversation that is known counts its turns. */
@@ -168,19 +170,18 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const GREATEST_ID = "SELECT max(id) FROM keys WHERE id < '1'"
-const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
-  WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
+const TURNS_OF = `SELECT n FROM keys WHERE id = ? AND slot > 'T' AND slot < ? ORDER BY slot DESC LIMIT ?`
 const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
 const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
   WHERE keys.id = ? AND keys.slot = 'c'
     AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
   ORDER BY commits.n DESC LIMIT 1`
 
-/** The rows of a query for ids, and numbers if it gives them. */
-export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id, n: number) => Row | undefined): Row[] {
+/** The rows of a query for ids. */
+export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id) => Row | undefined): Row[] {
   const rows: Row[] = []
-  for (const [id, n] of found) {
-    const row = byId(String(id), Number(n))
+  for (const [id] of found) {
+    const row = byId(String(id))
     if (row !== undefined) rows.push(row)
   }
   return rows

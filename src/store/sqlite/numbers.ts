@@ -7,7 +7,7 @@ import { type EdgeEnds, SPAN, spanOf } from './rows.ts'
 import { mayBeSealed } from './stretches.ts'
 
 /** By the number of the row that has them: at most one row of edges for a turn. */
-export type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>
+type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>
 
 export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
   readonly edges: NumberedEdges
@@ -15,6 +15,8 @@ export interface Numbered extends Pick<Written, 'numbers' | 'ends'> {
   readonly aged: readonly number[]
   /** Of a node that the commit brings, or joins with an edge. */
   turnOf(nodeId: Id): Id
+  /** The newest row of a turn that the commit writes or adds to. */
+  lastOf(turnId: Id): number
 }
 
 /**
@@ -125,12 +127,12 @@ class Numbering implements Numbered {
     return n
   }
 
-  private lastOf(turnId: Id): number {
+  lastOf(turnId: Id): number {
     return this.ends.get(turnId) ?? this.cache.home(turnId)?.turns.get(turnId)?.last ?? SPAN - 1
   }
 }
 
-/** Of all that there ever was: of rows that somebody took away, the seals are left. */
+/** Of all that there ever was: of spans that somebody took away, the seals are left. */
 const LAST_ROW = `SELECT max(coalesce((SELECT max(n) FROM rows), 0), coalesce((SELECT max(n) FROM seals), 0),
   coalesce((SELECT max(n) FROM stones), 0))`
 

@@ -39,14 +39,14 @@ function removeAltered(db: Connection, rootId: Id, removal: Removal): Tombstone 
 }
 
 const DROP_KEYS = `DELETE FROM keys WHERE n / ${SPAN} IN (SELECT value FROM json_each(?))`
-const SEALED = `SELECT n / ${SPAN} * ${SPAN} FROM seals GROUP BY n / ${SPAN} HAVING min(writer) >= ? AND max(writer) < ?`
+const SEALED = 'SELECT n FROM seals WHERE writer >= ? AND writer < ?'
 
-/** All whose rows only commits of this tree wrote; and those that no commit wrote and that say that they are of it. */
+/** All that commits of this tree began; and those that no commit began and that say that they are of it. */
 function spansOf(db: Connection, rootId: Id, tree: number): number[] {
   const first = tree * COMMITS_PER_TREE
   const sealed = db.all(SEALED, [first, first + COMMITS_PER_TREE]).map(([n]) => Number(n))
   const claimed = findTrees(db, rootId).byRoot.get(rootId)?.spans ?? []
-  const isUnsealed = (n: number) => db.first('SELECT 1 FROM seals WHERE n >= ? AND n < ?', [n, n + SPAN]) === undefined
+  const isUnsealed = (n: number) => db.first('SELECT 1 FROM seals WHERE n = ?', [n]) === undefined
   return [...sealed, ...claimed.filter(isUnsealed)]
 }
 

@@ -30,7 +30,9 @@ test('a file of the first schema learns which texts its trees need', async () =>
   await old.commit(endedTree('root-a'))
   await old.commit(endedTree('root-b'))
   await old.close()
-  change('DROP TABLE stones; DROP TABLE uses; DROP TABLE seals; DROP TABLE stretches; PRAGMA user_version = 1')
+  change(
+    'DROP TABLE stones; DROP TABLE uses; DROP TABLE seals; DROP TABLE stretches; ALTER TABLE rows DROP COLUMN writer; ALTER TABLE rows DROP COLUMN size; PRAGMA user_version = 1',
+  )
   expect(() => sqliteStore({ path, readOnly: true })).toThrow(/older version \(schema 1\). Open it once for writing/)
 
   const store = openStore()

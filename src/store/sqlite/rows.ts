@@ -34,8 +34,10 @@ import {
 } from './parts.ts'
 
 /** The columns of `rows`, in the order they are written. */
-export const COLUMNS = 'n, queue, due, mark, data'
-export const WIDTH = 5
+export const COLUMNS = 'n, queue, due, mark, writer, size, data'
+export const WIDTH = 7
+export const WRITER = 4
+export const SIZE = 5
 
 /** Room for the rows of one turn. */
 export const SPAN: number = 2 ** 20
@@ -47,9 +49,9 @@ export function spanOf(n: number): number {
   return Math.floor(n / SPAN)
 }
 
-/** Each adds the values of one row, with 0 for its number. */
+/** Each adds the values of one row, with 0 for its number; the commit that writes it and its size are set with it. */
 export function pushConversation(values: SqlValue[], row: Conversation): void {
-  values.push(0, null, null, null, packConversation(row))
+  values.push(0, null, null, null, null, null, packConversation(row))
 }
 
 export function pushTurn(values: SqlValue[], row: Turn): void {
@@ -58,13 +60,13 @@ export function pushTurn(values: SqlValue[], row: Turn): void {
   const queue = isQueued ? `q${laneId}` : state === 'running' ? 't' : null
   const due = isQueued ? ordinal : state === 'running' ? row.deadline : null
   const stop = state === 'ended' ? null : (row.cancel?.at ?? null)
-  values.push(0, queue, due, stop, packTurn(row))
+  values.push(0, queue, due, stop, null, null, packTurn(row))
 }
 
 export function pushNode(values: SqlValue[], row: Node): void {
   const queue = queueOf(row)
   const wake = row.state === 'pending' ? row.wakeAt : null
-  values.push(0, queue, dueIn(queue, row), wake, packNode(row))
+  values.push(0, queue, dueIn(queue, row), wake, null, null, packNode(row))
 }
 
 /** What a node waits in: ready, asked, timed; else whose claim it is. */
@@ -81,14 +83,14 @@ function dueIn(queue: string | null, { createdAt, wakeAt }: Node): number | null
 }
 
 export function pushLink(values: SqlValue[], row: Link): void {
-  values.push(0, null, null, null, packLink(row))
+  values.push(0, null, null, null, null, null, packLink(row))
 }
 
 /** An end is the node's place in the span, or the id of a node elsewhere. */
 export type EdgeEnds = readonly [from: number | Id, to: number | Id, letter: string]
 
 export function pushEdges(values: SqlValue[], n: number, edges: readonly EdgeEnds[]): void {
-  values.push(n, null, null, null, JSON.stringify({ edges }))
+  values.push(n, null, null, null, null, null, JSON.stringify({ edges }))
 }
 
 /** The slot of a turn at its lane. */

@@ -1,5 +1,5 @@
 import type { Connection } from './driver.ts'
-import { sealAll } from './seals.ts'
+import { moveSeals } from './seals.ts'
 
 /** "Lgte": says that the file is ours. */
 export const APPLICATION_ID = 0x4c677465
@@ -101,22 +101,28 @@ INSERT OR IGNORE INTO uses SELECT keys.n / 1048576, r.data ->> '$.output.bodyRef
     AND r.data ->> '$.output.bodyRef' IS NOT NULL;
 `
 
-/** Which commit wrote each row last, by its number in the log: its marks say what the row must be. */
+/** Which commit wrote a row, by its number in the log. */
 const seals = 'CREATE TABLE seals (n INTEGER PRIMARY KEY, writer INTEGER NOT NULL);'
-
-function addSeals(connection: Connection): void {
-  connection.exec(seals)
-  sealAll(connection)
-}
 
 /** Rows that were left alone for long have one hash for many: see `sealStretches`. */
 const stretches = 'CREATE TABLE stretches (n INTEGER PRIMARY KEY, hash TEXT NOT NULL);'
+
+/**
+ * Each row says which commit wrote it last: its marks say what the row must be. The first of a span says how many there are.
+ * What is left in `seals` is the first row of each span, with the commit that began it: so a span cannot vanish unseen.
+ */
+const writers = 'ALTER TABLE rows ADD COLUMN writer INTEGER; ALTER TABLE rows ADD COLUMN size INTEGER;'
+
+function addWriters(connection: Connection): void {
+  connection.exec(writers)
+  moveSeals(connection)
+}
 
 /** SQL, or what does it. */
 type MigrationStep = string | ((connection: Connection) => void)
 
 /** Step n leads from schema version n to n + 1. Steps are never changed once published, only added. */
-export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, addSeals, stretches]
+export const MIGRATIONS: readonly MigrationStep[] = [first, deletion, seals, stretches, addWriters]
 
 /** Takes every step that the file lacks, each whole or not at all. Other processes may do the same at the same time. */
 export function migrate(connection: Connection, migrations: readonly MigrationStep[] = MIGRATIONS): void {

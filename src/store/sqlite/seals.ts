@@ -3,20 +3,34 @@ import { type ChainRecord, edgeMark, readMarks } from '../tree-chain.ts'
 import { markOf, sharedKeys } from '../verify-tree.ts'
 import type { Connection, SqlValue } from './driver.ts'
 import { manyRows, putRows } from './portions.ts'
-import { COMMITS_PER_TREE, type EdgeEnds, pushEdges } from './rows.ts'
+import { COMMITS_PER_TREE, type EdgeEnds, pushEdges, SPAN } from './rows.ts'
 import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
 
 const putMany = manyRows('REPLACE INTO seals (n, writer)', 2)
 
-/** Says of rows that this commit wrote them last. */
-export function putSeals(db: Connection, numbers: Iterable<number>, writer: number): void {
+/** Says of spans, named by their first rows, that this commit began them. */
+export function putSeals(db: Connection, firsts: Iterable<number>, writer: number): void {
   const values: SqlValue[] = []
-  for (const n of numbers) values.push(n, writer)
+  for (const n of firsts) values.push(n, writer)
   putMany(db, values)
 }
 
-/** Seals what was written before there were seals. A row that is not what the record says gets none. */
-export function sealAll(db: Connection): void {
+/** From where each row had a seal. */
+const MOVE = `
+UPDATE rows SET writer = (SELECT writer FROM seals WHERE seals.n = rows.n);
+UPDATE rows SET size = (SELECT max(seals.n) FROM seals WHERE seals.n >= rows.n AND seals.n < rows.n + ${SPAN}) - n + 1
+  WHERE n % ${SPAN} = 0;
+DELETE FROM seals WHERE n % ${SPAN} > 0;
+`
+
+/** Rows learn which commit wrote them: from their seals, or from the record in a file that has none. */
+export function moveSeals(db: Connection): void {
+  if (db.first('SELECT n FROM seals LIMIT 1') === undefined) sealAll(db)
+  else db.exec(MOVE)
+}
+
+/** A row that is not what the record says gets no writer. */
+function sealAll(db: Connection): void {
   for (const { spans, tree } of findTrees(db).byRoot.values()) {
     if (tree !== undefined) sealTree(db, tree, { spans, records: readRecords(db, tree) })
   }
@@ -27,9 +41,17 @@ export function sealTree(db: Connection, tree: number, { spans, records }: Unsea
   const last = new LastWriters(records)
   for (const n of spans) divideEdges(db, readSpan(db, n), last)
   const read = spans.map((n) => readSpan(db, n))
-  const values: SqlValue[] = []
-  for (const [n, writer] of writersOf(read, records)) values.push(n, tree * COMMITS_PER_TREE + writer)
-  putMany(db, values)
+  for (const [n, writer] of writersOf(read, records)) db.run(SET_WRITER, [tree * COMMITS_PER_TREE + writer, n])
+  for (const { rows } of read) setSize(db, rows[0]?.n ?? 0, rows.at(-1)?.n ?? 0)
+  putSeals(db, spans, tree * COMMITS_PER_TREE + 1)
+}
+
+const SET_WRITER = 'UPDATE rows SET writer = ? WHERE n = ?'
+const SET_SIZE = 'UPDATE rows SET size = ? WHERE n = ?'
+
+/** The first row of a span says how many there are. */
+export function setSize(db: Connection, first: number, last: number): void {
+  db.run(SET_SIZE, [last - first + 1, first])
 }
 
 interface Unsealed {

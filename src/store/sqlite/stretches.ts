@@ -4,13 +4,7 @@ import { CommitMarks } from './commit-marks.ts'
 import type { Connection } from './driver.ts'
 import { type NodeNames, namesIn, RowMarks } from './row-marks.ts'
 import { SPAN, spanOf } from './rows.ts'
-import { readSpanText, rowsIn, type SpanRow, type SpanText } from './span-text.ts'
-
-/**
- * A stretch is so many rows of a turn, one after the other. When they have been left alone for as many more, they are held
- * against the record and sealed with one hash: a long run is read at the price of a hash for each stretch, not each row.
- */
-const STRETCH = 128
+import { readSpanText, rowsIn, type SpanRow, type SpanText, STRETCH } from './span-text.ts'
 
 /** The number of its first row. The row of the turn itself, which most commits write, is in none. */
 function stretchOf(n: number): number {
@@ -57,7 +51,7 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
   const end = stretchOf(before)
   for (let n = typeof newest === 'number' ? newest + STRETCH : first + 1; n < end; n += STRETCH) {
     const text = readStretch(db, n)
-    const rows = rowsIn(text, [])
+    const rows = rowsIn(text)
     const marks = new RowMarks(turnId, namesFrom(db, first, namesIn(rows)))
     if (rows.length !== STRETCH || record.findForged(db, rows, marks) !== undefined) continue
     db.run('REPLACE INTO stretches (n, hash) VALUES (?, ?)', [n, hashOf(text.lines)])

@@ -9,6 +9,8 @@ import { COMMITS_PER_TREE, type EdgeEnds, edgeType, type Packed, SPAN, toTurn } 
 export interface FileRow {
   readonly n: number
   readonly columns: readonly SqlValue[]
+  /** The commit that wrote it; of the first of a span, how many there are. */
+  readonly written: readonly [writer: SqlValue, size: SqlValue]
   readonly text: string
   readonly packed: Packed | null
 }
@@ -19,7 +21,7 @@ export interface FileSpan {
   readonly turn: Turn | null
 }
 
-const SPAN_ROWS = `SELECT n, CAST(queue AS BLOB), due, mark, iif(typeof(data) = 'text', CAST(data AS BLOB), NULL)
+const SPAN_ROWS = `SELECT n, CAST(queue AS BLOB), due, mark, writer, size, iif(typeof(data) = 'text', CAST(data AS BLOB), NULL)
   FROM rows WHERE n >= ? AND n < ? ORDER BY n`
 
 export function readSpan(db: Connection, first: number): FileSpan {
@@ -27,9 +29,10 @@ export function readSpan(db: Connection, first: number): FileSpan {
   return { rows, turn: turnOf(rows[0]?.packed ?? null) }
 }
 
-function toFileRow([n, queue = null, due = null, mark = null, data]: SqlRow): FileRow {
+function toFileRow([n, queue = null, due = null, mark = null, writer = null, size = null, data]: SqlRow): FileRow {
   const text = textOf(data)
-  return { n: Number(n), columns: [queue === null ? null : textOf(queue), due, mark], text, packed: tryParse(text) }
+  const columns = [queue === null ? null : textOf(queue), due, mark]
+  return { n: Number(n), columns, written: [writer, size], text, packed: tryParse(text) }
 }
 
 function tryParse(text: string): Packed | null {

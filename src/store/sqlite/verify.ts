@@ -12,7 +12,6 @@ import {
   pushLink,
   pushNode,
   pushTurn,
-  SPAN,
   toConversation,
   toLink,
   toNode,
@@ -125,21 +124,22 @@ class Verifying implements Verified {
     }
   }
 
-  /** Each row is sealed by the commit that wrote it last. */
+  /** Each row says which commit wrote it last, and the first of a span how many there are. */
   private seals(spans: readonly FileSpan[], { rootId, writers, tree }: Sealed): void {
     for (const { rows } of spans) {
       const first = rows[0]?.n ?? 0
-      const sealed = new Map(
-        this.db
-          .all('SELECT n, writer FROM seals WHERE n >= ? AND n < ?', [first, first + SPAN])
-          .map(([n, by]) => [n, by]),
-      )
-      for (const { n } of rows) {
+      for (const { n, written } of rows) {
         const writer = writers.get(n)
         // A row that no commit wrote is told of as such.
-        if (writer === undefined || sealed.get(n) === tree * COMMITS_PER_TREE + writer) continue
+        if (writer === undefined || written[0] === tree * COMMITS_PER_TREE + writer) continue
         const message = `Row ${n} of the file is said to be of another commit than the one that wrote it.`
         this.put('altered_index', { id: `row ${n}`, rootId }, message)
+      }
+      const [by] = this.db.first('SELECT writer FROM seals WHERE n = ?', [first]) ?? []
+      const isOfTree = Math.floor(Number(by) / COMMITS_PER_TREE) === tree
+      if (!isOfTree || rows[0]?.written[1] !== (rows.at(-1)?.n ?? 0) - first + 1) {
+        const message = `What is said of the rows of the file from ${first} on, whose and how many, is not so.`
+        this.put('altered_index', { id: `row ${first}`, rootId }, message)
       }
       for (const n of brokenStretches(this.db, first)) {
         const message = `The rows of the file from ${n} on are not what they were sealed as.`
