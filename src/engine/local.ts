@@ -365,18 +365,29 @@ export class LocalEngine implements Engine, Lender {
     for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 
-  /** Waits until nothing runs, at most for the grace. */
+  /** Waits until nothing runs but code that awaits what is not going on here, at most for the grace. */
   private drain(): Promise<void> {
     if (this.running.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, this.options.graceMs)
-      this.drained = () => {
+      let wasWaiting = false
+      const end = () => {
         clearTimeout(timer)
+        clearInterval(looking)
         resolve()
       }
+      const timer = setTimeout(end, this.options.graceMs)
+      const looking = setInterval(() => {
+        const isWaiting = this.running.size <= this.lent
+        if (isWaiting && wasWaiting) end()
+        wasWaiting = isWaiting
+      }, LOOK_MS)
+      this.drained = end
     })
   }
 }
+
+/** How often a process that closes looks whether it waits in vain. */
+const LOOK_MS = 100
 
 /** Of what is gone nothing can be given back. */
 function unlessGone(error: unknown): void {

@@ -4,9 +4,10 @@ import type { Conversation, Id } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
 import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
 import type { CheckedSpans } from './checked-spans.ts'
-import type { Connection, SqlRow } from './driver.ts'
+import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { COMMITS_PER_TREE, SPAN, spanOf, turnSlotsFrom } from './rows.ts'
 import { cacheSpan } from './span.ts'
+import { BODY } from './tree.ts'
 
 export type Read = <T>(query: (db: Connection) => T) => T
 
@@ -43,7 +44,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     node: (id) => node(id)?.row,
     link: (id) => link(id)?.row,
     body: (hash) => {
-      const text = bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash])))
+      const text = bodyText(reads.read((db) => db.first(BODY, [hash])))
       if (text !== undefined) reads.spans().requireBody(hash, text)
       return text
     },
@@ -90,7 +91,7 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
 
 /** Most ids that are asked for and not stored were made a moment ago: they are greater than all that are. */
 function greatestId(read: Read, cache: RowCache): Id {
-  cache.greatestId ??= String(read((db) => db.first(GREATEST_ID))?.[0] ?? '')
+  cache.greatestId ??= textOf(read((db) => db.first(GREATEST_ID))?.[0])
   return cache.greatestId
 }
 
@@ -119,7 +120,7 @@ function laneReads(
   }
   /** Turns that are not known yet: what is wrong with one is found when it is read by itself. */
   const readTogether = (found: readonly SqlRow[]): void => {
-    const unknown = found.filter(([id]) => cache().home(String(id))?.turns.has(String(id)) !== true)
+    const unknown = found.filter(([id]) => cache().home(textOf(id))?.turns.has(textOf(id)) !== true)
     for (let at = 0; at < unknown.length; at += TOGETHER) {
       const firsts = unknown.slice(at, at + TOGETHER).map(([, n]) => Number(n))
       if (firsts.length > 1) for (const span of read((db) => spans().readRight(db, firsts))) cacheSpan(cache(), span)
@@ -142,7 +143,7 @@ function laneReads(
       const list = listOf(laneId)
       if (list?.isWhole === true) return list.queued()?.row
       const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
-      return typeof id === 'string' ? turn(id)?.row : undefined
+      return id == null ? undefined : turn(textOf(id))?.row
     },
   }
 }
@@ -161,17 +162,17 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
   const [n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
   if (typeof n !== 'number') return undefined
   const tree = Math.floor(n / COMMITS_PER_TREE)
-  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
+  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: textOf(hash) }
   cache().tree(rootId).tail = found
   return found
 }
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
-const GREATEST_ID = "SELECT max(id) FROM keys WHERE id < '1'"
-const TURNS_OF = `SELECT rows.data ->> '$.turn', rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
+const GREATEST_ID = "SELECT CAST(max(id) AS BLOB) FROM keys WHERE id < '1'"
+const TURNS_OF = `SELECT CAST(rows.data ->> '$.turn' AS BLOB), rows.n FROM keys CROSS JOIN rows ON rows.n = keys.n
   WHERE keys.id = ? AND keys.slot > 'T' AND keys.slot < ? ORDER BY keys.slot DESC LIMIT ?`
-const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
-const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
+const QUEUED_TURN = `SELECT CAST(data ->> '$.turn' AS BLOB) FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
+const TAIL = `SELECT commits.n, seq, CAST(hash AS BLOB) FROM keys CROSS JOIN commits
   WHERE keys.id = ? AND keys.slot = 'c'
     AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
   ORDER BY commits.n DESC LIMIT 1`
@@ -180,7 +181,7 @@ const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
 export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id, n: number) => Row | undefined): Row[] {
   const rows: Row[] = []
   for (const [id, n] of found) {
-    const row = byId(String(id), Number(n))
+    const row = byId(textOf(id), Number(n))
     if (row !== undefined) rows.push(row)
   }
   return rows
