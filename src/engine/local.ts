@@ -7,7 +7,7 @@ import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
-import { Lease } from './lease.ts'
+import { Lease, quietUntil } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
@@ -338,7 +338,8 @@ export class LocalEngine implements Engine, Lender {
       this.armedAt = Number.POSITIVE_INFINITY
       this.look()
     }
-    this.disarm = this.clock.at(at, ring, { ref: false })
+    const until = (now: number) => (this.running.size > this.lent ? now : quietUntil(this.ledger.store, now))
+    this.disarm = this.clock.at(at, ring, { ref: false, idle: { until, renew: () => this.lease.renew() } })
   }
 
   private async end(): Promise<void> {
@@ -380,14 +381,11 @@ export class LocalEngine implements Engine, Lender {
         const isWaiting = this.running.size <= this.lent
         if (isWaiting && wasWaiting) end()
         wasWaiting = isWaiting
-      }, LOOK_MS)
+      }, 100)
       this.drained = end
     })
   }
 }
-
-/** How often a process that closes looks whether it waits in vain. */
-const LOOK_MS = 100
 
 /** Of what is gone nothing can be given back. */
 function unlessGone(error: unknown): void {
