@@ -107,7 +107,11 @@ test.each([
 ] as const)('a month passes in a moment on %s, and what is due in it happens at its time', async (_name, create) => {
   const clock = fakeClock()
   const DAY = 24 * 3_600_000
-  const asking = agent({ name: 'clerk', effect: 'pure', reply: async (_, { ask }) => `${await ask('Which?')} at ${clock.now()}` })
+  const asking = agent({
+    name: 'clerk',
+    effect: 'pure',
+    reply: async (_, { ask }) => `${await ask('Which?')} at ${clock.now()}`,
+  })
   const store = create()
   const first = createRuntime({ store, clock })
   const second = createRuntime({ store, clock })

@@ -98,7 +98,10 @@ test.each([
   ['the hash of a commit', `UPDATE commits SET hash = ${CUT('hash')}`],
   ['a tombstone', `UPDATE stones SET data = ${CUT('data')}`],
   ['the hash of a tombstone', `UPDATE stones SET hash = ${CUT('hash')}`],
-  ['the id in a row', `UPDATE rows SET data = CAST(replace(CAST(data AS BLOB), CAST('":"0' AS BLOB), x'223A22FF') AS TEXT)`],
+  [
+    'the id in a row',
+    `UPDATE rows SET data = CAST(replace(CAST(data AS BLOB), CAST('":"0' AS BLOB), x'223A22FF') AS TEXT)`,
+  ],
   ['the hash of a text', `UPDATE bodies SET hash = ${CUT('hash')}`],
   ['a text', `UPDATE bodies SET text = CAST(x'FF' AS TEXT)`],
   ['which tree needs a text', `UPDATE uses SET hash = ${CUT('hash')}`],

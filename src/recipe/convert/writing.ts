@@ -191,7 +191,10 @@ function environmentFields({ envs, envKeys, envFrom }: StdioServer, { envKeys: n
   }
 }
 
-function headerFields(headers: Readonly<Record<string, string>>, { headers: key = 'headers', envHeaders }: ServerWords) {
+function headerFields(
+  headers: Readonly<Record<string, string>>,
+  { headers: key = 'headers', envHeaders }: ServerWords,
+) {
   const all = Object.entries(headers)
   const bearer = envHeaders === undefined ? undefined : BEARER.exec(headers['Authorization'] ?? '')?.[1]
   const named = all.flatMap(([name, value]) => (envHeaders === undefined ? [] : [[name, VARIABLE.exec(value)?.[1]]]))

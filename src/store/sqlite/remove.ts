@@ -32,7 +32,9 @@ export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombst
 /** With the number of each in the file. */
 export function readStones(db: Connection): { readonly n: number; readonly hash: string; readonly data: string }[] {
   return db
-    .all("SELECT n, CAST(hash AS BLOB), CAST(data AS BLOB) FROM stones ORDER BY iif(json_valid(data), data ->> '$.at', 0), n")
+    .all(
+      "SELECT n, CAST(hash AS BLOB), CAST(data AS BLOB) FROM stones ORDER BY iif(json_valid(data), data ->> '$.at', 0), n",
+    )
     .map(([n, hash, data]) => ({ n: Number(n), hash: textOf(hash), data: textOf(data) }))
 }
 

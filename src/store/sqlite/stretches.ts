@@ -90,7 +90,8 @@ function readPlace(db: Connection, id: Id): number {
 }
 
 function readId(db: Connection, n: number): Id {
-  const [id] = db.first("SELECT CAST(iif(json_valid(data), data ->> '$.node', '') AS BLOB) FROM rows WHERE n = ?", [n]) ?? []
+  const [id] =
+    db.first("SELECT CAST(iif(json_valid(data), data ->> '$.node', '') AS BLOB) FROM rows WHERE n = ?", [n]) ?? []
   return textOf(id)
 }
 

@@ -146,7 +146,9 @@ export function findTrees(db: Connection, rootId?: Id): TreePlaces {
   const byRoot = new Map<Id, TreePlace>()
   const lost: number[] = []
   const heads =
-    rootId === undefined ? db.all(HEADS) : db.all(`SELECT * FROM (${HEADS}) WHERE root = CAST(? AS BLOB) OR root IS NULL`, [rootId])
+    rootId === undefined
+      ? db.all(HEADS)
+      : db.all(`SELECT * FROM (${HEADS}) WHERE root = CAST(? AS BLOB) OR root IS NULL`, [rootId])
   for (const [n, bytes = null, conversation] of heads) {
     if (bytes === null) {
       lost.push(Number(n))

@@ -100,7 +100,11 @@ class Verifying implements Verified {
       this.put('broken_chain', { id: `tree ${tree}`, rootId: null }, `The log has commits of a tree that is not there.`)
     }
     for (const [id, slot] of this.db.all(STRAY_KEYS)) {
-      this.put('altered_index', { id: textOf(id), rootId: null }, `The key ${textOf(slot)} of ${textOf(id)} leads nowhere.`)
+      this.put(
+        'altered_index',
+        { id: textOf(id), rootId: null },
+        `The key ${textOf(slot)} of ${textOf(id)} leads nowhere.`,
+      )
     }
     for (const [n] of [...this.db.all(STRAY_SEALS), ...this.db.all(STRAY_STRETCHES)]) {
       this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
