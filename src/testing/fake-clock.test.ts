@@ -115,7 +115,9 @@ test.each([
   const store = create()
   const first = createRuntime({ store, clock })
   const second = createRuntime({ store, clock })
-  onTestFinished(async () => void (await Promise.allSettled([second.close(), first.close()])))
+  onTestFinished(async () => {
+    await Promise.allSettled([second.close(), first.close()])
+  })
   await second.resume()
   const start = clock.now()
   const run = first.run(asking, 'go')

@@ -22,9 +22,12 @@ describe('legate chat, in a pipe', () => {
     await serveModel(place, (one) => one.on({}, { content: 'By the file.' }))
     const code = path.join(place.folder, 'poet.mjs')
     const legate = path.join(root, 'dist/index.js')
-    writeFileSync(code, `import { agent } from '${legate}'
+    writeFileSync(
+      code,
+      `import { agent } from '${legate}'
 export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
-`)
+`,
+    )
     const first = await place.run(['chat', 'poet.mjs'], { input: 'one\n' })
     const id = /--continue (\w{8})\n$/.exec(first.stderr)?.[1] ?? ''
     const second = await place.run(['chat', 'poet.md', '--continue', id], { input: 'two\n' })
