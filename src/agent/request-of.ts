@@ -15,7 +15,7 @@ import { messagesOf } from './messages.ts'
 import type { NodeRun } from './node-run.ts'
 import { saysOutput } from './request/asked-agent.ts'
 import { askedMessages, isOfTurn } from './request/asked-messages.ts'
-import { chatHistory } from './request/chat-history.ts'
+import { chatCut, chatHistory } from './request/chat-history.ts'
 import { chatIn } from './request/chat-record.ts'
 
 /** What the model of a node is asked: what it is told, what led to the node, what it may call. */
@@ -51,11 +51,14 @@ export function contextFor({ node, conversation, agent, home }: NodeRun): readon
 }
 
 /** What was said before in a chat; null where the request is of none. */
-function historyOf({ turn, home: { ledger } }: NodeRun, context: readonly Node[]): Message[] | null {
-  const chat = chatIn(ledger.store, turn)
-  if (chat === undefined) return null
-  const before = context.filter((node) => !isOfTurn(node, turn.id))
-  return chatHistory(ledger.store, before, chat.maxLength)
+function historyOf(run: NodeRun, context: readonly Node[]): Message[] | null {
+  const { store } = run.home.ledger
+  const chat = chatIn(store, run.turn)
+  return chat === undefined ? null : chatHistory(store, earlierIn(context, run), chat.maxLength)
+}
+
+function earlierIn(context: readonly Node[], { turn }: NodeRun): readonly Node[] {
+  return context.filter((node) => !isOfTurn(node, turn.id))
 }
 
 /**
@@ -108,13 +111,17 @@ function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly 
 }
 
 /** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
-export function contextCutOf({ node, turn, conversation, agent, home }: NodeRun): Answer['contextCut'] {
-  const shown = contextTurnsOf(conversation, agent)
-  if (shown === ALL_TURNS || isSummary(node)) return undefined
+export function contextCutOf(run: NodeRun): Answer['contextCut'] {
+  const { node, turn, conversation, agent, home } = run
   const { store } = home.ledger
+  const shown = contextTurnsOf(conversation, agent)
+  const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
+  if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
   const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
   if (first?.id !== node.id) return undefined
   const leftOut = roundsLeftOut(store, turn, shown - 1)
+  const cut = maxLength === null ? undefined : chatCut(store, earlierIn(contextFor(run), run), maxLength)
+  if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
   return leftOut === 0 ? undefined : { shown, leftOut }
 }
 

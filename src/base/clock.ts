@@ -12,6 +12,16 @@ export interface Clock {
 
 export interface AlarmOptions {
   readonly ref?: boolean
+  /** Of an alarm that looks again and again whether there is something to do. */
+  readonly idle?: Idle
+}
+
+/** What a clock that is moved by hand needs in order to pass over the time in which nothing is due. */
+export interface Idle {
+  /** When there will be something to do; `now` or less where that may be at any time. */
+  until(now: number): number
+  /** Says that it still lives, before anybody looks. */
+  renew(): Promise<void>
 }
 
 /** The computer's clock. No other place reads it. */

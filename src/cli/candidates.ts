@@ -31,9 +31,9 @@ const LISTS: Readonly<Record<string, List>> = {
   retry: (runtime) => runsIn(runtime, ({ outcome }) => outcome !== null && outcome.status !== 'completed'),
 }
 
-async function runsIn({ store }: Runtime, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
-  const runs = newestRuns(store, LOOKED_AT).filter(fits)
-  return runs.slice(0, NAMED).map((turn) => runLine(store, turn))
+async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
+  const runs = newestRuns(runtime.store, LOOKED_AT).filter(fits)
+  return runs.slice(0, NAMED).map((turn) => runLine(runtime, turn))
 }
 
 async function approvals(runtime: Runtime): Promise<readonly string[]> {

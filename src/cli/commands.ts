@@ -68,7 +68,7 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'chat',
-    usage: '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--continue ID]',
+    usage: '[FILE] [--agent NAME] [--param KEY=VALUE] [--model MODEL] [--compat aster] [--continue ID]',
     summary: 'talk with an agent; what is said is kept',
     about: [
       'FILE is a recipe, an agent file, a name that legate doctor finds, or a module; without one it is an assistant. A message that ' +
@@ -78,6 +78,7 @@ export const COMMANDS: readonly Command[] = [
     options: [
       PARAM,
       MODEL,
+      COMPAT,
       MODULE,
       AGENT,
       { name: 'continue', short: 'c', value: 'ID', text: 'go on with this conversation' },

@@ -118,6 +118,6 @@ function turnOf(store: Store, id: Id, type: 'conversation' | 'turn' | 'node'): T
 
 function lineOf(store: Store, turn: Turn): string {
   const { agent } = store.conversation(turn.conversationId) ?? { agent: { name: '?' } }
-  const state = turn.outcome?.status ?? turn.state
+  const state = turn.outcome?.status ?? 'open'
   return `${turn.id}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - turn.createdAt)} ago`
 }

@@ -1,9 +1,10 @@
-import { type Id, isLegateError, type Store, type Turn } from '../index.ts'
+import { type Id, isLegateError, type Runtime, type Store, type Turn } from '../index.ts'
 import { type Call, CliError, EXIT } from './command.ts'
 import { findRunOrNode, shortId } from './find-run.ts'
 import { age } from './terminal/amounts.ts'
 import { oneLine } from './terminal/clean.ts'
 import { note } from './terminal/output.ts'
+import { standingOf } from './watch/standing.ts'
 
 /** How many that have ended are shown, and among how many of the newest conversations they are looked for. */
 const SHOWN = 10
@@ -14,12 +15,13 @@ const PAGE = 500
  * What a command that only looks is about: the run that is named, also by a node of it; else the newest of the store, and
  * which that is is said beside the output.
  */
-export function lookedAt(store: Store, { words: [ending] }: Pick<Call, 'words'>): Turn {
+export function lookedAt(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
+  const { store } = runtime
   if (ending !== undefined) return unchanged(store, findRunOrNode(store, ending))
   const [newest] = newestRuns(store, 1)
   tellTampered(store)
   if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
-  note(`The newest run: ${runLine(store, newest)}`)
+  note(`The newest run: ${runLine(runtime, newest)}`)
   return newest
 }
 
@@ -55,9 +57,11 @@ export function newestRuns(store: Store, limit: number): Turn[] {
 }
 
 /** One run on a line: its id, how it stands, whose it is, and how old it is. */
-export function runLine(store: Store, { id, conversationId, outcome, state, createdAt }: Turn): string {
-  const { agent } = unlessTampered(() => store.conversation(conversationId)) ?? { agent: { name: '?' } }
-  return `${shortId(id)}  ${outcome?.status ?? state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
+export function runLine(runtime: Runtime, turn: Turn): string {
+  const { id, conversationId, outcome, createdAt } = turn
+  const { agent } = unlessTampered(() => runtime.store.conversation(conversationId)) ?? { agent: { name: '?' } }
+  const state = outcome?.status ?? unlessTampered(() => standingOf(runtime, turn).state) ?? turn.state
+  return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 
 /** Names every tree that was found to be changed outside of the runtime, beside the output. Gives the exit code for it. */

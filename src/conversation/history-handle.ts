@@ -42,7 +42,7 @@ export interface Fork {
   readonly run: Run | null
 }
 
-/** How a turn is made anew. */
+/** How a turn is made anew, or another one adopted. */
 export interface RemakeOptions {
   /**
    * What becomes of children in the background that were started in what is set aside: they are cancelled (default), or
@@ -94,8 +94,9 @@ export abstract class HistoryHandle {
   }
 
   /** Goes back to an answer that a rerun, a retry or an edit took the place of. */
-  async adopt(nodeId: Id): Promise<void> {
-    await this.change((draft) => planAdopt(draft, nodeId, { conversationId: this.id }))
+  async adopt(nodeId: Id, options: RemakeOptions = {}): Promise<void> {
+    const { background } = readOptions('adopt()', options, REMAKE)
+    await this.change((draft) => planAdopt(draft, nodeId, { conversationId: this.id, background }))
   }
 
   /** All versions of a node in this lane, oldest first. */

@@ -69,3 +69,9 @@ export async function dropEngine(store: Store, engine: EngineRow, now: number): 
   const last = { ...engine, version: engine.version + 1 }
   await store.commit({ ...emptyCommit('lease', now, null), engines: [last], dropEngines: [engine.id] })
 }
+
+/** When a process that does nothing has something to do, as far as rows tell: engines that are gone are found by looking. */
+export function quietUntil(store: Store, now: number): number {
+  const [asked] = store.awaiting({ limit: 1 })
+  return Math.min(store.nextDue(now) ?? Number.POSITIVE_INFINITY, asked?.wakeAt ?? Number.POSITIVE_INFINITY)
+}

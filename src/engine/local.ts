@@ -7,7 +7,7 @@ import type { Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { Ledger } from '../store/ledger.ts'
 import type { Engine, Execute, StopCause } from './engine.ts'
-import { Lease } from './lease.ts'
+import { Lease, quietUntil } from './lease.ts'
 import { type Lender, RunningNode } from './running-node.ts'
 import type { SweepOptions } from './sweep.ts'
 
@@ -338,7 +338,8 @@ export class LocalEngine implements Engine, Lender {
       this.armedAt = Number.POSITIVE_INFINITY
       this.look()
     }
-    this.disarm = this.clock.at(at, ring, { ref: false })
+    const until = (now: number) => (this.running.size > this.lent ? now : quietUntil(this.ledger.store, now))
+    this.disarm = this.clock.at(at, ring, { ref: false, idle: { until, renew: () => this.lease.renew() } })
   }
 
   private async end(): Promise<void> {
@@ -365,15 +366,23 @@ export class LocalEngine implements Engine, Lender {
     for (const node of claimed) await this.giveBack(node, 'The process that ran it was closed.').catch(unlessTampered)
   }
 
-  /** Waits until nothing runs, at most for the grace. */
+  /** Waits until nothing runs but code that awaits what is not going on here, at most for the grace. */
   private drain(): Promise<void> {
     if (this.running.size === 0) return Promise.resolve()
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, this.options.graceMs)
-      this.drained = () => {
+      let wasWaiting = false
+      const end = () => {
         clearTimeout(timer)
+        clearInterval(looking)
         resolve()
       }
+      const timer = setTimeout(end, this.options.graceMs)
+      const looking = setInterval(() => {
+        const isWaiting = this.running.size <= this.lent
+        if (isWaiting && wasWaiting) end()
+        wasWaiting = isWaiting
+      }, 100)
+      this.drained = end
     })
   }
 }

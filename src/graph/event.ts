@@ -164,7 +164,7 @@ export type EventBody =
       readonly turns: number
     }
   | {
-      /** The model of this run is not shown the oldest rounds, because `contextTurns` says so. Once per run. */
+      /** The model of this run is not shown the oldest rounds, because `contextTurns` or the `maxLength` of a chat says so. Once per run. */
       readonly type: 'context-cut'
       /** Rounds that it is shown, this one included. */
       readonly shown: number

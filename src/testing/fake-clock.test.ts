@@ -1,6 +1,10 @@
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { runProgram, skipUnlessBuilt } from '../../test/support/program.ts'
+import { tempFolder } from '../../test/support/temp-folder.ts'
+import { agent, createRuntime, memoryStore } from '../index.ts'
+import { sqliteStore } from '../store/sqlite.ts'
 import { fakeClock } from './fake-clock.ts'
 
 test('stands still until it is told to move, and rings in order', async () => {
@@ -95,4 +99,50 @@ test('what follows has happened when `advance` is done, also in a process that h
     await runtime.close()`)
 
   expect(printed).toBe('2\n')
+})
+
+test.each([
+  ['memory', () => memoryStore()],
+  ['SQLite', () => sqliteStore(join(tempFolder(), 'store.db'))],
+] as const)('a month passes in a moment on %s, and what is due in it happens at its time', async (_name, create) => {
+  const clock = fakeClock()
+  const DAY = 24 * 3_600_000
+  const asking = agent({
+    name: 'clerk',
+    effect: 'pure',
+    reply: async (_, { ask }) => `${await ask('Which?')} at ${clock.now()}`,
+  })
+  const store = create()
+  const first = createRuntime({ store, clock })
+  const second = createRuntime({ store, clock })
+  onTestFinished(async () => {
+    await Promise.allSettled([second.close(), first.close()])
+  })
+  await second.resume()
+  const start = clock.now()
+  const run = first.run(asking, 'go')
+  await vi.waitFor(async () => expect(await first.questions()).toHaveLength(1))
+  const [question] = await first.questions()
+  const expiresAt = question?.expiresAt ?? 0
+  const began = performance.now()
+
+  await clock.advance(30 * DAY)
+
+  expect(performance.now() - began).toBeLessThan(5_000)
+  expect(expiresAt).toBeGreaterThan(start)
+  expect(await run.result).toMatchObject({ status: 'completed', text: `null at ${expiresAt}` })
+  expect(first.processes().filter(({ isAlive }) => isAlive)).toHaveLength(2)
+})
+
+test('a month in which nothing is due takes less than a second', async () => {
+  const clock = fakeClock()
+  const runtime = createRuntime({ store: memoryStore(), clock })
+  onTestFinished(() => runtime.close())
+  await runtime.resume()
+  await clock.advance(0)
+  const began = performance.now()
+
+  await clock.advance(30 * 24 * 3_600_000)
+
+  expect(performance.now() - began).toBeLessThan(1_000)
 })

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.ts'
+import type { Clock, Idle } from '../base/clock.ts'
 
 export interface FakeClock extends Clock {
   /** Moves time on and rings what became due, in order. What follows without waiting for anything else has happened then. */
@@ -8,20 +8,25 @@ export interface FakeClock extends Clock {
 interface Alarm {
   readonly time: number
   readonly run: () => void
+  readonly idle?: Idle | undefined
 }
+
+/** So many looks in a row at which nothing happens are made, as on a real clock: enough for every lease to run out. Then it jumps. */
+const LOOKS = 60
 
 /** A clock that stands still until it is told to move. */
 export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
   let now = start
   const alarms = new Set<Alarm>()
   const next = (until: number) => [...alarms].filter(({ time }) => time <= until).sort((a, b) => a.time - b.time)[0]
+  const nextDue = () => Math.min(...[...alarms].map(({ time, idle }) => idle?.until(now) ?? time))
   const ring = (alarm: Alarm) => {
     if (alarms.delete(alarm)) alarm.run()
   }
   return {
     now: () => now,
-    at: (time, run) => {
-      const alarm = { time: Number.isNaN(time) ? now : time, run }
+    at: (time, run, { idle } = {}) => {
+      const alarm = { time: Number.isNaN(time) ? now : time, run, idle }
       alarms.add(alarm)
       if (alarm.time <= now) setTimeout(ring, 0, alarm)
       return () => {
@@ -32,8 +37,12 @@ export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
       // An engine would load it when the clock rings, and be done only after `advance` is.
       await import('../engine/sweep.ts')
       const until = now + ms
+      let looks = 0
       for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {
-        now = Math.max(now, alarm.time)
+        const due = looks < LOOKS ? alarm.time : Math.min(until, nextDue())
+        looks = alarm.idle === undefined || due > alarm.time ? 0 : looks + 1
+        now = Math.max(now, alarm.time, due)
+        if (due > alarm.time) await Promise.all([...alarms].map(({ idle }) => idle?.renew()))
         ring(alarm)
         await settled()
       }

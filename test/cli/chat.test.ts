@@ -3,7 +3,7 @@ import path from 'node:path'
 import { createRuntime } from 'legate'
 import { sqliteStore } from 'legate/store/sqlite'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { skipUnlessBuilt } from './support/cli.ts'
+import { root, skipUnlessBuilt } from './support/cli.ts'
 import { serveModel } from './support/model-server.ts'
 import { project } from './support/project.ts'
 import { Terminal } from './support/terminal.ts'
@@ -17,6 +17,31 @@ const TUTOR =
 const READY = /\n> ?$/
 
 describe('legate chat, in a pipe', () => {
+  test('a file goes on where code of the same name was asked before, and the other way round', async () => {
+    const place = project({ 'poet.md': POET })
+    await serveModel(place, (one) => one.on({}, { content: 'By the file.' }))
+    const code = path.join(place.folder, 'poet.mjs')
+    const legate = path.join(root, 'dist/index.js')
+    writeFileSync(
+      code,
+      `import { agent } from '${legate}'
+export const poet = agent({ name: 'poet', reply: async () => 'By the code.' })
+`,
+    )
+    const first = await place.run(['chat', 'poet.mjs'], { input: 'one\n' })
+    const id = /--continue (\w{8})\n$/.exec(first.stderr)?.[1] ?? ''
+    const second = await place.run(['chat', 'poet.md', '--continue', id], { input: 'two\n' })
+    const third = await place.run(['chat', 'poet.mjs', '--continue', id], { input: 'three\n' })
+    const fourth = await place.run(['chat', 'poet.md', '--continue', id], { input: 'four\n' })
+
+    expect([first, second, third, fourth].map(({ stdout }) => stdout)).toEqual([
+      'By the code.\n',
+      'By the file.\n',
+      'By the code.\n',
+      'By the file.\n',
+    ])
+  })
+
   test('each line is a message; what goes wrong in one is told; the model knows what was said before, also when gone on with', async () => {
     const place = project({})
     const mock = await serveModel(place, (one) => {

@@ -25,6 +25,18 @@ test('commands that look take the newest run where no id is given, and say which
   }
 })
 
+test('they say of it what ps says: a run whose process is gone is unattended', async () => {
+  const place = new Place()
+  const [id = ''] = await place.orphans('talker')
+  const [ps, cancel, ...said] = await Promise.all(
+    [['ps'], ['cancel'], ...LOOKING.map((command) => [command])].map((args) => place.run(args)),
+  )
+
+  expect(ps?.stdout).toMatch(new RegExp(`^${id.slice(-8)} {2}unattended {2}talker`, 'm'))
+  expect(cancel?.stderr).toMatch(new RegExp(`${id.slice(-8)} {2}unattended {2}talker`))
+  for (const { stderr } of said) expect(stderr).toMatch(/^The newest run: \w+ {2}unattended {2}talker {2}/)
+})
+
 test('commands that change need an id, and name what could be meant', async () => {
   const place = new Place()
   const [done = '', failed = ''] = await place.endedRuns('lead', 'failing')
@@ -38,7 +50,7 @@ test('commands that change need an id, and name what could be meant', async () =
   const [cancel = '', approve = '', deny = '', retry = '', fork = '', edit = ''] = said.map(({ stderr }) => stderr)
   expect(cancel).toMatch(
     new RegExp(
-      `^legate: missing ID: legate cancel ID .*\nThe newest:\n {2}${short(parked)} {2}running {2}careful .*\n$`,
+      `^legate: missing ID: legate cancel ID .*\nThe newest:\n {2}${short(parked)} {2}parked {2}careful .*\n$`,
     ),
   )
   for (const text of [approve, deny]) {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { agentsModule, Place, skipUnlessBuilt } from './support/cli.ts'
 import { Terminal } from './support/terminal.ts'
@@ -50,6 +52,56 @@ describe('cybros A77: what an agent asks a person', () => {
     expect(await terminal.ended).toBe(0)
     expect(terminal.screen.all).toContain('So it is: Port 443, bitte: für alle')
     expect(terminal.screen.all).not.toContain('Your answer')
+  })
+
+  test('by code that may run again: exit code 3 each time, the answers are kept, and resume goes on', async () => {
+    const place = new Place()
+    place.more['LEGATE_TEST_MARKS'] = path.join(place.folder, 'marks')
+    const first = await place.run(['run', agentsModule, '--agent', 'steady', 'Go.'])
+    const ps = await place.run(['ps'])
+    expect(first).toMatchObject({
+      code: 3,
+      stdout: '',
+      stderr: expect.stringMatching(/waits for a person:\n {2}Which port\?\n {4}legate answer \w{8} TEXT\n {2}Then: /),
+    })
+    expect(ps.stdout).toMatch(/parked +steady .*asks: Which port\?/)
+
+    const id = /legate answer (\w{8})/.exec(first.stderr)?.[1] ?? ''
+    await place.run(['answer', id, '80'])
+    const second = await place.run(['resume', '-m', agentsModule])
+    const next = /legate answer (\w{8})/.exec(second.stdout)?.[1] ?? ''
+    await place.run(['answer', next, 'yes'])
+    const third = await place.run(['resume', '-m', agentsModule])
+
+    expect(second).toMatchObject({ code: 3, stdout: expect.stringContaining('Sure?') })
+    expect(third).toMatchObject({ code: 0, stdout: expect.stringContaining('So it is: 80, yes') })
+    expect(readFileSync(path.join(place.folder, 'marks'), 'utf8')).toBe('steady\n'.repeat(3))
+  })
+
+  test('by a child that such code waits for: exit code 3 too', async () => {
+    const place = new Place()
+    const ended = await place.run(['run', agentsModule, '--agent', 'waiter', 'Go.'])
+
+    expect(ended).toMatchObject({ code: 3, stderr: expect.stringMatching(/legate answer \w{8} TEXT/) })
+  })
+
+  test('by code that must not run twice: its process says once that it waits, and how to answer', async () => {
+    const place = new Place()
+    place.more['LEGATE_TEST_MARKS'] = path.join(place.folder, 'marks')
+    const started = place.legate(['run', agentsModule, '--agent', 'hasty', 'Go.'])
+    const asks =
+      /waits for a person:\n {2}(.*)\n {4}legate answer (\w{8}) TEXT\n {2}Its code must not run twice: this process waits with it\.\n/g
+    await started.seen(() => [...started.stderr.matchAll(asks)].length === 1)
+    const ps = await place.run(['ps'])
+    await place.run(['answer', [...started.stderr.matchAll(asks)][0]?.[2] ?? '', '80'])
+    await started.seen(() => [...started.stderr.matchAll(asks)].length === 2)
+    await place.run(['answer', [...started.stderr.matchAll(asks)][1]?.[2] ?? '', 'yes'])
+    const { code, stdout, stderr } = await started.ended
+
+    expect(ps.stdout).toMatch(/parked +hasty .*asks: Which port\?/)
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'So it is: 80, yes\n' })
+    expect([...stderr.matchAll(asks)].map(([, question]) => question)).toEqual(['Which port?', 'Sure?'])
+    expect(readFileSync(path.join(place.folder, 'marks'), 'utf8')).toBe('hasty\n')
   })
 
   test.each([

@@ -164,6 +164,22 @@ describe('what legate run may do', () => {
     expect(await place.run(['run', 'agents.mjs', '--compat', 'aster'])).toMatchObject({ code: 2 })
   })
 
+  test('chat takes --compat as run does', async () => {
+    const place = project({ 'bare.yaml': `${HEAD}extensions: []\n`, 'a.yaml': HEAD + DEVELOPER })
+    const mock = await serveModel(place, (one) => one.on({}, { content: 'Done.' }))
+    const offered = async (...args: string[]) => {
+      const { code } = await place.run(['chat', ...args], { input: 'Hello.\n' })
+      const body = mock.getLastRequest()?.body as { tools?: { function: { name: string } }[] } | undefined
+      return [code, (body?.tools ?? []).some(({ function: { name } }) => name === 'delegate')]
+    }
+
+    expect(await offered('bare.yaml')).toEqual([0, true])
+    expect(await offered('bare.yaml', '--compat', 'aster')).toEqual([0, false])
+    expect(await offered('a.yaml', '--compat', 'aster')).toEqual([0, true])
+    expect(await place.run(['chat', 'a.yaml', '--compat', 'goose'], { input: '' })).toMatchObject({ code: 2 })
+    expect(await place.run(['chat', 'agents.mjs', '--compat', 'aster'], { input: '' })).toMatchObject({ code: 2 })
+  })
+
   test('what the file forbids stays forbidden, whatever is said on the command line', async () => {
     const place = project({ 'r.md': '---\nname: r\ndescription: d\npermissionMode: plan\n---\n\nYou plan.\n' })
     const mock = await serveModel(place, calls(WRITE))

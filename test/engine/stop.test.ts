@@ -105,6 +105,22 @@ describe.each(stores)('closing a runtime on %s', (_, create) => {
     expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'made again' })
   })
 
+  test('does not wait for code that only waits for a person: it asks again elsewhere, and has the answer', async () => {
+    const asked = agent({ name: 'clerk', effect: 'pure', reply: async (_, { ask }) => `${await ask('Which?')}` })
+    const first = start({ engine: { graceMs: 20_000 } })
+    const run = first.runtime.run(asked, 'go')
+    const question = await until('it asks', () => tasksOf(world.store, run.id)[0])
+    const began = performance.now()
+    await first.runtime.close()
+    expect(performance.now() - began).toBeLessThan(5_000)
+
+    const second = start({ agents: [asked] })
+    await second.runtime.answer(question.id, { text: 'This one.' })
+    const [resumed] = await second.runtime.resume()
+    expect(resumed?.id).toBe(run.id)
+    expect(await resumed?.result).toMatchObject({ status: 'completed', text: 'This one.' })
+  })
+
   test('does not count against a node, however often its process is closed', async () => {
     const stuck = (entered: Gate) =>
       agent({

@@ -152,6 +152,20 @@ describe('agently 19/: chats', () => {
     expect(said(tiny.model.requests[1])).toEqual(['345', 'b'])
   })
 
+  test('an event says which rounds are left out for it, once a run', async () => {
+    const { who } = clerk(() => '12345', { maxLength: 14 })
+    const runtime = openRuntime()
+    const chat = who.activateChatSession('cut', { runtime })
+    const cuts: unknown[] = []
+    for (const text of ['aaaaa', 'bbbbb', 'ccccc']) {
+      const run = chat.stream(text)
+      for await (const event of run) if (event.type === 'context-cut') cuts.push([event.shown, event.leftOut])
+      cuts.push(text)
+    }
+
+    expect(cuts).toEqual(['aaaaa', 'bbbbb', [2, 1], 'ccccc'])
+  })
+
   test('116: two requests of one chat at once run one after the other', async () => {
     const { who, model } = clerk(({ messages }) => ({ text: `re: ${messages.at(-1)?.content}`, delayMs: 20 }))
     const chat = who.activateChatSession()

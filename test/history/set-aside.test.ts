@@ -94,6 +94,46 @@ describe.each(ways)('a turn that is set aside, on %s, %s', (_name, _way, create,
     expectLawful(runtime.store)
   })
 
+  /** The first answer is adopted again while a child that the edited turn started is at work. */
+  async function adopted(how: 'cancel' | 'keep' | undefined) {
+    const parts = hostAndChild()
+    const before = start({ agents: [parts.host, parts.child] })
+    const one = await say(before.runtime, parts.host, 'hello')
+    const edited = await (await before.runtime.conversation(one.run.conversationId)).edit(one.user.id, 'start')
+    await edited.result
+    await before.runtime.close()
+
+    const { runtime } = start({ agents: [parts.host, parts.child] })
+    const talk = await runtime.conversation(one.run.conversationId)
+    await talk.adopt(one.answer.id, ...(how === undefined ? [] : [{ background: how }]))
+    return { ...parts, runtime, talk, one, childId: runtime.store.linksOf(edited.id)[0]?.id ?? '' }
+  }
+
+  test.each([undefined, 'cancel'] as const)(
+    'by adopt (%s) has its children in the background cancelled',
+    async (how) => {
+      const { runtime, talk, childId } = await adopted(how)
+
+      expect(await settled(runtime, talk)).toEqual(['hello', 'ok'])
+      expect(runtime.store.turn(childId)?.outcome).toMatchObject({ status: 'cancelled' })
+      expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
+      expectLawful(runtime.store)
+    },
+  )
+
+  test('by adopt keeps them if that is asked for, also when something else is set aside then', async () => {
+    const { runtime, talk, one, childId, gate } = await adopted('keep')
+    await (await talk.rerun(one.answer.id)).result
+    const [said] = await talk.transcript()
+    await (await talk.edit(said?.nodeId ?? '', 'never mind')).result
+    gate.open()
+
+    expect(await settled(runtime, talk)).toEqual(['never mind', 'ok'])
+    expect(runtime.store.turn(childId)?.outcome).toMatchObject({ status: 'completed' })
+    expect(runtime.store.link(childId)?.deliveredTo).toBe('undeliverable')
+    expectLawful(runtime.store)
+  })
+
   test('keeps the children whose calls the new turn keeps: a rerun is told of their end', async () => {
     const { runtime, talk, gate, one } = await edited(async () => undefined)
     await (await talk.rerun(one.answer.id)).result

@@ -161,6 +161,13 @@ describe('an agent in the words of another program', () => {
     ['.legate/agents/a.md', 'grant: { deny: ["model:openai/*"] }', 'claude', 'that model:openai/* is forbidden'],
     ['.legate/agents/a.md', 'budget: { usd: 1 }', 'claude', '`budget.usd`'],
     ['.gemini/agents/a.md', 'mcp_servers: { s: { command: s, includeTools: [a] } }', 'claude', '`extensions`'],
+    ['.claude/agents/a.md', `mcpServers: { s: { command: s, env: { A: "\${B}" } } }`, 'codex', '`extensions`'],
+    [
+      '.claude/agents/a.md',
+      `mcpServers: { s: { type: http, url: "https://x.org", headers: { A: "k \${B}" } } }`,
+      'codex',
+      '`extensions`',
+    ],
   ])('%s with `%s` is refused as %s', async (place, fields, dialect, loss) => {
     const { notices } = await refusalOf(convert(await fileIn(place, fields), dialect))
 
@@ -169,6 +176,13 @@ describe('an agent in the words of another program', () => {
 
   test.each([
     ['.claude/agents/a.md', 'model: haiku', 'opencode', 'model: anthropic/claude-haiku-4-5\n'],
+    ['.claude/agents/a.md', `mcpServers: { s: { command: s, env: { K: "\${K}" } } }`, 'codex', 'env_vars = [ "K" ]\n'],
+    [
+      '.claude/agents/a.md',
+      `mcpServers: { s: { type: http, url: "https://x.org", headers: { D: e, A: "\${B}", Authorization: "Bearer \${C}" } } }`,
+      'codex',
+      'bearer_token_env_var = "C"\n\n[mcp_servers.s.http_headers]\nD = "e"\n\n[mcp_servers.s.env_http_headers]\nA = "B"\n',
+    ],
     ['.claude/agents/a.md', 'model: haiku', 'claude', 'model: haiku\n'],
     ['.claude/agents/a.md', 'model: opus', 'copilot', 'model: claude-opus-5\n'],
     ['.claude/agents/a.md', 'model: opus', 'goose', 'model: claude-opus-5\nprovider: anthropic\n'],

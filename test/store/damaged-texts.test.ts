@@ -4,6 +4,7 @@ import { scriptedModel } from 'legate/testing'
 import { expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
 import { sqliteStore } from '../../src/store/sqlite.ts'
+import { callsThenSays, simpleTool } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
@@ -80,6 +81,68 @@ test.each([
     read()
   } catch (error) {
     expect(error).toMatchObject({ code: 'tampered' })
+  }
+  expect(await reader.run(who, 'Go on.').result).toMatchObject({ status: 'completed' })
+  await reader.close()
+})
+
+/** Bytes that are no UTF-8, in the place of the last that were there; SQLite compares and sorts them like any text. */
+const CUT = (column: string) => `CAST(substr(CAST(${column} AS BLOB), 1, length(${column}) - 1) || x'FF' AS TEXT)`
+
+test.each([
+  ['the key of a conversation', `UPDATE keys SET id = ${CUT('id')} WHERE slot = 'c'`],
+  ['the key of a turn', `UPDATE keys SET id = ${CUT('id')} WHERE slot = 't'`],
+  ['all keys', `UPDATE keys SET id = ${CUT('id')}, slot = ${CUT('slot')}`],
+  ['a queue', `UPDATE rows SET queue = ${CUT("'e' || n")}`],
+  ['the id of a root', `UPDATE commits SET root_id = ${CUT('root_id')} WHERE root_id IS NOT NULL`],
+  ['the hash of a commit', `UPDATE commits SET hash = ${CUT('hash')}`],
+  ['a tombstone', `UPDATE stones SET data = ${CUT('data')}`],
+  ['the hash of a tombstone', `UPDATE stones SET hash = ${CUT('hash')}`],
+  [
+    'the id in a row',
+    `UPDATE rows SET data = CAST(replace(CAST(data AS BLOB), CAST('":"0' AS BLOB), x'223A22FF') AS TEXT)`,
+  ],
+  ['the hash of a text', `UPDATE bodies SET hash = ${CUT('hash')}`],
+  ['a text', `UPDATE bodies SET text = CAST(x'FF' AS TEXT)`],
+  ['which tree needs a text', `UPDATE uses SET hash = ${CUT('hash')}`],
+])('a byte that is no UTF-8 in %s ends no process: an audit finds it, and others go on', async (_name, damage) => {
+  const file = path.join(tempFolder(), 'store.db')
+  const long = simpleTool(() => 'x'.repeat(70_000))
+  const model = scriptedModel(callsThenSays('long'))
+  const who = agent({ name: 'host', instructions: '', model, tools: { long } })
+  const first = openRuntime({ store: sqliteStore(file) })
+  await first.forget((await first.run(who, 'Forget this.').result).conversationId)
+  const { conversationId, runId } = await first.run(who, 'Say it.').result
+  await first.close()
+  const db = connect(file)
+  db.exec(damage)
+  db.close()
+
+  const store = sqliteStore(file)
+  const reader = createRuntime({ store })
+  const { findings } = await reader.audit({ verify: true })
+  const reads: (() => unknown)[] = [
+    () => store.turn(runId),
+    () => store.nodesOf(runId),
+    () => store.turnsOf(conversationId, { limit: 9 }),
+    () => store.queuedTurn(conversationId),
+    () => store.events(conversationId, 0, 100),
+    () => store.roots({ limit: 9 }),
+    () => store.conversations({ limit: 9 }),
+    () => store.findIds(conversationId.slice(-4), 9),
+    () => store.claimants(),
+    () => store.openTurns(9),
+    () => store.archive?.tombstones(),
+    () => store.archive?.tombstone(conversationId),
+  ]
+
+  expect(findings.length).toBeGreaterThan(0)
+  for (const read of reads) {
+    try {
+      read()
+    } catch (error) {
+      expect(error).toMatchObject({ name: 'StoreError' })
+    }
   }
   expect(await reader.run(who, 'Go on.').result).toMatchObject({ status: 'completed' })
   await reader.close()

@@ -11,6 +11,22 @@ export function chatHistory(reader: Reader, before: readonly Node[], maxLength: 
   return maxLength === null ? messages : newest(messages, maxLength)
 }
 
+/** What `maxLength` leaves out of it, in rounds; undefined where it leaves out nothing. A round that is shown in part is left out. */
+export function chatCut(reader: Reader, before: readonly Node[], maxLength: number): ChatCut | undefined {
+  const all = chatHistory(reader, before, null)
+  const kept = newest(all, maxLength).filter((message) => all.includes(message)).length
+  if (kept === all.length) return undefined
+  const roundsIn = (messages: readonly Message[]) => messages.filter(({ role }) => role === 'user').length
+  const from = all.length - kept
+  return { shown: roundsIn(all.slice(from)) + 1, leftOut: Math.max(1, roundsIn(all.slice(0, from))) }
+}
+
+export interface ChatCut {
+  /** Rounds that are shown whole, and the one that is asked now. */
+  readonly shown: number
+  readonly leftOut: number
+}
+
 function saidIn(reader: Reader, node: Node): Message[] {
   if (node.metadata['standsFor'] === true) return messagesOf('', [node])
   const turn = reader.turn(node.turnId)

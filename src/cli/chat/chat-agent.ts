@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../../index.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
-import { agentOf } from '../definition/agent-of.ts'
+import { agentOf, type compatOf } from '../definition/agent-of.ts'
 
 const INSTRUCTIONS = `You talk with a person at a terminal and help with what they ask. Answer briefly, in plain text.
 Where a source that you can delegate to fits a request by its description, delegate to it and build your answer on what it says. A message that begins with @name was handed to that source already: tell the person what came of it, and do not repeat all of it.`
@@ -13,7 +13,9 @@ export const ASSISTANT: AgentFile = {
   instructions: INSTRUCTIONS,
 }
 
+type Compat = ReturnType<typeof compatOf>
+
 /** The agent of a chat: it can delegate to every definition that is found from here, each time anew. */
-export function chatAgent(definition: AgentFile, model: string): Promise<AnyAgent> {
-  return agentOf(definition, { model, subagents: { surfaces: ['delegate'], discover: true } })
+export function chatAgent(definition: AgentFile, model: string, { subagents }: Compat = {}): Promise<AnyAgent> {
+  return agentOf(definition, { model, subagents: { ...subagents, surfaces: ['delegate'], discover: true } })
 }

@@ -17,6 +17,7 @@ import { type KnownNames, mentions } from '../chat/mentions.ts'
 import { readMessage } from '../chat/read-message.ts'
 import { recall } from '../chat/recall.ts'
 import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { compatOf, refuseCompat } from '../definition/agent-of.ts'
 import { loadFor } from '../definition/load.ts'
 import { modelFor } from '../definition/model-for.ts'
 import { type ModuleAgent, moduleAgentFor } from '../definition/module-agent.ts'
@@ -42,13 +43,17 @@ const PROMPT = '> '
 /** Talks with an agent, turn by turn; what is said is kept in the store. */
 export async function chat(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
-  if (coded !== undefined) return new Talk(call, codedParts(coded)).hold()
+  if (coded !== undefined) {
+    refuseCompat(call)
+    return new Talk(call, codedParts(coded)).hold()
+  }
+  const compat = compatOf(call)
   const kept = await keptFor(call)
   if (kept !== undefined) return new Talk(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
-  const agent = await chatAgent(definition, model)
+  const agent = await chatAgent(definition, model, compat)
   await provideSecrets(agent, call.env)
   const { name } = agent
   return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
@@ -75,9 +80,10 @@ async function keptFor(call: Call): Promise<ChatParts | undefined> {
     const row = findConversation(store, ending)
     const { name } = row.agent
     if (name === ASSISTANT.name || codeOf(row) !== '') return undefined
-    if (textOption(call, 'model') !== undefined) {
+    for (const option of ['model', 'compat']) {
+      if (textOption(call, option) === undefined) continue
       throw new CliError(
-        `"${oneLine(name)}" goes on with the model it has. Name its file to give it another.`,
+        `"${oneLine(name)}" goes on with the ${option} it has. Name its file to give it another.`,
         EXIT.usage,
       )
     }

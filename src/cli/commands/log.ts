@@ -13,7 +13,7 @@ import { endOnInterrupt, followRun, noteStandstill } from '../watch/follow-run.t
 export function log(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
     const { store } = runtime
-    const turn = lookedAt(store, call)
+    const turn = lookedAt(runtime, call)
     const isJson = isSet(call, 'json')
     const paint = painter(process.stdout, call.env)
     const lines = new EventLines({ paint, deltas: isSet(call, 'follow') })

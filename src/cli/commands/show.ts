@@ -21,7 +21,7 @@ const MOST_SUBAGENTS = 100
 
 export function show(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = lookedAt(runtime.store, call)
+    const turn = lookedAt(runtime, call)
     if (isSet(call, 'graph') || isSet(call, 'dot')) return drawn(runtime, turn, isSet(call, 'dot') ? 'dot' : 'mermaid')
     if (isSet(call, 'nodes')) return listed(runtime, turn, isSet(call, 'json'))
     const sight = await lookAt(runtime, turn)

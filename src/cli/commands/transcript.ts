@@ -17,7 +17,7 @@ const INDENT = '  '
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
-    const { conversationId } = lookedAt(runtime.store, call)
+    const { conversationId } = lookedAt(runtime, call)
     const talk = await runtime.conversation(conversationId)
     const before = textOption(call, 'before')
     const beforeTurnId = before === undefined ? undefined : turnBefore(runtime, conversationId, before)

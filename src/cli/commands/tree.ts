@@ -15,7 +15,7 @@ import { viewFor } from '../watch/view.ts'
 
 export function tree(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const turn = lookedAt(runtime.store, call)
+    const turn = lookedAt(runtime, call)
     if (isSet(call, 'follow') && turn.state !== 'ended') return follow(runtime, turn, call)
     const grown = treeSoFar(runtime.store, turn)
     await write(isSet(call, 'json') ? jsonLine(asJson(runtime, grown.root)) : asText(runtime, grown, call))

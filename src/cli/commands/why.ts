@@ -9,7 +9,7 @@ import { type Paint, painter } from '../terminal/paint.ts'
 
 export function why(call: Call): Promise<number> {
   return withRuntime(call, 'read', async (runtime) => {
-    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime.store, call).id)
+    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime, call).id)
     if (isSet(call, 'json')) {
       await write(jsonLine(answer))
       return EXIT.completed

@@ -107,6 +107,11 @@ export function questionOf({ metadata: { question } }: Node): string {
   return typeof text === 'string' ? oneLine(text) : ''
 }
 
+/** The node whose code has asked this and waits for the answer. */
+export function askerOf({ state, metadata }: Node): Json | undefined {
+  return state === 'waiting' ? metadata['asked_by'] : undefined
+}
+
 /** Which command answers a question. */
 export function replyTo(nodeId: Id, where = ''): string {
   return `legate answer ${shortId(nodeId)} TEXT${where}`

@@ -1,7 +1,7 @@
 import type { Id, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { callOf, questionOf } from './asked.ts'
+import { askerOf, callOf, questionOf } from './asked.ts'
 import { codeOf } from './code-of.ts'
 import type { TreeRun } from './run-tree.ts'
 import { Takers } from './takers.ts'
@@ -42,8 +42,11 @@ function doingOf(look: Look): Doing {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
-  const running = nodes.filter(({ state }) => state === 'running')
-  const working = running.filter(({ engineId }) => engineId !== null && look.takers.alive.has(engineId))
+  const askers = new Set(nodes.map(askerOf))
+  const isAlive = ({ engineId }: Node) => engineId !== null && look.takers.alive.has(engineId)
+  const isAsking = (node: Node) => askers.has(node.id) && (node.effect !== 'effectful' || isAlive(node))
+  const running = nodes.filter((node) => node.state === 'running' && !isAsking(node))
+  const working = running.filter(isAlive)
   if (working.length > 0) return { ...workOf(working, look), mood: 'works' }
   if (running.length > 0) return { text: 'its process is gone: legate resume goes on', mood: 'stuck' }
   return waitOf(nodes, look)

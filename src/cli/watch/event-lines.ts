@@ -116,7 +116,7 @@ export class EventLines {
         return event.to === 'pending'
           ? this.colour(
               'yellow',
-              `makes its ${event.kind === 'task' ? 'tool' : 'model'} call again${because(event.reason)}`,
+              `${event.kind === 'task' ? 'makes its tool call' : 'begins its answer'} again${because(event.reason)}`,
             )
           : this.colour('red', `${oneLine(event.kind)} ${event.to}${because(event.reason)}`)
       case 'retry':

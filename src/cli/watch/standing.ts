@@ -1,4 +1,5 @@
-import type { Node, Runtime, Turn } from '../../index.ts'
+import type { Json, Link, Node, Runtime, Turn } from '../../index.ts'
+import { askerOf } from './asked.ts'
 import { codeOf } from './code-of.ts'
 import { Takers } from './takers.ts'
 
@@ -12,7 +13,10 @@ export interface Standing {
   readonly questions: readonly Node[]
   /** Agents whose code would be needed to go on; an empty name where none is. */
   readonly needs: readonly string[]
-  /** Processes that run a node of it now. */
+  /**
+   * Processes that it needs alive: they run a node of it. Code that may run again and only waits, for a person or a child, is
+   * not among them: a restart loses nothing of it.
+   */
   readonly pids: readonly number[]
   /** Something waits for its time to come, and a process for it. */
   readonly wakes: boolean
@@ -25,7 +29,7 @@ export function standingOf(runtime: Runtime, turn: Turn): Standing {
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
   if (turn.cancel !== null) return { ...found, state: 'stopping' }
-  if (pids.size > 0 || wakes) return { ...found, state: 'running' }
+  if (look.isBusy || wakes) return { ...found, state: 'running' }
   if (needs.size > 0) {
     const isExpected = [...needs].some((agent) => look.takers.mayTake(turn, agent))
     return { ...found, state: isExpected ? 'running' : 'unattended' }
@@ -40,6 +44,8 @@ class Look {
   readonly needs: Set<string> = new Set()
   readonly pids: Set<number> = new Set()
   wakes = false
+  /** Does a process do more than wait with what asked a person or delegates? */
+  isBusy = false
   readonly takers: Takers
   private readonly runtime: Runtime
 
@@ -50,29 +56,43 @@ class Look {
 
   at(turn: Turn): void {
     const { store } = this.runtime
-    for (const node of store.openNodes(turn.id)) this.node(node)
-    for (const { id } of store.openLinks(turn.id)) {
+    const nodes = store.openNodes(turn.id)
+    const links = store.openLinks(turn.id)
+    const awaiting = new Set([...nodes.map(askerOf), ...links.map(callerOf)])
+    for (const node of nodes) this.node(node, awaiting.has(node.id))
+    for (const { id } of links) {
       const child = store.turn(id)
       if (child !== undefined && child.state !== 'ended') this.at(child)
     }
   }
 
-  private node(node: Node): void {
+  private node(node: Node, isAwaiting: boolean): void {
+    // What it waits for says all there is to say of it.
+    if (isAwaiting && node.effect !== 'effectful') return
     if (node.state === 'awaiting_approval') this.asked.push(node)
     if (node.state === 'waiting' && node.wait?.on === 'question') this.questions.push(node)
-    if (node.state === 'running') this.running(node)
+    if (node.state === 'running') this.running(node, isAwaiting)
     if (node.state !== 'pending' || node.blockers > 0) return
     if (this.takers.alive.size > 0 && node.wakeAt !== null && node.wakeAt > Date.now()) this.wakes = true
     else this.needs.add(this.agentOf(node))
   }
 
-  private running(node: Node): void {
+  private running(node: Node, isAwaiting: boolean): void {
     const pid = this.takers.alive.get(node.engineId ?? '')
-    if (pid === undefined) this.needs.add(this.agentOf(node))
-    else this.pids.add(pid)
+    if (pid === undefined) {
+      this.needs.add(this.agentOf(node))
+      return
+    }
+    this.pids.add(pid)
+    this.isBusy ||= !isAwaiting
   }
 
   private agentOf({ conversationId }: Node): string {
     return codeOf(this.runtime.store.conversation(conversationId))
   }
+}
+
+/** The node whose code waits for this child. */
+function callerOf({ mode, taskId }: Link): Json | undefined {
+  return mode === 'called' ? taskId : undefined
 }

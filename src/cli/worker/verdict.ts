@@ -6,12 +6,18 @@ import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/wrap.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { standingOf } from '../watch/standing.ts'
+import { type Standing, standingOf } from '../watch/standing.ts'
 import type { TakeUp } from './cancelled-runs.ts'
 
 /** Why a worker can do no more for a run: it is over, a person must answer, or the code is missing. */
 export interface Verdict {
   readonly exitCode: number
+  readonly text: string
+}
+
+/** One that no process can leave has no exit code. */
+export interface Standstill {
+  readonly exitCode: number | null
   readonly text: string
 }
 
@@ -44,24 +50,25 @@ export interface Standstills {
   readonly goOn: TakeUp
 }
 
-/** Null as long as it may go on by itself. */
+/** Null as long as it may go on by itself; without an exit code where a process must live on for it meanwhile. */
 export function standstillOf(
   runtime: Runtime,
   run: Run,
   { known, where, goOn }: Standstills & { readonly known: ReadonlySet<string> },
-): Verdict | null {
+): Standstill | null {
   const turn = runtime.store.turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const { asked, questions, needs, pids, wakes } = standingOf(runtime, turn)
-  if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
+  const standing = standingOf(runtime, turn)
+  const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
-  const waits = [
-    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
-    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
-  ]
-  if (waits.length > 0) {
-    const text = `${name} waits for a person:\n${waits.join('\n')}\n  Then: ${goOn(run.id)}`
-    return { exitCode: EXIT.parked, text }
+  const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
+  if (state === 'parked' && pids.length > 0) {
+    const holder = pids.includes(process.pid) ? 'this process' : `process ${pids.join(', ')}`
+    return { exitCode: null, text: `${text}\n  Its code must not run twice: ${holder} waits with it.` }
+  }
+  if (pids.length > 0 || wakes || needs.some((agent) => known.has(agent))) return null
+  if (asked.length + questions.length > 0) {
+    return { exitCode: EXIT.parked, text: `${text}\n  Then: ${goOn(run.id)}` }
   }
   if (needs.length === 0) return null
   const missing = needs.map((agent) => `"${oneLine(agent)}"`).join(', ')
@@ -69,6 +76,13 @@ export function standstillOf(
     exitCode: EXIT.other,
     text: `${name} needs code that the module does not have: export the agent ${missing}.`,
   }
+}
+
+function waitsOf({ asked, questions }: Standing, where: string): string[] {
+  return [
+    ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
+    ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
+  ]
 }
 
 /** Failed before parked before completed: the first says most about what to do. */

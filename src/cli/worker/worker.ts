@@ -5,7 +5,7 @@ import type { View } from '../watch/view.ts'
 import type { Asker } from './asker.ts'
 import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { exitCodeOf, nameOf, type Standstills, standstillOf, type Verdict } from './verdict.ts'
+import { exitCodeOf, nameOf, type Standstill, type Standstills, standstillOf, type Verdict } from './verdict.ts'
 
 const LOOK_MS = 250
 
@@ -28,6 +28,8 @@ export class Worker {
   private readonly verdicts: Map<Id, Verdict> = new Map()
   /** Standstills seen once: seen again, they are believed. */
   private readonly doubts: Map<Id, string> = new Map()
+  /** What was said of runs that this process must live on for. */
+  private readonly told: Map<Id, string> = new Map()
   private runs: readonly Run[] = []
   private exitCode: number | undefined
   private isLooking = false
@@ -120,13 +122,22 @@ export class Worker {
       const verdict = attempt(() => standstillOf(runtime, run, { ...standstills, known }))
       if (verdict === undefined || this.isOver(run)) continue
       // Whoever is asked may take the time that is needed.
-      if (verdict?.exitCode === EXIT.parked && isAsking) continue
+      if (verdict !== null && verdict.exitCode !== EXIT.other && isAsking) continue
       if (verdict === null) {
         this.doubts.delete(run.id)
         this.verdicts.delete(run.id)
-      } else if (this.doubts.get(run.id) === verdict.text) this.settle(run, verdict)
+      } else if (this.doubts.get(run.id) === verdict.text) this.believe(run, verdict)
       else this.doubts.set(run.id, verdict.text)
     }
+  }
+
+  /** Where this process must live on, whoever started it is told once what it waits for. */
+  private believe(run: Run, { exitCode, text }: Standstill): void {
+    if (exitCode !== null) return this.settle(run, { exitCode, text })
+    this.verdicts.delete(run.id)
+    if (this.told.get(run.id) === text) return
+    this.told.set(run.id, text)
+    this.parts.view.say(`${text}\n`)
   }
 
   private isOver({ id }: Run): boolean {

@@ -3,12 +3,16 @@ import { nodeOf, refused, requireIdle, requireWord } from '../refused.ts'
 import type { Conversation, Id, LaneFacts, Node, Turn } from '../rows.ts'
 import { uncover } from './fold-chain.ts'
 import { changeLane, isSkipped, laneOf, withSkip } from './lane.ts'
+import type { ChangeScope } from './remake-turn.ts'
+import { leaveChildren, toldChildren } from './replace-turn.ts'
+
+export type Adoption = Pick<ChangeScope, 'conversationId' | 'background'>
 
 /**
  * Goes back to an answer that another one took the place of, with all turns that led to it. What is set aside for it can
  * be adopted again. An answer that counts already stays as it is.
  */
-export function planAdopt(draft: Draft, nodeId: Id, { conversationId }: { conversationId: Id }): void {
+export function planAdopt(draft: Draft, nodeId: Id, { conversationId, background }: Adoption): void {
   const node = nodeOf(draft, conversationId, nodeId)
   const turn = draft.turn(node.turnId)
   const lane = draft.conversation(turn.laneId)
@@ -20,7 +24,9 @@ export function planAdopt(draft: Draft, nodeId: Id, { conversationId }: { conver
   const line = lineOf(draft, lane, turn)
   const common = { before: line.at(-1) ?? -1, previous: laneOf(lane).fold }
   const fold = uncover(draft, lane, { last: turn.ordinal, fold: common })
+  const told = toldChildren(draft, lane.id)
   changeLane(draft, lane, { skips: skipsFor(lane, line), fold })
+  leaveChildren(draft, told, background)
   draft.event(turn, nodeId, { type: 'graph-change', change: 'adopt', detail: { node: nodeId, turn: turn.id } })
 }
 

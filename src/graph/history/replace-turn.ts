@@ -14,18 +14,23 @@ export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'> & Pick<C
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)
+  const told = toldChildren(draft, lane.id)
   const { skips, fold: current } = laneOf(lane)
   const fold = foldUpTo(draft, lane, { last: after, from: current })
   changeLane(draft, lane, { skips: withSkip(skips, [source.ordinal, lane.turnCount - 1]), fold })
   const remade = remakeTurn(draft, draft.conversation(lane.id), { ...remake, after })
-  leaveChildren(draft, lane.id, remake.background)
+  leaveChildren(draft, told, remake.background)
   return remade
 }
 
-/** Children in the background that were started in what is set aside: the new history does not tell of them. */
-function leaveChildren(draft: Draft, laneId: Id, background: ChangeScope['background']): void {
-  const links = draft.conversation(laneId).background.map((id) => draft.link(id))
-  const left = links.filter((link) => !isTold(draft, link))
+/** Children in the background that the history of a lane tells of now. */
+export function toldChildren(draft: Draft, laneId: Id): Id[] {
+  return draft.conversation(laneId).background.filter((id) => isTold(draft, draft.link(id)))
+}
+
+/** Of children that were told of, those that were started in what is set aside: the new history does not tell of them. */
+export function leaveChildren(draft: Draft, told: readonly Id[], background: ChangeScope['background']): void {
+  const left = told.map((id) => draft.link(id)).filter((link) => !isTold(draft, link))
   for (const link of left) if (link.outcome !== null) deliver(draft, link, 'undeliverable')
   if (background === 'keep' || left.length === 0) return
   const open = left.filter(({ outcome }) => outcome === null)

@@ -2,7 +2,7 @@ import { NotFoundError } from '../../base/error.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../draft.ts'
 import { requireOpen } from '../refused.ts'
-import type { Conversation, Id, Turn } from '../rows.ts'
+import { type AgentRef, type Conversation, codeOf, type Id, type Turn } from '../rows.ts'
 import { openTurn, type TurnRequest } from './open-turn.ts'
 import { withoutApprovals } from './without-approvals.ts'
 
@@ -19,8 +19,22 @@ export function planSay(draft: Draft, conversation: NewConversation, request: Tu
   const known = draft.findConversation(conversation.id)
   if (known !== undefined) requireOpen(known)
   if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
-  const row = known === undefined ? addRoot(draft, conversation) : boundAnew(draft, known, conversation.ceiling)
-  return openTurn(draft, row, request)
+  if (known === undefined) return openTurn(draft, addRoot(draft, conversation), request)
+  const row = withCodeOf(draft, boundAnew(draft, known, conversation.ceiling), conversation.agent)
+  const turn = openTurn(draft, row, request)
+  const { name, hash } = row.agent
+  if (row.agent === conversation.agent && hash !== known.agent.hash)
+    draft.event(turn, null, { type: 'definition-changed', agent: name, from: known.agent.hash, to: hash })
+  return turn
+}
+
+/**
+ * A process is found by the code that a conversation needs: where that is another's, one of a file in the place of one in code or
+ * the other way round, nobody would take the turn up. While a turn is open it stays whose it is.
+ */
+function withCodeOf(draft: Draft, row: Conversation, agent: AgentRef): Conversation {
+  if (row.activeTurnId !== null || codeOf(row.agent) === codeOf(agent)) return row
+  return draft.changeConversation(row, { agent })
 }
 
 /** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */

@@ -173,18 +173,44 @@ function patternsIn(rules: readonly string[], domain: string): string[] {
 function serverFields(extension: ExtensionConfig, words: ServerWords): Json | undefined {
   const tools = limitFields(extension, words)
   if (extension.type === 'stdio') {
-    const { envs, envKeys, envFrom } = extension
-    const env = { ...envs, ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
-    const filled = Object.keys(env).length === 0 ? {} : { env }
-    return { command: extension.cmd, args: [...extension.args], ...filled, ...tools }
+    return { command: extension.cmd, args: [...extension.args], ...environmentFields(extension, words), ...tools }
   }
   if (extension.type === 'streamable_http') {
-    const headers =
-      Object.keys(extension.headers).length === 0 ? {} : { [words.headers ?? 'headers']: { ...extension.headers } }
-    return { type: 'http', url: extension.uri, ...headers, ...tools }
+    return { type: 'http', url: extension.uri, ...headerFields(extension.headers, words), ...tools }
   }
   return undefined
 }
+
+/** Where a dialect takes `${NAME}` for a text, what it cannot name is left out: then it is told as lost. */
+function environmentFields({ envs, envKeys, envFrom }: StdioServer, { envKeys: named }: ServerWords) {
+  const made = { ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
+  const env = named === undefined ? { ...envs, ...made } : envs
+  return {
+    ...(Object.keys(env).length === 0 ? {} : { env: { ...env } }),
+    ...(named === undefined || envKeys.length === 0 ? {} : { [named]: [...envKeys] }),
+  }
+}
+
+function headerFields(
+  headers: Readonly<Record<string, string>>,
+  { headers: key = 'headers', envHeaders }: ServerWords,
+) {
+  const all = Object.entries(headers)
+  const bearer = envHeaders === undefined ? undefined : BEARER.exec(headers['Authorization'] ?? '')?.[1]
+  const named = all.flatMap(([name, value]) => (envHeaders === undefined ? [] : [[name, VARIABLE.exec(value)?.[1]]]))
+  const given = Object.fromEntries(named.filter(([, variable]) => variable !== undefined))
+  const plain = Object.fromEntries(all.filter(([, value]) => envHeaders === undefined || !value.includes('${')))
+  return {
+    ...(Object.keys(plain).length === 0 ? {} : { [key]: plain }),
+    ...(envHeaders === undefined || Object.keys(given).length === 0 ? {} : { [envHeaders]: given }),
+    ...(bearer === undefined ? {} : { bearer_token_env_var: bearer }),
+  }
+}
+
+const VARIABLE = /^\$\{(\w+)\}$/
+const BEARER = /^Bearer \$\{(\w+)\}$/
+
+type StdioServer = Extract<ExtensionConfig, { readonly type: 'stdio' }>
 
 /** How a dialect says of a server which of its tools may be used; left out: it cannot. */
 export interface ServerWords {
@@ -193,6 +219,10 @@ export interface ServerWords {
   /** What says that none of them may. */
   readonly none?: { readonly [key: string]: Json }
   readonly headers?: string
+  /** The list of variables that it is given; left out: `${NAME}` in `env` says it. */
+  readonly envKeys?: string
+  /** Headers by the variables that they are made of, `bearer_token_env_var` beside it; left out: `${NAME}` says it. */
+  readonly envHeaders?: string
 }
 
 function limitFields({ availableTools, excludedTools = [] }: ExtensionConfig, { only, not, none }: ServerWords) {

@@ -33,7 +33,14 @@ export const codex: AgentDialect = {
   },
 }
 
-const SERVERS = { only: 'enabled_tools', not: 'disabled_tools', none: { enabled: false }, headers: 'http_headers' }
+const SERVERS = {
+  only: 'enabled_tools',
+  not: 'disabled_tools',
+  none: { enabled: false },
+  headers: 'http_headers',
+  envKeys: 'env_vars',
+  envHeaders: 'env_http_headers',
+}
 
 /** A sandbox fences programs; here they are not fenced, so they are forbidden where it would. */
 function readSandbox(draft: Draft): void {

@@ -44,7 +44,7 @@ export function sqliteArchive({ read, write, compact }: ArchiveUse): Archive {
       if (removal.dryRun === true) return read((db) => atOneMoment(db, () => removeTree(db, rootId, removal)))
       return remove(write, rootId, removal)
     },
-    tombstones: () => read((db) => readStones(db).map(({ data }) => toStone(data))),
+    tombstones: () => read((db) => readStones(db).flatMap(({ data }) => toStone(data) ?? [])),
     tombstone: (id) => read((db) => findStone(db, id)),
     compact,
   }
@@ -123,7 +123,10 @@ function spansIn(numbers: readonly number[]): number[] {
 }
 
 function liftStone(db: Connection, tree: WholeTree): void {
-  const stones = readStones(db).map(({ n, data }) => ({ n, stone: toStone(data) }))
+  const stones = readStones(db).flatMap(({ n, data }) => {
+    const stone = toStone(data)
+    return stone === undefined ? [] : [{ n, stone }]
+  })
   const lifted = liftedBy(
     stones.map(({ stone }) => stone),
     tree,

@@ -3,7 +3,7 @@ import { sha256 } from '../../base/hash.ts'
 import type { Id, Turn } from '../../graph/rows.ts'
 import { tampered } from '../tampered.ts'
 import { atOneMoment } from './at-one-moment.ts'
-import type { Connection } from './driver.ts'
+import { type Connection, textOf } from './driver.ts'
 import { COMMITS_PER_TREE, SPAN } from './rows.ts'
 import { type ReadSpan, SpanCheck, type WrongSpan } from './span-check.ts'
 import { readSpanText, readSpanTexts } from './span-text.ts'
@@ -99,10 +99,10 @@ const MISSING = `SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n
   WHERE seals.writer >= ? AND seals.writer < ? AND rows.n IS NULL LIMIT 1`
 const SEAL = 'SELECT writer FROM seals WHERE n = ?'
 const RECORD = 'SELECT n FROM commits WHERE root_id = ?'
-const ROOT = 'SELECT root_id FROM commits WHERE n = ?'
+const ROOT = 'SELECT CAST(root_id AS BLOB) FROM commits WHERE n = ?'
 
 /** The record says whose commit it was; a row that was changed may say anything. */
 function rootOf(db: Connection, writer: number): Id | null {
   const [rootId] = db.first(ROOT, [Math.floor(writer / COMMITS_PER_TREE) * COMMITS_PER_TREE + 1]) ?? []
-  return typeof rootId === 'string' ? rootId : null
+  return rootId == null ? null : textOf(rootId)
 }

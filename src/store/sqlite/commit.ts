@@ -5,7 +5,7 @@ import { staleRow } from '../conflict.ts'
 import type { RowCache, Tail, Written } from '../row-cache.ts'
 import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../tree-chain.ts'
 import { checkCommit } from './check.ts'
-import { type Connection, RESULT, resultCode, type SqlValue } from './driver.ts'
+import { type Connection, RESULT, resultCode, type SqlValue, textOf } from './driver.ts'
 import { packEvents } from './events.ts'
 import type { SqliteGraph } from './graph.ts'
 import { type Numbered, numberRows } from './numbers.ts'
@@ -233,7 +233,7 @@ const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
 /** A block of a claim that was lost, or of a node that has ended, is left out. */
 function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Commit): void {
-  cache.blocks ??= new Set(db.all('SELECT DISTINCT node_id FROM blocks').map(([id]) => String(id)))
+  cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => textOf(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {
     const node = graph.reader.node(block.nodeId)

@@ -17,7 +17,7 @@ export interface Connection {
 
 /**
  * A text that was read as bytes, with U+FFFD for what is no UTF-8: then it is not what was written, and its hash tells. Read as
- * text, such a byte ends the process (libsql). Ids and hashes in columns of their own are still read as text.
+ * text, such a byte ends the process (libsql): so every text column is read as bytes.
  */
 export function textOf(value: SqlValue | undefined): string {
   if (!(value instanceof Uint8Array)) return String(value ?? '')

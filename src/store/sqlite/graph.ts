@@ -4,9 +4,10 @@ import type { Conversation, Id } from '../../graph/rows.ts'
 import { isOpen } from '../../graph/states.ts'
 import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
 import type { CheckedSpans } from './checked-spans.ts'
-import type { Connection, SqlRow } from './driver.ts'
+import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { COMMITS_PER_TREE, SPAN, spanOf, turnSlotsFrom } from './rows.ts'
 import { cacheSpan } from './span.ts'
+import { BODY } from './tree.ts'
 
 export type Read = <T>(query: (db: Connection) => T) => T
 
@@ -43,7 +44,7 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
     node: (id) => node(id)?.row,
     link: (id) => link(id)?.row,
     body: (hash) => {
-      const text = bodyText(reads.read((db) => db.first('SELECT text FROM bodies WHERE hash = ?', [hash])))
+      const text = bodyText(reads.read((db) => db.first(BODY, [hash])))
       if (text !== undefined) reads.spans().requireBody(hash, text)
       return text
     },
@@ -88,7 +89,7 @@ function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
 
 /** Most ids that are asked for and not stored were made a moment ago: they are greater than all that are. */
 function greatestId(read: Read, cache: RowCache): Id {
-  cache.greatestId ??= String(read((db) => db.first(GREATEST_ID))?.[0] ?? '')
+  cache.greatestId ??= textOf(read((db) => db.first(GREATEST_ID))?.[0])
   return cache.greatestId
 }
 
@@ -144,7 +145,7 @@ function laneReads({ read, cache, spans }: SqliteReads, { turn }: TurnReads): Pi
       const list = listOf(laneId)
       if (list?.isWhole === true) return list.queued()?.row
       const id = read((db) => db.first(QUEUED_TURN, [`q${laneId}`]))?.[0]
-      return typeof id === 'string' ? turn(id)?.row : undefined
+      return id == null ? undefined : turn(textOf(id))?.row
     },
   }
 }
@@ -163,16 +164,16 @@ function tailOf({ read, cache }: SqliteReads, rootId: Id): Tail | undefined {
   const [n, seq, hash] = read((db) => db.first(TAIL, [rootId])) ?? []
   if (typeof n !== 'number') return undefined
   const tree = Math.floor(n / COMMITS_PER_TREE)
-  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: String(hash) }
+  const found = { tree, commit: n % COMMITS_PER_TREE, seq: Number(seq), hash: textOf(hash) }
   cache().tree(rootId).tail = found
   return found
 }
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
-const GREATEST_ID = "SELECT max(id) FROM keys WHERE id < '1'"
+const GREATEST_ID = "SELECT CAST(max(id) AS BLOB) FROM keys WHERE id < '1'"
 const TURNS_OF = `SELECT n FROM keys WHERE id = ? AND slot > 'T' AND slot < ? ORDER BY slot DESC LIMIT ?`
-const QUEUED_TURN = `SELECT data ->> '$.turn' FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
-const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
+const QUEUED_TURN = `SELECT CAST(data ->> '$.turn' AS BLOB) FROM rows WHERE queue = ? ORDER BY due LIMIT 1`
+const TAIL = `SELECT commits.n, seq, CAST(hash AS BLOB) FROM keys CROSS JOIN commits
   WHERE keys.id = ? AND keys.slot = 'c'
     AND commits.n >= keys.n / 1048576 * 16777216 AND commits.n < (keys.n / 1048576 + 1) * 16777216
   ORDER BY commits.n DESC LIMIT 1`
@@ -181,7 +182,7 @@ const TAIL = `SELECT commits.n, seq, hash FROM keys CROSS JOIN commits
 export function rowsOf<Row>(found: readonly SqlRow[], byId: (id: Id) => Row | undefined): Row[] {
   const rows: Row[] = []
   for (const [id] of found) {
-    const row = byId(String(id))
+    const row = byId(textOf(id))
     if (row !== undefined) rows.push(row)
   }
   return rows

@@ -30,7 +30,7 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
     awaiting: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(AWAITING, [after.wakeAt, after.id, bound(limit)]),
     timed: ({ limit, after = { wakeAt: -1, id: '' } }) => nodes(TIMED, [after.wakeAt, after.id, bound(limit)]),
     claimedBy: (engineId, limit) => nodes(CLAIMED, [`e${engineId}`, bound(limit)]),
-    claimants: () => list(CLAIMANTS, []).map(([queue]) => String(queue).slice(1)),
+    claimants: () => list(CLAIMANTS, []).map(([queue]) => textOf(queue).slice(1)),
     engines: () => list('SELECT CAST(data AS BLOB) FROM engines', []).map(ownRow<EngineRow>),
     engine: (id) => list('SELECT CAST(data AS BLOB) FROM engines WHERE id = ?', [id]).map(ownRow<EngineRow>)[0],
     nextDue: (now) => number(NEXT_DUE, [now]),
@@ -56,36 +56,36 @@ export function sqliteScanner(graph: SqliteGraph, read: Read): Scanner {
 
 const CONVERSATION_OF_TURN = `CROSS JOIN keys ON keys.id = t.data ->> '$.conversationId' AND keys.slot = 'c'
   CROSS JOIN rows AS c ON c.n = keys.n`
-const RUNNABLE = `SELECT rows.data ->> '$.node' FROM rows CROSS JOIN rows AS t ON t.n = rows.n / 1048576 * 1048576
+const RUNNABLE = `SELECT CAST(rows.data ->> '$.node' AS BLOB) FROM rows CROSS JOIN rows AS t ON t.n = rows.n / 1048576 * 1048576
     ${CONVERSATION_OF_TURN}
   WHERE rows.queue = 'r' AND (rows.mark IS NULL OR rows.mark <= ?)
     AND rows.data ->> '$.kind' IN (SELECT value FROM json_each(?))
     AND coalesce(c.data ->> '$.agent.code', c.data ->> '$.agent.name') IN (SELECT value FROM json_each(?))
   ORDER BY rows.due, rows.n LIMIT ?`
-const OVERDUE = `SELECT data ->> '$.turn' FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
-const UNSTOPPED = `SELECT rows.data ->> '$.node' FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576
+const OVERDUE = `SELECT CAST(data ->> '$.turn' AS BLOB) FROM rows WHERE queue = 't' AND due <= ? ORDER BY due LIMIT ?`
+const UNSTOPPED = `SELECT CAST(rows.data ->> '$.node' AS BLOB) FROM rows AS t CROSS JOIN rows ON rows.n > t.n AND rows.n < t.n + 1048576
   WHERE t.mark <= ? AND t.n % 1048576 = 0
     AND rows.data ->> '$.state' = 'running' AND rows.data ->> '$.node' IS NOT NULL LIMIT ?`
-const AWAITING = `SELECT data ->> '$.node' FROM rows
+const AWAITING = `SELECT CAST(data ->> '$.node' AS BLOB) FROM rows
   WHERE queue = 'a' AND (due > ?1 OR due = ?1 AND data ->> '$.node' > ?2) ORDER BY due, data ->> '$.node' LIMIT ?3`
 const TIMED = AWAITING.replace("'a'", "'w'")
 const BLOCKS = 'SELECT n, CAST(data AS BLOB) FROM blocks WHERE root_id = ? AND n > ? ORDER BY n'
-const CLAIMED = `SELECT data ->> '$.node' FROM rows WHERE queue = ? LIMIT ?`
-const CLAIMANTS = `SELECT DISTINCT queue FROM rows WHERE queue > 'e' AND queue < 'f'`
+const CLAIMED = `SELECT CAST(data ->> '$.node' AS BLOB) FROM rows WHERE queue = ? LIMIT ?`
+const CLAIMANTS = `SELECT DISTINCT CAST(queue AS BLOB) FROM rows WHERE queue > 'e' AND queue < 'f'`
 const NEXT_DUE = `SELECT min(due) FROM (SELECT min(due) AS due FROM rows WHERE queue IN ('t', 'w') AND due > ?1
   UNION ALL SELECT min(mark) FROM rows WHERE mark > ?1 AND n % 1048576 > 0)`
-const OPEN_TURNS = `SELECT data ->> '$.turn' FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0 LIMIT ?`
-const OPEN_ROOTS = `SELECT t.data ->> '$.turn' FROM rows AS t ${CONVERSATION_OF_TURN}
+const OPEN_TURNS = `SELECT CAST(data ->> '$.turn' AS BLOB) FROM rows WHERE queue >= 'q' AND queue < 'u' AND n % 1048576 = 0 LIMIT ?`
+const OPEN_ROOTS = `SELECT CAST(t.data ->> '$.turn' AS BLOB) FROM rows AS t ${CONVERSATION_OF_TURN}
   WHERE t.queue >= 'q' AND t.queue < 'u' AND t.n % 1048576 = 0
     AND coalesce(c.data ->> '$.type', 'user') = 'user' LIMIT ?`
-const CONVERSATIONS = `SELECT keys.id FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.slot = 'c' AND keys.id > ?1
+const CONVERSATIONS = `SELECT CAST(keys.id AS BLOB) FROM keys CROSS JOIN rows ON rows.n = keys.n WHERE keys.slot = 'c' AND keys.id > ?1
     AND (?2 IS NULL OR coalesce(rows.data ->> '$.rootId', keys.id) = ?2) ORDER BY keys.id LIMIT ?3`
 /** From one tree's first commit to the one of the tree made before it. */
 const ROOTS = `WITH RECURSIVE trees (first) AS (
     SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < ?1
     UNION ALL SELECT (SELECT max(n) / 16777216 * 16777216 FROM commits WHERE n < first) FROM trees WHERE first IS NOT NULL
     LIMIT ?2)
-  SELECT root_id FROM trees CROSS JOIN commits ON commits.n = first + 1`
+  SELECT CAST(root_id AS BLOB) FROM trees CROSS JOIN commits ON commits.n = first + 1`
 
 /** As many rows as the last of the values says, where so many can be read: what is left out takes nobody's place. */
 function page<Row>(
@@ -129,7 +129,7 @@ function runnableValues({ now, limit, kinds, agents }: RunnableQuery): SqlRow {
 
 type FoundId = ReturnType<Scanner['findIds']>[number]
 
-const FIND_IDS = 'SELECT id FROM keys WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
+const FIND_IDS = 'SELECT CAST(id AS BLOB) FROM keys WHERE slot = ? AND substr(id, ?) = ? LIMIT ?'
 const SLOTS = [
   ['conversation', 'c'],
   ['turn', 't'],
@@ -143,7 +143,7 @@ function findIds(read: Read, ending: string, limit: number): readonly FoundId[] 
   const { length } = [...ending]
   for (const [type, slot] of SLOTS) {
     const ids = read((db) => db.all(FIND_IDS, [slot, -length, ending, bound(limit - found.length)]))
-    for (const [id] of ids) found.push({ id: String(id), type })
+    for (const [id] of ids) found.push({ id: textOf(id), type })
   }
   return found
 }

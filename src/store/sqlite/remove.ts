@@ -8,7 +8,7 @@ import { tombstoneFor } from '../not-found.ts'
 import { tombstoneOf } from '../tombstone.ts'
 import { isOfTurnEdges, readMarks } from '../tree-chain.ts'
 import { markOf } from '../verify-tree.ts'
-import type { Connection } from './driver.ts'
+import { type Connection, textOf } from './driver.ts'
 import { COMMITS_PER_TREE, SPAN, toConversation, toLink, turnSlot } from './rows.ts'
 import { type FileSpan, findTrees, readSpan, writtenRow } from './tree.ts'
 
@@ -32,21 +32,28 @@ export function removeTree(db: Connection, rootId: Id, removal: Removal): Tombst
 /** With the number of each in the file. */
 export function readStones(db: Connection): { readonly n: number; readonly hash: string; readonly data: string }[] {
   return db
-    .all("SELECT n, hash, data FROM stones ORDER BY data ->> '$.at', n")
-    .map(([n, hash, data]) => ({ n: Number(n), hash: String(hash), data: String(data) }))
+    .all(
+      "SELECT n, CAST(hash AS BLOB), CAST(data AS BLOB) FROM stones ORDER BY iif(json_valid(data), data ->> '$.at', 0), n",
+    )
+    .map(([n, hash, data]) => ({ n: Number(n), hash: textOf(hash), data: textOf(data) }))
 }
 
 /** By number: a tree that took the id of another came after it, whatever the clock said. */
-const NAMING = 'SELECT data FROM stones WHERE instr(data, ?) > 0 ORDER BY n'
+const NAMING = 'SELECT CAST(data AS BLOB) FROM stones WHERE instr(data, ?) > 0 ORDER BY n'
 
 /** Looks at texts: there may be many that are of no interest. */
 export function findStone(db: Connection, id: Id): Tombstone | undefined {
-  const stones = db.all(NAMING, [JSON.stringify(String(id))]).map(([data]) => toStone(String(data)))
+  const stones = db.all(NAMING, [JSON.stringify(String(id))]).flatMap(([data]) => toStone(textOf(data)) ?? [])
   return tombstoneFor(stones, (one) => one === id)
 }
 
-export function toStone(data: string): Tombstone {
-  return parseOwnJson(data) as Tombstone
+/** Undefined where it cannot be read: an audit tells of it. */
+export function toStone(data: string): Tombstone | undefined {
+  try {
+    return parseOwnJson(data) as Tombstone
+  } catch {
+    return undefined
+  }
 }
 
 export function stoneHash(n: number, data: string): string {
@@ -68,7 +75,7 @@ interface Leaving {
 }
 
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
-const COMMITS = 'SELECT seq, marks, hash FROM commits WHERE n > ? AND n < ? ORDER BY n'
+const COMMITS = 'SELECT seq, CAST(marks AS BLOB), CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n'
 
 function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
   const [n] = db.first(KEY, [rootId, 'c']) ?? []
@@ -77,13 +84,13 @@ function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
   const first = tree * COMMITS_PER_TREE
   const commits = db.all(COMMITS, [first, first + COMMITS_PER_TREE])
   const [seq = 0, , hash = ''] = commits.at(-1) ?? []
-  const marks = commits.map(([, text]) => String(text))
+  const marks = commits.map(([, text]) => textOf(text))
   const spans = spansOf(db, rootId, marks)
   const conversations = spans.flatMap((span) => conversationIn(span) ?? [])
   if (conversations[0]?.rootId !== rootId) return undefined
   const turns = spans.flatMap(({ turn }) => turn ?? [])
   const isWhole = hasAll(spans, marks)
-  return { rootId, tree, hash: String(hash), seq: Number(seq), spans, isWhole, conversations, turns }
+  return { rootId, tree, hash: textOf(hash), seq: Number(seq), spans, isWhole, conversations, turns }
 }
 
 /** Those that lead to each other from the root on. Where a row was committed that is not among them, all are looked through. */

@@ -1,7 +1,7 @@
 import { shortSha256 } from '../../base/hash.ts'
 import type { Id } from '../../graph/rows.ts'
 import { CommitMarks } from './commit-marks.ts'
-import type { Connection } from './driver.ts'
+import { type Connection, textOf } from './driver.ts'
 import { type NodeNames, namesIn, RowMarks } from './row-marks.ts'
 import { SPAN, spanOf } from './rows.ts'
 import { readSpanText, rowsIn, type SpanRow, type SpanText, STRETCH } from './span-text.ts'
@@ -61,8 +61,8 @@ export function sealStretches(db: Connection, { turnId, before, last }: Growth):
 /** Sealed stretches of a span whose rows are not those that were sealed: the numbers of their first rows. */
 export function brokenStretches(db: Connection, first: number): readonly number[] {
   return db
-    .all('SELECT n, hash FROM stretches WHERE n >= ? AND n < ?', [first, first + SPAN])
-    .filter(([n, hash]) => hashOf(readStretch(db, Number(n)).lines) !== hash)
+    .all('SELECT n, CAST(hash AS BLOB) FROM stretches WHERE n >= ? AND n < ?', [first, first + SPAN])
+    .filter(([n, hash]) => hashOf(readStretch(db, Number(n)).lines) !== textOf(hash))
     .map(([n]) => Number(n))
 }
 
@@ -84,8 +84,9 @@ function readPlace(db: Connection, id: Id): number {
 }
 
 function readId(db: Connection, n: number): Id {
-  const [id] = db.first("SELECT iif(json_valid(data), data ->> '$.node', '') FROM rows WHERE n = ?", [n]) ?? []
-  return String(id ?? '')
+  const [id] =
+    db.first("SELECT CAST(iif(json_valid(data), data ->> '$.node', '') AS BLOB) FROM rows WHERE n = ?", [n]) ?? []
+  return textOf(id)
 }
 
 function hashOf(lines: string): string {

@@ -117,17 +117,19 @@ export function namedIn({ rows }: FileSpan): string[] {
   })
 }
 
+export const BODY = "SELECT iif(typeof(text) = 'blob', text, NULL) FROM bodies WHERE hash = ?"
+
 export function bodiesOf(db: Connection, spans: readonly FileSpan[]): Body[] {
   return [...new Set(spans.flatMap(namedIn))].flatMap((hash) => {
-    const [bytes] = db.first('SELECT text FROM bodies WHERE hash = ?', [hash]) ?? []
+    const [bytes] = db.first(BODY, [hash]) ?? []
     return bytes instanceof Uint8Array ? [{ hash, text: Buffer.from(bytes).toString('utf8') }] : []
   })
 }
 
 /** Of each span whose tree it is, as its first row says; null where that cannot be read. */
 const HEADS = `SELECT n, CASE WHEN json_valid(data) THEN
-    coalesce(data ->> '$.rootId', data ->> '$.conversation', data ->> '$.conversationId') END AS root,
-    CASE WHEN json_valid(data) THEN data ->> '$.conversation' END
+    CAST(coalesce(data ->> '$.rootId', data ->> '$.conversation', data ->> '$.conversationId') AS BLOB) END AS root,
+    CASE WHEN json_valid(data) THEN CAST(data ->> '$.conversation' AS BLOB) END
   FROM rows WHERE n % 1048576 = 0`
 
 export interface TreePlace {
@@ -147,16 +149,19 @@ export function findTrees(db: Connection, rootId?: Id): TreePlaces {
   const byRoot = new Map<Id, TreePlace>()
   const lost: number[] = []
   const heads =
-    rootId === undefined ? db.all(HEADS) : db.all(`SELECT * FROM (${HEADS}) WHERE root = ? OR root IS NULL`, [rootId])
-  for (const [n, root, conversation] of heads) {
-    if (typeof root !== 'string') {
+    rootId === undefined
+      ? db.all(HEADS)
+      : db.all(`SELECT * FROM (${HEADS}) WHERE root = CAST(? AS BLOB) OR root IS NULL`, [rootId])
+  for (const [n, bytes = null, conversation] of heads) {
+    if (bytes === null) {
       lost.push(Number(n))
       continue
     }
+    const root = textOf(bytes)
     const place: TreePlace = byRoot.get(root) ?? { spans: [], tree: undefined }
     byRoot.set(root, place)
     place.spans.push(Number(n))
-    if (conversation === root) place.tree = Number(n) / SPAN
+    if (textOf(conversation) === root) place.tree = Number(n) / SPAN
   }
   for (const [root, place] of byRoot) place.tree ??= treeByLog(db, root)
   return { byRoot, lost }

@@ -3,7 +3,7 @@ import { type Finding, finding } from '../../graph/audit/finding.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
 import type { Verified, WrittenRow } from '../archive.ts'
 import { verifyTree } from '../verify-tree.ts'
-import type { Connection, SqlValue } from './driver.ts'
+import { type Connection, type SqlValue, textOf } from './driver.ts'
 import { readStones, stoneHash } from './remove.ts'
 import {
   COMMITS_PER_TREE,
@@ -88,9 +88,10 @@ class Verifying implements Verified {
 
   /** What is of no tree, or of all: texts, strays, and the pages of the file. */
   rest(): void {
-    for (const [hash, bytes] of this.db.all('SELECT hash, text FROM bodies')) {
+    for (const [name, bytes] of this.db.all(BODIES)) {
+      const hash = textOf(name)
       if (bytes instanceof Uint8Array && sha256(Buffer.from(bytes).toString('utf8')) === hash) continue
-      const place = { id: String(hash), rootId: null }
+      const place = { id: hash, rootId: null }
       this.put('altered_body', place, `The text ${hash} is not what was written: it has another hash.`)
     }
     for (const [tree] of this.db.all('SELECT DISTINCT n / 16777216 FROM commits')) {
@@ -98,13 +99,18 @@ class Verifying implements Verified {
       this.put('broken_chain', { id: `tree ${tree}`, rootId: null }, `The log has commits of a tree that is not there.`)
     }
     for (const [id, slot] of this.db.all(STRAY_KEYS)) {
-      this.put('altered_index', { id: String(id), rootId: null }, `The key ${slot} of ${id} leads nowhere.`)
+      this.put(
+        'altered_index',
+        { id: textOf(id), rootId: null },
+        `The key ${textOf(slot)} of ${textOf(id)} leads nowhere.`,
+      )
     }
     for (const [n] of [...this.db.all(STRAY_SEALS), ...this.db.all(STRAY_STRETCHES)]) {
       this.put('altered_index', { id: `row ${n}`, rootId: null }, `Row ${n} of the file was written and is not there.`)
     }
-    for (const [tree, hash] of this.db.all(STRAY_USES)) {
-      this.put('altered_index', { id: String(hash), rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
+    for (const [tree, name] of this.db.all(STRAY_USES)) {
+      const hash = textOf(name)
+      this.put('altered_index', { id: hash, rootId: null }, `No text ${hash} of a tree ${tree} is stored.`)
     }
     for (const { n, data, hash } of readStones(this.db)) {
       if (stoneHash(n, data) === hash) continue
@@ -212,11 +218,13 @@ const SUBJECTS = {
   unreadable: 'store',
 } as const
 
-const STRAY_USES = `SELECT tree, hash FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
+const BODIES = "SELECT CAST(hash AS BLOB), iif(typeof(text) = 'blob', text, NULL) FROM bodies"
+const STRAY_USES = `SELECT tree, CAST(hash AS BLOB) FROM uses WHERE NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.hash = uses.hash)
   OR NOT EXISTS (SELECT 1 FROM rows WHERE n = tree * 1048576)`
 const STRAY_SEALS = 'SELECT seals.n FROM seals LEFT JOIN rows ON rows.n = seals.n WHERE rows.n IS NULL'
 const STRAY_STRETCHES = 'SELECT s.n FROM stretches AS s LEFT JOIN rows ON rows.n = s.n WHERE rows.n IS NULL'
-const STRAY_KEYS = 'SELECT keys.id, keys.slot FROM keys LEFT JOIN rows ON rows.n = keys.n WHERE rows.n IS NULL'
+const STRAY_KEYS = `SELECT CAST(keys.id AS BLOB), CAST(keys.slot AS BLOB) FROM keys LEFT JOIN rows ON rows.n = keys.n
+  WHERE rows.n IS NULL`
 
 /** queue, due and mark as the row says; null when it says nothing that can be read. */
 function columnsOf(packed: Packed | null, { turn }: FileSpan): readonly SqlValue[] | null {

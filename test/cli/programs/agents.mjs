@@ -1,7 +1,7 @@
 // The agents of the command line's tests, as a user's module: models are scripted, and how long things take is in the
 // environment. The built package is used, as the command line itself does; in a test's own process it is the sources.
 
-import { existsSync } from 'node:fs'
+import { appendFileSync, existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { agent, askTools, backgroundSubagents, tool } from 'legate'
 
@@ -160,4 +160,28 @@ export const curious = agent({
       ? { calls: [{ name: 'ask_person', input: { question: 'Which\nport?' } }] }
       : { chunks: [`So it is: ${results[0]}`] },
   ),
+})
+
+/** Code that asks a person twice, and leaves a mark each time it begins. */
+function desk(name, effect) {
+  return agent({
+    name,
+    effect,
+    async reply(_, { ask }) {
+      if (process.env.LEGATE_TEST_MARKS) appendFileSync(process.env.LEGATE_TEST_MARKS, `${name}\n`)
+      const port = await ask('Which port?')
+      return `So it is: ${port}, ${await ask('Sure?')}`
+    },
+  })
+}
+
+export const steady = desk('steady', 'idempotent')
+export const hasty = desk('hasty', 'effectful')
+
+/** Code that waits for a child that needs a person. */
+export const waiter = agent({
+  name: 'waiter',
+  effect: 'pure',
+  subagents: { ask: curious },
+  reply: async (_, { delegate }) => (await delegate('ask', 'Ask.')).text,
 })
