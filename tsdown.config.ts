@@ -5,8 +5,8 @@ import { defineConfig } from 'tsdown'
 // A few files instead of one per source: importing the root costs what its files cost. Lazy imports stay files of their own.
 // What is common to the root and to small doors is a part of its own, so that these stay small.
 const PARTS = {
-  'of-small-doors': ['grant', 'output', 'store/memory', 'store/sqlite', 'store/json'],
-  'of-recipe': ['extension/prompt', 'recipe'],
+  'of-small-doors': ['grant', 'fields', 'store/memory', 'store/sqlite', 'store/json'],
+  'of-recipe': ['extension/prompt-files', 'recipe'],
   'of-index': ['index'],
 }
 
@@ -16,11 +16,11 @@ export default defineConfig({
     'src/testing/index.ts',
     'src/grant/index.ts',
     'src/recipe/index.ts',
-    'src/output/index.ts',
-    'src/extension/prompt/index.ts',
-    'src/store/memory.ts',
-    'src/store/json.ts',
-    'src/store/sqlite.ts',
+    'src/fields/index.ts',
+    'src/extension/prompt-files.ts',
+    'src/store/memory/index.ts',
+    'src/store/json/index.ts',
+    'src/store/sqlite/index.ts',
     'src/cli/main.ts',
   ],
   format: 'esm',
@@ -36,7 +36,7 @@ export default defineConfig({
       groups: [
         ...Object.keys(PARTS).map((part, at, all) => ({ name: partOf(part as Part), priority: all.length + 1 - at })),
         { name: ofFirstRun('of-first-run', true), priority: 1 },
-        { name: ofFirstRun('node-work', false), priority: 0 },
+        { name: ofFirstRun('first-run', false), priority: 0 },
       ],
     },
   },
@@ -69,7 +69,7 @@ function partOf(part: Part) {
 /** The same for what is loaded with the first run; what small doors have in common with it is a part of its own. */
 function ofFirstRun(part: string, isCommon: boolean) {
   return (id: string, modules: Modules) => {
-    if (!reachedFrom('node-work', modules).has(id) || reachedFrom('index', modules).has(id)) return null
+    if (!reachedFrom('runtime/lazy', modules).has(id) || reachedFrom('index', modules).has(id)) return null
     const doors = Object.values(PARTS).flat()
     return doors.some((door) => reachedFrom(door, modules).has(id)) === isCommon ? part : null
   }

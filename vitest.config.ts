@@ -8,7 +8,7 @@ const house = ['test/architecture.test.ts', 'test/claims.test.ts', 'test/doors.t
 const crash = ['test/crash/**/*.test.ts']
 const suite = ['test/**/*.test.ts']
 /** They replace a module for themselves, before anything else has loaded it. */
-const alone = ['test/attack/paths-interleaved.test.ts', 'test/examples/contracts.test.ts']
+const alone = ['test/attack/paths-interleaved.test.ts', 'test/e2e/examples/contracts.test.ts']
 
 /** Every graph that a test makes is audited at its end. */
 const setupFiles = ['test/support/audit-all.ts']
@@ -21,11 +21,11 @@ const isFull = process.env['LEGATE_FULL'] === '1'
 const forgetting = { LEGATE_FRESH: '1', LEGATE_FIGURES: '', LEGATE_FULL: '', LEGATE_ONE_STORE: isFull ? '' : '1' }
 /** What runs no node in this process, is of stores or of other programs: a second time only in full. */
 const once = [
-  'src/{base,grant,output,prompt,recipe,store,cli}/**',
-  'test/{attack,cli,corpus,files,growth,laws,mcp,model,output,prompt,recipe,store,types}/**',
-  'test/examples/**',
+  'src/{base,grant,fields,prompt,recipe,store,cli}/**',
+  'test/{attack,cli,e2e,fields/parser,files,laws,model,prompt,store,tools}/**',
+  'test/recipe/*.test.ts',
   'test/graph/{audit,gating,proof,reading,spawn,states}.test.ts',
-  'test/history/random.test.ts',
+  'test/conversation/history/random.test.ts',
 ]
 const left = isFull ? [] : once
 
@@ -37,14 +37,14 @@ const slow = isFull ? usual : { testTimeout: 300_000, hookTimeout: 60_000 }
 
 /** Files go by their size, as long as nothing is known of their time. The last ones must not take long. */
 const long = [
-  'corpus/agents',
-  'corpus/recipes',
+  'e2e/corpus/agents',
+  'e2e/corpus/recipes',
   'crash/random-kill',
   'engine/cancel-random',
-  'examples/demo',
-  'examples/docs',
-  'examples/examples',
-  'history/random',
+  'e2e/examples/demo',
+  'e2e/examples/docs',
+  'e2e/examples/examples',
+  'conversation/history/random',
   'recipe/mutants',
 ]
 
@@ -66,11 +66,11 @@ export default defineConfig({
       source('legate/testing', 'src/testing/index.ts'),
       source('legate/grant', 'src/grant/index.ts'),
       source('legate/recipe', 'src/recipe/index.ts'),
-      source('legate/output', 'src/output/index.ts'),
-      source('legate/prompt', 'src/extension/prompt/index.ts'),
-      source('legate/store/memory', 'src/store/memory.ts'),
-      source('legate/store/json', 'src/store/json.ts'),
-      source('legate/store/sqlite', 'src/store/sqlite.ts'),
+      source('legate/output', 'src/fields/index.ts'),
+      source('legate/prompt', 'src/extension/prompt-files.ts'),
+      source('legate/store/memory', 'src/store/memory/index.ts'),
+      source('legate/store/json', 'src/store/json/index.ts'),
+      source('legate/store/sqlite', 'src/store/sqlite/index.ts'),
     ],
   },
   test: {

@@ -62,7 +62,7 @@ const reasons = [
   ],
   [
     'agently 19/115',
-    '`chatSession({ maxLength })` shows the newest messages that fit. Memos and resizing of one’s own are left to extensions; what a model is shown of it is bounded by `contextTurns` and summed up when its window nears its end (`createRuntime({ compaction })`, `test/history/context.test.ts`); the record stays whole.',
+    '`chatSession({ maxLength })` shows the newest messages that fit. Memos and resizing of one’s own are left to extensions; what a model is shown of it is bounded by `contextTurns` and summed up when its window nears its end (`createRuntime({ compaction })`, `test/conversation/history/context.test.ts`); the record stays whole.',
   ],
 ]
 

@@ -45,8 +45,8 @@ const OFFLINE = { NODE_EXTRA_CA_CERTS: undefined }
 
 const FRESH_NOTE = `
 fresh leaves out tests that run no node in their process, those of stores, and those of other programs and their clients:
-src/{base,grant,output,prompt,recipe,store,cli}, test/{attack,cli,corpus,files,growth,laws,mcp,model,output,prompt,recipe,store,types},
-test/examples, test/graph/{audit,gating,proof,reading,spawn,states}, test/history/random. Where a test is for every store, fresh takes SQLite. npm run test:full leaves nothing out.`
+src/{base,grant,fields,prompt,recipe,store,cli}, test/{attack,cli,e2e,fields/parser,files,laws,model,prompt,store,tools}, test/recipe without its folders,
+test/graph/{audit,gating,proof,reading,spawn,states}, test/conversation/history/random. Where a test is for every store, fresh takes SQLite. npm run test:full leaves nothing out.`
 
 await main()
 

@@ -4,15 +4,13 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { ERROR_CODES } from '../src/base/error.ts'
 import { DEFAULT_LIMITS, ROOT_WALL_MS } from '../src/grant/budget.ts'
-import { SHOWN_BYTES } from '../src/graph/body.ts'
-import { CANCEL_GRACE_MS } from '../src/graph/child/cancel-grace.ts'
-import { COMMIT_KINDS } from '../src/graph/commit.ts'
-import { CONTEXT_TURNS } from '../src/graph/context-turns.ts'
+import { COMMIT_KINDS, SHOWN_BYTES } from '../src/graph/commit.ts'
 import { DURABLE_EVENTS, LIVE_EVENTS } from '../src/graph/event.ts'
+import { CANCEL_GRACE_MS, CONTEXT_TURNS } from '../src/graph/kinds.ts'
 import { STATUSES } from '../src/graph/outcome.ts'
-import { MAX_RECOVERIES } from '../src/graph/turn/recover.ts'
 import { MODEL_ATTEMPTS, retryDelay } from '../src/model/retry.ts'
-import { ENGINE_DEFAULTS } from '../src/options.ts'
+import { MAX_RECOVERIES } from '../src/rules/turn/result.ts'
+import { ENGINE_DEFAULTS } from '../src/runtime/options.ts'
 import { FAILPOINTS } from '../src/testing/index.ts'
 import { TOOL_TIMEOUT_MS, tool } from '../src/tool/tool.ts'
 
@@ -111,8 +109,8 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'readRequest',
     'useLayer',
   ],
-  'output/index': ['dotPath', 'fieldParser', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
-  'extension/prompt/index': [
+  'fields/index': ['dotPath', 'fieldParser', 'matchesPath', 'missingFields', 'readPath', 'slashPath', 'wildcardPath'],
+  'extension/prompt-files': [
     'EmptyPromptError',
     'Prompt',
     'SLOTS',
@@ -159,9 +157,9 @@ const surface: Readonly<Record<string, readonly string[]>> = {
     'validateDefinition',
     'writeRecipe',
   ],
-  'store/memory': ['memoryStore'],
-  'store/json': ['jsonSession', 'jsonStore'],
-  'store/sqlite': ['sqliteStore'],
+  'store/memory/index': ['memoryStore'],
+  'store/json/index': ['jsonSession', 'jsonStore'],
+  'store/sqlite/index': ['sqliteStore'],
 }
 
 describe.each(Object.entries(surface))('%s', (entry, names) => {

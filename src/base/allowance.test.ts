@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Allowance } from './allowance.ts'
+import { Allowance } from './clock.ts'
 
 test('so much at once, then so much with each second, and never more at once than at first', () => {
   const allowance = new Allowance(3, 2)

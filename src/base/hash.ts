@@ -1,5 +1,3 @@
-import { nodeCrypto } from './node-crypto.ts'
-
 /** The SHA-256 of the text's UTF-8 bytes, as 64 lower-case hex characters. */
 export function sha256(text: string): string {
   return hash(text, 'hex')
@@ -14,4 +12,14 @@ function hash(text: string, encoding: 'hex' | 'base64url'): string {
   const crypto = nodeCrypto()
   if (typeof crypto.hash === 'function') return crypto.hash('sha256', text, encoding)
   return crypto.createHash('sha256').update(text, 'utf8').digest(encoding)
+}
+
+type Crypto = typeof import('node:crypto')
+
+let loaded: Crypto | undefined
+
+/** Loaded when it is used first: it would be a tenth of what importing the package costs. */
+export function nodeCrypto(): Crypto {
+  loaded ??= process.getBuiltinModule('node:crypto')
+  return loaded
 }

@@ -1,6 +1,5 @@
 import { LegateError } from './error.ts'
-import { sha256 } from './hash.ts'
-import { nodeCrypto } from './node-crypto.ts'
+import { nodeCrypto, sha256 } from './hash.ts'
 
 /** A random UUIDv7 of the given wall time in milliseconds. Ids say nothing about order; sequences do. */
 export function freshId(now: number): string {

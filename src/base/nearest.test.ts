@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nearest } from './nearest.ts'
+import { nearest } from './options.ts'
 
 const words = ['type', 'desc', 'instruct', 'chat_history']
 

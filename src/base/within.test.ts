@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { within } from './within.ts'
+import { within } from './abort.ts'
 
 test('gives what the work gives in time, and fails as it does', async () => {
   await expect(within(Promise.resolve('done'), 1_000)).resolves.toBe('done')

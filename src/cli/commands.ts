@@ -1,6 +1,5 @@
-import type { Command, Option } from './command.ts'
-import { CHANGE_COMMANDS } from './commands-change.ts'
-import { PROOF_COMMANDS } from './commands-proof.ts'
+import type { Command, Option } from './command/command.ts'
+import { CHANGE_COMMANDS, PROOF_COMMANDS } from './store-commands.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 const REASON: Option = { name: 'reason', value: 'TEXT', text: 'what is recorded, and told to the agent' }
@@ -119,7 +118,7 @@ export const COMMANDS: readonly Command[] = [
       ['legate ps --all --json | jq -r .agent', 'every run, for programs'],
     ],
     takes: [0, 0],
-    load: async () => (await import('./commands/ps.ts')).ps,
+    load: async () => (await import('./commands/look/ps.ts')).ps,
   },
   {
     name: 'show',
@@ -138,7 +137,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [0, 1],
     completes: 'id',
-    load: async () => (await import('./commands/show.ts')).show,
+    load: async () => (await import('./commands/look/show.ts')).show,
   },
   {
     name: 'tree',
@@ -151,7 +150,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [0, 1],
     completes: 'id',
-    load: async () => (await import('./commands/tree.ts')).tree,
+    load: async () => (await import('./commands/look/tree.ts')).tree,
   },
   {
     name: 'log',
@@ -166,7 +165,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [0, 1],
     completes: 'id',
-    load: async () => (await import('./commands/log.ts')).log,
+    load: async () => (await import('./commands/look/tree.ts')).log,
   },
   {
     name: 'transcript',
@@ -183,7 +182,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [0, 1],
     completes: 'id',
-    load: async () => (await import('./commands/transcript.ts')).transcript,
+    load: async () => (await import('./commands/look/show.ts')).transcript,
   },
   ...PROOF_COMMANDS,
   ...CHANGE_COMMANDS,
@@ -199,7 +198,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [['legate cancel 1f0c9a2e --reason "wrong topic"', 'stop it and say why']],
     takes: [1, 1],
     completes: 'id',
-    load: async () => (await import('./commands/cancel.ts')).cancel,
+    load: async () => (await import('./commands/change/resume.ts')).cancel,
   },
   {
     name: 'approvals',
@@ -208,7 +207,7 @@ export const COMMANDS: readonly Command[] = [
     options: [JSON_LINES],
     examples: [['legate approvals', 'who asks, for what, by which rule, since when, and how to answer']],
     takes: [0, 0],
-    load: async () => (await import('./commands/approvals.ts')).approvals,
+    load: async () => (await import('./commands/look/approvals.ts')).approvals,
   },
   {
     name: 'approve',
@@ -227,7 +226,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [1, 1],
     completes: 'id',
-    load: async () => (await import('./commands/answer.ts')).approve,
+    load: async () => (await import('./commands/change/answer.ts')).approve,
   },
   {
     name: 'deny',
@@ -237,7 +236,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [['legate deny 5ab9c1d0 --reason "not on a Friday"', 'the agent reads the reason and goes on']],
     takes: [1, 1],
     completes: 'id',
-    load: async () => (await import('./commands/answer.ts')).deny,
+    load: async () => (await import('./commands/change/answer.ts')).deny,
   },
   {
     name: 'answer',
@@ -247,7 +246,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [['legate answer 5ab9c1d0 "Use port 8080."', 'the id of the question, or of its run']],
     takes: [2, 2],
     completes: 'id',
-    load: async () => (await import('./commands/reply.ts')).reply,
+    load: async () => (await import('./commands/change/answer.ts')).reply,
   },
   {
     name: 'resume',
@@ -270,7 +269,7 @@ export const COMMANDS: readonly Command[] = [
     ],
     takes: [0, 1],
     completes: 'id',
-    load: async () => (await import('./commands/resume.ts')).resume,
+    load: async () => (await import('./commands/change/resume.ts')).resume,
   },
   {
     name: 'validate',
@@ -336,7 +335,7 @@ export const COMMANDS: readonly Command[] = [
     examples: [['legate convert .claude/agents/reviewer.md --to codex > reviewer.toml', 'the same agent for Codex']],
     takes: [1, 1],
     completes: 'file',
-    load: async () => (await import('./commands/convert.ts')).convert,
+    load: async () => (await import('./commands/validate.ts')).convert,
   },
   {
     name: 'completion',

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
-import { CliError, EXIT } from './command.ts'
+import { CliError, EXIT } from './command/command.ts'
+import { helpText } from './commands/help.ts'
 import { COMMANDS } from './commands.ts'
-import { helpText } from './help-text.ts'
 import { MissingId, readArgs } from './read-args.ts'
 import { cleanText } from './terminal/clean.ts'
 import { endWithReader, exitNow } from './terminal/output.ts'
@@ -45,7 +45,7 @@ async function fail(error: unknown, args: readonly string[]): Promise<number> {
 }
 
 async function candidates({ command, call }: MissingId): Promise<string> {
-  const { candidatesFor } = await import('./candidates.ts')
+  const { candidatesFor } = await import('./watch/recent-runs.ts')
   const lines = await candidatesFor(command, call)
   return lines.length === 0 ? '' : `\nThe newest:\n${lines.map((line) => `  ${line}`).join('\n')}`
 }

@@ -1,7 +1,16 @@
 import { parseArgs } from 'node:util'
-import { type Call, CliError, type Command, EXIT, type Option, optionsOf, STORE } from './command.ts'
+import {
+  type Call,
+  CliError,
+  type Command,
+  EXIT,
+  meant,
+  noCommand,
+  type Option,
+  optionsOf,
+  STORE,
+} from './command/command.ts'
 import { COMMANDS } from './commands.ts'
-import { meant, noCommand } from './meant.ts'
 
 export interface ReadArgs {
   readonly command: Command

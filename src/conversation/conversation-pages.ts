@@ -1,15 +1,13 @@
 import { InputError } from '../base/error.ts'
 import { anything, flag, list, number, type Rules, readOptions, text } from '../base/options.ts'
-import { ancestorsOf, contextOf } from '../graph/context.ts'
-import { ALL_TURNS, CONTEXT_TURNS } from '../graph/context-turns.ts'
+import { ancestorsOf, contextOf, type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/context.ts'
 import { DURABLE_EVENTS, type DurableEvent, type DurableEventType, type EventRow, toEvent } from '../graph/event.ts'
-import type { Kinds } from '../graph/kinds.ts'
-import type { Id, Node, Turn } from '../graph/rows.ts'
-import { type TranscriptLine, type TranscriptOptions, transcriptOf } from '../graph/transcript.ts'
+import { ALL_TURNS, CONTEXT_TURNS, type Kinds } from '../graph/kinds.ts'
+import { rangeOf } from '../graph/lane.ts'
+import type { Reader } from '../graph/reader.ts'
+import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Store } from '../store/store.ts'
-import { onlyOneCursor, positiveNumber, wholeNumber } from './bounds.ts'
-import { turnsBackward, turnsForward } from './lane-turns.ts'
-import { pages } from './pages.ts'
+import { onlyOneCursor, pages, positiveNumber, wholeNumber } from './pages.ts'
 
 export interface TurnPageQuery {
   readonly limitTurns?: number
@@ -210,4 +208,51 @@ function beyond(lines: TranscriptLine[], at: Node | undefined, isForward: boolea
   const index = at === undefined ? -1 : lines.findIndex(({ nodeId }) => nodeId === at.id)
   if (index < 0) return lines
   return isForward ? lines.slice(index + 1) : lines.slice(0, index)
+}
+
+type Turns = Pick<Reader, 'turnsOf'>
+
+/** The newest turns of a lane that count, up to an ordinal, oldest first. */
+export function turnsBackward(
+  store: Turns,
+  row: Conversation,
+  { last, limit }: { last: number; limit: number },
+): Turn[] {
+  const found: Turn[] = []
+  for (let at = last; at >= 0 && found.length < limit; ) {
+    const range = rangeOf(row.lane, at)
+    if (range !== undefined) {
+      at = range[0] - 1
+      continue
+    }
+    const first = (row.lane?.skips.findLast(([, to]) => to < at)?.[1] ?? -1) + 1
+    const turns = store.turnsOf(row.id, { last: at, limit: Math.min(limit - found.length, at - first + 1) })
+    if (turns.length === 0) return found
+    found.unshift(...turns)
+    at = (turns[0]?.ordinal ?? 0) - 1
+  }
+  return found
+}
+
+/** The oldest turns of a lane that count, from an ordinal on, oldest first. */
+export function turnsForward(
+  store: Turns,
+  row: Conversation,
+  { first, limit }: { first: number; limit: number },
+): Turn[] {
+  const found: Turn[] = []
+  for (let at = first; at < row.turnCount && found.length < limit; ) {
+    const range = rangeOf(row.lane, at)
+    if (range !== undefined) {
+      at = range[1] + 1
+      continue
+    }
+    const end = row.lane?.skips.find(([from]) => from > at)?.[0] ?? row.turnCount
+    const last = Math.min(end - 1, at + limit - found.length - 1)
+    const turns = store.turnsOf(row.id, { last, limit: last - at + 1 })
+    if (turns.length === 0) return found
+    found.push(...turns)
+    at = (turns.at(-1)?.ordinal ?? last) + 1
+  }
+  return found
 }

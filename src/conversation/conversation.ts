@@ -1,21 +1,20 @@
+import type { AuditOptions, AuditReport } from '../audit/audit.ts'
 import { NotFoundError } from '../base/error.ts'
 import { anything, int, readOptions, text } from '../base/options.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import { closeSession, type OpenSession, openSessions } from '../graph/child/session.ts'
 import type { Content } from '../graph/content.ts'
+import type { TranscriptLine } from '../graph/context.ts'
 import type { Draft } from '../graph/draft.ts'
 import type { DurableEvent } from '../graph/event.ts'
-import { type Mutation, planMutate } from '../graph/history/mutate.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
-import { type ConversationSettings, planSettings } from '../graph/settings.ts'
-import type { TranscriptLine } from '../graph/transcript.ts'
-import { type Observed, planObserve } from '../graph/turn/observe.ts'
+import { closeSession, type OpenSession, openSessions } from '../rules/delegation/session.ts'
+import { type Mutation, planMutate } from '../rules/history/mutate.ts'
+import { type Observed, planObserve } from '../rules/turn/observe.ts'
+import { type ConversationSettings, planSettings } from '../rules/turn/say.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import { type Groups, switched } from '../tool/groups.ts'
-import { switchGroups } from '../tool/reset-tools.ts'
-import type { AuditOptions, AuditReport } from './audit.ts'
+import { type Groups, switched, switchGroups } from '../tool/groups.ts'
 import {
   ConversationPages,
   type EventPageQuery,
@@ -23,8 +22,7 @@ import {
   type TranscriptPage,
   type TurnPageQuery,
 } from './conversation-pages.ts'
-import { HistoryHandle, type HistoryHome } from './history-handle.ts'
-import { readObserved } from './observed.ts'
+import { HistoryHandle, type HistoryHome, readObserved } from './history-handle.ts'
 import type { Run } from './run.ts'
 
 const SETTINGS = { policyProfile: text, contextTurns: int(1, 1_000) }
@@ -119,7 +117,7 @@ export class ConversationHandle extends HistoryHandle {
   async audit(options: Omit<AuditOptions, 'rootId'> = {}): Promise<AuditReport> {
     const { row } = this
     if (row === undefined) throw notFound(this.ledger.store, 'conversation', this.id)
-    const { auditConversation } = await import('./audit.ts')
+    const { auditConversation } = await import('../audit/audit.ts')
     return auditConversation(this.ledger, row, options)
   }
 

@@ -3,11 +3,10 @@ import { type RunEvent, toEvent } from '../graph/event.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import type { TreeFeed } from './feed.ts'
-import type { Feeds } from './feeds.ts'
-import type { KeepAlive } from './keep-alive.ts'
+import type { KeepAlive } from './ends.ts'
+import type { Feeds, TreeFeed } from './feeds.ts'
+import { type Sees, View } from './fields/view.ts'
 import { pages } from './pages.ts'
-import { type Sees, View } from './view.ts'
 
 export interface FollowOptions {
   readonly store: Store

@@ -1,25 +1,24 @@
 import { InputError } from '../base/error.ts'
+import { type Json, toJson } from '../base/json.ts'
 import { anything, list, oneOf, type Rules, readOptions, text } from '../base/options.ts'
-import type { Content } from '../graph/content.ts'
+import { type Content, isBlock } from '../graph/content.ts'
 import type { Draft } from '../graph/draft.ts'
-import { planAdopt } from '../graph/history/adopt.ts'
-import { planArchive } from '../graph/history/archive.ts'
-import { planCompress, planUncompress } from '../graph/history/compress.ts'
-import { planEdit } from '../graph/history/edit.ts'
-import { planFork } from '../graph/history/fork.ts'
-import { planMerge } from '../graph/history/merge.ts'
-import type { ChangeScope, Remade } from '../graph/history/remake-turn.ts'
-import { planRerun } from '../graph/history/rerun.ts'
-import { planRetryNode } from '../graph/history/retry-node.ts'
-import { planSkip, planStop } from '../graph/history/stop.ts'
-import { planCompact, planVisibility, type VisibilityChange } from '../graph/history/visibility.ts'
 import type { Conversation, Id, Node } from '../graph/rows.ts'
-import type { TurnBounds } from '../graph/turn/begin-turn.ts'
+import { planAdopt } from '../rules/history/adopt.ts'
+import { planFork } from '../rules/history/fork.ts'
+import { planMerge } from '../rules/history/merge.ts'
+import type { ChangeScope, Remade } from '../rules/history/remake-turn.ts'
+import { planEdit, planRerun } from '../rules/history/rerun.ts'
+import { planRetryNode } from '../rules/history/retry-node.ts'
+import { planSkip, planStop } from '../rules/history/stop.ts'
+import { planArchive, planCompact, planVisibility, type VisibilityChange } from '../rules/history/visibility.ts'
+import { planCompress, planUncompress } from '../rules/turn/compaction.ts'
+import type { Observed } from '../rules/turn/observe.ts'
+import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
-import { type LaneInfo, lanesOf, versionsOf } from './lanes.ts'
-import { readSaid } from './observed.ts'
 import type { Run } from './run.ts'
+import { type LaneInfo, lanesOf, versionsOf } from './tree.ts'
 import { type UsageQuery, type UsageStats, usageStats } from './usage-stats.ts'
 
 /** What the changes of a conversation's history need of the process. */
@@ -203,4 +202,38 @@ export abstract class HistoryHandle {
     if (row !== undefined) return row
     throw notFound(this.ledger.store, 'conversation', this.id)
   }
+}
+
+const ROLES = ['user', 'developer', 'agent']
+
+/** What is to be observed, checked: a text or blocks are a user's. */
+export function readObserved(given: Content | Observed): Observed {
+  const json = toJson(given)
+  if (!json.ok) refuse(`It is not JSON: ${json.error}`)
+  const isPlain = typeof json.value === 'string' || Array.isArray(json.value)
+  const { role, content, ...others } = (isPlain ? { role: 'user', content: json.value } : (json.value ?? {})) as {
+    readonly [key: string]: Json
+  }
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) refuse(`A message has role and content, not "${unknown}".`)
+  if (!ROLES.includes(String(role))) refuse(`Its role is one of ${ROLES.join(', ')}, not ${JSON.stringify(role)}.`)
+  if (!isContent(content)) refuse('Its content is a text that is not empty, or a list of blocks.')
+  return { role, content } as unknown as Observed
+}
+
+/** A text or blocks, checked. */
+function readSaid(given: Content): Content {
+  const json = toJson(given)
+  const isSaid = json.ok && (json.value === '' || isContent(json.value))
+  if (isSaid) return json.value as unknown as Content
+  throw new InputError('invalid_input', 'edit(nodeId, content): a text, or a list of blocks.')
+}
+
+function isContent(content: Json | undefined): boolean {
+  if (typeof content === 'string') return content.trim() !== ''
+  return Array.isArray(content) && content.length > 0 && content.every((block) => isBlock(block as Json))
+}
+
+function refuse(message: string): never {
+  throw new InputError('invalid_input', `conversation.observe(message): ${message}`)
 }

@@ -1,11 +1,10 @@
+import type { FieldPath, FieldValue } from '../fields/field-path.ts'
 import type { RunEvent } from '../graph/event.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Id } from '../graph/rows.ts'
-import type { FieldPath, FieldValue } from '../output/field-path.ts'
 import type { FieldResult } from './fields/field-handlers.ts'
-import type { FieldsOptions } from './fields/matching-fields.ts'
 import type { RunField } from './fields/run-field.ts'
-import type { KeyOptions } from './fields/run-fields.ts'
+import type { FieldsOptions, KeyOptions } from './fields/run-fields.ts'
 import type { FieldOptions } from './fields/wait-for-field.ts'
 
 /** An outcome whose `output` has the type of the agent's output schema. It is null unless the run completed. */

@@ -1,15 +1,14 @@
-import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/briefing.ts'
-import { contextTurnsOf } from '../agent/conversation-settings.ts'
-import { taskResult } from '../agent/messages.ts'
-import type { NodeRun } from '../agent/node-run.ts'
-import { newestWithin, plainMessages } from '../agent/plain-messages.ts'
+import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
+import type { BriefingFunction, BriefingPlan, DelegationContext, RecentEvent } from '../agent/definition/briefing.ts'
+import type { NodeRun } from '../agent/hooks/node-run.ts'
+import { newestWithin, plainMessages, taskResult } from '../agent/request/messages.ts'
 import { type Json, parseJson, toJson } from '../base/json.ts'
 import { textOf } from '../graph/content.ts'
 import { contextOf } from '../graph/context.ts'
 import type { Node } from '../graph/rows.ts'
-import type { TurnBriefing } from '../graph/turn/open-turn.ts'
-import { resultContent } from '../graph/turn/result-content.ts'
+import { resultContent } from '../graph/tasks.ts'
 import type { Message } from '../model/model.ts'
+import type { TurnBriefing } from '../rules/turn/open-turn.ts'
 
 const PREVIEW_CHARS = 200
 const TOKEN_CHARS = 4

@@ -1,4 +1,4 @@
-import type { AgentCore, EagerCore } from '../agent/agent.ts'
+import type { AgentCore, EagerCore } from '../agent/definition/agent.ts'
 import type { Offer } from './spawn.ts'
 import { type SubagentSource, subagentSource } from './subagent.ts'
 

@@ -1,12 +1,19 @@
-import type { AgentCore } from '../agent/agent.ts'
-import { profileOf, storedProfileLayer } from '../agent/conversation-settings.ts'
-import { fileDelegateLayers } from '../agent/file-layers.ts'
-import { grantAt } from '../agent/inherited-files.ts'
-import type { NodeRun } from '../agent/node-run.ts'
+import { profileOf, storedProfileLayer } from '../agent/build/conversation-settings.ts'
+import type { AgentCore } from '../agent/definition/agent.ts'
+import { fileDelegateLayers } from '../agent/definition/file-layers.ts'
+import type { NodeRun } from '../agent/hooks/node-run.ts'
 import type { Json } from '../base/json.ts'
 import { type Budget, childLimits, moneyOf, smallerBudget, treeLimitOf } from '../grant/budget.ts'
 import { boundBelow, boundBy, freezeLayer } from '../grant/ceiling.ts'
-import { delegateLayer, type Grant, type Layer, narrowingLayer, ownLayers, saysSame } from '../grant/grant.ts'
+import {
+  DEFAULT_USE,
+  delegateLayer,
+  type Grant,
+  type Layer,
+  narrowingLayer,
+  ownLayers,
+  saysSame,
+} from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
 import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
@@ -111,3 +118,14 @@ function workspaceOf({ files }: NodeRun['home'], ceiling: readonly Json[]): read
 }
 
 const NONE: readonly string[] = []
+
+const USE_WITH_FILES: readonly string[] = Object.freeze([...DEFAULT_USE, 'file.*:**'])
+
+/**
+ * An agent's own grant where it runs. One that inherits files and does not say itself what it may use takes what its host
+ * passes on of them; at the root there is no host, and nothing to take.
+ */
+export function grantAt({ grant, files }: Pick<AgentCore, 'grant' | 'files'>, depth: number): Grant | undefined {
+  if (files === null || depth === 0 || grant?.use !== undefined) return grant
+  return { ...grant, use: USE_WITH_FILES }
+}

@@ -1,5 +1,5 @@
 import type { Json } from '../base/json.ts'
-import type { JsonSchema } from '../base/schema.ts'
+import type { JsonSchema } from '../base/schema/schema.ts'
 
 export type Presets = { readonly [field: string]: Json }
 

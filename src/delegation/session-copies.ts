@@ -1,8 +1,8 @@
-import type { AgentRegistry } from '../agent/registry.ts'
-import type { sessionDocument } from '../graph/child/session-document.ts'
+import type { AgentRegistry } from '../agent/build/registry.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
+import type { sessionDocument } from '../rules/delegation/session-document.ts'
 import { readSessionSettings, type SessionStore } from '../store/session-store.ts'
 
 export interface SessionCopiesOptions {

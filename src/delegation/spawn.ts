@@ -1,28 +1,37 @@
-import type { AgentCore, AnyAgent } from '../agent/agent.ts'
-import type { BriefingPlan } from '../agent/briefing.ts'
-import { Direct, type Given, inputContent, type ReadInput, readGiven, readInput, saidBefore } from '../agent/input.ts'
-import type { Home, NodeRun, ReadyChild } from '../agent/node-run.ts'
-import type { Promised } from '../agent/provided.ts'
+import type { Promised } from '../agent/build/provided.ts'
+import type { AgentCore, AnyAgent } from '../agent/definition/agent.ts'
+import type { BriefingPlan } from '../agent/definition/briefing.ts'
+import {
+  Direct,
+  type Given,
+  inputContent,
+  type ReadInput,
+  readGiven,
+  readInput,
+  saidBefore,
+} from '../agent/definition/input.ts'
+import type { Home, NodeRun, ReadyChild } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
-import { after } from '../base/after.ts'
-import type { Json } from '../base/json.ts'
-import type { CheckedSchema, Issue } from '../base/schema.ts'
+import { messageOf } from '../base/error.ts'
+import { isId } from '../base/id.ts'
+import { type Json, toJson } from '../base/json.ts'
+import { after } from '../base/maybe.ts'
+import type { CheckedSchema, Issue } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
-import { type EagerItem, planEager } from '../graph/child/eager.ts'
-import type { Forward } from '../graph/child/forward.ts'
-import type { SessionPlan } from '../graph/child/session.ts'
-import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../graph/child/spawn.ts'
+import { refusedOutcome } from '../graph/conclude.ts'
 import type { Draft } from '../graph/draft.ts'
+import type { Forward } from '../graph/event.ts'
 import type { OutcomeRecord } from '../graph/outcome.ts'
-import type { Id, Link } from '../graph/rows.ts'
-import type { Ask } from '../graph/turn/approve.ts'
-import { refusedOutcome } from '../graph/turn/conclude.ts'
-import type { SessionSettings } from '../store/session-store.ts'
+import type { Conversation, Id, Link } from '../graph/rows.ts'
+import { type EagerItem, planEager } from '../rules/delegation/eager.ts'
+import type { SessionPlan } from '../rules/delegation/session.ts'
+import { countedDocument, readSessionDocument, type SessionDocument } from '../rules/delegation/session-document.ts'
+import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } from '../rules/delegation/spawn.ts'
+import type { Ask } from '../rules/turn/approve.ts'
+import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
 import { type Briefed, brief } from './briefing.ts'
 import { type Frame, type FrameOffer, frameOf } from './frame.ts'
-import { readMessage } from './message-input.ts'
-import { type FoundSession, loadSession } from './session-load.ts'
 
 /** How a host offers one of its subagents. */
 export interface Offer extends FrameOffer {
@@ -315,3 +324,84 @@ function requestOf(
 
 /** A host with this tool can answer a child that asks. */
 export const TOOL_TO_ANSWER = 'subagent_send'
+
+/** The arguments of the message contract, or the words that tell a model what is wrong with them. */
+function readMessage(toolName: string, input: unknown): ReadInput {
+  const { message, session_id: session } = (input ?? {}) as Record<string, unknown>
+  if (isLeftOut(message)) return wrong('Message is required')
+  if (typeof message !== 'string') return wrong(notAText(toolName, 'message'))
+  if (message.trim() === '') return wrong('Message is required')
+  if (isLeftOut(session) || session === '') return { ok: true, value: { message } }
+  if (typeof session !== 'string') return wrong(notAText(toolName, 'session_id'))
+  return { ok: true, value: { message, session_id: session } }
+}
+
+/** Models write null for what they leave out. */
+function isLeftOut(value: unknown): value is undefined | null {
+  return value === undefined || value === null
+}
+
+function notAText(toolName: string, field: string): string {
+  return `Parameter validation failed for tool '${toolName}': ${field} must be a string\nPlease correct the parameters and try again.`
+}
+
+function wrong(error: string): ReadInput {
+  return { ok: false, error, issues: [] }
+}
+
+/** What is known of a session that its host's own rows do not hold. */
+export type FoundSession = Pick<SessionPlan, 'document' | 'isElsewhere' | 'ceiling'>
+
+const NOTHING: FoundSession = { document: null, isElsewhere: false, ceiling: [] }
+
+/**
+ * What can be found of the session that a model names, before anything is planned: rules see one tree. Nothing when it
+ * cannot be used. Never throws. What a model says that is no id of ours is not even looked for.
+ */
+function loadSession(
+  run: NodeRun,
+  { scope, store }: SessionSettings,
+  id: Id | undefined,
+): FoundSession | Promise<FoundSession> {
+  if (!isId(id)) return NOTHING
+  const { store: rows } = run.home.ledger
+  const row = rows.conversation(id)
+  // An id that lives anywhere is not gone: it is never read back from a document.
+  if (row !== undefined) return scope === 'owner' ? foundElsewhere(run, row) : NOTHING
+  return store === undefined ? NOTHING : after(readBack(run, store, id), asFound)
+}
+
+function asFound(document: SessionDocument | null): FoundSession {
+  return document === null ? NOTHING : { ...NOTHING, document }
+}
+
+/** I9: of what is another owner's nothing is read. */
+function foundElsewhere({ home, conversation }: NodeRun, row: Conversation): FoundSession {
+  const isOwners = conversation.owner !== null && row.owner === conversation.owner && row.type === 'sub_agent'
+  if (!isOwners || row.parentConversationId === conversation.id) return NOTHING
+  const document = countedDocument(home.ledger.store, row.id) ?? null
+  return { document, isElsewhere: true, ceiling: row.ceiling }
+}
+
+function readBack(
+  { home }: NodeRun,
+  store: SessionStore,
+  id: Id,
+): SessionDocument | null | Promise<SessionDocument | null> {
+  const failed = (error: unknown) => {
+    home.logger.warn(`A session could not be read back: ${messageOf(error)}`, { sessionId: id, error })
+    return null
+  }
+  const read = (found: unknown): SessionDocument | null => {
+    if (found === undefined || found === null) return null
+    const json = toJson(found)
+    const document = json.ok ? readSessionDocument(json.value, id) : json.error
+    return typeof document === 'string' ? failed(new Error(document)) : document
+  }
+  try {
+    const found = store.load(id)
+    return found instanceof Promise ? found.then(read).catch(failed) : read(found)
+  } catch (error) {
+    return failed(error)
+  }
+}

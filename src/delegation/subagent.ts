@@ -1,13 +1,18 @@
-import { type AgentCore, type AnyAgent, isAgent, type OwnSubagent, type SubagentConfig } from '../agent/agent.ts'
-import { readBriefing } from '../agent/briefing.ts'
-import { checkFit } from '../agent/check-fit.ts'
-import { type Promised, providedAgent, sparing } from '../agent/provided.ts'
-import { readForward } from '../agent/read-forward.ts'
-import { firstSaid, isSaid } from '../agent/said.ts'
-import { variant } from '../agent/variant.ts'
-import { after } from '../base/after.ts'
+import { variant } from '../agent/build/identity.ts'
+import { type Promised, providedAgent, sparing } from '../agent/build/provided.ts'
+import { checkFit, firstSaid, isSaid } from '../agent/build/read-subagents.ts'
+import {
+  type AgentCore,
+  type AnyAgent,
+  isAgent,
+  type OwnSubagent,
+  type SubagentConfig,
+} from '../agent/definition/agent.ts'
+import { readBriefing } from '../agent/definition/briefing.ts'
+import { readForward } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
-import { readSchema } from '../base/schema.ts'
+import { after } from '../base/maybe.ts'
+import { readSchema } from '../base/schema/schema.ts'
 import { agentRequest } from '../grant/request.ts'
 import type { KeyLimit } from '../graph/rows.ts'
 import { readSessionSettings } from '../store/session-store.ts'

@@ -1,7 +1,6 @@
-import type { Claims } from '../graph/claims.ts'
-import type { Draft } from '../graph/draft.ts'
+import type { Claims, Draft } from '../graph/draft.ts'
 import type { Id, Node } from '../graph/rows.ts'
-import type { Claim } from '../graph/turn/claim.ts'
+import type { Claim } from '../rules/turn/claim.ts'
 
 /** Why a running node is asked to stop. `shutdown` and `lost` are not its own to commit: others go on with it. */
 export type StopCause = 'cancel' | 'timeout' | 'stalled' | 'shutdown' | 'lost'

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts'
 import { LegateError } from '../base/error.ts'
 import type { Node } from '../graph/rows.ts'
-import type { Claim } from '../graph/turn/claim.ts'
+import type { Claim } from '../rules/turn/claim.ts'
 import type { StopCause, Work } from './engine.ts'
 
 const REASONS: Readonly<Record<StopCause, string>> = {

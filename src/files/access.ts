@@ -3,7 +3,7 @@ import { type Decision, decide, type Verdict } from '../grant/decide.ts'
 import { EVERYTHING, type Layer } from '../grant/grant.ts'
 import { fileRequest, type Request } from '../grant/request.ts'
 import { denied, notFound, type Operation } from './failure.ts'
-import type { Area, LogicalPath } from './path.ts'
+import { type Area, type LogicalPath, readPath } from './path.ts'
 
 /** What overrides grants, however much they allow. */
 export interface FilePolicy {
@@ -88,4 +88,17 @@ function refusedBy(policy: FilePolicy, operation: Operation, area: string | unde
     return 'nothing in /internal/ is deleted'
   }
   return undefined
+}
+
+/**
+ * What a tool that does this with a path asks for before it runs. Nothing where it is no path, which the files refuse, and
+ * for "/", which shows what may be seen.
+ */
+export function fileNeed(operation: Operation, given: string): readonly Request[] {
+  try {
+    const path = readPath(given, 'directory')
+    return path.text === '/' ? [] : [fileRequest(operation, path)]
+  } catch {
+    return []
+  }
 }

@@ -1,10 +1,9 @@
 import type { Stats } from 'node:fs'
 import { opendir, rename, unlink } from 'node:fs/promises'
-import { nodeCrypto } from '../base/node-crypto.ts'
+import { nodeCrypto } from '../base/hash.ts'
 import type { FileInfo, Range, ReadBytes } from './backend.ts'
-import { diskFailure } from './disk-failure.ts'
 import { conflict, type Operation } from './failure.ts'
-import { checkPlain, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
+import { checkPlain, diskFailure, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
 
 /** What reaches the directories of a disk backend. Loaded with the first file. */

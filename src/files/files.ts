@@ -3,12 +3,10 @@ import type { Layer } from '../grant/grant.ts'
 import type { Request } from '../grant/request.ts'
 import { Access, type FilePolicy } from './access.ts'
 import type { FileBackend, FileInfo, Range } from './backend.ts'
-import { applyEdits, type Edit } from './edit.ts'
-import { IS_DIRECTORY, invalidArgument, notFound, type Operation } from './failure.ts'
+import { applyEdits, checkPattern, decodeText, type Edit, linesOf, matchesIn } from './edit.ts'
+import { IS_DIRECTORY, invalidArgument, notFound, OPERATIONS, type Operation } from './failure.ts'
 import type { InTurn } from './in-turn.ts'
 import { below, isName, type LogicalPath, readPath } from './path.ts'
-import { describeReach, type Reach, reachOf } from './reach.ts'
-import { checkPattern, decodeText, linesOf, matchesIn } from './text.ts'
 
 /** The files of a runtime as one agent may use them: every operation is decided by the agent's layers. */
 export interface Files {
@@ -208,4 +206,49 @@ export class BoundFiles implements Files {
 function tooLarge({ text: path }: LogicalPath, size: number): InputError {
   const message = `Too large to read at once: ${path} (size=${size}). Read parts of it with an offset and a length.`
   return new InputError('invalid_input', message, { details: { path, size } })
+}
+
+/** A place that rules name, and what may be done there. */
+export interface Reach {
+  /** `/workspace/docs/` for all below it, else as the rule has it. */
+  readonly place: string
+  readonly operations: readonly Operation[]
+}
+
+/**
+ * Where an agent can do something, of the places that some layer names. A place inside another where the same may be
+ * done is left out.
+ */
+export function reachOf(layers: readonly Layer[], may: (operation: Operation, path: string) => boolean): Reach[] {
+  const found = placesIn(layers).flatMap((place) => {
+    const operations = OPERATIONS.filter((operation) => may(operation, exampleOf(place)))
+    return operations.length === 0 ? [] : [{ place, operations }]
+  })
+  return found.filter((reach) => !found.some((other) => covers(other, reach)))
+}
+
+/** `/p/: ls, stat, read, write, delete`, a line for each place. */
+export function describeReach(reach: readonly Reach[]): string {
+  const lines = reach.map(({ place, operations }) => `${place}: ${operations.map((name) => WORDS[name]).join(', ')}`)
+  return lines.join('\n')
+}
+
+const WORDS = { list: 'ls, stat', read: 'read', write: 'write', delete: 'delete' } as const
+
+/** `/internal/` is a place only where a rule names it. */
+function placesIn(layers: readonly Layer[]): string[] {
+  const rules = layers.flatMap(({ allow, ask, deny }) => [...allow, ...ask, ...deny])
+  const patterns = rules.filter((rule) => rule.startsWith('file.')).map((rule) => rule.slice(rule.indexOf(':') + 1))
+  const places = patterns.map((pattern) => pattern.replace(/\/\*\*$/, '/'))
+  return [...new Set(['/userinput/', '/workspace/', ...places])].sort()
+}
+
+/** A path there that no rule has in mind. */
+function exampleOf(place: string): string {
+  return place.replaceAll('*', 'any').replace(/\/$/, '/any')
+}
+
+function covers(outer: Reach, inner: Reach): boolean {
+  if (outer === inner || !outer.place.endsWith('/') || !inner.place.startsWith(outer.place)) return false
+  return inner.operations.join() === outer.operations.join()
 }

@@ -1,7 +1,9 @@
 import type { Stats } from 'node:fs'
 import { type FileHandle, lstat, mkdir, open, readlink, realpath, stat, unlink } from 'node:fs/promises'
 import path from 'node:path'
+import { isLegateError, type LegateError, ToolError } from '../base/error.ts'
 import { nodeFs } from '../base/node-system.ts'
+import { conflict, denied, IS_DIRECTORY, invalidPath, notFound, type Operation } from './failure.ts'
 
 const { constants, existsSync } = nodeFs
 
@@ -14,10 +16,10 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | con
 export const HAS_PROC: boolean = existsSync('/proc/self/fd')
 
 /** What is held is not, or no longer, where it should be. */
-export class Moved extends Error {}
+class Moved extends Error {}
 
 /** Something that is no plain file: a link, a pipe, a device, or a file that has a second name. */
-export class NotPlain extends Error {}
+class NotPlain extends Error {}
 
 /**
  * A directory held open. All that is reached through it is one name below it, and no link is followed: a path is gone
@@ -179,4 +181,33 @@ export function checkPlain(found: Stats): void {
 /** As the system would say it. */
 export function systemError(code: string): Error {
   return Object.assign(new Error(code), { code })
+}
+
+/** What the system said, in words that name logical paths only: where an area really lies is nobody's business. */
+export function diskFailure(error: unknown, operation: Operation, path: string): LegateError {
+  if (isLegateError(error)) return error
+  if (error instanceof NotPlain) return denied(operation, path, error.message)
+  if (error instanceof Moved) return conflict(path, 'It was moved or replaced at the same time: try again.')
+  const { code = 'unknown' } = error as NodeJS.ErrnoException
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return notFound(path)
+    case 'EISDIR':
+      return notFound(path, IS_DIRECTORY)
+    case 'ELOOP':
+    case 'ENXIO':
+    case 'ENODEV':
+      return denied(operation, path, 'it is no plain file')
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS':
+      return denied(operation, path, `the system refuses it (${code})`)
+    case 'EEXIST':
+      return conflict(path, 'It is there already.')
+    case 'ENAMETOOLONG':
+      return invalidPath(path)
+    default:
+      return new ToolError('tool', `The ${operation} of ${path} failed: ${code}.`, { details: { path, code } })
+  }
 }

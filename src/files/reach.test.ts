@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { decide } from '../grant/decide.ts'
 import { type Grant, useLayer } from '../grant/grant.ts'
 import { readRequest } from '../grant/request.ts'
-import { describeReach, reachOf } from './reach.ts'
+import { describeReach, reachOf } from './files.ts'
 
 function reach(...grants: readonly Grant[]): string[] {
   const layers = grants.map((grant, at) => useLayer(`layer ${at}`, grant))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { explain } from './explain.ts'
+import { explain } from './decide.ts'
 import { type Layer, useLayer } from './grant.ts'
 
 test('an explanation has every voice in words: a rule, the want of one, or nothing to say', () => {

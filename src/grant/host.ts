@@ -1,4 +1,4 @@
-import { trimEnd } from '../base/trim-end.ts'
+import { trimEnd } from '../base/text.ts'
 
 /**
  * The host of an address, or one that is named alone, in the one form it has in rules and requests: lower case, ASCII, no

@@ -1,5 +1,4 @@
-export { type Decision, decide, type Verdict, type Voice } from './decide.ts'
-export { type Explanation, explain } from './explain.ts'
+export { type Decision, decide, type Explanation, explain, type Verdict, type Voice } from './decide.ts'
 export { delegateLayer, type Grant, type Layer, narrow, useLayer } from './grant.ts'
 export { type Finding, type KnownRequests, lint } from './lint.ts'
 export { BUILT_IN_PROFILES, type Profiles, profileLayer } from './profile.ts'

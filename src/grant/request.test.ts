@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { isVisible } from '../base/visible.ts'
+import { isVisible } from '../base/text.ts'
 import { decide } from './decide.ts'
 import { type Grant, useLayer } from './grant.ts'
 import { hostRequest, programRequest, readRequest, requestText } from './request.ts'

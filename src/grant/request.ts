@@ -1,9 +1,9 @@
-import { shownWords } from '../base/command-secrets.ts'
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
 import { int, list, orJust, type Rules, readOptions, text } from '../base/options.ts'
-import { isVisible, visible } from '../base/visible.ts'
+import { shownWords } from '../base/secrets/command-secrets.ts'
+import { isVisible, visible } from '../base/text.ts'
 import { plainHost, wholeAddress } from './host.ts'
 import { splitRule } from './rule.ts'
 import {

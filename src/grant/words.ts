@@ -1,4 +1,4 @@
-import { isVisible, visible } from '../base/visible.ts'
+import { isVisible, visible } from '../base/text.ts'
 
 /**
  * The words of a command line as one text that can be read in one way only: plain words as they are, all others in quotes.

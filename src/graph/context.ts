@@ -1,7 +1,16 @@
-import { ALL_TURNS } from './context-turns.ts'
-import { lineage, type Rounds, roundsBefore, roundsUpTo, turnAt } from './history/history.ts'
-import { headOf } from './history/lane.ts'
-import { withoutHidden } from './history/shown.ts'
+import { textOf } from './content.ts'
+import { ALL_TURNS, BUILT_IN_KINDS, type Kinds } from './kinds.ts'
+import {
+  headOf,
+  isDeleted,
+  isReplaced,
+  lineage,
+  type Rounds,
+  roundsBefore,
+  roundsUpTo,
+  turnAt,
+  withoutHidden,
+} from './lane.ts'
 import type { Reader } from './reader.ts'
 import type { Conversation, Fold, Id, LanePlace, Node, Turn } from './rows.ts'
 
@@ -171,4 +180,78 @@ export function ancestorsOf(reader: Pick<Reader, 'edgesTo' | 'node'>, node: Node
 /** What comes after something ended after it. */
 function byEnd(a: Node, b: Node): number {
   return (a.endedAt ?? 0) - (b.endedAt ?? 0) || a.ordinal - b.ordinal
+}
+
+export interface TranscriptLine {
+  readonly nodeId: string
+  readonly turnId: string
+  readonly role: 'user' | 'agent'
+  readonly text: string
+  readonly state: Node['state']
+}
+
+const LONGEST = 2_000
+
+export interface TranscriptOptions {
+  /** What was deleted is shown too. */
+  readonly includeDeleted?: boolean
+}
+
+/** What people see of a conversation: what was said, and in safe words why something was not. */
+export function transcriptOf(
+  all: readonly Node[],
+  kinds: Kinds = BUILT_IN_KINDS,
+  { includeDeleted = false }: TranscriptOptions = {},
+): TranscriptLine[] {
+  const lines: TranscriptLine[] = []
+  const nodes = all.filter((node) => !isReplaced(node) && (includeDeleted || !isDeleted(node)))
+  const last = lastWords(nodes)
+  for (const node of nodes) {
+    if (kinds.get(node.kind)?.transcript !== true || !isVisible(node, last)) continue
+    const role = node.kind === 'user_message' ? 'user' : 'agent'
+    lines.push({ nodeId: node.id, turnId: node.turnId, role, text: lineText(node), state: node.state })
+  }
+  return lines
+}
+
+/** The last message of each turn: what was said in the end is seen, also when it was a repair or a summing up. */
+function lastWords(nodes: readonly Node[]): ReadonlySet<string> {
+  const last = new Map<string, string>()
+  for (const node of nodes) {
+    if (node.kind === 'agent_message' && node.purpose !== 'summarize') last.set(node.turnId, node.id)
+  }
+  return new Set(last.values())
+}
+
+function isVisible(node: Node, last: ReadonlySet<string>): boolean {
+  if (node.kind === 'user_message') return true
+  if (node.purpose !== null && node.purpose !== 'answer' && !last.has(node.id)) return false
+  if (node.state === 'pending' || node.state === 'running') return true
+  // W31: what a person is asked to allow is seen.
+  if (node.state === 'awaiting_approval') return true
+  return spokenText(node) !== '' || node.failure !== null || node.metadata['transcriptPreview'] !== undefined
+}
+
+function spokenText(node: Node): string {
+  return textOf((node.kind === 'user_message' ? node.input.content : node.output.content) ?? '')
+}
+
+function lineText(node: Node): string {
+  const said = spokenText(node)
+  if (said !== '') return said
+  const preview = node.metadata['transcriptPreview']
+  if (typeof preview === 'string') return preview.slice(0, LONGEST)
+  const why = node.failure
+  if (why === null) return ''
+  const phrase = PHRASES[node.state] ?? 'Ended'
+  const reason = node.state === 'skipped' ? why.code.replaceAll('_', ' ') : why.message
+  return `${phrase}: ${reason}`.slice(0, LONGEST)
+}
+
+const PHRASES: Readonly<Partial<Record<Node['state'], string>>> = {
+  errored: 'Errored',
+  rejected: 'Rejected',
+  stopped: 'Stopped',
+  skipped: 'Skipped',
+  uncertain: 'Uncertain',
 }

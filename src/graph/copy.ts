@@ -1,3 +1,4 @@
+import { NO_USAGE } from './content.ts'
 import type { Account, Conversation, Link, Node, Turn } from './rows.ts'
 
 /** A row that nobody else has seen yet. */
@@ -143,4 +144,40 @@ export function changedAccount(account: Account, patch: Partial<Account>): Accou
 export function patched<T extends object>(copy: T, patch: Partial<T>): T {
   for (const key in patch) copy[key] = patch[key] as T[typeof key]
   return copy
+}
+
+/** All rows of a table have one shape: every field is here, in one order. */
+export const PENDING_NODE: Node = {
+  id: '',
+  version: 1,
+  rootId: '',
+  conversationId: '',
+  laneId: '',
+  turnId: '',
+  ordinal: 0,
+  kind: '',
+  purpose: null,
+  state: 'pending',
+  input: {},
+  output: {},
+  preview: '',
+  metadata: {},
+  failure: null,
+  versionSet: '',
+  attempt: 1,
+  retryOf: null,
+  idempotencyKey: null,
+  blockers: 0,
+  wait: null,
+  wakeAt: null,
+  effect: 'effectful',
+  timeoutMs: null,
+  engineId: null,
+  epoch: 0,
+  recoveries: 0,
+  usage: NO_USAGE,
+  marks: null,
+  createdAt: 0,
+  startedAt: null,
+  endedAt: null,
 }

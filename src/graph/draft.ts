@@ -1,15 +1,21 @@
 import { LegateError, NotFoundError } from '../base/error.ts'
-import type { Claims } from './claims.ts'
 import type { Commit, CommitKind } from './commit.ts'
-import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, patched } from './copy.ts'
+import { copyOfConversation, copyOfLink, copyOfNode, copyOfTurn, type Own, PENDING_NODE, patched } from './copy.ts'
 import type { EventBody, EventRow } from './event.ts'
-import { Changes } from './history/changes.ts'
-import { BUILT_IN_KINDS, type Kinds } from './kinds.ts'
-import { PENDING_NODE } from './pending-node.ts'
+import { BUILT_IN_KINDS, type Kinds, mayBecome } from './kinds.ts'
 import type { Reader } from './reader.ts'
-import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, NodeState, Turn } from './rows.ts'
-import { codeOf } from './rows.ts'
-import { mayBecome } from './states.ts'
+import {
+  type Body,
+  type Conversation,
+  codeOf,
+  type Edge,
+  type EdgeType,
+  type Id,
+  type Link,
+  type Node,
+  type NodeState,
+  type Turn,
+} from './rows.ts'
 
 export interface DraftOptions {
   readonly claims?: Claims | null
@@ -400,4 +406,51 @@ function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
 /** Whoever plans on a row has seen it: its tree was deleted meanwhile. */
 function missing(table: string, id: Id): never {
   throw new NotFoundError('not_found', `The ${table} ${id} is not in the store.`, { details: { table, id } })
+}
+
+const FEW = 8
+/** Stands for no rows yet; never written. */
+const NO_ROWS: never[] = []
+
+/** The rows of one table that a draft adds or changes, in the order they were first put. Most drafts put only a few. */
+export class Changes<Row extends { readonly id: Id }> {
+  rows: Row[] = NO_ROWS
+  private index: Map<Id, number> | null = null
+
+  get(id: Id): Row | undefined {
+    const at = this.find(id)
+    return at < 0 ? undefined : this.rows[at]
+  }
+
+  has(id: Id): boolean {
+    return this.find(id) >= 0
+  }
+
+  put(row: Row): void {
+    const at = this.find(row.id)
+    if (at >= 0) {
+      this.rows[at] = row
+      return
+    }
+    if (this.rows === NO_ROWS) this.rows = [row]
+    else this.rows.push(row)
+    if (this.index !== null) this.index.set(row.id, this.rows.length - 1)
+    else if (this.rows.length > FEW) this.index = new Map(this.rows.map(({ id }, place) => [id, place]))
+  }
+
+  private find(id: Id): number {
+    if (this.index !== null) return this.index.get(id) ?? -1
+    const { rows } = this
+    for (let at = 0; at < rows.length; at++) if (rows[at]?.id === id) return at
+    return -1
+  }
+}
+
+/** Lets a commit hand the nodes it makes runnable to the engine that makes it. */
+export interface Claims {
+  readonly engineId: Id
+  /** Reserves a worker, if the engine has one and the code for such a node. */
+  take(kind: string, agentName: string): boolean
+  /** Workers that were reserved and are not needed. */
+  giveBack(taken: number): void
 }

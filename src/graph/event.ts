@@ -1,7 +1,7 @@
 import type { Json } from '../base/json.ts'
 import type { Content, ToolCall, Usage } from './content.ts'
 import type { OutcomeRecord } from './outcome.ts'
-import type { Effect, NodeState, Purpose } from './rows.ts'
+import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
 
 /** Written in the commit they tell of: whole sequence numbers, in order, without gaps. */
 export const DURABLE_EVENTS = [
@@ -212,4 +212,35 @@ export type RunEvent = DurableEvent | LiveEvent
 /** A stored event as readers see it: flat. */
 export function toEvent({ body, ...place }: EventRow): DurableEvent {
   return { ...place, ...body }
+}
+
+/** Which events of a child its host's readers see, and how. A view: nothing that happens depends on it. */
+export interface Forward {
+  /** Null for all. */
+  readonly types: readonly RunEvent['type'][] | null
+  /** Each delta says all that was streamed so far. */
+  readonly cumulative: boolean
+}
+
+/** Where a child's conversation says how it is forwarded. Without it, all is. */
+const KEY = 'forward_events'
+
+export function withForward(metadata: Conversation['metadata'], forward: Forward | null): Conversation['metadata'] {
+  if (forward === null && !(KEY in metadata)) return metadata
+  const { [KEY]: _, ...others } = metadata
+  if (forward === null) return others
+  return { ...metadata, [KEY]: { types: forward.types as Json, cumulative: forward.cumulative } }
+}
+
+export function forwardOf({ metadata }: Conversation): Forward | null {
+  const value = metadata[KEY]
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return null
+  const { types, cumulative } = value
+  return { types: Array.isArray(types) ? (types as Forward['types']) : null, cumulative: cumulative === true }
+}
+
+export function sameForward(a: Forward | null, b: Forward | null): boolean {
+  if (a === b) return true
+  if (a === null || b === null) return false
+  return a.cumulative === b.cumulative && a.types?.join() === b.types?.join()
 }

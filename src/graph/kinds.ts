@@ -1,4 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
+import type { Id, Node, NodeState, TreePlaces, Wait } from './rows.ts'
 
 /** What the graph must know of a kind of node. Executors are joined to kinds by the runtime. */
 export interface KindFlags {
@@ -71,4 +72,84 @@ export function withKinds(own: Readonly<Record<string, Partial<KindFlags>>>): Ki
 export function previewOf(text: string, kind: string, kinds: Kinds): string {
   const limit = kinds.get(kind)?.previewChars ?? TASK.previewChars
   return text.length <= limit ? text : text.slice(0, limit)
+}
+
+const OPEN: ReadonlySet<NodeState> = new Set(['pending', 'awaiting_approval', 'running', 'waiting'])
+
+/** The legal ways from one state to another. What is not here is refused. */
+const TRANSITIONS: Readonly<Record<NodeState, readonly NodeState[]>> = {
+  awaiting_approval: ['pending', 'rejected', 'stopped', 'skipped'],
+  pending: ['running', 'skipped', 'stopped'],
+  running: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'waiting', 'pending', 'awaiting_approval'],
+  waiting: ['finished', 'errored', 'rejected', 'stopped', 'uncertain', 'pending'],
+  finished: [],
+  errored: [],
+  rejected: [],
+  skipped: [],
+  stopped: [],
+  uncertain: [],
+}
+
+export function isOpen(state: NodeState): boolean {
+  return OPEN.has(state)
+}
+
+/** Could it be claimed at this moment? */
+export function isRunnable(node: Node, now: number): boolean {
+  return node.state === 'pending' && node.blockers === 0 && (node.wakeAt === null || node.wakeAt <= now)
+}
+
+export function mayBecome(from: NodeState, to: NodeState): boolean {
+  return TRANSITIONS[from].includes(to)
+}
+
+/** A task that no call asked for but an item of a plan: its turn ends with the plan, not with it. */
+export function isEager({ kind, metadata }: Node): boolean {
+  return kind === 'task' && metadata['eager'] !== undefined
+}
+
+/** The place of its item in the plan: `tasks[0]`. */
+export function eagerField({ metadata }: Node): string {
+  const { field } = (metadata['eager'] ?? {}) as { readonly field?: string }
+  return field ?? ''
+}
+
+/** The node whose code asks with this task; undefined for any other task. */
+export function askerOf({ kind, metadata }: Node): Id | undefined {
+  const asker = kind === 'task' ? metadata['asked_by'] : undefined
+  return typeof asker === 'string' ? asker : undefined
+}
+
+/** A task beside the message it is of: its turn ends with the message, not with it. */
+export function isBeside(node: Node): boolean {
+  return isEager(node) || askerOf(node) !== undefined
+}
+
+export type JoinStatus = 'met' | 'not_met'
+
+/**
+ * Is the wait over? `all`, `any` and a number ask for that many children that completed, and are over as soon as that is
+ * so or cannot be any more; `settled` asks for all ends, good or bad.
+ */
+export function joinStatus(join: Wait['join'], outcomes: readonly (string | null)[]): JoinStatus | undefined {
+  const open = outcomes.filter((status) => status === null).length
+  if (join === 'settled') return open === 0 ? 'met' : undefined
+  const completed = outcomes.filter((status) => status === 'completed').length
+  const wanted = join === 'all' ? outcomes.length : join === 'any' ? 1 : join
+  if (completed >= wanted) return 'met'
+  return completed + open < wanted ? 'not_met' : undefined
+}
+
+/** How many rounds a child of the spawn tools is shown where nobody says how many, and how many a page has. */
+export const CONTEXT_TURNS = 50
+
+/** What all other models are shown: every round that counts, or a summary of it. */
+export const ALL_TURNS: number = Number.POSITIVE_INFINITY
+
+/** How long a running node has to commit what it has before it is stopped without being asked again. */
+export const CANCEL_GRACE_MS = 5_000
+
+/** What a run counts that nobody above it limits. */
+export function newTree(limit: number | null): TreePlaces | null {
+  return limit === null ? null : { limit, live: 0, waiting: [] }
 }

@@ -1,5 +1,5 @@
 import type { Json } from '../base/json.ts'
-import type { JsonSchema } from '../base/schema.ts'
+import type { JsonSchema } from '../base/schema/schema.ts'
 import type { Block, Content, ToolCall, Usage } from '../graph/content.ts'
 
 export type Message =

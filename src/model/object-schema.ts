@@ -1,5 +1,5 @@
-import type { Json } from '../base/json.ts'
-import type { JsonSchema } from '../base/schema.ts'
+import { isRecord, type Json } from '../base/json.ts'
+import type { JsonSchema } from '../base/schema/schema.ts'
 
 /** A schema whose top level is one plain object: all that providers take for a tool or an answer. */
 export interface ObjectSchema {
@@ -121,8 +121,4 @@ function moved(value: Json, name: string): Json {
 
 function isRootReference(reference: unknown): boolean {
   return typeof reference === 'string' && /^#(?!\/(?:\$defs|definitions)\/)/.test(reference)
-}
-
-function isRecord(value: unknown): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,14 +1,12 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { flag, type Rules, readOptions, record } from '../base/options.ts'
-import { jsonPrompt, yamlPrompt } from './file/export.ts'
-import { type MessagesOptions, type PromptMessage, toMessages } from './render/to-messages.ts'
+import { type MessagesOptions, type PromptMessage, type TextOptions, toMessages, toText } from './render/to-messages.ts'
 import { type PromptRequest, type RequestRenderOptions, toRequest } from './render/to-request.ts'
-import { type TextOptions, toText } from './render/to-text.ts'
-import type { OutputOf, OutputShape } from './shape/output-shape.ts'
+import { jsonPrompt, yamlPrompt } from './render/yaml-text.ts'
+import type { OutputOf, OutputShape } from './shape/shape-schema.ts'
 import { type LayerName, type Manner, NO_LAYERS, say, viewOf } from './slots/layer.ts'
-import { type Mappings, readMappings } from './slots/placeholder.ts'
-import { frozen } from './slots/plain-value.ts'
+import { frozen, type Mappings, readMappings } from './slots/placeholder.ts'
 import { readSlot } from './slots/read-slot.ts'
 import { type Layers, SchemaOutput, type Slot } from './slots/slot.ts'
 
@@ -189,4 +187,18 @@ export function prompt(always: { readonly [slot in SlotKey]?: unknown } = {}): P
     (made, [slot, value]) => (value === undefined ? made : made.set(slot, value, { always: true })),
     new Prompt(),
   )
+}
+
+/** What a prompt shows, as plain data: a schema of a library is its JSON Schema. */
+export function slotsOf(prompt: Prompt): { readonly [slot: string]: Json } {
+  const entries = [...viewOf(prompt.layers)].map(([slot, value]): [string, Json] => {
+    if (!(value instanceof SchemaOutput)) return [slot, value]
+    return [slot, { $schema: value.checked.jsonSchema as { [key: string]: Json } }]
+  })
+  return Object.fromEntries(entries)
+}
+
+/** A prompt that shows this. */
+export function promptOf(slots: { readonly [slot: string]: Json }): Prompt {
+  return Object.entries(slots).reduce((made, [slot, value]) => made.replace(slot, value), new Prompt())
 }

@@ -1,9 +1,13 @@
 import path from 'node:path'
+import { messageOf } from '../base/error.ts'
 import { oneOf, readOptions } from '../base/options.ts'
+import { usersModel } from '../model/named/default-model.ts'
+import { keyedModel, providerTrouble, wholeName } from '../model/named/model-names.ts'
 import type { AgentFile } from './agent-file/agent-file.ts'
-import { missingAgents } from './discovery/named-agents.ts'
+import { modelOf } from './agent-file/names.ts'
+import { missingAgents } from './discovery/discover.ts'
+import { isRecipeFile, readDefinition, recipeAgent } from './discovery/load-definition.ts'
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
-import { isRecipeFile, readDefinition, recipeAgent } from './load-definition.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
 import { type Notice, noticesOf, Report } from './text/notice.ts'
@@ -43,3 +47,43 @@ async function wholeRecipe(file: string, options: Pick<RecipeOptions, 'mode'>): 
   await checkSubRecipes({ ...recipe, subRecipes: known }, new Report(path.resolve(file), options.mode === 'lenient'))
   return recipeAgent({ recipe, notices })
 }
+
+/** Which model a file would run with here, as far as is known without asking a provider. */
+export interface ModelUse {
+  /** `provider/model`. Null where nobody names one, nobody knows whose it is, or it depends on a parameter. */
+  readonly name: string | null
+  /** Who names it: `the file`, `LEGATE_MODEL`, or `model in` the config file; null where nobody does. */
+  readonly where: string | null
+  /** What keeps it from being used, and what to set; null where nothing is known to. */
+  readonly trouble: string | null
+}
+
+export function modelUse(file: Pick<AgentFile, 'model' | 'provider' | 'file'>): ModelUse {
+  if (/\{[{%]/.test(`${file.provider} ${file.model}`)) return { name: null, where: 'the file', trouble: null }
+  try {
+    const own = modelOf(file)
+    const said = own === null ? usersModel() : { name: own, where: 'the file' }
+    return said === undefined ? nobody() : { ...said, ...known(said.name) }
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    const trouble = notice === undefined ? messageOf(error) : `${notice.message}. ${notice.hint ?? ''}`.trim()
+    return { name: null, where: null, trouble }
+  }
+}
+
+function known(said: string): Pick<ModelUse, 'name' | 'trouble'> {
+  const name = wholeName(said)
+  if (name === undefined) return { name: null, trouble: `"${said}" is no "provider/model" and no alias` }
+  const why = providerTrouble(name.slice(0, name.indexOf('/')))
+  return { name, trouble: why === undefined ? null : `${name}: ${why}` }
+}
+
+function nobody(): ModelUse {
+  const model = keyedModel()
+  const trouble = model === undefined ? NOTHING : `no model is named: set LEGATE_MODEL=${model}`
+  return { name: null, where: null, trouble }
+}
+
+/** Whether an Ollama answers is known when it is asked. */
+const NOTHING =
+  'no model is named and no key is set: set LEGATE_MODEL=provider/model and the key of the provider, or start Ollama'

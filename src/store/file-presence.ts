@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs'
-import { StoreError } from '../base/error.ts'
-import { codeOf } from './json/error.ts'
+import { isLegateError, messageOf, StoreError } from '../base/error.ts'
 
 /** A look costs microseconds, but on a slow disk it may take longer: then it is made less often. */
 const LOOK_MS = 100
@@ -83,3 +82,80 @@ function lookAt(path: string): FoundFile | 'missing' | 'unknown' {
 }
 
 const LOST: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ESTALE'])
+
+/**
+ * Asks every 100 ms whether another process has committed, while somebody wants to know. That the file is gone is the
+ * last news there is. Keeps no process alive.
+ */
+export function watchFile(version: () => number): { add(changed: () => void): () => void; end(): void } {
+  const watchers = new Set<{ readonly changed: () => void }>()
+  let timer: ReturnType<typeof setInterval> | undefined
+  let known = 0
+  const end = (): void => {
+    clearInterval(timer)
+    timer = undefined
+    watchers.clear()
+  }
+  const look = (): void => {
+    const seen = versionOr(version, known)
+    if (seen === known) return
+    known = seen
+    const told = [...watchers]
+    if (seen === GONE) end()
+    for (const { changed } of told) changed()
+  }
+  const add = (changed: () => void): (() => void) => {
+    const watcher = { changed }
+    watchers.add(watcher)
+    if (timer === undefined) {
+      known = versionOr(version, known)
+      timer = setInterval(look, 100).unref()
+    }
+    return () => {
+      watchers.delete(watcher)
+      if (watchers.size === 0) end()
+    }
+  }
+  return { add, end }
+}
+
+const GONE = -1
+
+/** Any other failure now is no news; whoever reads next is told of it. */
+function versionOr(version: () => number, known: number): number {
+  try {
+    return version()
+  } catch (error) {
+    return isLegateError(error, 'store_gone') ? GONE : known
+  }
+}
+
+/** What a failure of the file system means to the user of the store. */
+export function fileError(cause: unknown, path: string): Error {
+  if (isLegateError(cause)) return cause
+  const details = { path }
+  switch (codeOf(cause)) {
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new StoreError('store_full', `The disk of ${path} is full; nothing was written. Make room and go on.`, {
+        cause,
+        details,
+      })
+    case 'EACCES':
+    case 'EPERM':
+    case 'EROFS': {
+      const advice = 'The store must be able to write its folder: change the permissions, or name another folder.'
+      return new StoreError('store_readonly', `Cannot write ${path} (${messageOf(cause)}). ${advice}`, {
+        cause,
+        details,
+      })
+    }
+    default:
+      return new StoreError('store', `The JSON store cannot use ${path}: ${messageOf(cause)}`, { cause, details })
+  }
+}
+
+export function codeOf(error: unknown): string {
+  const code = typeof error === 'object' && error !== null ? Reflect.get(error, 'code') : undefined
+  return typeof code === 'string' ? code : ''
+}

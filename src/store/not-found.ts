@@ -1,7 +1,50 @@
-import { NotFoundError } from '../base/error.ts'
-import type { Id } from '../graph/rows.ts'
-import type { Tombstone } from './archive.ts'
+import { ConflictError, isLegateError, NotFoundError, StoreError } from '../base/error.ts'
+import type { Conversation, Id, Turn } from '../graph/rows.ts'
+import type { Removal, Tombstone, WholeTree } from './archive.ts'
 import type { Store } from './store.ts'
+
+/** What is to be known of a tree before it goes. */
+export interface LeavingTree {
+  readonly rootId: Id
+  readonly hash: string
+  readonly seq: number
+  readonly conversations: readonly Conversation[]
+  readonly turns: readonly Turn[]
+}
+
+export function tombstoneOf({ rootId, hash, seq, conversations, turns }: LeavingTree, removal: Removal): Tombstone {
+  const runs = new Map<Id, Id[]>(conversations.map(({ id }) => [id, []]))
+  for (const { id, conversationId } of turns) runs.get(conversationId)?.push(id)
+  return {
+    rootId,
+    hash,
+    seq,
+    agent: conversations.find(({ id }) => id === rootId)?.agent.name ?? '',
+    at: removal.at,
+    reason: removal.reason,
+    conversations: conversations.map(({ id, parentConversationId }) => ({
+      id,
+      parentId: parentConversationId,
+      runs: runs.get(id) ?? [],
+    })),
+  }
+}
+
+/** The tombstone that a tree takes away when it comes back. Throws ConflictError when it is not what was deleted. */
+export function liftedBy(
+  stones: readonly Tombstone[],
+  { rootId, rows }: Pick<WholeTree, 'rootId' | 'rows'>,
+  hash: string,
+): Tombstone | undefined {
+  if (stones.length === 0) return undefined
+  const lifted = stones.find((stone) => stone.rootId === rootId && stone.hash === hash)
+  if (lifted !== undefined) return lifted
+  const ids = new Set(rows.filter(({ letter }) => letter === 'c' || letter === 't').map(({ id }) => id))
+  const other = tombstoneFor(stones, (id) => ids.has(id))
+  if (other === undefined) return undefined
+  const message = `The tree ${rootId} is not taken: what has its ids here ${wasDeleted(other)} This one ends in ${hash}: take the one that was deleted.`
+  throw new ConflictError('conflict', message, { details: { rootId, hash, deleted: other.hash, stale: false } })
+}
 
 /** For an id that is not in the store: it never was, or it was deleted, when and why. */
 export function notFound({ archive }: Pick<Store, 'archive'>, what: string, id: Id): NotFoundError {
@@ -24,4 +67,30 @@ export function tombstoneFor(stones: readonly Tombstone[], isMeant: (id: Id) => 
 /** Of a tombstone, in words, after the name of what is gone. */
 export function wasDeleted({ rootId, at, reason, hash }: Tombstone): string {
   return `was deleted at ${new Date(at).toISOString()} (${reason}). The last commit of its tree ${rootId} has the hash ${hash}.`
+}
+
+interface TamperedPlace {
+  readonly rootId: Id | null
+  readonly path: string
+  /** Of which the events were changed: its number in its tree. */
+  readonly commit?: number
+}
+
+/** `what` is wrong, as a sentence without its end. */
+export function tampered(what: string, place: TamperedPlace): StoreError {
+  const { rootId, path } = place
+  const where = rootId === null ? path : `the tree ${rootId} in ${path}`
+  const remove = rootId === null ? '' : `, or delete the tree: \`legate forget ${rootId}\``
+  const message = `${what}: somebody changed ${where} outside of the runtime. Nothing more is written to that tree, not even that it is cancelled; others go on. \`legate audit --verify\` lists all that is wrong; restore the file from a backup${remove}.`
+  return new StoreError('tampered', message, { details: { ...place } })
+}
+
+/** Undefined where what is read was changed from outside: the store then names its tree by itself. */
+export function unlessTampered<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (isLegateError(error, 'tampered')) return undefined
+    throw error
+  }
 }

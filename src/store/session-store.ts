@@ -1,6 +1,6 @@
 import { DefinitionError } from '../base/error.ts'
 import { anything, int, oneOf, positive, type Rules, readOptions } from '../base/options.ts'
-import type { SessionDocument } from '../graph/child/session-document.ts'
+import type { SessionDocument } from '../rules/delegation/session-document.ts'
 
 /** Where conversations with a subagent are copied to, and read back from when their rows are not known here. */
 export interface SessionStore {

@@ -1,6 +1,7 @@
-import type { StoreError } from '../base/error.ts'
+import { ConflictError, type StoreError } from '../base/error.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Scanner } from '../graph/reader.ts'
+import type { Edge, Id } from '../graph/rows.ts'
 import type { Archive } from './archive.ts'
 
 /**
@@ -27,4 +28,61 @@ export interface Store extends Scanner {
   /** Forgets everything that is not in the rows, as a new process would. For tests of I5. */
   reopen(): void
   close(): Promise<void>
+}
+
+/**
+ * Why a commit is refused; every store says it the same way. `stale`: another writer was faster, and a commit made of
+ * the rows as they are now may be accepted. Else the commit is wrong in itself.
+ */
+export function staleRow(table: string, row: { readonly id: Id; readonly version: number }): ConflictError {
+  const found = row.version === 1 ? 'is there already' : `is not at version ${row.version - 1} any more`
+  return conflict({ table, id: row.id, stale: true }, `The row ${row.id} of ${table} ${found}.`)
+}
+
+export function takenKey(node: { readonly id: Id; readonly kind: string; readonly turnId: Id }): ConflictError {
+  const message = `Turn ${node.turnId} already has a ${node.kind} node with the idempotency key of ${node.id}.`
+  return conflict({ table: 'nodes', id: node.id, stale: true }, message)
+}
+
+export function knownEdge(edge: Edge): ConflictError {
+  const message = `The ${edge.type} edge ${edgeName(edge)} is there already.`
+  return conflict({ table: 'edges', id: edgeName(edge), stale: true }, message)
+}
+
+export function foreignRow(table: string, id: Id): ConflictError {
+  const message = `The row ${id} of ${table} does not belong where the commit puts it: its tree, conversation or turn is another or does not exist.`
+  return conflict({ table, id, stale: false }, message)
+}
+
+export function wrongEdge(edge: Edge): ConflictError {
+  const message = `The ${edge.type} edge ${edgeName(edge)} must join two nodes of conversation ${edge.conversationId}.`
+  return conflict({ table: 'edges', id: edgeName(edge), stale: false }, message)
+}
+
+/** Rows that are changed were there: the tree was deleted meanwhile, and who plans anew finds that. */
+export function unknownTree(rootId: Id, { conversations, turns, nodes, links }: Commit): ConflictError {
+  const stale = [conversations, turns, nodes, links].some((rows) => rows.some(({ version }) => version > 1))
+  const message = `There is no tree ${rootId}, and the commit does not bring its root conversation.`
+  return conflict({ table: 'trees', id: rootId, stale }, message)
+}
+
+export function openTree(rootId: Id, runId: Id): ConflictError {
+  const message = `The tree ${rootId} cannot be deleted: its run ${runId} has not ended. Cancel it first, or wait for its end.`
+  return new ConflictError('conflict', message, { details: { rootId, runId, stale: false } })
+}
+
+/** A commit of no tree may have engines and blocks only. */
+export function requireNoTreeRows(commit: Commit): void {
+  const { conversations, turns, nodes, edges, links, bodies, events } = commit
+  const rows = [conversations, turns, nodes, edges, links, bodies, events]
+  if (rows.every((list) => list.length === 0)) return
+  throw conflict({ table: 'trees', id: '', stale: false }, 'The commit names no tree, but has rows or events of one.')
+}
+
+function edgeName(edge: Edge): string {
+  return `${edge.from} -> ${edge.to}`
+}
+
+function conflict(details: { table: string; id: string; stale: boolean }, message: string): ConflictError {
+  return new ConflictError('conflict', message, { details })
 }

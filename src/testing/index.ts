@@ -1,7 +1,9 @@
 export type { Clock } from '../base/clock.ts'
-export { readTrees, type TreeRows } from '../graph/audit/tree-rows.ts'
-export { type Aftermath, aftermath, checkStanding, type Evidence } from './aftermath.ts'
-export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash.ts'
+export { readTrees, type TreeRows } from '../graph/reader.ts'
+export { storeConformance } from './conformance/store-conformance.ts'
+export { type ContractOptions, checkSubagentContract } from './conformance/subagent-contract.ts'
+export { type Aftermath, aftermath, checkStanding, type Evidence } from './crash/aftermath.ts'
+export { CrashCase, type CrashOptions, crash, type Kill, type KillMoment } from './crash/crash.ts'
 export {
   type CrashProgram,
   type CrashWorker,
@@ -10,7 +12,8 @@ export {
   passPoint,
   tellTest,
   workerRole,
-} from './crash-worker.ts'
+} from './crash/crash-worker.ts'
+export type { WorkerLine } from './crash/failpoints.ts'
 export {
   FAILPOINTS,
   type Failpoint,
@@ -19,19 +22,16 @@ export {
   failpoints,
   type KillPoint,
   withFailpoints,
-} from './failpoints.ts'
-export { type FakeClock, fakeClock } from './fake-clock.ts'
-export { type CountedEffect, countOutside, type OutsideCounter, startCounter } from './outside-counter.ts'
-export { type RecordOptions, record } from './replay/record.ts'
-export { type Replay, replay } from './replay/replay.ts'
+} from './crash/failpoints.ts'
+export { type CountedEffect, countOutside, type OutsideCounter, startCounter } from './crash/outside-counter.ts'
+export type { WorkerExit, WorkerProcess } from './crash/worker-process.ts'
+export { type Replay, replay } from './replay/player.ts'
+export { type RecordOptions, record } from './replay/recorder.ts'
+export { type FakeClock, fakeClock } from './stand-ins/fake-clock.ts'
 export {
   type Script,
   type ScriptedAnswer,
   type ScriptedModel,
   type ScriptedTurn,
   scriptedModel,
-} from './scripted-model.ts'
-export { storeConformance } from './store-conformance.ts'
-export { type ContractOptions, checkSubagentContract } from './subagent-contract.ts'
-export type { WorkerLine } from './worker-log.ts'
-export type { WorkerExit, WorkerProcess } from './worker-process.ts'
+} from './stand-ins/scripted-model.ts'

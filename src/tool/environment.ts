@@ -1,5 +1,4 @@
-import { isSecretName } from '../base/secret-names.ts'
-import { looksSecret } from '../base/secret-shapes.ts'
+import { isSecretName, looksSecret } from '../base/secrets/shapes.ts'
 
 /**
  * Our variables for a command that a model or a file chose, as a shell of this user has them: without those that are named

@@ -1,16 +1,16 @@
 import { toJson } from '../base/json.ts'
-import { mostAlike } from '../base/nearest.ts'
-import { describeIssues } from '../base/schema.ts'
+import { mostAlike } from '../base/options.ts'
+import { describeIssues } from '../base/schema/schema.ts'
 import type { Work } from '../engine/engine.ts'
 import { toolRequest } from '../grant/request.ts'
 import type { Node } from '../graph/rows.ts'
-import type { Ask } from '../graph/turn/approve.ts'
-import { interruptedEnd } from '../graph/turn/end-node.ts'
 import type { ToolSchema } from '../model/model.ts'
+import type { Ask } from '../rules/turn/approve.ts'
+import { interruptedEnd } from '../rules/turn/end-node.ts'
 import type { CurrentCall } from './current.ts'
-import { orStopped } from './or-stopped.ts'
 import { type Asker, asksFor, type Permission, permit, refuseCall, withArgumentsOf } from './permit.ts'
 import { errorEnd, failedWith, readGiven, shownEnd, type ToolEnd, valueEnd } from './result.ts'
+import { KILL_AFTER_MS } from './run-process.ts'
 import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
@@ -152,4 +152,29 @@ function timedOut(task: Node): ToolEnd {
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
+/** How long a tool that was asked to stop may take to do so: what it runs and holds has ended when its call has. */
+const STOP_MS = KILL_AFTER_MS + 150
+
+/** The value of code; or a rejection when the node is asked to stop and its code has, or does not hear of it. */
+export function orStopped<T>(value: PromiseLike<T>, work: Work): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const { signal } = work
+    let waiting: NodeJS.Timeout | undefined
+    const giveUp = () => reject(signal.reason)
+    const stop = () => {
+      const isOurs = work.stopCause === 'cancel' || work.stopCause === 'timeout'
+      if (!isOurs) return giveUp()
+      waiting = setTimeout(giveUp, STOP_MS)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    Promise.resolve(value)
+      .then((given) => (signal.aborted ? giveUp() : resolve(given)), reject)
+      .finally(() => {
+        clearTimeout(waiting)
+        signal.removeEventListener('abort', stop)
+      })
+  })
 }

@@ -4,8 +4,8 @@ import { type Decision, decide } from '../grant/decide.ts'
 import type { Layer } from '../grant/grant.ts'
 import { isRequest, type Request, readRequest, requestText, unreadable } from '../grant/request.ts'
 import type { Conversation, Node } from '../graph/rows.ts'
-import { type Ask, isApproved, wasApproved } from '../graph/turn/approve.ts'
 import type { ToolSchema } from '../model/model.ts'
+import { type Ask, isApproved, wasApproved } from '../rules/turn/approve.ts'
 import type { Tool } from './tool.ts'
 
 /** Whose request it is. */

@@ -1,11 +1,12 @@
-import { type Json, toJson } from '../base/json.ts'
-import { describeIssues } from '../base/schema.ts'
-import { outputContent, outputText } from '../graph/body.ts'
+import { type Json, toJson, truncateUtf8 } from '../base/json.ts'
+import { describeIssues } from '../base/schema/schema.ts'
+import { outputContent, outputText, SHOWN_BYTES } from '../graph/commit.ts'
 import { type Block, type Content, isBlock } from '../graph/content.ts'
+import type { Reader } from '../graph/reader.ts'
 import type { Body } from '../graph/rows.ts'
-import type { NodeEnd } from '../graph/turn/end-node.ts'
+import type { NodeEnd } from '../rules/turn/end-node.ts'
 import type { Given } from './tape.ts'
-import type { Tool } from './tool.ts'
+import { type Tool, tool } from './tool.ts'
 
 export interface ToolEnd extends NodeEnd {
   /** The whole of a result too large to show. */
@@ -85,4 +86,36 @@ function isShown(value: Json): value is Json & readonly Block[] {
 /** A failure as data: the model reads it and goes on (never an exception). */
 export function errorEnd(message: string): ToolEnd {
   return { state: 'finished', output: { content: message, isError: true }, body: null }
+}
+
+export const READ_RESULT = 'read_result'
+
+/** Pages through results that were too long to show. Offered where a conversation has one; it reads only its own. */
+export function readResultTool(reader: Reader): Tool {
+  return tool({
+    description: 'Reads more of an earlier tool result that was cut. Use the id and offset that the cut result names.',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        id: { type: 'string', description: 'The id named by the cut result' },
+        offset: { type: 'integer', minimum: 0, description: 'Where to read on, in characters' },
+      },
+      required: ['id', 'offset'],
+      additionalProperties: false,
+    },
+    effect: 'pure',
+    execute: async (input, { node }) => {
+      const { id, offset } = input as { id: string; offset: number }
+      const { isOwnResult } = await import('../graph/lane.ts')
+      const task = reader.node(id)
+      const isOwn = task !== undefined && isOwnResult(reader, node, task)
+      const own = isOwn ? task.output.bodyRef : undefined
+      const text = own === undefined ? undefined : reader.body(own)
+      if (text === undefined) throw new Error(`there is no cut result ${id} in this conversation`)
+      const page = truncateUtf8(text.slice(offset, offset + SHOWN_BYTES), SHOWN_BYTES - 1_024)
+      const end = offset + page.length
+      if (end >= text.length) return page
+      return `${page}\n[${text.length - end} characters left. To read on: offset ${end}]`
+    },
+  }) as Tool
 }

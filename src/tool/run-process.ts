@@ -1,7 +1,7 @@
+import type { Readable } from 'node:stream'
 import { onAbort } from '../base/abort.ts'
 import { int, number, type Rules, readOptions, record, text } from '../base/options.ts'
 import { type ProgramRequest, programRequest } from '../grant/request.ts'
-import { KeptOutput } from './kept-output.ts'
 import type { GroupedChild } from './process-group.ts'
 
 export interface ProcessOptions {
@@ -114,3 +114,29 @@ function ended(
 
 /** What a shell says of a program that was killed by SIGKILL. */
 const KILLED = 137
+
+/** The beginning of what a stream gives, as text. The rest is read and thrown away, so that nobody waits for room. */
+class KeptOutput {
+  isCut = false
+  private readonly chunks: Buffer[] = []
+  private left: number
+
+  constructor(stream: Readable, maxBytes: number) {
+    this.left = maxBytes
+    stream.on('data', (chunk: Buffer) => this.keep(chunk))
+    stream.on('error', () => undefined) // what came before it is kept
+  }
+
+  /** A character that was cut in two is left out. */
+  text(): string {
+    return new TextDecoder().decode(Buffer.concat(this.chunks), { stream: this.isCut })
+  }
+
+  private keep(chunk: Buffer): void {
+    if (chunk.length > this.left) this.isCut = true
+    if (this.left === 0) return
+    const kept = chunk.subarray(0, this.left)
+    this.left -= kept.length
+    this.chunks.push(kept)
+  }
+}

@@ -5,7 +5,7 @@ import type { Block, Content } from '../graph/content.ts'
 import type { Id, Node } from '../graph/rows.ts'
 import type { ModelRequest, Part } from '../model/model.ts'
 import type { CurrentCall } from './current.ts'
-import type { OpenSource } from './source/source.ts'
+import type { OpenSource } from './source.ts'
 import type { ToolContext } from './tool.ts'
 
 /**

@@ -1,13 +1,13 @@
 import { DefinitionError } from '../base/error.ts'
 import type { Json } from '../base/json.ts'
 import { anything, code, flag, oneOf, positive, type Rules, readOptions, text } from '../base/options.ts'
-import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema.ts'
+import { type CheckedSchema, type InferOutput, readSchema, type Schema } from '../base/schema/schema.ts'
 import type { Files } from '../files/files.ts'
 import type { Request } from '../grant/request.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Reader } from '../graph/reader.ts'
 import type { Effect, Id } from '../graph/rows.ts'
-import type { Shape } from '../prompt/shape/output-shape.ts'
+import type { Shape } from '../prompt/shape/shape-schema.ts'
 import type { Attempts } from './attempts.ts'
 
 /** What a tool's code gets beside its input. */
@@ -176,4 +176,71 @@ function checkDefinition(definition: ToolDefinition<unknown, unknown>): void {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', `tool(): ${message}`)
+}
+
+const subagentMark: unique symbol = Symbol.for('legate.subagent') as never
+
+/** A tool that is no code but data: the agent it is given to has `subagent` under the tool's name. */
+export function delegatingTool(description: string, input: CheckedSchema, subagent: object): Tool {
+  const shown = tool({
+    description,
+    inputSchema: input.jsonSchema,
+    effect: 'idempotent',
+    execute: () => {
+      throw new Error('this tool starts a subagent and does nothing by itself: give it to an agent, in its tools')
+    },
+  })
+  return Object.freeze({ ...shown, input, [subagentMark]: subagent }) as Tool
+}
+
+/** What a tool made by `delegatingTool` starts; undefined for any other. */
+export function subagentIn(given: Tool): object | undefined {
+  return (given as { readonly [subagentMark]?: object })[subagentMark]
+}
+
+/** One attribute of a request, by its name, with the type of its value. */
+export interface Attribute<Value extends Json> {
+  readonly name: string
+  /** For `run(agent, input, { attributes })`; several are spread into one object. */
+  of(value: Value): { readonly [name: string]: Value }
+  /** As the run was started with it; undefined when it was not. */
+  in(context: Pick<ToolContext, 'attributes'>): Value | undefined
+}
+
+/** Names an attribute once, so that who sets it and who reads it agree on its type: `attribute<{ id: string }>('tenant')`. */
+export function attribute<Value extends Json>(name: string): Attribute<Value> {
+  if (typeof name !== 'string' || name === '') {
+    throw new DefinitionError('definition', "attribute(): it needs a name, such as attribute<string>('tenant').")
+  }
+  return Object.freeze({
+    name,
+    of: (value: Value) => ({ [name]: value }),
+    in: ({ attributes }: Pick<ToolContext, 'attributes'>) =>
+      Object.hasOwn(attributes, name) ? (attributes[name] as Value) : undefined,
+  })
+}
+
+const fileTools: WeakSet<Tool> = new WeakSet()
+const used: WeakMap<Tool, Domain> = new WeakMap()
+
+type Domain = Request['domain']
+
+/** Marks the file tools: a child may inherit them from its host. */
+export function markFileTools<Name extends string>(tools: Record<Name, Tool>): Record<Name, Tool> {
+  for (const tool of Object.values<Tool>(tools)) fileTools.add(tool)
+  return tools
+}
+
+export function isFileTool(tool: Tool): boolean {
+  return fileTools.has(tool)
+}
+
+/** Marks what every call of a tool asks for: where all of it is forbidden, no call of the tool can do anything. */
+export function markUse(tool: Tool, domain: Domain | undefined): Tool {
+  if (domain !== undefined) used.set(tool, domain)
+  return tool
+}
+
+export function useOf(tool: Tool): Domain | undefined {
+  return used.get(tool)
 }

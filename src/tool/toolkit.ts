@@ -4,11 +4,9 @@ import type { Layer } from '../grant/grant.ts'
 import { type Request, toolRequest } from '../grant/request.ts'
 import type { Effect, Node } from '../graph/rows.ts'
 import type { ToolSchema } from '../model/model.ts'
-import { type GroupState, type Groups, isAvailable, NO_GROUPS } from './groups.ts'
-import { READ_RESULT } from './read-result.ts'
-import { RESET_TOOLS } from './reset-tools.ts'
-import type { Tool } from './tool.ts'
-import { isFileTool, useOf } from './tool-marks.ts'
+import { type GroupState, type Groups, isAvailable, NO_GROUPS, RESET_TOOLS } from './groups.ts'
+import { READ_RESULT } from './result.ts'
+import { isFileTool, type Tool, useOf } from './tool.ts'
 
 /** A tool as a model may call it: the user's own, or one that starts a child. */
 export interface ToolEntry {

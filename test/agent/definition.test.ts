@@ -16,8 +16,7 @@ import * as v from 'valibot'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { z as z3 } from 'zod3'
-import { identified } from '../../src/agent/identified.ts'
-import { variant } from '../../src/agent/variant.ts'
+import { identified, variant } from '../../src/agent/build/identity.ts'
 import { openRuntime } from '../support/reading.ts'
 
 const search = tool({ description: 'Search', inputSchema: { type: 'object' }, execute: () => 'found' })

@@ -11,7 +11,7 @@ import {
 import { fakeClock, type Script, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
 import type { Conversation, Node } from '../../src/graph/rows.ts'
-import { digestOf, isApproved } from '../../src/graph/turn/approve.ts'
+import { digestOf, isApproved } from '../../src/rules/turn/approve.ts'
 import { isFull } from '../crash/support/full.ts'
 import { useWorld } from '../support/agents.ts'
 import { Chance } from '../support/chance.ts'

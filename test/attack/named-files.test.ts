@@ -3,7 +3,7 @@ import path from 'node:path'
 import { agent, createRuntime, diskFiles, type Json, type OpenOptions, openSubagents, recipeAgent } from 'legate'
 import { discover, discoverSkills } from 'legate/recipe'
 import { describe, expect, test } from 'vitest'
-import { type Call, calling, childRequests, delegating, subagent } from '../open/support.ts'
+import { type Call, calling, childRequests, delegating, subagent } from '../recipe/open/support.ts'
 import { folderWith } from '../recipe/support/folder.ts'
 
 const CANARY = 'CANARY-4711'

@@ -4,10 +4,10 @@ import { agent, developerTools, diskFiles, type Grant, mcpServer, recipeAgent, r
 import { hostRequest } from 'legate/grant'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { caller, mark, running } from '../mcp/support.ts'
 import { folderWith } from '../recipe/support/folder.ts'
 import { openRuntime, resultsIn } from '../support/reading.ts'
 import { tempFolder } from '../support/temp-folder.ts'
+import { caller, mark, running } from '../tools/mcp/support.ts'
 
 const FILES = ['tool:*', 'file.*:/workspace/**', 'file.list:/workspace']
 

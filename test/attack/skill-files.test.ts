@@ -4,7 +4,7 @@ import { agent, createRuntime, diskFiles, type Grant, type Json, openSubagents }
 import { discoverSkills, skillsTools } from 'legate/recipe'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { type Call, resultsIn } from '../open/support.ts'
+import { type Call, resultsIn } from '../recipe/open/support.ts'
 import { folderWith } from '../recipe/support/folder.ts'
 
 const CANARY = 'CANARY-4711'

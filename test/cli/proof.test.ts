@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
-import { commitOf, next } from '../../src/testing/store-rows.ts'
+import { commitOf, next } from '../../src/testing/conformance/store-rows.ts'
 import { leaveUnaudited } from '../support/unaudited.ts'
 import { Place, program, skipUnlessBuilt } from './support/cli.ts'
 

@@ -1,8 +1,8 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { helpText } from '../../src/cli/commands/help.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
-import { helpText } from '../../src/cli/help-text.ts'
 import { Place, program, root, skipUnlessBuilt } from './support/cli.ts'
 
 beforeEach(skipUnlessBuilt)

@@ -1,6 +1,6 @@
 import { type Outcome, STATUSES } from 'legate'
 import { describe, expect, test } from 'vitest'
-import { type FoldFacts, fold } from '../../src/graph/child/fold.ts'
+import { type FoldFacts, fold } from '../../src/rules/delegation/fold.ts'
 
 const outcome: Outcome = {
   status: 'completed',

@@ -1,8 +1,8 @@
 import { agent, InputError } from 'legate'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { unsettled } from '../../src/testing/ended-laws.ts'
-import { brokenGraph } from '../../src/testing/graph-laws.ts'
+import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
+import { unsettled } from '../../src/testing/crash/laws.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, openRuntime } from '../support/reading.ts'
 

@@ -1,7 +1,7 @@
 import { type AnyAgent, agent, type Store } from 'legate'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { commitOf } from '../../src/testing/store-rows.ts'
+import { commitOf } from '../../src/testing/conformance/store-rows.ts'
 import { asksThenSays, callsThenSays, simpleTool, speaker, talkOf, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import { Graph } from '../support/graph.ts'

@@ -1,7 +1,7 @@
 import { agent, type ModelRequest, type Store, StoreError } from 'legate'
 import { readTrees, scriptedModel } from 'legate/testing'
 import { describe, expect, test } from 'vitest'
-import { brokenGraph } from '../../src/testing/graph-laws.ts'
+import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { simpleTool, useWorld } from '../support/agents.ts'
 import { makeGate } from '../support/gate.ts'
 import type { Process } from '../support/process.ts'

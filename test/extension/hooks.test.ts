@@ -14,7 +14,7 @@ import {
 import { sqliteStore } from 'legate/store/sqlite'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { ToolResult } from '../../src/agent/hooks/hooks.ts'
+import type { ToolResult } from '../../src/agent/definition/hooks.ts'
 import { ErrorResult } from '../../src/tool/result.ts'
 import { makeGate } from '../support/gate.ts'
 import { eventsOf, only, openRuntime, resultIn, resultsIn } from '../support/reading.ts'

@@ -3,8 +3,8 @@ import { agent, auto, planner, tool } from 'legate'
 import { scriptedModel } from 'legate/testing'
 import { describe, expect, expectTypeOf, test } from 'vitest'
 import { z } from 'zod'
-import { MAY_START, serverFile } from '../mcp/support.ts'
 import { openRuntime, resultIn, resultsIn, toolNamesIn } from '../support/reading.ts'
+import { MAY_START, serverFile } from '../tools/mcp/support.ts'
 
 const calling = (name: string, input: object = {}) =>
   scriptedModel([{ calls: [{ name, input: input as never }] }, 'done'])
@@ -174,7 +174,7 @@ describe('agently 19/: tools of an agent', () => {
   })
 
   test('an MCP server is named by its address, by its script, or not at all', async () => {
-    const script = path.join(import.meta.dirname, '../mcp/programs/server.mjs')
+    const script = path.join(import.meta.dirname, '../tools/mcp/programs/server.mjs')
     const bare = agent({ name: 'who', instructions: '', grant: MAY_START })
     const about = (made: typeof bare) => Object.fromEntries([...made.sources].map(([name, one]) => [name, one.about]))
 

@@ -7,7 +7,7 @@ import { sqliteStore } from 'legate/store/sqlite'
 import { fakeClock, scriptedModel } from 'legate/testing'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { connect } from '../../src/store/sqlite/driver.ts'
-import { sourceMark, type ToolSource } from '../../src/tool/source/source.ts'
+import { sourceMark, type ToolSource } from '../../src/tool/source.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 /** Long enough to be told apart; an engine looks around every second of it. */

@@ -1,8 +1,7 @@
 import { afterAll, expect, test } from 'vitest'
 import { type Budget, childLimits, limitsOf, moneyOf, smallerBudget } from '../../src/grant/budget.ts'
 import { freezeLayer, readCeiling } from '../../src/grant/ceiling.ts'
-import { decide, type Verdict } from '../../src/grant/decide.ts'
-import { explain } from '../../src/grant/explain.ts'
+import { decide, explain, type Verdict } from '../../src/grant/decide.ts'
 import {
   delegateLayer,
   EVERYTHING,
@@ -16,7 +15,7 @@ import {
 import { BUILT_IN_PROFILES, profileLayer } from '../../src/grant/profile.ts'
 import { readRequest } from '../../src/grant/request.ts'
 import type { TurnLimits } from '../../src/graph/rows.ts'
-import { stacked } from '../../src/graph/turn/say.ts'
+import { stacked } from '../../src/rules/turn/say.ts'
 import { figure } from '../crash/support/figure.ts'
 import { isFull } from '../crash/support/full.ts'
 import { Chance } from '../support/chance.ts'

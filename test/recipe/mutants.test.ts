@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { RecipeError } from '../../src/base/error.ts'
-import { parseAgentFile } from '../../src/recipe/agent-file/load-agent-file.ts'
+import { parseAgentFile } from '../../src/recipe/dialects/load-agent-file.ts'
 import { readRecipe } from '../../src/recipe/recipe/read-recipe.ts'
 import { readSource } from '../../src/recipe/recipe/recipe-source.ts'
 import { Report } from '../../src/recipe/text/notice.ts'

@@ -5,7 +5,7 @@ import type { Store } from 'legate'
 import { jsonStore } from 'legate/store/json'
 import { sqliteStore } from 'legate/store/sqlite'
 import { describe, expect, test } from 'vitest'
-import { treeCommit } from '../../src/testing/store-rows.ts'
+import { treeCommit } from '../../src/testing/conformance/store-rows.ts'
 import { tempFolder } from '../support/temp-folder.ts'
 
 /** Times twenty stores: a thousand with LEGATE_FULL=1. */

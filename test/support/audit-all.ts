@@ -1,8 +1,8 @@
 import { StoreError } from '../../src/base/error.ts'
-import { eachTree } from '../../src/graph/audit/tree-rows.ts'
-import { Runtime } from '../../src/runtime.ts'
+import { eachTree } from '../../src/graph/reader.ts'
+import { Runtime } from '../../src/runtime/runtime.ts'
 import type { Store } from '../../src/store/store.ts'
-import { brokenGraph } from '../../src/testing/graph-laws.ts'
+import { brokenGraph } from '../../src/testing/crash/aftermath.ts'
 import { isUnaudited } from './unaudited.ts'
 
 /** Every graph that a test has made is audited when the runtime that made it is closed: nothing may be wrong with it. */

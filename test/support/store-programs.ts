@@ -54,7 +54,7 @@ export class StorePrograms {
   }
 
   private async build(store: string): Promise<void> {
-    const entry = { store, rows: 'src/testing/store-rows.ts' }
+    const entry = { store, rows: 'src/testing/conformance/store-rows.ts' }
     const options = { cwd: root, entry, outDir: this.folder, config: false, dts: false } as const
     await build({ ...options, format: 'esm', platform: 'node', logLevel: 'silent' })
   }

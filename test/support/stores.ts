@@ -2,9 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { StoreError } from '../../src/base/error.ts'
-import { jsonStore } from '../../src/store/json.ts'
-import { memoryStore } from '../../src/store/memory.ts'
-import { sqliteStore } from '../../src/store/sqlite.ts'
+import { jsonStore } from '../../src/store/json/index.ts'
+import { memoryStore } from '../../src/store/memory/index.ts'
+import { sqliteStore } from '../../src/store/sqlite/index.ts'
 import type { Store } from '../../src/store/store.ts'
 
 /** The same rows for any number of processes: each opens a store of its own on them. */

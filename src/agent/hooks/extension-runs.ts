@@ -7,10 +7,9 @@ import type { Id, Purpose, Turn } from '../../graph/rows.ts'
 import type { Ledger } from '../../store/ledger.ts'
 import { isOver } from '../../store/not-found.ts'
 import type { Logger } from '../../tool/tool.ts'
-import type { ExtensionCore } from './extension.ts'
-import { each } from './given.ts'
+import type { ExtensionCore } from '../definition/extension.ts'
+import { type EventOf, each, type HookContext, type HookName } from '../definition/hooks.ts'
 import type { HookSet } from './hook-set.ts'
-import type { EventOf, HookContext, HookName } from './hooks.ts'
 
 /** Where in a run a hook is called. */
 export interface HookPlace {

@@ -1,6 +1,10 @@
-import { type PlannerSettings, plannerIn } from '../planner/settings.ts'
-import type { ExtensionCore } from './extension.ts'
-import { HOOK_NAMES, type HookName } from './hooks.ts'
+import { DefinitionError } from '../../base/error.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Ledger } from '../../store/ledger.ts'
+import type { AgentCore, Extension } from '../definition/agent.ts'
+import { checkExtension, type ExtensionCore } from '../definition/extension.ts'
+import { HOOK_NAMES, type HookName } from '../definition/hooks.ts'
+import { type PlannerSettings, plannerIn } from '../definition/planner-settings.ts'
 
 /** The extensions of an agent in their order, by the hooks they have. */
 export class HookSet {
@@ -30,3 +34,85 @@ export class HookSet {
 }
 
 const NONE: readonly ExtensionCore[] = []
+
+/** Kinds that are a model call. */
+export const SPEAKERS: readonly string[] = ['agent_message', 'character_message']
+
+/** A changed definition goes on with the live code, inside the frozen ceiling, and says so once. */
+export async function noteChange(ledger: Ledger, conversationId: Id, agent: AgentCore): Promise<void> {
+  const { name, hash } = agent.identity.ref
+  const rootId = ledger.store.conversation(conversationId)?.rootId ?? conversationId
+  await ledger.commit({
+    kind: 'note',
+    rootId,
+    plan: (draft) => {
+      const row = draft.conversation(conversationId)
+      if (row.agent.hash === hash || row.activeTurnId === null) return
+      const turn = draft.turn(row.activeTurnId)
+      draft.event(turn, null, { type: 'definition-changed', agent: name, from: row.agent.hash, to: hash })
+      draft.changeConversation(row, { agent: agent.identity.ref })
+    },
+  })
+}
+
+/**
+ * Extensions in the order their hooks are called: as given, but for what `before` and `after` say. One that is given
+ * twice is there once. Throws a DefinitionError for two of one name, a missing one, and a circle.
+ */
+export function inOrder(given: readonly ExtensionCore[], where: string): readonly ExtensionCore[] {
+  const all = [...new Set(given)]
+  const byName = new Map<string, ExtensionCore>()
+  for (const extension of all) {
+    if (byName.has(extension.name))
+      refuse(`${where}: there are two extensions "${extension.name}". Rename one of them.`)
+    byName.set(extension.name, extension)
+  }
+  for (const { name, requires = [] } of all) {
+    const missing = requires.find((other) => !byName.has(other))
+    if (missing !== undefined) refuse(`${where}: the extension "${name}" requires "${missing}". Use that one too.`)
+  }
+  return sorted(all, earlierThan(all), where)
+}
+
+/** For each name, those that must come sooner. */
+function earlierThan(all: readonly ExtensionCore[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const earlier = new Map(all.map(({ name }) => [name, new Set<string>()]))
+  for (const { name, before = [], after = [], requires = [] } of all) {
+    for (const other of before) earlier.get(other)?.add(name)
+    // What asks to come before what it requires means it.
+    const required = requires.filter((other) => !before.includes(other))
+    for (const other of [...after, ...required]) if (earlier.has(other)) earlier.get(name)?.add(other)
+  }
+  return earlier
+}
+
+function sorted(
+  all: readonly ExtensionCore[],
+  earlier: ReadonlyMap<string, ReadonlySet<string>>,
+  where: string,
+): readonly ExtensionCore[] {
+  const waiting = [...all]
+  const done: ExtensionCore[] = []
+  const isFree = ({ name }: ExtensionCore) => waiting.every((other) => earlier.get(name)?.has(other.name) !== true)
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(isFree)
+    if (next < 0) {
+      const names = waiting.map(({ name }) => name).join(', ')
+      refuse(`${where}: these extensions want to come before each other: ${names}. Change "before" or "after".`)
+    }
+    done.push(...waiting.splice(next, 1))
+  }
+  return done
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}
+
+/** Defines an extension, with the types of its state and methods inferred. What could never work is refused here. */
+export function extension<const Name extends string, Methods extends object = object, State = undefined>(
+  definition: Extension<Name, Methods, State>,
+): Extension<Name, Methods, State> {
+  checkExtension(definition, 'extension()')
+  return Object.freeze({ ...definition })
+}

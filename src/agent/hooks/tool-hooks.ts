@@ -2,10 +2,16 @@ import { messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
 import type { ToolCall } from '../../graph/content.ts'
 import { errorEnd, type ToolEnd, valueEnd } from '../../tool/result.ts'
-import type { HooksAbove, NodeRun, Voice } from '../node-run.ts'
-import { callHooks, placeOf } from './call-hooks.ts'
-import { each } from './given.ts'
-import type { AfterTool, BeforeTool, ChildCall, HookedCall, ToolResult } from './hooks.ts'
+import {
+  type AfterTool,
+  type BeforeTool,
+  type ChildCall,
+  each,
+  type HookedCall,
+  type ToolResult,
+} from '../definition/hooks.ts'
+import { callHooks, placeOf } from './model-hooks.ts'
+import type { HooksAbove, NodeRun, Voice } from './node-run.ts'
 
 /** The call as each hook wants it, one after the other; or its end, where one answers or refuses it. */
 export async function hookedCall(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<ToolCall | ToolEnd> {

@@ -1,8 +1,7 @@
 import { messageOf } from '../../base/error.ts'
-import { type Json, toJson } from '../../base/json.ts'
-import { type FieldParser, fieldParser } from '../../output/field-parser.ts'
-import { field } from '../../prompt/shape/output-shape.ts'
-import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
+import { isRecord, type Json, toJson } from '../../base/json.ts'
+import { type FieldParser, fieldParser } from '../../fields/field-parser.ts'
+import { field, shapeSchema } from '../../prompt/shape/shape-schema.ts'
 
 const COMMAND = {
   purpose: field('str', 'what the tool is needed for'),
@@ -89,8 +88,4 @@ function readCommand(command: unknown): Command | string {
   const input = toJson(given)
   if (!isRecord(given) || !input.ok) return 'tool_kwargs is no object'
   return { tool, purpose: typeof purpose === 'string' && purpose !== '' ? purpose : tool, input: input.value }
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,13 +1,13 @@
+import type { Json } from '../../base/json.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Model, ModelRequest } from '../../model/model.ts'
-import { Prompt } from '../../prompt/prompt.ts'
-import { promptOf, slotsOf } from '../../prompt/slots-of.ts'
-import type { NodeRun } from '../node-run.ts'
-import { requestOf } from '../request-of.ts'
+import { Prompt, promptOf, slotsOf } from '../../prompt/prompt.ts'
+import type { PlanContext, PlannerSettings } from '../definition/planner-settings.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+import { requestOf } from '../request/request-of.ts'
 import { PLAN_SHAPE, PLANS_SHAPE } from './plan-reader.ts'
-import type { PlanContext, PlannerSettings } from './settings.ts'
 import { actionResults } from './tool-logs.ts'
-import { toolShape } from './tool-shape.ts'
 
 /** What the model call of a node is, for an agent whose tools are planned: null where its model calls them itself. */
 export type Planning =
@@ -98,4 +98,38 @@ function answerRequest(run: NodeRun, asked: Prompt, nodes: readonly Node[]): Mod
   if (Object.keys(results).length === 0) return { ...requestOf(run), tools: [] }
   const prompt = asked.addActionResults(results).set('extra_instruction', NOTICE)
   return { ...requestOf({ ...run, agent: { ...run.agent, asked: prompt } }), tools: [] }
+}
+
+/** A tool's arguments in the words of a prompt: `{ city: { $type: 'str', $desc: 'Which one' } }`. */
+function toolShape(schema: JsonSchema): Json {
+  const { type, properties } = schema as { type?: unknown; properties?: unknown }
+  if (type !== 'object' || typeof properties !== 'object' || properties === null) return { $schema: schema as Json }
+  const required = Array.isArray(schema['required']) ? (schema['required'] as unknown[]) : []
+  const fields = Object.entries(properties).map(([name, field]): [string, Json] => {
+    const { type: inner, description } = fieldOf(field as JsonSchema)
+    const notes = [description, required.includes(name) ? '' : '(may be left out)'].filter((text) => text !== '')
+    return [name, notes.length === 0 ? inner : { $type: inner, $desc: notes.join(' ') }]
+  })
+  return Object.fromEntries(fields)
+}
+
+const TYPES: ReadonlyMap<unknown, string> = new Map([
+  ['string', 'str'],
+  ['integer', 'int'],
+  ['number', 'float'],
+  ['boolean', 'bool'],
+])
+
+function fieldOf(schema: JsonSchema): { readonly type: Json; readonly description: string } {
+  const description = typeof schema['description'] === 'string' ? schema['description'] : ''
+  const { type, enum: choices, items } = schema as { type?: unknown; enum?: unknown; items?: unknown }
+  if (Array.isArray(choices) && choices.every((choice) => typeof choice === 'string')) {
+    return { type: choices.map((choice) => JSON.stringify(choice)).join(' | '), description }
+  }
+  const simple = TYPES.get(type)
+  if (simple !== undefined) return { type: simple, description }
+  if (type === 'array' && typeof items === 'object' && items !== null) {
+    return { type: [fieldOf(items as JsonSchema).type], description }
+  }
+  return { type: { $schema: schema as Json }, description }
 }

@@ -1,7 +1,7 @@
 import type { Json } from '../../base/json.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Node } from '../../graph/rows.ts'
-import { resultContent } from '../../graph/turn/result-content.ts'
+import { resultContent } from '../../graph/tasks.ts'
 
 /** A tool that was used in a run, what for, and what came of it. */
 export type ToolLog = {

@@ -2,8 +2,8 @@ import { textOf } from '../../graph/content.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Node } from '../../graph/rows.ts'
 import type { Message } from '../../model/model.ts'
-import { messagesOf } from '../messages.ts'
-import { chatIn, recordedOutput } from './chat-record.ts'
+import { chatIn, recordedOutput } from '../definition/chat-record.ts'
+import { messagesOf } from './messages.ts'
 
 /** Of what was before, what later requests are shown: of runs that completed, and nothing of how they came to it. */
 export function chatHistory(reader: Reader, before: readonly Node[], maxLength: number | null): Message[] {

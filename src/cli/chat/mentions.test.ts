@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { HookContext, Message, ModelRequest, Part, ToolSchema } from '../../index.ts'
-import { mentionOf, mentions } from './mentions.ts'
+import { mentionOf, mentions } from './chat-agent.ts'
 
 const DELEGATE: ToolSchema = { name: 'delegate', description: '', inputSchema: { type: 'object' } }
 

@@ -1,4 +1,4 @@
-import { type Call, CliError, type Command, EXIT, optionsOf } from '../command.ts'
+import { type Call, CliError, type Command, EXIT, optionsOf } from '../command/command.ts'
 import { write } from '../terminal/output.ts'
 
 /** Ids come from the store of the line, when they are asked for: those of `legate ps`, however many runs there are. */

@@ -7,8 +7,8 @@ import {
   type Notice,
   validateDefinition,
 } from '../../recipe/index.ts'
-import { type Call, EXIT, isSet } from '../command.ts'
-import { noticeLine, noticeStyle } from '../notice-lines.ts'
+import { type Call, EXIT, isSet } from '../command/command.ts'
+import { noticeLine, noticeStyle } from '../definition/notices.ts'
 import { plural } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'

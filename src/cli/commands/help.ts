@@ -1,7 +1,122 @@
-import { type Call, EXIT } from '../command.ts'
-import { helpText } from '../help-text.ts'
+import {
+  type Call,
+  CliError,
+  type Command,
+  EXIT,
+  noCommand,
+  type Option,
+  optionsOf,
+  STORE,
+} from '../command/command.ts'
+import { outputColumns } from '../terminal/output.ts'
+import { wrap } from '../terminal/width.ts'
 
 export async function help({ words, commands }: Call): Promise<number> {
   process.stdout.write(helpText(commands, words[0]))
   return EXIT.completed
+}
+
+const WIDEST = 80
+const NARROWEST = 30
+
+/** What `legate --help` says, or `legate help COMMAND`; no line is wider than the terminal, or than 80 columns. */
+export function helpText(commands: readonly Command[], name?: string, columns: number = outputColumns()): string {
+  const width = Math.max(NARROWEST, Math.min(WIDEST, columns - 1))
+  if (name === undefined) return overview(commands, width)
+  const command = commands.find((one) => one.name === name)
+  if (command === undefined) throw new CliError(noCommand(name, commands), EXIT.usage)
+  return commandHelp(command, width)
+}
+
+function overview(commands: readonly Command[], width: number): string {
+  const general: readonly Option[] = [
+    STORE,
+    { name: 'help', short: 'h', text: 'this text; after a command, the help of that command' },
+    { name: 'version', short: 'v', text: 'the version' },
+  ]
+  return `Usage: legate <command> [options]
+
+${wrapped('Agents that delegate, and a record of all they did. Watch it, stop it, go on with it.', width)}
+
+Commands
+${table(
+  commands.map(({ name, summary }) => [name, summary]),
+  width,
+)}
+
+Options
+${optionLines(general, width)}
+
+Examples
+${exampleLines(
+  [
+    ['legate demo', 'start here: offline, five seconds'],
+    ['legate ps', 'what is going on'],
+    ['legate log -f 1f0c9a2e', 'follow a run, from any terminal'],
+    ['legate help log', 'how to use one command'],
+  ],
+  width,
+)}
+
+${wrapped(IDS, width)}
+${wrapped(CODES, width)}
+`
+}
+
+const IDS =
+  "An ID is an ending of a run's or conversation's id, of 4 characters or more, that is unique in the store; ps shows the last 8."
+const CODES =
+  'Exit codes: 0 done, 1 another outcome or a failure, 2 wrong usage, 3 waits for a person, 130 interrupted.'
+
+function commandHelp(command: Command, width: number): string {
+  const about = (command.about ?? []).map((paragraph) => `\n${wrapped(paragraph, width)}\n`).join('')
+  return `${wrapped(`Usage: ${`legate ${command.name} ${command.usage}`.trimEnd()}`, width)}
+
+${wrapped(`${capital(command.summary)}.`, width)}
+${about}
+Options
+${optionLines(optionsOf(command), width)}
+
+Examples
+${exampleLines(command.examples, width)}
+`
+}
+
+function optionLines(options: readonly Option[], width: number): string {
+  return table(
+    options.map(({ name, short, value, text }) => {
+      const word = `--${name}${value === undefined ? '' : ` ${value}`}`
+      return [short === undefined ? `    ${word}` : `-${short}, ${word}`, text]
+    }),
+    width,
+  )
+}
+
+/** A line that cannot be broken is shown as it is: it is there to be copied. */
+function exampleLines(examples: Command['examples'], width: number): string {
+  const longest = Math.max(...examples.map(([line]) => line.length)) + 4
+  if (longest + Math.max(...examples.map(([, what]) => what.length)) <= width) return table(examples, width)
+  return examples.map(([line, what]) => `${wrapped(`# ${what}`, width, '  ')}\n  ${line}`).join('\n')
+}
+
+/** Two columns, the second as wide as there is room; below the first where there is hardly any. */
+function table(rows: readonly (readonly [left: string, right: string])[], width: number): string {
+  const indent = Math.max(...rows.map(([left]) => left.length)) + 4
+  const isNarrow = width - indent < NARROWEST / 2
+  return rows
+    .map(([left, right]) => {
+      if (isNarrow) return `  ${left}\n${wrapped(right, width, '      ')}`
+      return `  ${left}`.padEnd(indent) + wrapped(right, width, ' '.repeat(indent)).trimStart()
+    })
+    .join('\n')
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}
+
+function wrapped(text: string, width: number, indent = ''): string {
+  return wrap(text, width - indent.length)
+    .lines.map((line) => indent + line)
+    .join('\n')
 }

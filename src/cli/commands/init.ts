@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs'
-import { type Call, CliError, EXIT } from '../command.ts'
+import { type Call, CliError, EXIT } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { write } from '../terminal/output.ts'
 

@@ -1,12 +1,20 @@
 import path from 'node:path'
-import { type AgentFile, type ModelUse, modelUse, type Notice, validateDefinition } from '../../recipe/index.ts'
-import { type Call, CliError, EXIT, isSet } from '../command.ts'
+import {
+  type AgentFile,
+  convert as converted,
+  DIALECTS,
+  type ModelUse,
+  modelUse,
+  type Notice,
+  readDefinition,
+  validateDefinition,
+} from '../../recipe/index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../command/command.ts'
 import { isModule } from '../definition/module-agent.ts'
+import { noticeLine, noticeStyle, refused } from '../definition/notices.ts'
 import { type AgentSight, moduleSight } from '../explain/module-sight.ts'
-import { noticeLine, noticeStyle } from '../notice-lines.ts'
-import { oneLine } from '../terminal/clean.ts'
-import { hanging } from '../terminal/hang.ts'
-import { jsonLine, write } from '../terminal/output.ts'
+import { cleanText, hanging, oneLine } from '../terminal/clean.ts'
+import { jsonLine, note, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
 /** Every file is looked at, also after one that is wrong; the code tells programs whether any was. */
@@ -111,4 +119,29 @@ function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): st
       `${name}; ${model.trouble ?? (model.name === null ? 'no model: its code answers' : `model ${model.name}`)}`,
   )
   return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
+}
+
+/** The file goes to stdout, what is lost and where it belongs to stderr. */
+export async function convert(call: Call): Promise<number> {
+  const [file = ''] = call.words
+  const dialect = dialectOf(textOption(call, 'to'))
+  const options = { folder: process.cwd(), lossy: isSet(call, 'lossy') }
+  const agent = await readDefinition(file, { mode: 'lenient' }).catch(refuse)
+  const { text, path, notices } = await converted(agent, dialect, options).catch(refuse)
+  await write(process.stdout.isTTY ? cleanText(text) : text)
+  const paint = painter(process.stderr, call.env)
+  for (const notice of notices) process.stderr.write(noticeLine(notice, file, noticeStyle(process.stderr, paint)))
+  if (process.stdout.isTTY) note(paint('dim', `A file of this kind belongs to ${path}`))
+  return EXIT.completed
+}
+
+function refuse(error: unknown): never {
+  throw refused(error)
+}
+
+function dialectOf(name: string | undefined): string {
+  if (name !== undefined && DIALECTS.includes(name)) return name
+  const known = DIALECTS.join(', ')
+  if (name === undefined) throw new CliError(`--to is missing: name one of ${known}.`, EXIT.usage)
+  throw new CliError(`There is no dialect "${name}". There are ${known}.`, EXIT.usage)
 }

@@ -1,9 +1,21 @@
-import { type AgentFile, loadDefinition, missingAgents, readDefinition } from '../../recipe/index.ts'
-import type { Call } from '../command.ts'
+import { existsSync, statSync } from 'node:fs'
+import path from 'node:path'
+import { type AnyAgent, type Grant, type RecipeAgentOptions, recipeAgent } from '../../index.ts'
+import {
+  type AgentFile,
+  discover,
+  findDefinition,
+  loadDefinition,
+  missingAgents,
+  noticesOf,
+  readDefinition,
+} from '../../recipe/index.ts'
+import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { askLine, canAsk } from '../terminal/ask-line.ts'
-import { definitionFile } from './definition-file.ts'
-import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './parameters.ts'
-import { fromHere, refused } from './refused.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { checkKeys, missingError, missingOf, parametersOf, questionOf } from './input.ts'
+import { isModule } from './module-agent.ts'
+import { fromHere, refusal, refused } from './notices.ts'
 
 /**
  * The definition that the first word of a command names, with a value for every parameter: from `--param`, its default, or
@@ -23,5 +35,87 @@ export async function loadFor(call: Call): Promise<AgentFile> {
     return { ...definition, notices: [...definition.notices, ...(await missingAgents(definition, { env: call.env }))] }
   } catch (error) {
     throw refused(error)
+  }
+}
+
+/** The file that a word on the command line means: a path, or the name of a definition that is found from here. */
+export async function definitionFile(word: string, env: NodeJS.ProcessEnv): Promise<string> {
+  if (isPath(word) || existsSync(word)) return readable(word)
+  const found = await discover({ env })
+  try {
+    return findDefinition(word, found).file
+  } catch (error) {
+    const [notice] = noticesOf(error)
+    if (notice?.code !== 'not_found') throw refused(error)
+    const broken = found.notices.find(({ level, file }) => level === 'error' && path.parse(file).name === word)
+    if (broken !== undefined) throw refusal([broken])
+    const near = /Did you mean: .*\?/.exec(notice.message)?.[0] ?? 'legate doctor lists what is found.'
+    const message = `There is no file "${oneLine(word)}" here, and no recipe or agent of that name. ${oneLine(near)}`
+    throw new CliError(message, EXIT.usage, { namesHelp: false })
+  }
+}
+
+/** A file whose ending says that it is something else is not read as a recipe. */
+function readable(file: string): string {
+  if (isModule(file)) {
+    throw new CliError(`${oneLine(file)} is a module: legate run and legate chat run its agents.`, EXIT.usage)
+  }
+  const ending = path.extname(file)
+  if (ending === '' || READ.test(file) || !existsSync(file) || statSync(file).isDirectory()) return file
+  throw new CliError(
+    `${oneLine(file)} is neither a recipe (.yaml, .json), an agent file (.md, .toml) nor a module (.js, .mjs, .ts).`,
+    EXIT.usage,
+    { namesHelp: false },
+  )
+}
+
+const READ = /\.(?:ya?ml|json|md|markdown|toml)$/i
+
+function isPath(word: string): boolean {
+  return /[/\\]/.test(word) || READ.test(word)
+}
+
+/** The agent that a definition describes, in this folder. `model` is used instead of what the file names. */
+export async function agentOf(
+  definition: AgentFile,
+  { model, subagents }: Pick<RecipeAgentOptions, 'model' | 'subagents'> = {},
+): Promise<AnyAgent> {
+  try {
+    return (await recipeAgent(definition, {
+      grant: rootGrant(),
+      ...(model === undefined ? {} : { model }),
+      ...(subagents === undefined ? {} : { subagents }),
+    })) as AnyAgent
+  } catch (error) {
+    throw refused(error)
+  }
+}
+
+/** What `--compat` says of the tools with which a file starts subagents. */
+export function compatOf(call: Call): Pick<RecipeAgentOptions, 'subagents'> {
+  const compat = textOption(call, 'compat')
+  if (compat === undefined) return {}
+  if (compat === 'aster') return { subagents: { compat } }
+  throw new CliError(`There is no --compat "${oneLine(compat)}". There is: aster.`, EXIT.usage)
+}
+
+/** What is in code says there how its subagents are started. */
+export function refuseCompat(call: Call): void {
+  if (textOption(call, 'compat') === undefined) return
+  throw new CliError(
+    "--compat is for a recipe or agent file; in code it is openSubagents({ compat: 'aster' }).",
+    EXIT.usage,
+  )
+}
+
+/** What memory tools write is read by every later run of the user, whichever folder that works in. */
+const MEMORY: readonly string[] = ['tool:memory_remember', 'tool:memory_forget']
+const ASKED: readonly string[] = ['file.write:/workspace/**', 'file.delete:/workspace/**', 'exec:*', 'net:*', ...MEMORY]
+
+/** What a run of the command line may do: read below the working folder; a person is asked before anything changes. */
+export function rootGrant(): Grant {
+  return {
+    use: ['tool:*', 'agent:*', 'model:*', 'file.list:/workspace/**', 'file.read:/workspace/**', ...ASKED],
+    ask: ASKED,
   }
 }

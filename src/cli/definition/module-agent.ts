@@ -1,10 +1,13 @@
-import path from 'node:path'
-import type { AnyAgent, RuntimeOptions } from '../../index.ts'
+import { Console } from 'node:console'
+import { statSync } from 'node:fs'
+import path, { resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { type AnyAgent, isAgent, type RuntimeOptions } from '../../index.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from '../../recipe/index.ts'
-import { type Call, CliError, EXIT, textOption } from '../command.ts'
+import { type Call, CliError, EXIT, textOption } from '../command/command.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { loadModule } from '../worker/load-module.ts'
-import { modelFor } from './model-for.ts'
+import { modelFor } from './input.ts'
+import { fromHere } from './notices.ts'
 
 /** An agent written in code, and what its module says of the runtime. */
 export interface ModuleAgent {
@@ -62,4 +65,91 @@ async function modelOf(
   if (model === null && (named !== undefined || options.model === undefined)) return modelFor(undefined, named)
   if (named === undefined) return undefined
   throw new CliError(`"${oneLine(name)}" has a model in its code: --model is for agents that have none.`, EXIT.usage)
+}
+
+export type WorkerOptions = RuntimeOptions & { readonly agents: readonly AnyAgent[] }
+
+/** The agents of a user's module, and what else it says about the runtime. Throws CliError with what is wrong with it. */
+export async function loadModule(file: string): Promise<WorkerOptions> {
+  const path = resolve(file)
+  const stat = statSync(path, { throwIfNoEntry: false })
+  if (stat === undefined) throw new CliError(`There is no module ${path}.`, EXIT.usage)
+  if (!stat.isFile()) throw new CliError(`${path} is no file: name the module that exports your agents.`, EXIT.usage)
+  const exported = await load(path)
+  const options = optionsIn(exported['default'])
+  const agents = unique([
+    ...listed(options.agents, path),
+    ...agentsIn(exported['default']),
+    ...agentsIn(Object.values(exported)),
+  ])
+  requireOneOfEach(agents, path)
+  if (agents.length > 0) return { ...options, agents }
+  const names = Object.keys(exported).join(', ') || 'nothing'
+  throw new CliError(`${path} exports no agent (it exports ${names}). Export what agent({ ... }) gave.`, EXIT.usage)
+}
+
+/** What a module prints is for people: on stdout it would stand between the lines and the answer that programs read. */
+function printBesideOutput(): void {
+  globalThis.console = new Console(process.stderr, process.stderr)
+}
+
+async function load(path: string): Promise<Record<string, unknown>> {
+  printBesideOutput()
+  try {
+    return (await import(pathToFileURL(path).href)) as Record<string, unknown>
+  } catch (error) {
+    throw new CliError(troubleOf(error, path), EXIT.usage, { namesHelp: false })
+  }
+}
+
+/** What is wrong with a module in one line: what its code says, and where. Its stack is mostly ours and Node's. */
+function troubleOf(error: unknown, path: string): string {
+  const shown = oneLine(fromHere(path))
+  if (!(error instanceof Error)) return `Cannot load ${shown}: it threw ${oneLine(String(error))}.`
+  if ((error as NodeJS.ErrnoException).code === 'ERR_UNKNOWN_FILE_EXTENSION' && /\.[mc]?tsx?$/.test(path)) {
+    return `Node ${process.version} cannot load ${oneLine(path)}: use Node 22.18 or newer, or compile it to a .mjs file.`
+  }
+  const place = placeIn(error.stack ?? '')
+  const where = place === undefined ? '' : ` (${oneLine(place)})`
+  return `Cannot load ${shown}: ${oneLine(`${error.name}: ${error.message}`)}${where}`
+}
+
+/** The first line of code that is told of and is not Node's own, as `file:line`. */
+function placeIn(text: string): string | undefined {
+  const [, file, line] = /(?:^|\(|at )((?:file:\/\/)?\/[^\n()]*?):(\d+)(?::\d+)?\)?$/m.exec(text) ?? []
+  if (file === undefined) return undefined
+  return `${fromHere(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}`
+}
+
+/** The options of createRuntime, where the default export is that. */
+function optionsIn(value: unknown): RuntimeOptions {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isObject && !isAgent(value) && 'agents' in value ? (value as RuntimeOptions) : {}
+}
+
+function listed(agents: unknown, path: string): AnyAgent[] {
+  if (agents === undefined) return []
+  if (Array.isArray(agents) && agents.every(isAgent)) return agents
+  const what = Array.isArray(agents) ? `number ${agents.findIndex((one) => !isAgent(one))} is none` : 'it is no list'
+  throw new CliError(
+    `The default export of ${path} has \`agents\`, which must be a list of agents: ${what}.`,
+    EXIT.usage,
+  )
+}
+
+/** A run says only the name of its agent: of two it could not be known which is meant. */
+function requireOneOfEach(agents: readonly AnyAgent[], path: string): void {
+  const names = agents.map(({ name }) => name)
+  const twice = names.find((name, at) => names.indexOf(name) !== at)
+  if (twice === undefined) return
+  throw new CliError(`${path} exports two agents of the name "${oneLine(twice)}". Give one another name.`, EXIT.usage)
+}
+
+function agentsIn(value: unknown): AnyAgent[] {
+  if (isAgent(value)) return [value]
+  return Array.isArray(value) ? value.filter(isAgent) : []
+}
+
+function unique(agents: readonly AnyAgent[]): AnyAgent[] {
+  return [...new Set(agents)]
 }

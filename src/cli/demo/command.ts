@@ -1,15 +1,14 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createRuntime, type Run, type Runtime } from '../../index.ts'
-import { sqliteStore } from '../../store/sqlite.ts'
+import { createRuntime, type Id, type Node, type Run, type Runtime, type Store } from '../../index.ts'
+import { sqliteStore } from '../../store/sqlite/index.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { storyLine } from '../watch/event-lines.ts'
-import { readExecutions } from './log.ts'
-import { type Calls, callsOf, type Report, reportOf } from './report.ts'
-import { Story } from './view.ts'
-import { WorkerProcess } from './worker-process.ts'
+import { type Execution, modelKey, readExecutions, Story, toolKey } from './view.ts'
 
 const LONGEST_MS = 60_000
 const PAUSE_MS = 800
@@ -149,4 +148,115 @@ Try next: examples/02-delegation.ts (typed subagents), examples/08-survive-a-res
   private print(text: string): void {
     process.stdout.write(text)
   }
+}
+
+/** The worker as the demo's first process holds it: one at a time, killed at will, never left alone. */
+class WorkerProcess {
+  /** A worker ended by itself, and not well. */
+  onFailure: (message: string) => void = () => undefined
+  private readonly entry: string
+  private readonly folder: string
+  private child: ChildProcess | undefined
+  private gone: Promise<unknown> = Promise.resolve()
+
+  constructor(entry: string, folder: string) {
+    this.entry = entry
+    this.folder = folder
+  }
+
+  /** Resolves when the worker that was started last has ended. */
+  get ended(): Promise<unknown> {
+    return this.gone
+  }
+
+  start(): number {
+    const child = fork(this.entry, ['demo-worker', this.folder], {
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    })
+    this.child = child
+    this.gone = once(child, 'exit')
+    child.once('error', ({ message }) => this.onFailure(message))
+    child.once('exit', (code, signal) => {
+      if (this.child === child && code !== 0) this.onFailure(`its worker ended with ${signal ?? code}.`)
+    })
+    return child.pid ?? 0
+  }
+
+  /** Gives the pid of what was killed. */
+  async kill(): Promise<number> {
+    const pid = this.child?.pid ?? 0
+    this.end()
+    await this.gone
+    return pid
+  }
+
+  end(): void {
+    const { child } = this
+    this.child = undefined
+    child?.kill('SIGKILL')
+  }
+}
+
+/** The calls of models and tools that a run's rows hold, by state. */
+export interface Calls {
+  readonly finished: ReadonlySet<string>
+  readonly running: ReadonlySet<string>
+}
+
+export interface Report {
+  /** Nodes that called a model or a tool, how often that happened in all, and in how many processes. */
+  readonly calls: number
+  readonly executions: number
+  readonly processes: number
+  /** Calls that had finished before the kill. */
+  readonly kept: number
+  /** Of those, the ones that were made again: there must be none. */
+  readonly repeated: number
+  /** Calls that had begun and not finished, and of those the ones that were made again. */
+  readonly interrupted: number
+  readonly rerun: number
+}
+
+/** Reads a run and all it delegated out of the store. */
+function callsOf(store: Store, runId: Id): Calls {
+  const nodes = keyedNodes(store, runId)
+  const inState = (state: Node['state']) =>
+    new Set(nodes.filter(({ node }) => node.state === state).map(({ key }) => key))
+  return { finished: inState('finished'), running: inState('running') }
+}
+
+/** Holds what the calls wrote down themselves against what the store said when the process was killed. */
+export function reportOf(atKill: Calls, executions: readonly Execution[], killedPid: number): Report {
+  const times = new Map<string, number>()
+  for (const { key } of executions) times.set(key, (times.get(key) ?? 0) + 1)
+  const ranTwice = (key: string) => (times.get(key) ?? 0) > 1
+  const begun = new Set(executions.filter(({ pid }) => pid === killedPid).map(({ key }) => key))
+  const interrupted = [...begun].filter((key) => !atKill.finished.has(key))
+  return {
+    calls: times.size,
+    executions: executions.length,
+    processes: new Set(executions.map(({ pid }) => pid)).size,
+    kept: atKill.finished.size,
+    repeated: [...atKill.finished].filter(ranTwice).length,
+    interrupted: interrupted.length,
+    rerun: interrupted.filter(ranTwice).length,
+  }
+}
+
+interface KeyedNode {
+  readonly node: Node
+  readonly key: string
+}
+
+function keyedNodes(store: Store, turnId: Id): KeyedNode[] {
+  const nodes = store.nodesOf(turnId)
+  const path = store.conversation(nodes[0]?.conversationId ?? '')?.path ?? []
+  const answers = nodes.filter(({ kind }) => kind === 'agent_message')
+  const tools = nodes.filter(({ kind, input }) => kind === 'task' && input.delegates !== true)
+  return [
+    ...answers.map((node, before) => ({ node, key: modelKey(path, before) })),
+    ...tools.map((node) => ({ node, key: toolKey(node.id) })),
+    ...store.linksOf(turnId).flatMap((link) => keyedNodes(store, link.id)),
+  ]
 }

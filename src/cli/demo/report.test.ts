@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { reportOf } from './report.ts'
+import { reportOf } from './command.ts'
 
 const atKill = { finished: new Set(['model lead 0', 'tool a']), running: new Set(['tool b']) }
 

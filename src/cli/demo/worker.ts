@@ -1,9 +1,8 @@
 import { join } from 'node:path'
 import { createRuntime } from '../../index.ts'
-import { sqliteStore } from '../../store/sqlite.ts'
-import { demoAgents, QUESTION } from './agents.ts'
-import { packageRoot } from './files.ts'
-import { noteIn } from './log.ts'
+import { sqliteStore } from '../../store/sqlite/index.ts'
+import { demoAgents, packageRoot, QUESTION } from './agents.ts'
+import { noteIn } from './view.ts'
 
 /** The process that is killed, and the one after it: the same code, which goes on where the rows say. */
 export async function demoWorker(folder: string): Promise<number> {

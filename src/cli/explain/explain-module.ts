@@ -1,13 +1,21 @@
 import path from 'node:path'
 import type { Grant } from '../../index.ts'
-import { type Call, EXIT, isSet, textOption } from '../command.ts'
-import { fromHere } from '../definition/refused.ts'
+import { type Call, EXIT, isSet, textOption } from '../command/command.ts'
+import { fromHere } from '../definition/notices.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
-import { type AgentSight, type ModuleSight, moduleSight, type ToolSight } from './module-sight.ts'
-import { factLines, grantLines, modelText, section } from './sight-lines.ts'
+import {
+  type AgentSight,
+  factLines,
+  grantLines,
+  type ModuleSight,
+  modelText,
+  moduleSight,
+  section,
+  type ToolSight,
+} from './module-sight.ts'
 
 /** What the agents of a module are, as far as their code says it: nothing is run, started or asked. */
 export async function explainModule(call: Call, file: string): Promise<number> {

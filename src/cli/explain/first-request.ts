@@ -6,8 +6,17 @@ import {
   type Json,
   type Model,
   type ModelRequest,
+  modelInfo,
   type Turn,
 } from '../../index.ts'
+import { type RecipeParameter, readDefinition } from '../../recipe/index.ts'
+import { type Call, isSet } from '../command/command.ts'
+import { missingOf, parametersOf } from '../definition/input.ts'
+import { definitionFile } from '../definition/load.ts'
+import { refused } from '../definition/notices.ts'
+import { canAsk } from '../terminal/ask-line.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { write } from '../terminal/output.ts'
 
 /** What an agent's model would be asked first, and by what its run is bound. */
 export interface FirstRequest {
@@ -65,4 +74,55 @@ class Listener {
       },
     },
   }
+}
+
+export interface CostBound {
+  /** US dollars; null when it cannot be known. */
+  readonly usd: number | null
+  /** How it was found, or why it was not. */
+  readonly how: string
+}
+
+/** What a run can cost at most, without its subagents: every call fills the model's window at its dearest price. */
+export function costBound(model: string | null, { limits, spend }: Pick<Turn, 'limits' | 'spend'>): CostBound {
+  const limit = spend?.limit.usd ?? null
+  const byCalls = boundOfCalls(model, { calls: limits.turns, tokens: spend?.limit.tokens ?? null })
+  if (limit === null || (byCalls.usd !== null && byCalls.usd < limit)) return byCalls
+  return { usd: limit, how: 'the budget, which binds its subagents too' }
+}
+
+interface Calls {
+  readonly calls: number
+  readonly tokens: number | null
+}
+
+function boundOfCalls(model: string | null, { calls, tokens }: Calls): CostBound {
+  if (model === null) return { usd: null, how: 'no model is named' }
+  const { price, contextWindow } = modelInfo(model)
+  if (price === null) return { usd: null, how: `the price of ${model} is not known` }
+  const dearest = Math.max(price.input, price.output, price.cacheRead, price.cacheWrite)
+  if (tokens !== null) return { usd: (tokens * dearest) / 1_000_000, how: `a budget of ${tokens} tokens` }
+  if (contextWindow === null) return { usd: null, how: `the context window of ${model} is not known` }
+  const usd = (calls * contextWindow * dearest) / 1_000_000
+  return { usd, how: `${calls} calls that each fill ${contextWindow} tokens; subagents come on top` }
+}
+
+/** Where a value is missing and nobody can be asked, what the file is and takes is shown before it is refused. */
+export async function showParameters(call: Call): Promise<void> {
+  if (canAsk() || isSet(call, 'json')) return
+  const file = await definitionFile(call.words[0] ?? '', call.env)
+  const definition = await readDefinition(file).catch((error: unknown) => {
+    throw refused(error)
+  })
+  const { name, title, description, parameters } = definition
+  if (missingOf(parametersOf(call), parameters).length === 0) return
+  await write(
+    `${oneLine(title ?? name)}\n  ${oneLine(description)}\n\nParameters\n${parameters.map(lineOf).join('')}\n`,
+  )
+}
+
+function lineOf({ key, inputType, requirement, description, options, default: fallback }: RecipeParameter): string {
+  const choice = inputType === 'select' ? ` of ${options.map(oneLine).join(' | ')}` : ''
+  const preset = fallback === null ? '' : `, else ${JSON.stringify(oneLine(fallback))}`
+  return `  ${oneLine(key).padEnd(16)} ${inputType}${choice}, ${requirement}${preset}: ${oneLine(description)}\n`
 }

@@ -1,8 +1,9 @@
 import { type AnyAgent, createRuntime, type Grant, isLegateError, type RuntimeOptions } from '../../index.ts'
 import { EMPTY_AGENT_FILE, type ModelUse, modelUse } from '../../recipe/index.ts'
-import { CliError, EXIT } from '../command.ts'
-import { oneLine } from '../terminal/clean.ts'
-import { loadModule } from '../worker/load-module.ts'
+import { CliError, EXIT } from '../command/command.ts'
+import { loadModule } from '../definition/module-agent.ts'
+import { cleanText, oneLine } from '../terminal/clean.ts'
+import type { Paint } from '../terminal/paint.ts'
 
 /** What can be said of an agent in code without running it. */
 export interface AgentSight {
@@ -142,4 +143,34 @@ function namedModel(name: string, where: string): ModelUse {
 function idOf(model: object): string {
   const { id, provider, modelId } = model as Readonly<Record<string, unknown>>
   return typeof id === 'string' ? id : [provider, modelId].filter((part) => typeof part === 'string').join('/')
+}
+
+export function modelText({ name, where, trouble }: ModelUse): string {
+  const who = name === null ? '' : `${name}, named by ${where}`
+  return [who, trouble ?? ''].filter((text) => text !== '').join('; ')
+}
+
+/** A line for each that has something to say. */
+export function factLines(facts: readonly (readonly [name: string, value: string])[], paint: Paint): string {
+  return facts
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => `  ${paint('dim', name.padEnd(9))} ${oneLine(value)}\n`)
+    .join('')
+}
+
+export function grantLines({ use, ask, deny, delegate }: Grant): string {
+  return [
+    ['use', use],
+    ['delegate', delegate],
+    ['ask', ask],
+    ['deny', deny],
+  ]
+    .flatMap(([name, rules]) => (rules === undefined ? [] : [`${String(name).padEnd(9)} ${[...rules].join(' ')}`]))
+    .join('\n')
+}
+
+export function section(title: string, text: string, paint: Paint): string {
+  if (text.trim() === '') return ''
+  const lines = cleanText(text.trimEnd()).split('\n')
+  return `${paint('bold', title)}\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
 }

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline'
-import { CliError, EXIT } from '../command.ts'
+import { CliError, EXIT } from '../command/command.ts'
 
 /** Is there somebody at the keyboard who sees what is asked? */
 export function canAsk(): boolean {
@@ -22,4 +22,83 @@ export function askLine(question: string): Promise<string> {
       asker.close()
     })
   })
+}
+
+const LONGEST = 16_384
+const CTRL_C = '\u0003'
+const CTRL_D = '\u0004'
+
+/** What a person types and nobody sees; empty when they leave it open. */
+export function askSecret(question: string): Promise<string> {
+  const line = new TypedLine(LONGEST)
+  // First of all: what is typed as soon as the question is seen must not be seen.
+  process.stdin.setRawMode(true)
+  process.stdin.resume()
+  process.stderr.write(question)
+  return new Promise<string>((resolve, reject) => {
+    const end = (settle: () => void): void => {
+      process.stdin.off('data', hear)
+      process.stdin.setRawMode(false)
+      process.stdin.pause()
+      process.stderr.write('\n')
+      settle()
+    }
+    const hear = (keys: Buffer): void => {
+      for (const key of keys.toString('utf8')) {
+        if (key === CTRL_C) return end(() => reject(new CliError('Interrupted.', EXIT.interrupted)))
+        const typed = key === CTRL_D ? line.text : line.take(key)
+        if (typed !== undefined) return end(() => resolve(typed))
+      }
+    }
+    process.stdin.on('data', hear)
+  })
+}
+
+const ENTER = /^[\r\n]$/
+const BACKSPACE = /^[\b\u007f]$/
+
+/** What a person types, key by key, until Enter. */
+export class TypedLine {
+  text = ''
+  /** What is longer is no answer, or more than anybody types. */
+  private readonly longest: number
+
+  constructor(longest: number) {
+    this.longest = longest
+  }
+
+  /** The line, when this key ends it. */
+  take(key: string): string | undefined {
+    if (ENTER.test(key)) {
+      const line = this.text
+      this.clear()
+      return line
+    }
+    if (BACKSPACE.test(key)) this.text = this.text.slice(0, this.text.length - lastLength(this.text))
+    else if (/^\P{Cc}$/u.test(key) && this.text.length < this.longest) this.text += key
+    return undefined
+  }
+
+  clear(): void {
+    this.text = ''
+  }
+}
+
+/** Of the last character, in code units. */
+function lastLength(text: string): number {
+  return [...text.slice(-2)].at(-1)?.length ?? 0
+}
+
+const MOST_BYTES = 4_000_000
+
+/** All of what comes in. */
+export async function standardInput(): Promise<string> {
+  const pieces: Buffer[] = []
+  let size = 0
+  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
+    size += piece.length
+    if (size > MOST_BYTES) throw new CliError(`The input has more than ${MOST_BYTES} bytes.`, EXIT.usage)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces).toString('utf8')
 }

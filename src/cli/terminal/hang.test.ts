@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { columnsOf, hanging } from './hang.ts'
+import { columnsOf, hanging } from './clean.ts'
 
 test('what does not fit goes on below, indented, and no line is wider than the terminal', () => {
   const text = 'a.yaml:3: warning: the tool NotebookEdit is not here and is left out'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { visible } from '../../base/visible.ts'
-import { EXIT } from '../command.ts'
-import { columnsOf } from './hang.ts'
+import { visible } from '../../base/text.ts'
+import { EXIT } from '../command/command.ts'
+import { columnsOf } from './clean.ts'
 
 /** When whoever reads our lines has gone (`| head`), a command that only reads is done; a worker goes on without them. */
 let onReaderGone: () => void = () => process.exit(EXIT.completed)

@@ -1,5 +1,4 @@
 import picocolors from 'picocolors'
-import { hasScreen } from './has-screen.ts'
 
 const COLOURS = ['dim', 'bold', 'red', 'green', 'yellow', 'cyan'] as const
 
@@ -17,4 +16,9 @@ function wantsColour(stream: { readonly isTTY?: boolean }, env: NodeJS.ProcessEn
   const forced = env['FORCE_COLOR']
   if (forced !== undefined) return forced !== '0' && forced !== 'false'
   return hasScreen(stream, env)
+}
+
+/** Can lines be drawn over again here? One answer for all who ask: what is drawn, and whom a question can be put to. */
+export function hasScreen({ isTTY }: { readonly isTTY?: boolean }, env: NodeJS.ProcessEnv): boolean {
+  return isTTY === true && env['TERM'] !== 'dumb'
 }

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { widthOf } from './width.ts'
-import { wrap } from './wrap.ts'
+import { widthOf, wrap } from './width.ts'
 
 test('breaks behind words where it can, and loses nothing but the space there', () => {
   expect(wrap('one two three four', 9)).toEqual({ lines: ['one two', 'three', 'four'], hidden: 0 })

@@ -1,7 +1,7 @@
 import type { Id, Json, Node, PendingApproval } from '../../index.ts'
-import { shortId } from '../find-run.ts'
+import { shortId } from '../store/find-run.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
-import { serverWords } from './server-words.ts'
+import { cut, wrap } from '../terminal/width.ts'
 import { preview, whole } from './words.ts'
 
 const PREVIEW = 120
@@ -133,4 +133,43 @@ function askedOf({ kind, metadata: { approval } }: Node): Asked {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
   return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
+}
+
+/**
+ * What a person is asked to allow when a server is to be started or reached, in words: the whole command line or address,
+ * where it runs, and the names of all that it is given. Undefined for anything else.
+ */
+function serverWords(request: string, about: Json): string | undefined {
+  if (typeof about !== 'object' || about === null || Array.isArray(about)) return undefined
+  const { mcp, cwd, env, headers, secrets } = about as Readonly<Record<string, Json>>
+  if (typeof mcp !== 'string') return undefined
+  return [
+    request === `exec:${mcp}` ? `${request}, an MCP server` : `${request}, the MCP server ${mcp}`,
+    typeof cwd === 'string' ? ` in ${cwd}` : '',
+    given('variables', env),
+    given('headers', headers),
+    given('secrets', secrets),
+  ].join('')
+}
+
+function given(what: string, names: Json | undefined): string {
+  return Array.isArray(names) && names.length > 0 ? `, with the ${what} ${names.join(', ')}` : ''
+}
+
+/** What a person is asked below the tree. */
+export interface Question {
+  /** As many rows as it needs, and there are. */
+  readonly text: string
+  /** Always shown. */
+  readonly prompt: string
+}
+
+/** The question in so many columns and rows: first what is asked, last how to answer. What does not fit is counted. */
+export function questionLines({ text, prompt }: Question, columns: number, rows: number): readonly string[] {
+  const keys = wrap(prompt, columns).lines
+  const room = Math.max(1, rows - keys.length)
+  const whole = wrap(text, columns, room)
+  if (whole.hidden === 0) return [...whole.lines, ...keys]
+  const { lines, hidden } = wrap(text, columns, room - 1)
+  return [...lines, cut(`… ${hidden} more characters: legate approvals shows all`, columns), ...keys]
 }

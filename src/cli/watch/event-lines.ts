@@ -1,6 +1,6 @@
 import type { Content, Id, RunEvent } from '../../index.ts'
 import { subagentLine, subagentNotice } from '../../recipe/index.ts'
-import { shortId } from '../find-run.ts'
+import { shortId } from '../store/find-run.ts'
 import { count, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, exactLine, oneLine } from '../terminal/clean.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'

@@ -1,10 +1,11 @@
-import type { RunEvent, Runtime, Turn } from '../../index.ts'
-import { EXIT } from '../command.ts'
-import { shortId } from '../find-run.ts'
+import type { DurableEvent, Id, RunEvent, Runtime, Store, Turn } from '../../index.ts'
+import { EXIT } from '../command/command.ts'
+import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { answersOf, replyTo } from './asked.ts'
-import { standingOf } from './standing.ts'
+import { standingOf } from './doing.ts'
+import { RunTree } from './run-tree.ts'
 
 /** Every event of a run from its beginning to its end, whichever process runs it. */
 export async function followRun(
@@ -44,5 +45,38 @@ export function endOnInterrupt(leave: () => void = () => undefined): void {
       leave()
       process.exit(code)
     })
+  }
+}
+
+const PAGE = 500
+
+/** What was recorded of a run and all it delegated up to now, in order. */
+export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, void> {
+  const family = new Set<Id>([run.id])
+  for (const event of treeEvents(store, run)) {
+    if (event.parentId !== null && family.has(event.parentId)) family.add(event.turnId)
+    if (!family.has(event.turnId)) continue
+    yield event
+    if (event.type === 'run-end' && event.turnId === run.id) return
+  }
+}
+
+/** The tree of a run as it is now, with what its models are saying. */
+export function treeSoFar(store: Store, run: Turn): RunTree {
+  const tree = new RunTree(run.id)
+  for (const event of eventsSoFar(store, run)) tree.take(event)
+  for (const { events } of store.blocks(run.rootId, 0)) {
+    for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)
+  }
+  return tree
+}
+
+function* treeEvents(store: Store, { rootId, afterSeq }: Turn): Generator<DurableEvent, void> {
+  for (let after = afterSeq; ; ) {
+    const page = store.events(rootId, after, PAGE)
+    for (const { body, ...place } of page) yield { ...place, ...body }
+    const last = page.at(-1)
+    if (last === undefined) return
+    after = last.seq
   }
 }

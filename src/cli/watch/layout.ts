@@ -3,8 +3,8 @@ import { count, duration, money } from '../terminal/amounts.ts'
 import type { Colour, Paint } from '../terminal/paint.ts'
 import type { ScreenLine } from '../terminal/screen.ts'
 import { cut, cutFront, pad, padLeft, widthOf } from '../terminal/width.ts'
-import type { Spend } from './spend.ts'
 import type { Sign, TreeRow } from './tree-rows.ts'
+import type { Spend } from './words.ts'
 
 const SIGNS: Readonly<Record<Sign, readonly [text: string, colour: Colour]>> = {
   done: ['✓ ', 'green'],

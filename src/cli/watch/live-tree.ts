@@ -1,16 +1,15 @@
 import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { count, duration, money, plural } from '../terminal/amounts.ts'
-import { cleanText, oneLine } from '../terminal/clean.ts'
-import { columnsOf, hanging } from '../terminal/hang.ts'
+import { cleanText, columnsOf, hanging, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
-import { wrap } from '../terminal/wrap.ts'
+import { wrap } from '../terminal/width.ts'
+import { type Question, questionLines } from './asked.ts'
 import { doingIn } from './doing.ts'
 import { layout } from './layout.ts'
-import { type Question, questionLines } from './question-lines.ts'
 import { RunTree, type TreeRun } from './run-tree.ts'
-import { sumOf } from './spend.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
+import { sumOf } from './words.ts'
 
 /** At most twelve frames a second, and at least four: seconds go by. */
 const LEAST_MS = 85

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { questionLines } from './question-lines.ts'
+import { questionLines } from './asked.ts'
 
 const prompt = 'Allow? y or n'
 

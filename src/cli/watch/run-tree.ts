@@ -1,8 +1,7 @@
 import { parseJson } from '../../base/json.ts'
 import type { Id, Json, RunEvent } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { type Spend, spendOf } from './spend.ts'
-import { wordsOf } from './words.ts'
+import { type Spend, spendOf, wordsOf } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400

@@ -1,11 +1,10 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { makeGate } from '../../../test/support/gate.ts'
 import { agent, createRuntime, memoryStore, type Runtime } from '../../index.ts'
-import { scriptedModel } from '../../testing/scripted-model.ts'
-import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/store-rows.ts'
-import { doingIn } from './doing.ts'
-import { sumOf } from './spend.ts'
-import { standingOf } from './standing.ts'
+import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
+import { scriptedModel } from '../../testing/stand-ins/scripted-model.ts'
+import { doingIn, standingOf } from './doing.ts'
+import { sumOf } from './words.ts'
 
 /** A run of "editor" that could go on, in a store on which a process works that has the code of another agent only. */
 async function waiting(createdAt: number): Promise<{ state: string; doing: string | undefined }> {

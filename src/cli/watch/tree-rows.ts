@@ -1,7 +1,10 @@
+import type { Node } from '../../index.ts'
+import { shortId } from '../store/find-run.ts'
 import { plural } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
 import type { Doing } from './doing.ts'
 import type { RunTree, TreeRun } from './run-tree.ts'
-import { type Spend, sumOf } from './spend.ts'
+import { type Spend, sumOf } from './words.ts'
 
 export type Sign = 'done' | 'failed' | 'works' | 'waits' | 'person' | 'stuck' | 'none'
 
@@ -106,4 +109,16 @@ function endedRow(prefix: string, ended: readonly TreeRun[]): TreeRow {
 
 export function textRow(prefix: string, text: string): TreeRow {
   return { prefix, sign: 'none', name: text, text: '', spend: null, ms: null }
+}
+
+const SHOWN = 60
+
+/** One node in one line: its short id, what it is, how it stands, and how it begins. */
+export function nodeLine({ id, kind, purpose, state, input, preview, marks }: Node): string {
+  const what = input.call === undefined ? (purpose === null || purpose === 'answer' ? kind : purpose) : input.call.name
+  const hidden = marks?.deletedAt != null ? ', deleted' : marks?.excludedAt != null ? ', excluded' : ''
+  const text = oneLine(preview)
+  const shown = text.length > SHOWN ? `${text.slice(0, SHOWN - 1)}…` : text
+  const replaced = marks?.replacedBy == null ? '' : `, replaced by ${shortId(marks.replacedBy)}`
+  return `${shortId(id)}  ${oneLine(what).padEnd(16)} ${state}${hidden}${replaced}  ${shown}`.trimEnd()
 }

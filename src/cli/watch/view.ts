@@ -1,10 +1,9 @@
 import type { RunEvent, Runtime } from '../../index.ts'
-import { hasScreen } from '../terminal/has-screen.ts'
 import { jsonLine, write } from '../terminal/output.ts'
-import { painter } from '../terminal/paint.ts'
+import { hasScreen, painter } from '../terminal/paint.ts'
+import type { Question } from './asked.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
-import type { Question } from './question-lines.ts'
 
 /** Where the events of watched runs go: a live tree, plain lines, or JSON. */
 export interface View {

@@ -1,11 +1,11 @@
 import type { AnswerWord, ApprovalWord, Run, Runtime } from '../../index.ts'
+import { type Call, isSet } from '../command/command.ts'
+import { TypedLine } from '../terminal/ask-line.ts'
 import { exactLine, oneLine } from '../terminal/clean.ts'
-import { hasScreen } from '../terminal/has-screen.ts'
-import { TypedLine } from '../terminal/typed-line.ts'
-import { digestOf, wantedLines } from '../watch/asked.ts'
-import type { Question } from '../watch/question-lines.ts'
+import { hasScreen } from '../terminal/paint.ts'
+import { digestOf, type Question, wantedLines } from '../watch/asked.ts'
 import type { View } from '../watch/view.ts'
-import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn } from './asker.ts'
+import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn, SayYes } from './asker.ts'
 
 /** What is typed so soon after a question has appeared was not typed because of it. */
 const UNREAD_MS = 400
@@ -182,4 +182,15 @@ const WORDS: Readonly<Record<string, Word | undefined>> = {
   y: { allow: true },
   a: { allow: true, always: true },
   n: { allow: false },
+}
+
+/** Whoever can answer here: a person at the terminal, or the one who said yes beforehand. */
+export function askersFor(call: Call, runtime: Runtime, view: View): readonly Asker[] {
+  const by = call.env['USER'] ?? 'user'
+  const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)
+  const isAllowed = isSet(call, 'yes')
+  return [
+    ...(isAllowed ? [new SayYes({ runtime, view, by })] : []),
+    ...(isInline ? [new InlineAsk({ runtime, view, by, questionsOnly: isAllowed })] : []),
+  ]
 }

@@ -1,13 +1,12 @@
-import type { Run, Runtime } from '../../index.ts'
-import { EXIT } from '../command.ts'
-import { shortId } from '../find-run.ts'
-import { duration, plural } from '../terminal/amounts.ts'
+import type { Id, Outcome, Run, Runtime, Store } from '../../index.ts'
+import { EXIT } from '../command/command.ts'
+import { shortId } from '../store/find-run.ts'
+import { age, duration, plural } from '../terminal/amounts.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
-import { wrap } from '../terminal/wrap.ts'
+import { wrap } from '../terminal/width.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { type Standing, standingOf } from '../watch/standing.ts'
-import type { TakeUp } from './cancelled-runs.ts'
+import { type Standing, standingOf } from '../watch/doing.ts'
 
 /** Why a worker can do no more for a run: it is over, a person must answer, or the code is missing. */
 export interface Verdict {
@@ -106,4 +105,54 @@ function indented(text: string): string {
     .split('\n')
     .map((line) => `  ${line}`.trimEnd())
     .join('\n')
+}
+
+/** What the last turn of a run's conversation has answered, as it is printed; empty where it did not complete. */
+export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
+  const [last] = runtime.store.turnsOf(conversationId, { limit: 1 })
+  if (last?.outcome?.status !== 'completed') return ''
+  return answerText((await runtime.attach(last.id).result) as Outcome)
+}
+
+function answerText({ text, output }: Outcome): string {
+  const words = text.trim() === '' && output !== null ? JSON.stringify(output) : text
+  const shown = process.stdout.isTTY ? `\n${cleanText(words)}` : words
+  return shown.endsWith('\n') ? shown : `${shown}\n`
+}
+
+const LOOKED_AT = 200
+const NAMED = 5
+
+/** The command that takes up a run which was cancelled. */
+export type TakeUp = (runId: Id) => string
+
+/** Without a file where its row has all that is needed. */
+export function takeUp(file: string | undefined, store: string | undefined): TakeUp {
+  const code = file === undefined ? '' : ` --module ${shellWord(file)}`
+  return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
+}
+
+/** The option that names a store in a command; empty where none was named. */
+export function storeWords(store: string | undefined): string {
+  return store === undefined ? '' : ` --store ${shellWord(store)}`
+}
+
+/** That nothing is unfinished; and how to take up what was cancelled, which goes on only when it is named. */
+export function nothingOpen(store: Store, again: TakeUp): string {
+  const lines = store
+    .roots({ limit: LOOKED_AT })
+    .flatMap(({ id }) => store.turnsOf(id, { limit: 1 }))
+    .filter(({ outcome }) => outcome?.status === 'cancelled')
+    .slice(0, NAMED)
+    .map(({ id, conversationId, endedAt }) => {
+      const name = oneLine(store.conversation(conversationId)?.agent.name ?? '?')
+      return `\n  ${again(id)}  # ${name}, ${age(Date.now() - (endedAt ?? 0))} ago`
+    })
+  const nothing = 'Nothing is unfinished in this store.'
+  return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
+}
+
+/** A word of a command, quoted where the shell would read more into it. */
+export function shellWord(word: string): string {
+  return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -1,9 +1,10 @@
-import type { Id, Run, Runtime } from '../../index.ts'
-import { EXIT } from '../command.ts'
-import { standingOf } from '../watch/standing.ts'
+import type { AnyAgent, Id, Json, Run, Runtime, Turn } from '../../index.ts'
+import { CliError, EXIT } from '../command/command.ts'
+import { shortId } from '../store/find-run.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { standingOf } from '../watch/doing.ts'
 import type { View } from '../watch/view.ts'
 import type { Asker } from './asker.ts'
-import { onInterrupt } from './interrupt.ts'
 import type { ScopedStore } from './scoped-store.ts'
 import { exitCodeOf, nameOf, type Standstill, type Standstills, standstillOf, type Verdict } from './verdict.ts'
 
@@ -187,4 +188,76 @@ function attempt<T>(look: () => T): T | undefined {
   } catch {
     return undefined
   }
+}
+
+export interface Interrupts {
+  /** The first Ctrl-C. */
+  readonly ask: () => void
+  /** SIGTERM, or the terminal is gone: leave what is unfinished to others. */
+  readonly leave: () => void
+  /** Whatever must be put right before the process ends at once. */
+  readonly restore: () => void
+}
+
+/** Ctrl-C once asks to stop, twice ends at once; SIGTERM and SIGHUP hand over. Gives a function that ends it. */
+function onInterrupt({ ask, leave, restore }: Interrupts): () => void {
+  let asked = false
+  const interrupted = (): void => {
+    if (asked) {
+      restore()
+      process.exit(EXIT.interrupted)
+    }
+    asked = true
+    ask()
+  }
+  process.on('SIGINT', interrupted)
+  process.once('SIGTERM', leave)
+  process.once('SIGHUP', leave)
+  return () => {
+    process.off('SIGINT', interrupted)
+    process.off('SIGTERM', leave)
+    process.off('SIGHUP', leave)
+  }
+}
+
+const GO_ON = 'Go on where you stopped.'
+
+/**
+ * Takes up a run that was cancelled, as one more of its conversation: the agent reads what was said and done and goes on from
+ * there. Throws a CliError where that cannot be.
+ */
+export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
+  const id = shortId(target.id)
+  const { status } = target.outcome ?? { status: 'running' }
+  const conversation = runtime.store.conversation(target.conversationId)
+  if (status !== 'cancelled') throw new CliError(`The run ${id} is over: ${status}. There is nothing to resume.`)
+  if (conversation?.type !== 'user')
+    throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
+  const { name, inline } = conversation.agent
+  if (inline !== undefined) return oneMore(runtime, conversation.id, GO_ON)
+  const agent = agents.find((one) => one.name === name)
+  if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
+  const input = agent.input === null ? GO_ON : await sameInput(agent, target)
+  return runtime.run(agent, input as never, { conversationId: conversation.id })
+}
+
+/** The agent is in the row: one more message in its conversation is one more run of it. */
+export async function oneMore(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
+  const talk = await runtime.conversation(conversationId)
+  const turnId = await talk.mutate((change) => {
+    change.createNode({ kind: 'user_message', content: message })
+    return change.turnId
+  })
+  return runtime.attach(turnId)
+}
+
+/** An agent with a schema takes no other words: it is asked the same once more, after all that was said. */
+async function sameInput({ name, input }: AnyAgent, { id, conversationId, input: asked }: Turn): Promise<Json> {
+  const checked = await input?.validate(asked)
+  if (checked === undefined || checked.ok) return asked
+  throw new CliError(
+    `The run ${shortId(id)} was cancelled, and the input schema of "${oneLine(name)}" does not take what it was asked a ` +
+      `second time (${oneLine(checked.issues.map(({ message }) => message).join('; '))}). Go on in your program: runtime.run(agent, input, ` +
+      `{ conversationId: '${conversationId}' }).`,
+  )
 }

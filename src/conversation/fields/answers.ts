@@ -1,11 +1,11 @@
-import type { CheckedSchema } from '../../base/schema.ts'
+import type { CheckedSchema } from '../../base/schema/schema.ts'
+import type { FieldEvent } from '../../fields/field-event.ts'
+import { FieldParser } from '../../fields/field-parser.ts'
 import { writtenText } from '../../graph/content.ts'
 import type { RunEvent } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { FieldEvent } from '../../output/field-event.ts'
 import type { Store } from '../../store/store.ts'
-import { AnswerReading } from './answer-reading.ts'
-import type { FieldBatch, FieldSource } from './field-source.ts'
+import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /** The answers of all runs whose events it is given. */
 export class Answers {
@@ -146,5 +146,27 @@ class RunAnswers {
   private purposeOf(nodeId: Id | null) {
     const node = nodeId === null ? undefined : this.store.node(nodeId)
     return node?.kind === 'task' ? undefined : node?.purpose
+  }
+}
+
+/** One answer while it is read: what was heard of its text, and the parser of it. */
+export class AnswerReading {
+  readonly parser: FieldParser
+  private heard = ''
+
+  constructor(schema: CheckedSchema | null) {
+    this.parser = new FieldParser(schema, {})
+  }
+
+  /** The next piece; where deltas say all so far, what is new in it. */
+  hear(text: string, isWhole: boolean): readonly FieldEvent[] {
+    const piece = isWhole ? text.slice(this.heard.length) : text
+    this.heard += piece
+    return this.parser.push(piece)
+  }
+
+  /** Did the text begin with what was heard? What was streamed may be known only in part. */
+  isOf(text: string): boolean {
+    return text.startsWith(this.heard)
   }
 }

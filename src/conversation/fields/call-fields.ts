@@ -1,7 +1,7 @@
+import type { FieldEvent } from '../../fields/field-event.ts'
 import type { RunEvent } from '../../graph/event.ts'
-import type { FieldEvent } from '../../output/field-event.ts'
-import { AnswerReading } from './answer-reading.ts'
-import type { FieldBatch, FieldSource } from './field-source.ts'
+import { AnswerReading } from './answers.ts'
+import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /**
  * The arguments of calls of a tool while a model writes them, each call by itself. Where they were not streamed, or the

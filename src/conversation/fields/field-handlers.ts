@@ -1,8 +1,7 @@
 import { canonicalJson, type Json } from '../../base/json.ts'
-import type { PathPattern } from '../../output/path-pattern.ts'
-import type { FieldSource } from './field-source.ts'
+import type { PathPattern } from '../../fields/path-pattern.ts'
 import { doneFields } from './read-fields.ts'
-import { RunField } from './run-field.ts'
+import { type FieldSource, RunField } from './run-field.ts'
 
 /** What a handler made of one field, or what it threw. */
 export type FieldResult =

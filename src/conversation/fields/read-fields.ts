@@ -1,6 +1,6 @@
+import type { FieldEvent } from '../../fields/field-event.ts'
 import type { RunEvent } from '../../graph/event.ts'
-import type { FieldEvent } from '../../output/field-event.ts'
-import type { FieldBatch, FieldSource } from './field-source.ts'
+import type { FieldBatch, FieldSource } from './run-field.ts'
 
 /**
  * Reads the answers of a run, and of those below it where `agent` says so, out of what they stream and what is recorded

@@ -1,6 +1,9 @@
-import type { Issue } from '../../base/schema.ts'
+import type { CheckedSchema, Issue } from '../../base/schema/schema.ts'
+import type { FieldEvent, FieldKind } from '../../fields/field-event.ts'
+import type { FieldParser } from '../../fields/field-parser.ts'
+import type { RunEvent } from '../../graph/event.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { FieldEvent, FieldKind } from '../../output/field-event.ts'
+import type { Store } from '../../store/store.ts'
 
 /** Which answer of which run a field is of. */
 export interface FieldPlace {
@@ -76,4 +79,23 @@ export class RunField<Value = unknown> implements FieldPlace {
   get indexes(): number[] {
     return this.event?.indexes ?? []
   }
+}
+
+/** Where the fields of a run are read from: its events, and the schemas that agents of this process have. */
+export interface FieldSource {
+  readonly runId: Id
+  readonly store: Store
+  events(): AsyncIterable<RunEvent>
+  /** What the answer of a run must be; null when it may be anything, undefined when its code is not known here. */
+  schemaOf(runId: Id): CheckedSchema | null | undefined
+}
+
+/** What became known at once, of one answer. */
+export interface FieldBatch {
+  readonly event: RunEvent
+  readonly place: FieldPlace
+  readonly parser: FieldParser
+  readonly events: readonly FieldEvent[]
+  /** What was told of earlier attempts of this run is void. */
+  readonly isReset: boolean
 }

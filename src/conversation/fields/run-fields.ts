@@ -1,15 +1,14 @@
 import type { Clock } from '../../base/clock.ts'
 import { DefinitionError, InputError } from '../../base/error.ts'
 import { anything, flag, number, type Rules, readOptions, text } from '../../base/options.ts'
-import { hasField } from '../../output/has-field.ts'
-import { type PathPattern, readPath } from '../../output/path-pattern.ts'
-import { closable } from './closable.ts'
+import { hasField } from '../../fields/locate.ts'
+import { type PathPattern, readPath } from '../../fields/path-pattern.ts'
+import type { LiveEvent, RunEvent } from '../../graph/event.ts'
 import { FieldHandlers, type FieldResult } from './field-handlers.ts'
-import type { FieldSource } from './field-source.ts'
-import { type FieldsOptions, matchingFields } from './matching-fields.ts'
-import { doneFields } from './read-fields.ts'
-import type { RunField } from './run-field.ts'
-import { type FieldOptions, type WantedField, waitForField } from './wait-for-field.ts'
+import { doneFields, readFields, wantedBy } from './read-fields.ts'
+import { type FieldBatch, type FieldSource, RunField } from './run-field.ts'
+import { View } from './view.ts'
+import { closable, type FieldOptions, type WantedField, waitForField } from './wait-for-field.ts'
 
 export interface RunFieldsParts {
   readonly source: FieldSource
@@ -123,4 +122,69 @@ async function* firstOf(
     }
     if (open.size === 0) return
   }
+}
+
+/**
+ * The events of a run as its readers see them, with a `field` event behind the one that completes a field. `events` gives
+ * all of the run and what is below it; what hosts do not forward is left out here.
+ */
+export async function* eventsWithFields(source: FieldSource, after: number): AsyncGenerator<RunEvent, void> {
+  const { store, runId } = source
+  const view = new View(store, runId)
+  const fields = new View(store, runId, 'fields')
+  const { Answers } = await import('./answers.ts')
+  const answers = new Answers(source)
+  for await (const event of source.events()) {
+    const shown = view.show(event)
+    const batch = fields.show(event) === undefined ? undefined : answers.take(event)
+    if (event.seq <= after) continue
+    if (shown !== undefined) yield shown
+    if (batch !== undefined) yield* fieldEvents(batch)
+  }
+}
+
+async function* fieldEvents({ event, events, parser, place }: FieldBatch): AsyncGenerator<LiveEvent, void> {
+  const { seq, at, conversationId, turnId, nodeId, path, parentId } = event
+  for (const done of events) {
+    if (done.kind !== 'done') continue
+    const issues = await parser.check(done)
+    const { dot: field, value } = done
+    const { attempt } = place
+    yield { seq, at, conversationId, turnId, nodeId, path, parentId, type: 'field', field, value, issues, attempt }
+  }
+}
+
+export interface FieldsOptions {
+  /** Also what is not complete: `open`, `delta` and `truncated`, and `reset` before the next attempt. */
+  readonly partial?: boolean
+  /** Of agents of this name in the run and below it, instead of the run's own; `*`: of all. */
+  readonly agent?: string
+  /** Of the arguments of calls of this tool (`*`: of all) while they are written, instead of the answer's: see `call`. */
+  readonly tool?: string
+}
+
+/** The fields at a path as they become complete, checked against their part of the schema. Without a path, all. */
+async function* matchingFields(
+  source: FieldSource,
+  pattern: PathPattern | null,
+  { partial = false, agent, tool }: FieldsOptions,
+): AsyncGenerator<RunField, void> {
+  const batches = tool === undefined ? readFields(source, agent) : await callFields(source, tool, agent)
+  for await (const batch of batches) {
+    if (batch.isReset && partial) yield new RunField(null, batch.place)
+    for (const event of batch.events) {
+      if (!isShown(event.kind, partial) || (pattern !== null && !event.isAt(pattern))) continue
+      if (event.kind === 'done') await batch.parser.check(event)
+      yield new RunField(event, batch.place)
+    }
+  }
+}
+
+async function callFields(source: FieldSource, tool: string, agent?: string): Promise<AsyncIterable<FieldBatch>> {
+  const { readCallFields } = await import('./call-fields.ts')
+  return readCallFields(source, tool, wantedBy(source, agent))
+}
+
+function isShown(kind: FieldBatch['events'][number]['kind'], partial: boolean): boolean {
+  return partial || kind === 'done'
 }

@@ -1,12 +1,12 @@
 import type { Clock } from '../../base/clock.ts'
 import { FieldError, type FieldFailure, messageOf } from '../../base/error.ts'
-import { describeIssues, type Issue } from '../../base/schema.ts'
+import { describeIssues, type Issue } from '../../base/schema/schema.ts'
+import type { FieldEvent } from '../../fields/field-event.ts'
+import type { PathPattern } from '../../fields/path-pattern.ts'
+import type { RunEvent } from '../../graph/event.ts'
 import type { Status } from '../../graph/outcome.ts'
-import type { FieldEvent } from '../../output/field-event.ts'
-import type { PathPattern } from '../../output/path-pattern.ts'
-import { closable } from './closable.ts'
-import type { FieldBatch, FieldSource } from './field-source.ts'
 import { readFields } from './read-fields.ts'
+import type { FieldBatch, FieldSource } from './run-field.ts'
 
 export interface FieldOptions<Default = never> {
   /** Rejects when the field has not come by then; the run goes on. */
@@ -108,4 +108,28 @@ function withinTime(found: Promise<unknown>, wanted: WantedField, timeoutMs: num
     const stop = clock.at(clock.now() + timeoutMs, late)
     found.then(resolve, reject).finally(stop)
   })
+}
+
+/** What `read` makes of the source, as an iterator that closes at once: a generator alone would wait for the next event. */
+export function closable<T>(
+  source: FieldSource,
+  read: (source: FieldSource) => AsyncGenerator<T, void>,
+): AsyncIterableIterator<T> {
+  const open: AsyncIterator<RunEvent>[] = []
+  const events = () => {
+    const iterator = source.events()[Symbol.asyncIterator]()
+    open.push(iterator)
+    return { [Symbol.asyncIterator]: () => iterator }
+  }
+  const inner = read({ ...source, events })
+  return {
+    next: () => inner.next(),
+    return: async () => {
+      for (const iterator of open) await iterator.return?.()
+      return inner.return()
+    },
+    [Symbol.asyncIterator]() {
+      return this
+    },
+  }
 }

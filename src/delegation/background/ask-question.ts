@@ -1,5 +1,5 @@
-import type { NodeRun } from '../../agent/node-run.ts'
-import { planQuestion } from '../../graph/turn/question.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import { planQuestion } from '../../rules/delegation/question.ts'
 import { TOOL_TO_ANSWER } from '../spawn.ts'
 import type { RowToolEnd } from './row-tool.ts'
 

@@ -1,4 +1,4 @@
-import type { NodeRun } from '../../agent/node-run.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { type NoOptions, readOptions } from '../../base/options.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { rowTool } from './row-tool.ts'

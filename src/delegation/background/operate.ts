@@ -1,4 +1,6 @@
-import type { NodeRun } from '../../agent/node-run.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import type { CommitKind } from '../../graph/commit.ts'
+import type { Draft } from '../../graph/draft.ts'
 import {
   type ChildCall,
   planChildCancel,
@@ -6,9 +8,7 @@ import {
   planChildResult,
   planChildWait,
   planPoll,
-} from '../../graph/child/child-tools.ts'
-import type { CommitKind } from '../../graph/commit.ts'
-import type { Draft } from '../../graph/draft.ts'
+} from '../../rules/delegation/child-tools.ts'
 import type { BackgroundSpec } from './options.ts'
 import { FieldReader, RefusedInput } from './read.ts'
 import type { RowToolEnd } from './row-tool.ts'

@@ -1,4 +1,4 @@
-import { type AnyAgent, isAgent } from '../../agent/agent.ts'
+import { type AnyAgent, isAgent } from '../../agent/definition/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { anything, flag, int, listOf, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'

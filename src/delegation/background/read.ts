@@ -1,6 +1,6 @@
-import { isContextTurns } from '../../agent/conversation-settings.ts'
+import { isContextTurns } from '../../agent/build/conversation-settings.ts'
 import type { Json } from '../../base/json.ts'
-import { CONTEXT_TURNS } from '../../graph/context-turns.ts'
+import { CONTEXT_TURNS } from '../../graph/kinds.ts'
 import type { Wait } from '../../graph/rows.ts'
 import type { Refusal } from './row-tool.ts'
 

@@ -1,5 +1,5 @@
-import type { AnyAgent, Tools } from '../../agent/agent.ts'
-import type { NodeRun } from '../../agent/node-run.ts'
+import type { AnyAgent, Tools } from '../../agent/definition/agent.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { Place } from '../../tool/toolkit.ts'
 import { type BackgroundOptions, type BackgroundSpec, readBackground } from './options.ts'

@@ -1,12 +1,11 @@
 import { onAbort } from '../../base/abort.ts'
 import type { ModelRequest, Part } from '../model.ts'
+import { isDocument, notAStream } from '../stream-parts.ts'
 import type { Adapted, AiSdkModel, AiSdkStream } from './ai-sdk-model.ts'
 import { callOptions } from './call-options.ts'
-import { field } from './field.ts'
 import { knownSecrets } from './known-secrets.ts'
-import { isDocument, notAStream } from './not-a-stream.ts'
 import { PartReader } from './part-reader.ts'
-import { providerError } from './provider-error.ts'
+import { field, providerError } from './provider-error.ts'
 import { Wrapping } from './wrapping.ts'
 
 /** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */

@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
-import { lateIterator } from '../late-iterator.ts'
 import type { Model } from '../model.ts'
+import { lateIterator } from '../stream-parts.ts'
 import { type Adapted, AI_SDK_VERSIONS, type AiSdkModel, isAiSdkModel, providerName } from './ai-sdk-model.ts'
 
 /** A model of the AI SDK (specification v2, v3 or v4) as a Model. Agents and runtimes also take the object itself. */

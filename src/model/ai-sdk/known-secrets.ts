@@ -1,8 +1,8 @@
-import { isSecretName } from '../../base/secret-names.ts'
-import { passwordsIn } from '../../base/secrets.ts'
-import { within } from '../../base/within.ts'
-import { lastGoodConfig } from '../named/config.ts'
-import { field } from './field.ts'
+import { within } from '../../base/abort.ts'
+import { passwordsIn } from '../../base/secrets/secrets.ts'
+import { isSecretName } from '../../base/secrets/shapes.ts'
+import { lastGoodConfig } from '../config.ts'
+import { field } from './provider-error.ts'
 
 /** A shorter value of a variable that only looks like one for secrets may be a word. */
 const SHORTEST = 8

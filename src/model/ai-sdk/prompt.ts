@@ -2,7 +2,6 @@ import type { Json } from '../../base/json.ts'
 import { type Block, type Content, type ToolCall, textOf } from '../../graph/content.ts'
 import type { Message } from '../model.ts'
 import { type AiSdkModel, type AiSdkVersion, isChat } from './ai-sdk-model.ts'
-import { CallIds } from './call-ids.ts'
 
 /** A message of a prompt, of any version: the versions differ inside of file data and tool results only. */
 export interface PromptMessage {
@@ -178,4 +177,30 @@ function inputOf({ input, invalid }: ToolCall): Json {
 
 function optionsOf(metadata: Json | undefined): { providerOptions?: Json } {
   return metadata === undefined ? {} : { providerOptions: metadata }
+}
+
+/**
+ * Ids of calls as a prompt needs them: of letters every provider takes, each once. Providers make them up, repeat them
+ * and leave them empty. The same calls always get the same ids.
+ */
+class CallIds {
+  private readonly used: Set<string> = new Set()
+  /** The ids given to calls that have no result yet, by what the provider called them. */
+  private readonly open: Map<string, string[]> = new Map()
+
+  called({ id }: ToolCall): string {
+    const plain = id.replaceAll(/[^a-zA-Z0-9_-]/g, '_').slice(0, 56) || 'call'
+    let given = plain
+    for (let count = 2; this.used.has(given); count++) given = `${plain}_${count}`
+    this.used.add(given)
+    const open = this.open.get(id)
+    if (open === undefined) this.open.set(id, [given])
+    else open.push(given)
+    return given
+  }
+
+  /** Results come in the order of their calls. */
+  answered(id: string): string {
+    return this.open.get(id)?.shift() ?? id
+  }
 }

@@ -1,8 +1,7 @@
 import { LegateError, ModelError, messageOf } from '../../base/error.ts'
-import { withoutSecrets } from '../../base/secrets.ts'
+import { withoutSecrets } from '../../base/secrets/secrets.ts'
 import { isOutOfQuota, LONGEST_ASKED_MS, retryDelay } from '../retry.ts'
 import type { Adapted } from './ai-sdk-model.ts'
-import { field } from './field.ts'
 
 /** Words of providers for faults that may pass by themselves. They come inside a stream that began with 200. */
 const PASSING: ReadonlySet<string> = new Set([
@@ -137,4 +136,14 @@ function askedPause(error: unknown): number | undefined {
   if (/^\d+(\.\d+)?$/.test(after)) return Number(after) * 1_000
   const until = Date.parse(after) - Date.now()
   return Number.isNaN(until) ? undefined : Math.max(0, until)
+}
+
+/** A property of what a provider threw or made, which may be anything. */
+export function field(from: unknown, key: string): unknown {
+  if (typeof from !== 'object' || from === null) return undefined
+  try {
+    return Reflect.get(from, key)
+  } catch {
+    return undefined
+  }
 }

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import { type ObjectSchema, objectSchema, refersToRoot, rootedInDefinitions } from '../object-schema.ts'
 import { type AiSdkModel, providerName } from './ai-sdk-model.ts'
 

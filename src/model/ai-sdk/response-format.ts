@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { ModelRequest } from '../model.ts'
 import { type AiSdkModel, isAnthropic, isChat, providerName } from './ai-sdk-model.ts'
 

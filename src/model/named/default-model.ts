@@ -1,10 +1,9 @@
 import { DefinitionError, messageOf } from '../../base/error.ts'
+import { readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
-import { readConfig } from './config.ts'
+import { keyedModel, keyedProviders } from './model-names.ts'
 import { namedModel } from './named-model.ts'
-import { ollamaModel } from './ollama.ts'
-import { ollamaUrl } from './ollama-url.ts'
-import { keyedModel, keyedProviders } from './provider-default.ts'
+import { ollamaModel, ollamaUrl } from './ollama.ts'
 
 /**
  * The model where nobody named one: `LEGATE_MODEL`, else `model` of the config file, else, when no key is set either,

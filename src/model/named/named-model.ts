@@ -1,10 +1,9 @@
 import { DefinitionError, ModelError } from '../../base/error.ts'
 import { adapt } from '../ai-sdk/from-ai-sdk.ts'
-import { lateIterator } from '../late-iterator.ts'
+import { holdsUser, readConfig } from '../config.ts'
 import type { Model } from '../model.ts'
-import { holdsUser, readConfig } from './config.ts'
-import { configured, wholeName } from './model-names.ts'
-import { keyedModel } from './provider-default.ts'
+import { lateIterator } from '../stream-parts.ts'
+import { configured, keyedModel, wholeName } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
 /** A model by its name: `provider/model`, an alias, or a name that tells its provider, such as `gpt-5`. Nothing is looked up before it is used. */

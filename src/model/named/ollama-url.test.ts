@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { ollamaUrl } from './ollama-url.ts'
+import { ollamaUrl } from './ollama.ts'
 
 afterEach(() => {
   vi.unstubAllEnvs()

@@ -1,6 +1,6 @@
 import type { Usage } from '../../graph/content.ts'
-import { lastGoodConfig, type UserConfig } from './config.ts'
-import { PRICE_TABLE, PRICES_AS_OF, type TableRow } from './price-table.ts'
+import { lastGoodConfig, type UserConfig } from '../config.ts'
+import { PRICE_TABLE, PRICES_AS_OF, type TableRow } from '../price-table.ts'
 
 /** What is known of a model. Null is unknown, not nothing. */
 export interface ModelInfo {

@@ -1,15 +1,12 @@
 import { messageOf } from '../../base/error.ts'
-import { nearest } from '../../base/nearest.ts'
+import { nearest } from '../../base/options.ts'
 import type { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
 import { ShapeError } from '../shape/read-shape.ts'
-import { fillKey, type ReadMappings } from '../slots/placeholder.ts'
+import { fillKey, fillText, type ReadMappings } from '../slots/placeholder.ts'
 import { isSlot, SLOTS } from '../slots/slot.ts'
-import type { PromptAlias } from './alias.ts'
-import { aliasArguments, aliasNamed } from './call-alias.ts'
-import { Wrong } from './file-error.ts'
-import { fillTree } from './fill-tree.ts'
-import { dataOf, type Entry, type MapTree, type Place, placeOf, type Tree } from './tree.ts'
+import { aliasArguments, aliasNamed, type PromptAlias } from './alias.ts'
+import { dataOf, type Entry, type MapTree, type Place, placeOf, type Tree, treeAt, Wrong } from './tree.ts'
 
 export interface ApplyOptions<P extends Prompt> {
   readonly mappings: ReadMappings
@@ -102,4 +99,22 @@ function placed(problem: string, at: Place, cause: unknown): Wrong {
   const wrong = new Wrong(problem, at)
   wrong.cause = cause
   return wrong
+}
+
+/** The tree with mappings for the placeholders of keys and texts, each put in once, at the place it was asked for. */
+function fillTree(tree: Tree, mappings: ReadMappings): Tree {
+  if (mappings.size === 0) return tree
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => fillTree(item, mappings)) }
+  if (tree.kind === 'map') return fillMap(tree, mappings)
+  return typeof tree.value === 'string' ? treeAt(fillText(tree.value, mappings), tree.at) : tree
+}
+
+function fillMap(tree: MapTree, mappings: ReadMappings): MapTree {
+  const entries = new Map<string, Entry>()
+  for (const { key, at, value } of tree.entries) {
+    const name = fillKey(key, mappings)
+    if (entries.has(name)) throw new Wrong(`with these mappings two keys become ${JSON.stringify(name)}`, at)
+    entries.set(name, { key: name, at, value: fillTree(value, mappings) })
+  }
+  return { ...tree, entries: [...entries.values()] }
 }

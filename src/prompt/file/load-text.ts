@@ -1,15 +1,14 @@
 import { messageOf } from '../../base/error.ts'
 import { sizeOf } from '../../base/json.ts'
 import { code, list, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { readYaml, type YamlTree, YamlTrouble } from '../../base/yaml-tree.ts'
 import { Prompt } from '../prompt.ts'
 import type { PromptWarning } from '../render/options.ts'
 import { type Mappings, readMappings } from '../slots/placeholder.ts'
 import { builtInAliases, type PromptAliases, readAliases } from './alias.ts'
 import { applyTree } from './apply-tree.ts'
-import { fileError, Wrong } from './file-error.ts'
 import { parseJsonTree } from './parse-json.ts'
-import { parseYaml } from './parse-yaml.ts'
-import { entryOf, type Place, type Tree } from './tree.ts'
+import { entryOf, fileError, type Place, type Tree, Wrong } from './tree.ts'
 
 export interface LoadOptions<P extends Prompt = Prompt> {
   /** What stands for `${name}` in keys, texts and arguments of the file. */
@@ -86,4 +85,30 @@ function partOf(tree: Tree, path: string | readonly string[] = []): Tree {
     const there = part.kind === 'map' ? part.entries.map((entry) => entry.key).slice(0, 20) : []
     throw new Wrong(`there is nothing at ${JSON.stringify(wanted)}`, part.at, `There are: ${there.join(', ')}.`)
   }, tree)
+}
+
+const LIMITS = { deepest: 60, mostValues: 20_000, mostWords: 70_000 } as const
+
+/** Reads the YAML of a prompt file, with the place of every value. Throws Wrong. */
+async function parseYaml(text: string): Promise<Tree> {
+  try {
+    return treeOf(await readYaml(text, LIMITS))
+  } catch (error) {
+    if (!(error instanceof YamlTrouble)) throw error
+    throw new Wrong(error.isSyntax ? `not valid YAML: ${error.message}` : error.message, error.at, error.hint)
+  }
+}
+
+function treeOf(tree: YamlTree): Tree {
+  const at = { line: tree.line, column: tree.column }
+  if (tree.kind === 'list') return { kind: 'list', items: tree.items.map(treeOf), at }
+  if (tree.kind === 'leaf') {
+    const { value } = tree
+    if (typeof value === 'number' && !Number.isFinite(value)) throw new Wrong(`${value} is no number to keep`, at)
+    return { kind: 'leaf', value, at }
+  }
+  const entries = [...tree.entries].map(([key, { line, column, value }]) => {
+    return { key, at: { line, column }, value: treeOf(value) }
+  })
+  return { kind: 'map', entries, at }
 }

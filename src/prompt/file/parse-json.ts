@@ -1,6 +1,5 @@
 import { parseJson } from '../../base/json.ts'
-import { Wrong } from './file-error.ts'
-import type { Entry, Place, Tree } from './tree.ts'
+import { type Entry, type Place, type Tree, Wrong } from './tree.ts'
 
 /**
  * Reads JSON with the place of every value. Comments, commas at the end, single quotes and bare keys are fine; a key

@@ -1,7 +1,8 @@
-import type { Json } from '../../base/json.ts'
+import { InputError } from '../../base/error.ts'
+import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { shapeText } from '../shape/shape-text.ts'
-import { inLine } from '../slots/plain-value.ts'
-import { isEmpty, isRecord, isSlot, type JsonRecord, type Layer } from '../slots/slot.ts'
+import { inLine } from '../slots/placeholder.ts'
+import { isEmpty, isSlot, type Layer } from '../slots/slot.ts'
 import type { Rendering } from './options.ts'
 import type { Output } from './output.ts'
 import { yamlText } from './yaml-text.ts'
@@ -74,3 +75,46 @@ function fieldsText(tool: JsonRecord): string {
     .map(([key, value]) => `${key}: ${key === 'kwargs' || key === 'returns' ? shapeText(value) : inLine(value)}`)
     .join('\n')
 }
+
+/** Nothing in the prompt asks anything of a model. */
+export class EmptyPromptError extends InputError {
+  static override readonly kind: string = 'EmptyPromptError'
+}
+
+const ASKING = ['input', 'info', 'instruct', 'output', 'attachment']
+
+/** System, history, tools, examples and results alone ask nothing. */
+export function checkAsksSomething(view: Layer): void {
+  if (ASKING.some((slot) => !isEmpty(view.get(slot)))) return
+  if ([...view.keys()].some((key) => !isSlot(key))) return
+  throw emptyPrompt(`none of ${ASKING.join(', ')} says anything, and there is no key of your own`)
+}
+
+export function emptyPrompt(why: string): EmptyPromptError {
+  return new EmptyPromptError('invalid_input', `The prompt is empty: ${why}. Give it an input.`)
+}
+
+/**
+ * Blocks under their titles, a blank line between them, with `last` as the title that the answer stands under. A line
+ * of data that looks like a title or like whose turn it is gets a backslash, so that data cannot open a block.
+ */
+export function joinBlocks(blocks: readonly Block[], last: string, roles: readonly string[] = []): string {
+  const guard = guardOf([...blocks.map(({ title }) => title), last], roles)
+  const texts = blocks.map(({ title, text }) => `[${title}]:\n${guard(text)}\n`)
+  return [...texts, `[${last}]:`].join('\n')
+}
+
+function guardOf(titles: readonly string[], roles: readonly string[]): (text: string) => string {
+  const known = new Set([...titles.map((title) => `[${title}]`), ...roles].map(fold))
+  return (text) => text.replace(/^.+$/gm, (line) => (known.has(fold(line)) ? line.replace(/\S/, '\\$&') : line))
+}
+
+/** A line without what a reader overlooks: space around it, the colon at its end, capitals. */
+function fold(line: string): string {
+  if (line.length > longestLine) return line
+  let end = line.length
+  while (/[\s:]/.test(line[end - 1] ?? '')) end--
+  return line.slice(0, end).trim().toLowerCase()
+}
+
+const longestLine = 1_000

@@ -1,10 +1,9 @@
-import type { Json } from '../../base/json.ts'
-import { type CheckedSchema, readSchema } from '../../base/schema.ts'
+import { isRecord, type Json } from '../../base/json.ts'
+import { type CheckedSchema, readSchema } from '../../base/schema/schema.ts'
 import { isDescribed } from '../shape/read-shape.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
-import { shapeText } from '../shape/shape-text.ts'
-import { typeSchema } from '../shape/type-text.ts'
-import { isEmpty, isRecord, type Layer, SchemaOutput } from '../slots/slot.ts'
+import { shapeText, typeSchema } from '../shape/shape-text.ts'
+import { isEmpty, type Layer, SchemaOutput } from '../slots/slot.ts'
 
 /** What a prompt asks of the answer. */
 export interface Output {

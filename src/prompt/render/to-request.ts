@@ -1,14 +1,13 @@
 import { DefinitionError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
+import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
 import { flag, oneOf, type Rules, readOptions } from '../../base/options.ts'
-import type { CheckedSchema, JsonSchema } from '../../base/schema.ts'
+import type { CheckedSchema, JsonSchema } from '../../base/schema/schema.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
-import { itemsIn, type JsonRecord, type Layer } from '../slots/slot.ts'
-import { emptyPrompt } from './empty.ts'
-import { type MediaBlock, mediaBlock } from './media-block.ts'
+import type { Part } from '../slots/message.ts'
+import { itemsIn, type Layer } from '../slots/slot.ts'
+import { emptyPrompt } from './blocks.ts'
 import { RENDER, type RenderOptions, skippedPart } from './options.ts'
 import { outputOf } from './output.ts'
-import { type RequestOptions, requestOptionsOf } from './request-options.ts'
 import { type PromptMessage, toMessages } from './to-messages.ts'
 
 /** What a model is sent, in the form of the Model port; its `path` is the caller's to add. */
@@ -87,4 +86,117 @@ function toolSchemas(view: Layer): PromptRequest['tools'] {
   return tools.map(({ name, desc, kwargs }) => {
     return { name, description: desc, inputSchema: { type: 'object', properties: {}, ...shapeSchema(kwargs) } }
   })
+}
+
+/** A piece of content as models take it. `data` is base64 text or a URL. */
+export type MediaBlock =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'json'; readonly value: Json }
+  | { readonly type: 'image' | 'audio' | 'video' | 'file'; readonly mediaType: string; readonly data: string }
+
+/** Parts in our own form, and those of chat APIs with the same content; undefined for all others. */
+function mediaBlock(part: Part): MediaBlock | undefined {
+  const { type, value } = part
+  switch (type) {
+    case 'text':
+      return { type, text: String(part['text'] ?? '') }
+    case 'json':
+      return value === undefined ? undefined : { type, value }
+    case 'image':
+    case 'audio':
+    case 'video':
+    case 'file':
+      return fileBlock(type, part)
+    case 'image_url':
+      return fileBlock('image', { ...part, data: urlOf(part['image_url']) })
+    case 'input_audio':
+      return audioBlock(part['input_audio'])
+    default:
+      return undefined
+  }
+}
+
+/** The content is under `data`, or under the name of the type; a data URL also says what it is. */
+function fileBlock(type: 'image' | 'audio' | 'video' | 'file', part: Part): MediaBlock | undefined {
+  const data = part['data'] ?? part[type]
+  if (typeof data !== 'string' || data === '') return undefined
+  const said = part['mediaType']
+  const mark = data.startsWith('data:') ? data.indexOf(';base64,') : -1
+  if (mark !== -1)
+    return { type, mediaType: data.slice('data:'.length, mark), data: data.slice(mark + ';base64,'.length) }
+  if (typeof said === 'string') return { type, mediaType: said, data }
+  return type === 'image' ? { type, mediaType: 'image/*', data } : undefined
+}
+
+function urlOf(image: Json | undefined): Json {
+  return (isRecord(image) ? image['url'] : image) ?? null
+}
+
+function audioBlock(audio: Json | undefined): MediaBlock | undefined {
+  if (!isRecord(audio)) return undefined
+  const { data, format = 'wav' } = audio
+  return typeof data === 'string' ? { type: 'audio', mediaType: `audio/${String(format)}`, data } : undefined
+}
+
+export interface RequestOptions {
+  /** `options.model`: the model of this request; null where the agent's own is meant. */
+  readonly model: string | null
+  readonly settings: RequestSettings
+  /** Options that no setting is known for, for the provider's own request. */
+  readonly providerOptions: { readonly [option: string]: Json }
+}
+
+export interface RequestSettings {
+  readonly temperature?: number
+  readonly topP?: number
+  readonly topK?: number
+  readonly maxOutputTokens?: number
+  readonly stopSequences?: readonly string[]
+  readonly seed?: number
+  readonly presencePenalty?: number
+  readonly frequencyPenalty?: number
+}
+
+/** The options of a prompt by the names of our settings; those of chat APIs mean the same. */
+function requestOptionsOf({ model = null, ...options }: JsonRecord): RequestOptions {
+  if (model !== null && typeof model !== 'string') refuse('model', 'a text, such as "openai/gpt-5"', model)
+  const settings: Record<string, Json> = {}
+  const others: [string, Json][] = []
+  for (const [name, value] of Object.entries(options)) {
+    const setting = SETTINGS.get(name)
+    if (setting === undefined) others.push([name, value])
+    else settings[setting] = setting === 'stopSequences' ? textsOf(name, value) : numberOf(name, value)
+  }
+  return { model: model as string | null, settings, providerOptions: Object.fromEntries(others) }
+}
+
+const SETTINGS: ReadonlyMap<string, string> = new Map([
+  ['temperature', 'temperature'],
+  ['topP', 'topP'],
+  ['top_p', 'topP'],
+  ['topK', 'topK'],
+  ['top_k', 'topK'],
+  ['maxOutputTokens', 'maxOutputTokens'],
+  ['max_tokens', 'maxOutputTokens'],
+  ['max_completion_tokens', 'maxOutputTokens'],
+  ['stopSequences', 'stopSequences'],
+  ['stop', 'stopSequences'],
+  ['seed', 'seed'],
+  ['presencePenalty', 'presencePenalty'],
+  ['presence_penalty', 'presencePenalty'],
+  ['frequencyPenalty', 'frequencyPenalty'],
+  ['frequency_penalty', 'frequencyPenalty'],
+])
+
+function numberOf(name: string, value: Json): number {
+  return typeof value === 'number' ? value : refuse(name, 'a number', value)
+}
+
+function textsOf(name: string, value: Json): string[] {
+  const texts = Array.isArray(value) ? value : [value]
+  return texts.map((text) => (typeof text === 'string' ? text : refuse(name, 'a text or a list of texts', value)))
+}
+
+function refuse(name: string, what: string, value: Json): never {
+  throw new DefinitionError('definition', `prompt: options.${name} is ${what}, not ${JSON.stringify(value)}.`)
 }

@@ -1,5 +1,5 @@
-import type { Json } from '../../base/json.ts'
-import { isRecord, type JsonRecord } from '../slots/slot.ts'
+import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
+import { type Layer, type Layers, SchemaOutput } from '../slots/slot.ts'
 
 /** Data as YAML in block style, keys in their order, without a line break at its end. Reads back as the same data. */
 export function yamlText(value: Json): string {
@@ -7,7 +7,7 @@ export function yamlText(value: Json): string {
 }
 
 /** The same of entries, in the order they have: an object would put keys that look like numbers first. */
-export function yamlEntries(entries: readonly (readonly [string, Json])[], indent: string): string {
+function yamlEntries(entries: readonly (readonly [string, Json])[], indent: string): string {
   return entries.flatMap(([key, item]) => entryLines(key, item, indent)).join('\n')
 }
 
@@ -84,4 +84,32 @@ function escaped(char: string): string {
   return Array.from({ length: char.length }, (_, index) => {
     return `\\u${char.charCodeAt(index).toString(16).padStart(4, '0')}`
   }).join('')
+}
+
+export function yamlPrompt({ agent, request }: Layers): string {
+  return `.agent:${yamlLayer(agent)}.request:${yamlLayer(request)}`
+}
+
+export function jsonPrompt({ agent, request }: Layers): string {
+  return `{\n  ".agent": ${jsonLayer(agent)},\n  ".request": ${jsonLayer(request)}\n}\n`
+}
+
+function yamlLayer(layer: Layer): string {
+  return layer.size === 0 ? ' {}\n' : `\n${yamlEntries(entriesOf(layer), '  ')}\n`
+}
+
+function jsonLayer(layer: Layer): string {
+  if (layer.size === 0) return '{}'
+  const lines = entriesOf(layer).map(([slot, value]) => {
+    return `    ${JSON.stringify(slot)}: ${JSON.stringify(value, null, 2).replaceAll('\n', '\n    ')}`
+  })
+  return `{\n${lines.join(',\n')}\n  }`
+}
+
+/** A schema of a library is written as its JSON Schema. */
+function entriesOf(layer: Layer): [string, Json][] {
+  return [...layer].map(([slot, value]) => {
+    if (!(value instanceof SchemaOutput)) return [slot, value]
+    return [slot, { $schema: value.checked.jsonSchema as { [key: string]: Json } }]
+  })
 }

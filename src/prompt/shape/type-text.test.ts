@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { typeSchema } from './type-text.ts'
+import { typeSchema } from './shape-text.ts'
 
 test.each([
   ['str', { type: 'string' }],

@@ -1,7 +1,6 @@
 import { InputError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import { inLine } from './plain-value.ts'
-import { isRecord, type JsonRecord } from './slot.ts'
+import { isRecord, type Json, type JsonRecord } from '../../base/json.ts'
+import { inLine } from './placeholder.ts'
 
 /** A piece of a message: `{ type: 'text', text }`, or `{ type: T, ... }` of any other kind. */
 export type Part = { readonly type: string; readonly [field: string]: Json }

@@ -1,13 +1,11 @@
 import { DefinitionError } from '../../base/error.ts'
-import type { Json } from '../../base/json.ts'
-import { readSchema, type Schema } from '../../base/schema.ts'
+import { isRecord, type Json } from '../../base/json.ts'
+import { readSchema, type Schema } from '../../base/schema/schema.ts'
 import { readRootShape, readShape, ShapeError } from '../shape/read-shape.ts'
 import { shapeSchema } from '../shape/shape-schema.ts'
-import { cleanText } from './clean-text.ts'
 import { readAttachment, readHistory } from './message.ts'
-import { fillPlaceholders, type ReadMappings } from './placeholder.ts'
-import { frozen, plainValue } from './plain-value.ts'
-import { isRecord, SchemaOutput, type SlotValue } from './slot.ts'
+import { fillPlaceholders, frozen, plainValue, type ReadMappings } from './placeholder.ts'
+import { SchemaOutput, type SlotValue } from './slot.ts'
 
 /**
  * What a slot keeps of what it is given: a copy of its own in the one form of that slot. Throws a DefinitionError; for a
@@ -76,4 +74,39 @@ function isStandardSchema(value: unknown): boolean {
 
 function refuse(message: string): never {
   throw new DefinitionError('definition', `prompt: ${message}`)
+}
+
+/** Without the indentation that all lines share and without space around it: texts are often indented like the code. */
+function cleanText(text: string): string {
+  if (!text.includes('\n')) return text.trim()
+  const lines = text.split('\n')
+  const shared = sharedIndent(lines)
+  return lines
+    .map((line) => (line.trim() === '' ? '' : line.slice(shared)))
+    .join('\n')
+    .trim()
+}
+
+/** How many of the first characters are the same blanks in every line that says something. */
+function sharedIndent(lines: readonly string[]): number {
+  let shared: string | undefined
+  for (const line of lines) {
+    if (line.trim() === '') continue
+    const indent = indentOf(line)
+    shared = shared === undefined ? indent : commonStart(shared, indent)
+    if (shared === '') return 0
+  }
+  return shared?.length ?? 0
+}
+
+function indentOf(line: string): string {
+  let end = 0
+  while (line[end] === ' ' || line[end] === '\t') end++
+  return line.slice(0, end)
+}
+
+function commonStart(a: string, b: string): string {
+  let end = 0
+  while (end < a.length && a[end] === b[end]) end++
+  return a.slice(0, end)
 }

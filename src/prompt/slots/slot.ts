@@ -1,5 +1,5 @@
-import type { Json } from '../../base/json.ts'
-import type { CheckedSchema } from '../../base/schema.ts'
+import { isRecord, type Json } from '../../base/json.ts'
+import type { CheckedSchema } from '../../base/schema/schema.ts'
 
 /** The places of a prompt, in the order in which the file language lists them. Any other key is an extra: shown too. */
 export const SLOTS = Object.freeze([
@@ -43,12 +43,6 @@ export interface Layers {
 
 export function isSlot(key: string): key is Slot {
   return (SLOTS as readonly string[]).includes(key)
-}
-
-export type JsonRecord = { [key: string]: Json }
-
-export function isRecord(value: unknown): value is JsonRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof SchemaOutput)
 }
 
 /** The items of a slot that keeps a list, in the form that it was read to. */

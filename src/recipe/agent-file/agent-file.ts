@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
@@ -62,4 +62,38 @@ export interface ToolChoice {
   /** Null: all that the host has. Empty: none. */
   readonly allow: readonly string[] | null
   readonly deny: readonly string[]
+}
+
+/** An agent of which nothing is said: where one is put together in code, only what differs has to be. */
+export const EMPTY_AGENT_FILE: AgentFile = {
+  dialect: 'legate',
+  file: '',
+  name: '',
+  title: null,
+  description: '',
+  instructions: '',
+  prompt: null,
+  model: null,
+  provider: null,
+  settings: {},
+  tools: { allow: null, deny: [] },
+  agents: null,
+  reaches: [],
+  extensions: null,
+  skills: [],
+  grant: null,
+  neverAsks: false,
+  sandbox: null,
+  budget: null,
+  briefing: null,
+  input: null,
+  output: null,
+  retry: null,
+  parameters: [],
+  subRecipes: [],
+  isBackground: false,
+  isHidden: false,
+  isDisabled: false,
+  properties: {},
+  notices: [],
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { explain } from '../../grant/explain.ts'
+import { explain } from '../../grant/decide.ts'
 import { narrowingLayer } from '../../grant/grant.ts'
-import { bothGrants } from './both-grants.ts'
+import { bothGrants } from './draft.ts'
 
 function verdict(grant: Parameters<typeof bothGrants>[0], request: string): string {
   return grant === null ? 'allow' : explain([narrowingLayer('both', grant)], request).verdict

@@ -1,22 +1,22 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
-import { checkGrant, type Grant } from '../../grant/grant.ts'
+import { checkGrant, EVERYTHING, type Grant } from '../../grant/grant.ts'
+import { plainHost } from '../../grant/host.ts'
+import { covers, mayMeet } from '../../grant/lint.ts'
+import { quoteWords } from '../../grant/words.ts'
 import type { ModelSettings } from '../../model/model.ts'
-import { sourceName } from '../extension/source-name.ts'
-import type { Fields } from '../text/fields.ts'
+import { loadingWords } from '../../tool/environment.ts'
+import { sourceName } from '../../tool/source.ts'
+import type { ExtensionConfig } from '../recipe/recipe.ts'
+import { type Fields, own } from '../text/fields.ts'
 import type { Report } from '../text/notice.ts'
-import { own } from '../text/own.ts'
 import { jsonOf } from '../text/tree.ts'
-import type { AgentFile } from './agent-file.ts'
-import { bothGrants } from './both-grants.ts'
-import { EMPTY_AGENT_FILE } from './empty-agent-file.ts'
+import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { readServers, serverToolsMeant } from './mcp-servers.ts'
-import { meantRestriction } from './misspelt-key.ts'
-import { nameByPath } from './name-by-path.ts'
-import { MOST_RULES, Narrowing } from './narrowing.ts'
-import { ownNeeds } from './own-needs.ts'
+import { meantRestriction, nameByPath } from './names.ts'
+import { MOST_RULES, Narrowing, type OwnNeeds } from './patterns.ts'
 import {
   denyTools,
   forbiddenWords,
@@ -25,7 +25,7 @@ import {
   limitTools,
   readToolWords,
   toolWords,
-} from './tool-lists.ts'
+} from './tool-words.ts'
 
 /** What every dialect may say beside its own words. */
 const EXTRAS = ['input', 'output', 'grant', 'budget', 'briefing', 'disable']
@@ -396,4 +396,77 @@ const EFFORTS: Readonly<Record<string, NonNullable<ModelSettings['reasoning']>>>
   high: 'high',
   xhigh: 'xhigh',
   max: 'xhigh',
+}
+
+/** The command lines and hosts of the MCP servers that a file brings along: its own limits are about its tools, not about them. */
+export function ownNeeds(extensions: readonly ExtensionConfig[] | null): OwnNeeds {
+  const all = (extensions ?? []).filter(({ excludedTools = [] }) => !excludedTools.includes('*'))
+  return {
+    exec: all.flatMap((extension) =>
+      extension.type === 'stdio'
+        ? [quoteWords([...loadingWords(extension.envs), extension.cmd, ...extension.args])]
+        : [],
+    ),
+    net: all.flatMap((extension) => (extension.type === 'streamable_http' ? hostOf(extension.uri) : [])),
+  }
+}
+
+function hostOf(uri: string): string[] {
+  const host = plainHost(uri)
+  return host === undefined ? [] : [host]
+}
+
+/**
+ * Two grants that narrow as one that does what both do, order not mattering: of what each leaves open, only what the other
+ * leaves open too. What cannot be told is forbidden.
+ */
+export function bothGrants(first: Grant | null, second: Grant | null): Grant | null {
+  if (first === null || second === null) return first ?? second
+  const asked = [within(first.ask ?? [], openTo(second)), within(second.ask ?? [], openTo(first))]
+  const use = first.use === undefined && second.use === undefined ? undefined : common(openTo(first), openTo(second))
+  const ask = unique(asked.flatMap((one) => one.inside))
+  const delegate = first.delegate ?? second.delegate
+  const deny = unique([...(first.deny ?? []), ...(second.deny ?? []), ...asked.flatMap((one) => one.unclear)])
+  return {
+    ...(delegate === undefined ? {} : { delegate }),
+    ...(use === undefined ? {} : { use: use.filter((rule) => !ask.some((one) => covers(one, rule))) }),
+    ...(ask.length === 0 ? {} : { ask }),
+    ...(deny.length === 0 ? {} : { deny }),
+  }
+}
+
+/** What a grant allows or asks for. */
+function openTo({ use = EVERYTHING, ask = [] }: Grant): string[] {
+  return [...use, ...ask].flatMap(oneByOne)
+}
+
+function common(first: readonly string[], second: readonly string[]): string[] {
+  return unique([...within(first, second).inside, ...within(second, first).inside])
+}
+
+interface Within {
+  readonly inside: readonly string[]
+  /** Rules of which a part may be inside. */
+  readonly unclear: readonly string[]
+}
+
+/** The parts of rules that others leave open. */
+function within(rules: readonly string[], open: readonly string[]): Within {
+  const all = rules.flatMap(oneByOne)
+  const inside = all.flatMap((rule) => {
+    return open.some((one) => covers(one, rule)) ? [rule] : open.filter((one) => covers(rule, one))
+  })
+  const unclear = all.filter((rule) =>
+    open.some((one) => mayMeet(one, rule) && !covers(one, rule) && !covers(rule, one)),
+  )
+  return { inside: unique(inside), unclear: unclear.filter((rule) => !inside.includes(rule)) }
+}
+
+function oneByOne(rule: string): string[] {
+  if (!rule.startsWith('file.*:')) return [rule]
+  return ['list', 'read', 'write', 'delete'].map((act) => `file.${act}:${rule.slice('file.*:'.length)}`)
+}
+
+function unique(rules: readonly string[]): string[] {
+  return [...new Set(rules)]
 }

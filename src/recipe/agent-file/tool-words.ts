@@ -1,5 +1,17 @@
+import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
-import { own } from '../text/own.ts'
+import { own } from '../text/fields.ts'
+import type { Report } from '../text/notice.ts'
+import type { Tree } from '../text/tree.ts'
+import {
+  commandPatterns,
+  filePatterns,
+  hostPatterns,
+  isWidened,
+  type Narrowing,
+  namePatterns,
+  namesPort,
+} from './patterns.ts'
 
 /** Words for tools, and the tools of ours that each stands for: `Read` is `read_text_file` and two more. */
 export interface ToolWords {
@@ -30,7 +42,7 @@ export function elsewhere(...words: readonly string[]): ToolWords {
 }
 
 /** What a word stands for; undefined where nobody has this word. A name of ours is itself. */
-export function toolsNamed(word: string, tables: readonly ToolWords[]): readonly string[] | undefined {
+function toolsNamed(word: string, tables: readonly ToolWords[]): readonly string[] | undefined {
   const [own = {}, ...others] = tables
   return inTable(word, own) ?? ours(word) ?? others.map((table) => inTable(word, table)).find(isDefined)
 }
@@ -92,4 +104,274 @@ function ours(word: string): readonly string[] | undefined {
 
 function isDefined<T>(value: T | undefined): value is T {
   return value !== undefined
+}
+
+/** Where a list of tools stands, and by which words it is read: those of its dialect first. */
+export interface ListPlace {
+  readonly line: number | null
+  readonly report: Report
+  readonly tables: readonly ToolWords[]
+  readonly serverTools: ReadServerWord
+}
+
+/** What a word that is no tool's may stand for: tools of servers. */
+export type ReadServerWord = (word: string) => readonly string[] | undefined
+
+/** The words of a tool list in any spelling: `Read, Bash(git *)`, a list, or a list in brackets as text. */
+export function toolWords(tree: Tree): string[] {
+  if (tree.kind === 'list') return tree.items.flatMap((item) => (item.kind === 'leaf' ? item.text.trim() : []))
+  if (tree.kind !== 'leaf') return []
+  const text = tree.text.trim().replace(/^\[(.*)\]$/s, '$1')
+  return splitOutsideBrackets(text)
+    .map((word) => word.trim().replace(/^(["'])(.*)\1$/, '$2'))
+    .filter((word) => word !== '')
+}
+
+/**
+ * The words of a list of what is forbidden: in a map, each that is not false. What stands in such a list forbids, however it is
+ * written.
+ */
+export function forbiddenWords(tree: Tree): string[] {
+  if (tree.kind === 'leaf') return toolWords(tree)
+  if (tree.kind === 'list') return tree.items.flatMap(forbiddenWords)
+  return [...tree.entries].flatMap(([word, { value }]) => (isFalse(value) ? [] : [word]))
+}
+
+function isFalse(tree: Tree): boolean {
+  return tree.kind === 'leaf' && tree.value === false
+}
+
+export interface ToolList {
+  readonly tools: readonly string[]
+  /** Agents that may be delegated to: null when delegation is not in the list. */
+  readonly agents: readonly string[] | null
+}
+
+/** The tools that words of other programs ask for, by the names they have here. A notice names each that is not here. */
+export function readToolWords(words: readonly string[], place: ListPlace): ToolList {
+  const tools = new Set<string>()
+  let agents: string[] | null = null
+  for (const word of words) {
+    const { name, limit } = namedIn(word)
+    if (isDelegation(name)) {
+      agents ??= []
+      for (const one of agentsMeant(limit)) agents.push(one)
+    } else if (limit !== null && domainsOf(name, place).length === 0) tellUnlimited(word, place)
+    else for (const tool of namedTools(name, place)) tools.add(tool)
+  }
+  return { tools: [...tools], agents }
+}
+
+function agentsMeant(limit: string | null): readonly string[] {
+  return limit === null ? ['*'] : splitOutsideBrackets(limit).map((one) => one.trim())
+}
+
+/**
+ * `Bash(git *)` allows the tool, and of programs only these; the same tool without brackets allows all of it. A limit holds for
+ * whatever does the same: beside `Read(src/**)` nothing else reads more, which is told.
+ */
+export function limitTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): void {
+  const named = words.map((word) => limitedWord(word, place))
+  const open = new Set(named.filter(({ limit }) => limit === null).flatMap(({ tools }) => tools))
+  const bound = named.filter(({ limit, tools }) => limit !== null && !tools.every((tool) => open.has(tool)))
+  for (const { limit, word, limits } of bound) {
+    if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} is left out`, place)
+    for (const domain of limits) narrowing.allowOnly(domain, patternsOf(domain, limit ?? '', 'allow'))
+  }
+  const limited = new Set(bound.flatMap(({ limits }) => limits))
+  if (limited.has('file.read')) {
+    const edits = bound.filter(({ tools }) => tools.includes('edit_file'))
+    // What is edited is read for it.
+    for (const { limit } of edits) narrowing.allowOnly('file.read', patternsOf('file.read', limit ?? '', 'allow'))
+  }
+  for (const domain of limited) tellShared(domain, named, place)
+}
+
+interface LimitedWord extends NamedTool {
+  readonly word: string
+  readonly tools: readonly string[]
+  /** What its brackets are about. */
+  readonly limits: readonly ToolDomain[]
+}
+
+function limitedWord(word: string, place: ListPlace): LimitedWord {
+  const named = namedIn(word)
+  return { word, ...named, tools: toolsNamed(named.name, place.tables) ?? [], limits: domainsOf(named.name, place) }
+}
+
+/** Words of a list of what is forbidden: whole tools are given back, limited ones become rules. */
+export function denyTools(words: readonly string[], narrowing: Narrowing, place: ListPlace): readonly string[] {
+  const denied = new Set<string>()
+  for (const word of words) {
+    const { name, limit } = forbiddenIn(word, place)
+    const isLimited = limit !== null && domainsOf(name, place).length > 0
+    if (isDelegation(name)) {
+      narrowing.deny(
+        agentsMeant(limit).flatMap((one) => namePatterns(one, 'restrict').map((agent) => `agent:${agent}`)),
+      )
+    } else if (isLimited) denyLimited(word, narrowing, place)
+    else for (const tool of deniedTools(name, place)) denied.add(tool)
+  }
+  narrowing.deny([...denied].map((name) => `tool:${name}`))
+  // Nothing is left to write with: then nothing else may, whoever has it.
+  if (['write_file', 'edit_file', 'delete_file'].every((tool) => denied.has(tool))) narrowing.denyChanges()
+  return [...denied]
+}
+
+function denyLimited(word: string, narrowing: Narrowing, place: ListPlace): void {
+  const { limit, limits } = limitedWord(word, place)
+  if (limits.includes('net') && namesPort(limit ?? '')) tellPort(`${word} forbids all ports of that host`, place)
+  const meant = forbiddenParts(limit ?? '')
+  if (meant.length > 1 || isWidened(limit ?? '', limits.includes('net'))) tellWider(word, 'more than it says', place)
+  for (const domain of limits) {
+    const patterns = meant.flatMap((one) => patternsOf(domain, one, 'restrict'))
+    narrowing.deny(patterns.map((one) => `${domain}:${one}`))
+  }
+}
+
+/** `rm:*, mv:*` may mean both, or one with a comma in it. */
+function forbiddenParts(limit: string): readonly string[] {
+  const parts = limit.replaceAll(/\{[^{}]*\}/g, '').includes(',') ? limit.split(',').map((one) => one.trim()) : []
+  return [limit, ...parts.filter((one) => one !== '')]
+}
+
+/** A word whose brackets cannot be read, or have no rule here, forbids the whole tool. */
+function forbiddenIn(word: string, place: ListPlace): NamedTool {
+  const named = namedIn(word)
+  const [, name = ''] = /^([\w*-]+)\s*[^\w*/.\s-]/.exec(named.name) ?? []
+  const isBroken = isKnown(name, place) && (/[()]/.test(named.name) || !isKnown(named.name, place))
+  const isBare = named.limit === null || isDelegation(named.name) || domainsOf(named.name, place).length > 0
+  if (isBare && !isBroken) return named
+  const whole = { name: isBroken ? name : named.name, limit: null }
+  tellWider(word, `all of ${whole.name}`, place)
+  return whole
+}
+
+function isKnown(name: string, place: ListPlace): boolean {
+  return isDelegation(name) || knownTools(name, place) !== undefined
+}
+
+function tellWider(word: string, what: string, { line, report }: ListPlace): void {
+  const message = `${word} forbids ${what}: there is no rule here for all that it says`
+  report.warning({ code: 'permission', message, line })
+}
+
+/** `mcp__srv__tool`, `mcp_srv_tool`, `srv/tool`: here a tool of a server is `srv__tool`. Undefined for any other name. */
+export function serverTools(name: string): readonly string[] | undefined {
+  const tool = serverTool(name)
+  return tool === undefined ? undefined : [tool]
+}
+
+function serverTool(name: string): string | undefined {
+  if (/[\n\r\u2028\u2029]/.test(name)) return undefined
+  if (/^mcp_+\*$/.test(name) || name === 'mcp') return '*__*'
+  const [, server, tool = '*'] = /^mcp__(.+?)(?:__(.+))?$/.exec(name) ?? /^([\w.-]+)\/([\w.*-]+)$/.exec(name) ?? []
+  if (server !== undefined) return `${server}__${tool}`
+  const [, gemini, rest] = /^mcp_([^_]+)_(.+)$/.exec(name) ?? []
+  if (gemini !== undefined) return `${gemini}__${rest}`
+  return /^[^_].*?__./.test(name) ? name : undefined
+}
+
+/** Words that dialects have for handing work to another agent. */
+const DELEGATION: ReadonlySet<string> = new Set(['agent', 'task', 'custom-agent', 'delegate', 'subagent'])
+
+function isDelegation(name: string): boolean {
+  return DELEGATION.has(name.toLowerCase())
+}
+
+/** What a word stands for; undefined where nobody knows it. */
+export function knownTools(word: string, { tables, serverTools }: Pick<ListPlace, 'tables' | 'serverTools'>) {
+  return toolsNamed(word, tables) ?? serverTools(word)
+}
+
+function namedTools(name: string, place: ListPlace): readonly string[] {
+  const tools = knownTools(name, place) ?? [name]
+  if (tools.every((tool) => isOurs(tool) || /^[^_].*?__/.test(tool))) return tools
+  const message = `the tool ${name} is not available here: the agent has it only where its host has a tool named ${tools.join(' or ')}`
+  const hint = 'Give the host such a tool, or an MCP server for it.'
+  place.report.warning({ code: 'tool', message, line: place.line, hint })
+  return tools
+}
+
+/** What is not here need not be forbidden; but a word that nobody knows may be a slip of the pen. */
+function deniedTools(name: string, place: ListPlace): readonly string[] {
+  const known = knownTools(name, place)
+  if (known !== undefined) return toolsForbidden(name, known)
+  const words = place.tables.flatMap((table) => Object.keys(table))
+  const pattern = name.includes('*') ? lower(name) : nearest(lower(name), words.map(lower))
+  const meant = words.filter((word) => pattern !== undefined && matchName(pattern, lower(word)))
+  const tools = new Set(meant.flatMap((word) => toolsForbidden(word, toolsNamed(word, place.tables) ?? [])))
+  if (name.includes('*')) return [name, ...tools]
+  const rest = meant[0] === undefined ? '' : `, and ${meant[0]}, which may be meant`
+  const message = `no tool is named ${name}: nothing of that name is forbidden here but what a host may have${rest}`
+  place.report.warning({ code: 'tool', message, line: place.line, hint: 'Correct its name, or remove it.' })
+  return [name, ...tools]
+}
+
+function lower(word: string): string {
+  return word.toLowerCase()
+}
+
+/** A limit that cannot be kept must not become a tool without one. */
+function tellUnlimited(word: string, { line, report }: ListPlace): void {
+  const message = `${word} is left out: there is no rule here for what stands in its brackets`
+  report.warning({ code: 'permission', message, line, hint: 'Name the tool without brackets to allow all of it.' })
+}
+
+function tellPort(what: string, { line, report }: ListPlace): void {
+  const message = `${what}: a rule for a host is for all of its ports`
+  report.warning({ code: 'permission', message, line, hint: 'Name the host without a port.' })
+}
+
+/** `Grep` beside `Read(src/**)` would read what is out of its bounds. */
+function tellShared(domain: ToolDomain, named: readonly LimitedWord[], { line, report }: ListPlace): void {
+  const done = own(DONE, domain)
+  const users = named.filter(({ tools }) => domainsUsed(tools).has(domain))
+  if (done === undefined || new Set(users.map(({ name }) => name)).size < 2) return
+  const message = `${users.map(({ word }) => word).join(', ')}: what may be ${done} is limited for all of these together`
+  report.warning({ code: 'permission', message, line })
+}
+
+const DONE: Readonly<Record<string, string>> = { 'file.list': 'listed', 'file.read': 'read', 'file.write': 'written' }
+
+/** What the brackets of a word are about. */
+function domainsOf(name: string, { tables }: ListPlace): readonly ToolDomain[] {
+  const tools = toolsNamed(name, tables) ?? []
+  if (tools.includes('shell')) return ['exec']
+  if (tools.includes('web_fetch')) return ['net']
+  if (tools.includes('write_file') || tools.includes('edit_file')) return ['file.write', 'file.delete']
+  if (tools.includes('read_text_file')) return ['file.read']
+  const used = domainsUsed(tools)
+  return (['file.list', 'file.read'] as const).filter((domain) => used.has(domain))
+}
+
+function patternsOf(domain: ToolDomain, limit: string, purpose: 'allow' | 'restrict'): string[] {
+  if (domain === 'exec') return commandPatterns(limit, purpose)
+  return domain === 'net' ? hostPatterns(limit, purpose) : filePatterns(limit, purpose)
+}
+
+/** What one word of a tool list asks for. */
+interface NamedTool {
+  /** As it is written, without what is in brackets. */
+  readonly name: string
+  /** In brackets: `Bash(git *)`, `Agent(reviewer)`. */
+  readonly limit: string | null
+}
+
+function namedIn(word: string): NamedTool {
+  const [, name = word, limit] = /^([^()]+)(?:\((.*)\))?$/s.exec(word.trim()) ?? []
+  return { name: name.trim(), limit: limit === undefined ? null : limit.trim() }
+}
+
+function splitOutsideBrackets(text: string): string[] {
+  const parts = ['']
+  let depth = 0
+  for (const char of text) {
+    if (char === '(') depth++
+    if (char === ')') depth--
+    if ((char === ',' || char === '\n') && depth <= 0) parts.push('')
+    else parts[parts.length - 1] += char
+  }
+  // Where a bracket is not closed, nobody knows what is in it.
+  return depth === 0 ? parts : text.split(/[,\n]/)
 }

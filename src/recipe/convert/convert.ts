@@ -1,20 +1,21 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { flag, type Rules, readOptions, text } from '../../base/options.ts'
+import { matchName } from '../../grant/match.ts'
+import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { parseAgentFile } from '../agent-file/load-agent-file.ts'
+import { modelParts, Writing } from '../agent-file/writing.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
-import { isBuiltinToolkit } from '../extension/builtin-toolkit.ts'
-import { recipeAgent } from '../load-definition.ts'
-import type { Recipe } from '../recipe/recipe.ts'
+import { parseAgentFile } from '../dialects/load-agent-file.ts'
+import { recipeAgent } from '../discovery/load-definition.ts'
+import { isBuiltinToolkit, toolNamesOf } from '../extension/builtin-toolkit.ts'
+import { isBuiltIn } from '../extension/extension-sources.ts'
+import type { ExtensionConfig, Recipe } from '../recipe/recipe.ts'
 import { type Notice, refuseAll } from '../text/notice.ts'
-import { writeYaml } from '../text/write-yaml.ts'
+import { writeYaml } from '../text/yaml.ts'
 import { lossesOf } from './losses.ts'
-import { modelParts } from './model-parts.ts'
-import { withListedTools } from './recipe-tools.ts'
 import { recipeFileName, writeRecipe } from './write-recipe.ts'
-import { Writing } from './writing.ts'
 
 export interface ConvertOptions {
   /** The folder that a recipe will lie in: its paths are written as seen from there. */
@@ -168,4 +169,35 @@ interface About {
 function noticeOf(message: string, { level, agent, isLast = false }: About): Notice {
   const hint = level === 'error' && isLast ? 'Use --lossy, or { lossy: true } in code, to write the rest.' : null
   return { level, code: 'lost', message, file: agent.file, line: null, hint }
+}
+
+/**
+ * A recipe as agent files say it. The extensions that it lists are all that it has, while an agent file has its servers
+ * beside its host's tools: so the tools of these extensions become its list of tools.
+ */
+function withListedTools(agent: AgentFile): AgentFile {
+  const { dialect, extensions } = agent
+  if (dialect !== 'recipe' || extensions === null) return agent
+  const others = extensions.filter((extension) => toolsOf(extension) === undefined || isServer(extension))
+  const allow = [...new Set(extensions.flatMap((extension) => toolsOf(extension) ?? []))]
+  return { ...agent, extensions: others.length === 0 ? null : others, tools: { ...agent.tools, allow } }
+}
+
+/** Undefined where it is not known here what it has. */
+function toolsOf(extension: ExtensionConfig): readonly string[] | undefined {
+  const { type, name, availableTools } = extension
+  if (isServer(extension)) {
+    const prefix = `${sourceName(name)}__`
+    return availableTools.length === 0 ? [`${prefix}*`] : availableTools.map((tool) => `${prefix}${tool}`)
+  }
+  if (type !== 'builtin' && type !== 'platform') return undefined
+  if (isBuiltIn(name)) return []
+  if (!isBuiltinToolkit(name)) return undefined
+  return toolNamesOf(name).filter(
+    (tool) => availableTools.length === 0 || availableTools.some((one) => matchName(one, tool)),
+  )
+}
+
+function isServer({ type }: ExtensionConfig): boolean {
+  return type === 'stdio' || type === 'streamable_http'
 }

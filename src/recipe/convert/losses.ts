@@ -1,10 +1,10 @@
 import type { Json } from '../../base/json.ts'
-import { covers, mayMeet } from '../../grant/cover.ts'
 import { EVERYTHING } from '../../grant/grant.ts'
+import { covers, mayMeet } from '../../grant/lint.ts'
 import { splitRule } from '../../grant/rule.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { isOurs, OUR_TOOLS } from '../agent-file/tool-words.ts'
-import { wholeModel } from './model-parts.ts'
+import { wholeModel } from '../agent-file/writing.ts'
 
 /**
  * What an agent says and its written form, read again, does not: each as the subject of "... cannot be said". What it may

@@ -1,8 +1,8 @@
 import path from 'node:path'
 import type { Json } from '../../base/json.ts'
 import type { ExtensionConfig, Recipe, RecipeParameter } from '../recipe/recipe.ts'
-import { own } from '../text/own.ts'
-import { writeYaml } from '../text/write-yaml.ts'
+import { own } from '../text/fields.ts'
+import { writeYaml } from '../text/yaml.ts'
 
 /** The text of a recipe file that reads as this recipe. Paths are written as seen from the folder it will lie in. */
 export function writeRecipe(recipe: Recipe, folder?: string): Promise<string> {

@@ -1,6 +1,6 @@
 import type { Draft } from '../agent-file/draft.ts'
 import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
-import type { Writing } from '../convert/writing.ts'
+import type { Writing } from '../agent-file/writing.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** Claude Code. */

@@ -1,10 +1,8 @@
 import type { Json } from '../../base/json.ts'
 import type { Draft } from '../agent-file/draft.ts'
 import type { Slash } from '../agent-file/patterns.ts'
-import type { ReadServerWord } from '../agent-file/tool-lists.ts'
-import type { ToolWords } from '../agent-file/tool-words.ts'
-import type { ModelNaming } from '../convert/model-parts.ts'
-import type { Writing } from '../convert/writing.ts'
+import type { ReadServerWord, ToolWords } from '../agent-file/tool-words.ts'
+import type { ModelNaming, Writing } from '../agent-file/writing.ts'
 import type { Fields } from '../text/fields.ts'
 
 /** The way in which one program writes its agent files. A new one is a file beside this one and a line in `index.ts`. */

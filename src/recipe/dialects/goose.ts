@@ -1,5 +1,5 @@
 import type { Draft } from '../agent-file/draft.ts'
-import { modelParts } from '../convert/model-parts.ts'
+import { modelParts } from '../agent-file/writing.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of goose, which are not its recipes. */

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { nameByPath } from '../agent-file/name-by-path.ts'
+import { nameByPath } from '../agent-file/names.ts'
 import { OUR_TOOLS } from '../agent-file/tool-words.ts'
 import type { AgentDialect } from './dialect.ts'
 

@@ -1,11 +1,33 @@
 import type { Json } from '../../base/json.ts'
+import { nearest } from '../../base/options.ts'
+import { matchName } from '../../grant/match.ts'
 import type { Draft } from '../agent-file/draft.ts'
-import { nameBelowAgents, nameByPath } from '../agent-file/name-by-path.ts'
-import { serverTools } from '../agent-file/tool-lists.ts'
-import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent-file/tool-words.ts'
-import type { Writing } from '../convert/writing.ts'
+import { nameBelowAgents, nameByPath } from '../agent-file/names.ts'
+import {
+  commandPatterns,
+  filePatterns,
+  hostPatterns,
+  isWidened,
+  MOST_RULES,
+  namePatterns,
+  namesPort,
+} from '../agent-file/patterns.ts'
+import {
+  CHECKLIST,
+  domainsUsed,
+  elsewhere,
+  FIND,
+  LIST,
+  READ,
+  SEARCH,
+  SKILLS,
+  serverTools,
+  toolsForbidden,
+} from '../agent-file/tool-words.ts'
+import type { Writing } from '../agent-file/writing.ts'
+import { own } from '../text/fields.ts'
+import type { Entry, ListTree, Tree } from '../text/tree.ts'
 import type { AgentDialect } from './dialect.ts'
-import { readPermission } from './opencode-permission.ts'
 
 export const opencode: AgentDialect = {
   name: 'opencode',
@@ -122,4 +144,242 @@ function permissions(writing: Writing): Json | undefined {
     return [[key, Object.fromEntries([['*', only === null ? 'allow' : 'deny'], ...rules])]]
   })
   return entries.length === 0 ? undefined : Object.fromEntries(entries)
+}
+
+type Action = 'allow' | 'ask' | 'deny'
+
+interface PermissionRule {
+  readonly pattern: string
+  readonly action: Action
+}
+
+interface Domain {
+  readonly domains: readonly (
+    | 'exec'
+    | 'net'
+    | 'agent'
+    | 'tool'
+    | 'file.list'
+    | 'file.read'
+    | 'file.write'
+    | 'file.delete'
+  )[]
+  readonly patterns: (pattern: string, purpose: 'allow' | 'restrict') => string[]
+}
+
+const files = (...domains: Domain['domains']): Domain => ({
+  domains,
+  patterns: (pattern, purpose) => filePatterns(pattern, purpose, 'machine'),
+})
+
+const DOMAINS: Readonly<Record<string, Domain>> = {
+  edit: files('file.write', 'file.delete'),
+  write: files('file.write', 'file.delete'),
+  read: files('file.read'),
+  list: files('file.list'),
+  bash: { domains: ['exec'], patterns: commandPatterns },
+  webfetch: { domains: ['net'], patterns: hostPatterns },
+  task: { domains: ['agent'], patterns: namePatterns },
+}
+
+/**
+ * Permissions in which the last match wins, as rules in which order does not matter. What cannot be said that way is made
+ * stricter, and told.
+ */
+function readPermission(tree: Tree, draft: Draft): void {
+  if (tree.kind === 'leaf') return applyToAll(actionOf(tree, 'permission', draft), new Map(), draft)
+  if (tree.kind === 'list') return readPermissionList(tree, draft)
+  const keys = [...tree.entries.keys()]
+  // What stands before a star is overruled by it.
+  const base = keys.lastIndexOf('*')
+  const later = new Map([...tree.entries].slice(base + 1).map(([key, { value }]) => [key, rulesOf(value, key, draft)]))
+  const star = base === -1 ? undefined : tree.entries.get('*')?.value
+  const action = star === undefined ? 'allow' : actionOf(star, '*', draft)
+  for (const [key, { value }] of [...tree.entries].slice(0, Math.max(base, 0))) {
+    const isOverruled = rulesOf(value, key, draft).some((rule) => isStricter(rule.action, action))
+    if (isOverruled) tellOverruled(`permission.${key}`, 'permission', draft)
+  }
+  if (star !== undefined) applyToAll(action, later, draft)
+  const agents = later.get('task')?.filter((rule) => rule.action !== 'deny') ?? []
+  if (agents.length > 0) draft.agent.reaches = agents.map(({ pattern }) => pattern)
+  for (const [key, rules] of later) apply(key, [{ pattern: '*', action }, ...rules], draft)
+}
+
+/** A list of maps is one map, in which the later ones come last. */
+function readPermissionList({ items, line }: ListTree, draft: Draft): void {
+  const entries = new Map<string, Entry>()
+  for (const [key, entry] of items.flatMap((item) => (item.kind === 'map' ? [...item.entries] : []))) {
+    entries.delete(key)
+    entries.set(key, entry)
+  }
+  const isWhole = items.every(({ kind }) => kind === 'map')
+  const taken = isWhole ? 'its maps are read as one' : 'it is taken as deny'
+  draft.tightened(`\`permission\` is a list; ${taken}`, 'permission')
+  if (isWhole) readPermission({ kind: 'map', entries, line }, draft)
+  else applyToAll('deny', new Map(), draft)
+}
+
+/** One word for everything that has no word of its own. */
+function applyToAll(action: Action, others: ReadonlyMap<string, readonly PermissionRule[]>, draft: Draft): void {
+  if (action === 'allow') return
+  const named = new Set([...others.keys()].flatMap((key) => own(DOMAINS, key)?.domains ?? []))
+  const open = [...others].filter(([, rules]) => rules.some((rule) => rule.action !== 'deny')).map(([key]) => key)
+  const tools = new Set(open.flatMap((key) => (key === 'task' ? DELEGATION_TOOLS : draft.toolsNamed(key))))
+  const used: ReadonlySet<string> = domainsUsed([...tools])
+  const toolKeys = [...TOOL_KEYS]
+  for (const [key, { domains }] of Object.entries(DOMAINS)) {
+    if (domains.some((domain) => named.has(domain))) continue
+    // What a tool that is open works with stays open: then it is about the tools of this key.
+    if (key === 'list' || domains.some((domain) => used.has(domain))) toolKeys.push(key)
+    else apply(key, [{ pattern: '*', action }], draft)
+  }
+  if (action === 'deny') return draft.narrowing.allowOnly('tool', [...tools])
+  const asked = [...toolKeys.flatMap((key) => draft.toolsNamed(key)), '*__*'].filter((tool) => !tools.has(tool))
+  draft.narrowing.ask(asked.map((tool) => `tool:${tool}`))
+}
+
+/** Keys that are about a tool, not about what it does it with. */
+const TOOL_KEYS = ['grep', 'glob', 'todowrite', 'todoread', 'skill', 'websearch', 'codesearch', 'lsp']
+const DELEGATION_TOOLS = ['subagent', 'delegate', 'Agent', 'load']
+
+function rulesOf(tree: Tree, key: string, draft: Draft): PermissionRule[] {
+  if (tree.kind !== 'map') return [{ pattern: '*', action: actionOf(tree, key, draft) }]
+  if (tree.entries.size > MOST_RULES) {
+    draft.tooManyRules(tree.entries.size, tree.line)
+    return [{ pattern: '*', action: 'deny' }]
+  }
+  return [...tree.entries].map(([pattern, { value }]) => ({ pattern, action: actionOf(value, key, draft) }))
+}
+
+/** What is no known word forbids: a misspelt restriction must not pass for none. */
+function actionOf(tree: Tree, key: string, draft: Draft): Action {
+  const text = tree.kind === 'leaf' ? tree.text : ''
+  if (text === 'allow' || text === 'ask' || text === 'deny') return text
+  draft.tightened(`\`permission.${key}\` is neither allow, ask nor deny; it is taken as deny`, 'permission')
+  return 'deny'
+}
+
+function apply(key: string, rules: readonly PermissionRule[], draft: Draft): void {
+  const domain = own(DOMAINS, key)
+  // Programs and searches list folders too: only the tools of this word are meant.
+  const isOfTools = domain === undefined || (key === 'list' && rules.every(({ pattern }) => pattern === '*'))
+  if (isOfTools) return applyToTool(key, rules, draft)
+  if (domain.domains.includes('net')) tellPorts(rules, key, draft)
+  tellWider(rules, key, draft)
+  const base = rules.findLastIndex(({ pattern }) => pattern === '*' || pattern === '**')
+  const action = rules[base]?.action ?? 'allow'
+  const later = rules.slice(base + 1)
+  tellEarlier(rules.slice(1, Math.max(base, 1)), action, { key, draft })
+  const put = (list: 'ask' | 'deny', pattern: string): void => {
+    for (const one of domain.domains) {
+      draft.narrowing[list](domain.patterns(pattern, 'restrict').map((rule) => `${one}:${rule}`))
+    }
+  }
+  if (action === 'deny') return onlySome(later, domain, { key, draft, put })
+  if (action === 'ask') put('ask', '*')
+  for (const { pattern, action: own } of later) if (own !== 'allow') put(own, pattern)
+  const lost = later.filter(
+    (rule, at) => rule.action === 'allow' && (action === 'ask' || isBound(rule, later.slice(0, at))),
+  )
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+/** What a tool is called with has no rules: the strictest word of all patterns holds for the whole tool. */
+function applyToTool(key: string, rules: readonly PermissionRule[], draft: Draft): void {
+  // A star overrules what stands before it.
+  const base = rules.findLastIndex(({ pattern }) => pattern === '*')
+  const live = rules.slice(base)
+  tellEarlier(rules.slice(1, Math.max(base, 1)), live[0]?.action ?? 'allow', { key, draft })
+  const has = (action: Action) => live.some((rule) => rule.action === action)
+  if (!has('deny') && !has('ask')) return
+  if (!draft.isToolWord(key)) tellUnknown(key, draft)
+  const tools = toolsForbidden(key, draft.toolsNamed(key)).map((tool) => `tool:${tool}`)
+  draft.narrowing[has('deny') ? 'deny' : 'ask'](tools)
+  const lost = live.slice(1).filter(({ action }) => action === 'allow' || (action === 'ask' && has('deny')))
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+interface Place {
+  readonly key: string
+  readonly draft: Draft
+}
+
+interface Applying extends Place {
+  readonly put: (list: 'ask' | 'deny', pattern: string) => void
+}
+
+/** Everything is forbidden but what comes after. */
+function onlySome(later: readonly PermissionRule[], domain: Domain, { key, draft, put }: Applying): void {
+  const open = later.filter(({ action }) => action !== 'deny')
+  if (open.length === 0) return put('deny', '*')
+  for (const one of domain.domains) {
+    draft.narrowing.allowOnly(
+      one,
+      open.flatMap(({ pattern }) => domain.patterns(pattern, 'allow')),
+    )
+  }
+  for (const { pattern, action } of later) if (action !== 'allow') put(action, pattern)
+  const lost = open.filter((rule) => rule.action === 'allow' && isBound(rule, later.slice(0, later.indexOf(rule))))
+  if (lost.length > 0) tell(lost, key, draft)
+}
+
+/** Is there a stricter rule before it that it takes something back from? */
+function isBound({ pattern }: PermissionRule, before: readonly PermissionRule[]): boolean {
+  return before.some(
+    (other) => other.action !== 'allow' && (matchName(other.pattern, pattern) || matchName(pattern, other.pattern)),
+  )
+}
+
+const STRICTNESS: readonly Action[] = ['allow', 'ask', 'deny']
+
+function isStricter(one: Action, other: Action): boolean {
+  return STRICTNESS.indexOf(one) > STRICTNESS.indexOf(other)
+}
+
+/** The last match wins: a stricter rule that stands before a star restricts nothing. */
+function tellEarlier(earlier: readonly PermissionRule[], action: Action, { key, draft }: Place): void {
+  for (const rule of earlier.filter((one) => isStricter(one.action, action))) {
+    tellOverruled(`permission.${key}."${rule.pattern}"`, `permission.${key}`, draft)
+  }
+}
+
+function tellOverruled(rule: string, place: string, draft: Draft): void {
+  const message = `\`${rule}\` restricts nothing: \`${place}."*"\` comes after it, and the last match wins`
+  const hint = 'Put "*" first.'
+  draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
+}
+
+/** `edits: deny`: nothing is called so. */
+function tellUnknown(key: string, draft: Draft): void {
+  const meant = nearest(key.toLowerCase(), [...Object.keys(DOMAINS), ...TOOL_KEYS])
+  const message = `\`permission.${key}\` restricts nothing here but a tool of that name that a host may have`
+  const hint = meant === undefined ? 'Correct its name, or remove it.' : `Did you mean \`${meant}\`?`
+  draft.report.warning({ code: 'permission', message, line: draft.lineOf('permission'), hint })
+}
+
+function tellPorts(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+  const patterns = rules.filter(({ pattern }) => namesPort(pattern)).map(({ pattern }) => `"${pattern}"`)
+  if (patterns.length === 0) return
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns.join(', ')} names a port, and a rule is for all ports of a host; it restricts all of them and allows none`,
+    'permission',
+  )
+}
+
+function tellWider(rules: readonly PermissionRule[], key: string, draft: Draft): void {
+  const wider = rules.filter(({ pattern, action }) => action !== 'allow' && isWidened(pattern, key === 'webfetch'))
+  if (wider.length === 0) return
+  const patterns = wider.map(({ pattern }) => `"${pattern}"`).join(', ')
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns} restricts more than it says: there is no rule here for all that it says`,
+    'permission',
+  )
+}
+
+function tell(lost: readonly PermissionRule[], key: string, draft: Draft): void {
+  const patterns = lost.map(({ pattern }) => `"${pattern}"`).join(', ')
+  draft.tightened(
+    `\`permission.${key}\`: ${patterns} cannot be excepted from a stricter rule; the stricter rule holds`,
+    'permission',
+  )
 }

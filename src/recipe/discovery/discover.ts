@@ -1,18 +1,20 @@
+import path from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { trimEnd } from '../../base/trim-end.ts'
+import { trimEnd } from '../../base/text.ts'
+import { matchName } from '../../grant/match.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { parseAgentFile } from '../agent-file/load-agent-file.ts'
-import { recipeName } from '../load-definition.ts'
+import { parseAgentFile } from '../dialects/load-agent-file.ts'
 import { recipeTree } from '../recipe/read-recipe.ts'
+import type { SubRecipe } from '../recipe/recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
-import { parseYaml } from '../text/parse-yaml.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
-import { filesBelow } from './files-below.ts'
-import type { DiscoveryOptions } from './options.ts'
-import { definitionPlaces, type Place } from './places.ts'
+import { parseYaml } from '../text/yaml.ts'
+import { recipeName } from './load-definition.ts'
+import { checkDiscovery, type DiscoveryOptions } from './options.ts'
+import { definitionPlaces, filesBelow, type Place } from './places.ts'
 
 /** A recipe or agent that was found, and whether another of its name is nearer. */
 export interface Definition {
@@ -140,4 +142,50 @@ function twice({ name, file }: Definition, other: string): Notice {
     return { level: 'warning', code: 'shadowed', message, file, line: null, hint }
   }
   return { level: 'error', code: 'ambiguous', message, file, line: 1, hint }
+}
+
+/** The definitions that a file says it delegates to, as far as they are found: it may start them by their names. */
+export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): Promise<readonly SubRecipe[]> {
+  const { reaches, subRecipes, file } = agent
+  if (reaches.length === 0) return []
+  const own = new Set(subRecipes.map(({ name }) => name))
+  const found = await definitionsFor(options)
+  const isMeant = (one: Definition) => reaches.some((name) => matchName(name, one.name))
+  return found.filter((one) => isMeant(one) && one.file !== file && !own.has(one.name)).map(subRecipeOf)
+}
+
+/** A warning for each agent that a file names and that is not found. */
+export async function missingAgents(agent: AgentFile, options: DiscoveryOptions = {}): Promise<readonly Notice[]> {
+  checkDiscovery('missingAgents(agent, options)', options)
+  const names = agent.reaches.filter((name) => !name.includes('*'))
+  if (names.length === 0) return []
+  const known = new Set([...agent.subRecipes, ...(await definitionsFor(options))].map(({ name }) => name))
+  return [...new Set(names)].filter((name) => !known.has(name)).map((name) => missing(name, agent.file))
+}
+
+async function definitionsFor(options: DiscoveryOptions): Promise<readonly Definition[]> {
+  const { definitions } = await discover(options)
+  return definitions.filter(({ shadowedBy }) => shadowedBy === null)
+}
+
+function missing(name: string, file: string): Notice {
+  const message = `the agent \`${name}\` that it delegates to is not found here`
+  const hint = 'legate doctor lists what is found. Add its file, or remove its name.'
+  return { level: 'warning', code: 'not_found', message, file, line: null, hint }
+}
+
+const MOST_CHARS = 160
+
+function subRecipeOf({ name, file, description }: Definition): SubRecipe {
+  const line = description.replace(/\s+/g, ' ').trim()
+  return {
+    name,
+    path: file,
+    folder: path.dirname(file),
+    values: {},
+    locked: false,
+    sequentialWhenRepeated: false,
+    description: line.length <= MOST_CHARS ? line : `${line.slice(0, MOST_CHARS - 1).toWellFormed()}…`,
+    line: null,
+  }
 }

@@ -1,12 +1,11 @@
 import path from 'node:path'
 import { InputError } from '../../base/error.ts'
-import { readFrontMatter } from '../agent-file/front-matter.ts'
+import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
 import { readText, readTextNow } from '../text/read-text.ts'
-import { filesBelow } from './files-below.ts'
 import type { DiscoveryOptions } from './options.ts'
-import { skillPlaces } from './places.ts'
+import { filesBelow, skillPlaces } from './places.ts'
 
 /** Instructions that can be loaded when they are needed, with files beside them. */
 export interface Skill {

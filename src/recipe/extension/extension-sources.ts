@@ -1,12 +1,25 @@
 import { code, oneOf, orJust, type Rules, readOptions, record, text } from '../../base/options.ts'
-import { mcpServer, serverSource } from '../../tool/mcp/mcp-server.ts'
-import { limitedSource } from '../../tool/source/limited-source.ts'
-import { SOURCE_SCOPES, type SourceScope, type ToolSource } from '../../tool/source/source.ts'
-import { absentSource } from '../../tool/source/toolkit-source.ts'
+import { matchName } from '../../grant/match.ts'
+import {
+  absentSource,
+  limitedSource,
+  SOURCE_SCOPES,
+  type SourceScope,
+  sourceName,
+  type ToolSource,
+} from '../../tool/source.ts'
+import { mcpServer, serverSource } from '../../tools/mcp/mcp-server.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, HttpExtension, NamedExtension, StdioExtension } from '../recipe/recipe.ts'
 import type { Notice } from '../text/notice.ts'
-import { BUILTIN_TOOLKITS, type BuiltinOptions, builtinToolkit, isBuiltinToolkit } from './builtin-toolkit.ts'
-import { sourceName } from './source-name.ts'
+import {
+  BUILTIN_TOOLKITS,
+  type BuiltinOptions,
+  type BuiltinToolkit,
+  builtinToolkit,
+  isBuiltinToolkit,
+  toolNamesOf,
+} from './builtin-toolkit.ts'
 
 export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'> {
   /** Where the values of secrets are. Default: the environment of this process. */
@@ -245,5 +258,33 @@ function noticeOf({ name, required }: ExtensionConfig, { message, hint }: Absenc
     file: file ?? '',
     line: null,
     hint,
+  }
+}
+
+/**
+ * Where a file that is run itself has its tools from. A recipe lists its extensions. An agent file names tools: it has
+ * the toolkits that hold them, beside its servers. Where a file says nothing, it is the developer toolkit.
+ */
+export function fileExtensions({ dialect, extensions, tools }: AgentFile): readonly ExtensionConfig[] {
+  if (dialect === 'recipe') return extensions ?? [builtinExtension('developer')]
+  const listed = extensions ?? []
+  const wanted = tools.allow === null ? (['developer'] as const) : BUILTIN_TOOLKITS.filter(holdsOneOf(tools.allow))
+  const missing = wanted.filter((name) => !listed.some((extension) => extension.name === name))
+  return [...missing.map(builtinExtension), ...listed]
+}
+
+function holdsOneOf(patterns: readonly string[]): (name: BuiltinToolkit) => boolean {
+  return (name) => toolNamesOf(name).some((tool) => patterns.some((pattern) => matchName(pattern, tool)))
+}
+
+function builtinExtension(name: BuiltinToolkit): ExtensionConfig {
+  return {
+    type: 'builtin',
+    name,
+    description: '',
+    availableTools: [],
+    required: false,
+    displayName: null,
+    timeoutSeconds: null,
   }
 }

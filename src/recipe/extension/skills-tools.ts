@@ -1,5 +1,5 @@
 import { isLegateError } from '../../base/error.ts'
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { type Tool, type ToolContext, tool } from '../../tool/tool.ts'
 import { checkDiscovery, type DiscoveryOptions } from '../discovery/options.ts'

@@ -1,4 +1,6 @@
-import { invalid } from './refusal.ts'
+import type { Block } from '../../graph/content.ts'
+import { errorEnd, type ToolEnd } from '../../tool/result.ts'
+import type { Surface } from '../inline/spec.ts'
 
 /** The arguments of a call, field by field. What has another type is refused; null counts as left out. */
 export class Arguments {
@@ -80,4 +82,55 @@ function kindOf(value: unknown): string {
   if (typeof value === 'string') return `string ${JSON.stringify(value.slice(0, 40))}`
   if (typeof value === 'number') return `${Number.isInteger(value) ? 'integer' : 'floating point'} \`${value}\``
   return typeof value === 'boolean' ? `boolean \`${value}\`` : 'map'
+}
+
+const MOST_IMAGES = 20
+/** Of all together, as base64. */
+const MOST_CHARS = 20_000_000
+
+/** The images of a call, in order. What is no image is refused before anything is started. */
+export function readImages(given: readonly unknown[] | null): readonly Block[] {
+  const items = given ?? []
+  if (items.length > MOST_IMAGES) invalid(`Invalid parameters: images: at most ${MOST_IMAGES}, not ${items.length}`)
+  let chars = 0
+  return items.map((item, at) => {
+    const place = `images[${at}]`
+    const image = new Arguments(item, place)
+    const data = image.text('data') ?? missing(place, 'data')
+    const mediaType = image.text('mime_type') ?? missing(place, 'mime_type')
+    chars += data.length
+    if (chars > MOST_CHARS) invalid(`Invalid parameters: images: together at most ${MOST_CHARS / 1e6} MB as base64`)
+    if (!/^image\/[\w.+-]+$/.test(mediaType)) {
+      invalid(`Invalid parameters: ${place}.mime_type: ${JSON.stringify(mediaType.slice(0, 60))} is no image type`)
+    }
+    if (data.length % 4 === 1 || !/^[A-Za-z0-9+/\s]+(?:={1,2}\s*)?$/.test(data))
+      invalid(`Invalid parameters: ${place}.data is not base64`)
+    return { type: 'image', mediaType, data }
+  })
+}
+
+function missing(place: string, field: string): never {
+  return invalid(`Invalid parameters: ${place}: missing field \`${field}\``)
+}
+
+type Code = 'INVALID_PARAMS' | 'INVALID_REQUEST' | 'INTERNAL_ERROR'
+
+/** A call that starts nothing: words for the model, the code for programs. */
+export class OpenRefusal extends Error {
+  readonly code: Code
+
+  constructor(code: Code, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+export function invalid(message: string): never {
+  throw new OpenRefusal('INVALID_PARAMS', message)
+}
+
+/** The same as the end of its node. goose begins its words with `Error: `. */
+export function refusedCall({ code, message }: OpenRefusal, surface: Surface): ToolEnd {
+  const end = errorEnd(surface === 'delegate' ? `Error: ${message}` : message)
+  return { ...end, output: { ...end.output, metadata: { error: { code, message } } } }
 }

@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 import type { Keeper } from '../../files/files.ts'
+import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { describeRecipe } from '../recipe/load-recipe.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
-import { fixedDescription } from './fixed-description.ts'
+import { fixedDescription } from './schemas.ts'
 import { sourcesOf } from './sources.ts'
-import type { OpenSpec, Surface } from './spec.ts'
 
 /** What a tool that starts subagents is said to be for: the same for all, and what this agent may start by name. */
 export async function describeOpen(spec: OpenSpec, surface: Surface, isKept: Keeper): Promise<string> {

@@ -1,14 +1,12 @@
-import type { NodeRun } from '../../agent/node-run.ts'
-import { keeperOf } from '../../agent/run-files.ts'
+import { keeperOf, type NodeRun } from '../../agent/hooks/node-run.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Draft } from '../../graph/draft.ts'
-import { finishedTasks, planLoadTask, type TaskWish } from '../../graph/turn/load-task.ts'
-import { readDefinition } from '../load-definition.ts'
-import { Arguments } from './arguments.ts'
-import { OpenRefusal, refusedCall } from './refusal.ts'
+import { finishedTasks, planLoadTask, type TaskWish } from '../../rules/delegation/child-tools.ts'
+import { readDefinition } from '../discovery/load-definition.ts'
+import type { OpenSpec } from '../inline/spec.ts'
+import { Arguments, OpenRefusal, refusedCall } from './arguments.ts'
 import { nearTo, placeOf, reasonOf, type Source, sourcesOf } from './sources.ts'
-import type { OpenSpec } from './spec.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-/
 /** As goose names tasks. */

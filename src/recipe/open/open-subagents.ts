@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { Tools } from '../../agent/agent.ts'
+import type { Tools } from '../../agent/definition/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { nodeFs } from '../../base/node-system.ts'
 import {
@@ -16,8 +16,8 @@ import {
   record,
   text,
 } from '../../base/options.ts'
+import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from '../inline/spec.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
-import { type ChildSettings, MODE_NAMES, type Mode, type OpenSpec, SURFACES, type Surface } from './spec.ts'
 import { openTools } from './tools.ts'
 
 /** A file that can be started by name. Left out: no values, not locked, at the same time as others. */

@@ -1,9 +1,7 @@
 import path from 'node:path'
 import type { Block } from '../../graph/content.ts'
-import { Arguments } from './arguments.ts'
-import { readImages } from './images.ts'
-import { invalid } from './refusal.ts'
-import type { ChildSettings, Surface } from './spec.ts'
+import type { ChildSettings, Surface } from '../inline/spec.ts'
+import { Arguments, invalid, readImages } from './arguments.ts'
 
 /** What a call asks for, whatever its tool is called. */
 export interface OpenCall {

@@ -1,17 +1,16 @@
 import path from 'node:path'
 import { isLegateError } from '../../base/error.ts'
 import type { Keeper } from '../../files/files.ts'
-import type { AgentFile } from '../agent-file/agent-file.ts'
-import { EMPTY_AGENT_FILE } from '../agent-file/empty-agent-file.ts'
+import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
 import { type Definition, discover } from '../discovery/discover.ts'
+import { loadDefinition } from '../discovery/load-definition.ts'
 import { discoverSkills, type Skill } from '../discovery/skills.ts'
-import { loadDefinition } from '../load-definition.ts'
+import type { OpenSpec, Surface } from '../inline/spec.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { subRecipeValues } from '../recipe/sub-recipes.ts'
 import { type NoticeCode, noticesOf } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { invalid } from './refusal.ts'
-import type { OpenSpec, Surface } from './spec.ts'
+import { invalid } from './arguments.ts'
 
 /** Something that can be started, or read, by its name. */
 export type Source =

@@ -1,7 +1,6 @@
 import { realpath } from 'node:fs/promises'
-import type { AnyAgent } from '../../agent/agent.ts'
-import type { NodeRun } from '../../agent/node-run.ts'
-import { filesOf, keeperOf } from '../../agent/run-files.ts'
+import type { AnyAgent } from '../../agent/definition/agent.ts'
+import { filesOf, keeperOf, type NodeRun } from '../../agent/hooks/node-run.ts'
 import { isLegateError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
@@ -12,17 +11,16 @@ import {
   type SpawnResult,
   spawn,
 } from '../../delegation/spawn.ts'
-import type { OpenFacts } from '../../graph/child/fold-open.ts'
-import { type ChildIds, childIds } from '../../graph/child/spawn.ts'
 import { textOf } from '../../graph/content.ts'
 import type { Id, NodeOutput } from '../../graph/rows.ts'
-import { workspacePath } from '../../tool/developer/workspace-paths.ts'
+import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
+import type { OpenFacts } from '../../rules/turn/fold-open.ts'
+import { workspacePath } from '../../tools/workspace-paths.ts'
+import type { OpenSpec, Surface } from '../inline/spec.ts'
+import { invalid, OpenRefusal, refusedCall } from './arguments.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
 import { type OpenCall, readCall } from './read-call.ts'
-import { invalid, OpenRefusal, refusedCall } from './refusal.ts'
 import { findSource, type Loaded, loadSource, sourcesOf } from './sources.ts'
-import type { OpenSpec, Surface } from './spec.ts'
-import { labelOf, summaryOf, titleOf } from './titles.ts'
 
 /** Starts what a call asks for as a child of its host; the task waits for it, or goes on when it is for the background. */
 export async function startOpen(
@@ -178,4 +176,29 @@ function endOf(spawned: SpawnResult, surface: Surface): RowToolEnd {
   const isNested = why.startsWith(NESTED.subagent)
   const words = surface === 'delegate' ? `Delegation failed: ${why}` : `Failed to execute task: ${why}`
   return refusedCall(new OpenRefusal(isNested ? 'INVALID_REQUEST' : 'INTERNAL_ERROR', isNested ? why : words), surface)
+}
+
+const MOST_SUMMARY = 160
+const MOST_LABEL = 60
+
+/** What the child was asked, in one line. */
+export function summaryOf({ instructions, source }: OpenCall): string {
+  const text = (instructions ?? '').replace(/\s+/g, ' ').trim()
+  const said = source === null ? text : `Run subrecipe \`${source}\`${text === '' ? '' : `: ${text}`}`
+  return cut(said, MOST_SUMMARY)
+}
+
+/** What it is called in lists. */
+export function labelOf({ instructions, source }: OpenCall): string {
+  const text = (instructions ?? '').replace(/\s+/g, ' ').trim()
+  return cut([source ?? '', text].filter((part) => part !== '').join(': '), MOST_LABEL)
+}
+
+export function titleOf(call: OpenCall): string {
+  if (call.surface === 'subagent') return 'Subagent task'
+  return call.title ?? (labelOf(call) || 'Delegated task')
+}
+
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 3)}...`
 }

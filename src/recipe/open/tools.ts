@@ -1,11 +1,9 @@
-import type { NodeRun } from '../../agent/node-run.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { Place } from '../../tool/toolkit.ts'
-import { fixedDescription } from './fixed-description.ts'
-import { markOpen } from './open-tool.ts'
-import { AGENT_SCHEMA, DELEGATE_SCHEMA, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
-import type { OpenSpec, Surface } from './spec.ts'
+import { markOpen, type OpenSpec, type Surface } from '../inline/spec.ts'
+import { AGENT_SCHEMA, DELEGATE_SCHEMA, fixedDescription, LOAD_SCHEMA, SUBAGENT_SCHEMA } from './schemas.ts'
 
 const SCHEMAS = { subagent: SUBAGENT_SCHEMA, delegate: DELEGATE_SCHEMA, Agent: AGENT_SCHEMA } as const
 

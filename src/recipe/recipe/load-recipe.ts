@@ -1,12 +1,18 @@
 import path from 'node:path'
 import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
-import { schemaProblem } from '../../base/schema.ts'
+import { schemaProblem } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
 import { type Notice, Report } from '../text/notice.ts'
 import { entryOf } from '../text/tree.ts'
-import { type AskParameter, bindValues, missingParameters } from './bind-values.ts'
-import { checkParameters, inputSchemaOf, readParameters } from './read-parameters.ts'
+import {
+  type AskParameter,
+  bindValues,
+  checkParameters,
+  inputSchemaOf,
+  missingParameters,
+  readParameters,
+} from './parameters.ts'
 import { readRecipe, recipeTree } from './read-recipe.ts'
 import type { Recipe, RecipeDescription } from './recipe.ts'
 import { openRecipe, type RecipeSource } from './recipe-source.ts'

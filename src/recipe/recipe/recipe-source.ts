@@ -6,10 +6,10 @@ import { type Protected, protect } from '../template/protect.ts'
 import { segmentsOf, tagName } from '../template/tags.ts'
 import { definedNames, undeclaredVariables } from '../template/variables.ts'
 import { type Finding, type Report, refuse } from '../text/notice.ts'
-import { type ParsedYaml, parseYaml } from '../text/parse-yaml.ts'
 import { type ReadOptions, readText } from '../text/read-text.ts'
 import { entryOf, type Leaf, renderedLeaf, type Tree, textsOf, withLeaves } from '../text/tree.ts'
-import { RECIPE_DIR, type Uses } from './read-parameters.ts'
+import { type ParsedYaml, parseYaml } from '../text/yaml.ts'
+import { RECIPE_DIR, type Uses } from './parameters.ts'
 import { recipeTree } from './read-recipe.ts'
 
 export type Values = Readonly<Record<string, string>>

@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import type { JsonSchema } from '../../base/schema.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Notice } from '../text/notice.ts'
 
 /** A recipe as its file says it, checked. Plain data. */

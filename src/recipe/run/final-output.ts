@@ -1,5 +1,5 @@
 import type { Json } from '../../base/json.ts'
-import { type CheckedSchema, describeIssues, type JsonSchema, readSchema } from '../../base/schema.ts'
+import { type CheckedSchema, describeIssues, type JsonSchema, readSchema } from '../../base/schema/schema.ts'
 import { rowTool } from '../../delegation/background/row-tool.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { Tool } from '../../tool/tool.ts'
@@ -54,4 +54,16 @@ async function collect(schema: CheckedSchema, value: unknown): Promise<ToolEnd> 
 function refusal(issues: string, schema: JsonSchema): string {
   const lines = issues.split('\n').map((line) => `- ${line}`)
   return `Validation failed:\n${lines.join('\n')}\n\nExpected format:\n${JSON.stringify(schema, null, 2)}\n\nCorrect it and call ${FINAL_OUTPUT} again.`
+}
+
+/** The task that decides whether an answer is one. */
+export const CHECK = 'recipe__check'
+/** The task that cleans up after one that was none. */
+export const ON_FAILURE = 'recipe__on_failure'
+
+/** Where checks run. */
+export interface CheckPlace {
+  readonly cwd: string
+  /** The same, where a model has chosen it: it is a part of what is decided. */
+  readonly folder: string | null
 }

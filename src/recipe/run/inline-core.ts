@@ -1,23 +1,21 @@
-import type { AgentCore, GroupCore, Sources } from '../../agent/agent.ts'
-import { defineAgent } from '../../agent/definition.ts'
-import type { FileLayers } from '../../agent/file-layers.ts'
-import { identified } from '../../agent/identified.ts'
-import type { Manner } from '../../agent/manner.ts'
+import { defineAgent } from '../../agent/build/definition.ts'
+import { identified } from '../../agent/build/identity.ts'
+import type { AgentCore, GroupCore, Sources } from '../../agent/definition/agent.ts'
+import type { Manner, Told } from '../../agent/definition/answer-protocol.ts'
+import type { FileLayers } from '../../agent/definition/file-layers.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import type { Json } from '../../base/json.ts'
+import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
 import type { ToolChoice } from '../agent-file/agent-file.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
-import { MODES } from '../open/modes.ts'
-import { SURFACES } from '../open/spec.ts'
+import { type InlineAgent, inherited, type Kit, readInline } from '../inline/inline-agent.ts'
+import { MODES, SURFACES } from '../inline/spec.ts'
 import { openTools } from '../open/tools.ts'
-import { FINAL_OUTPUT, finalOutputTool, finalOutputWords } from './final-output.ts'
-import { inherited, type Kit } from './inherit.ts'
-import { type InlineAgent, readInline } from './inline-agent.ts'
-import { childWords, referenceWords, SUMMARY } from './preamble.ts'
-import { CHECK } from './retry-names.ts'
-import { retryTools } from './retry-tools.ts'
+import type { RetryConfig } from '../recipe/recipe.ts'
+import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
 /** What an agent is made with beside its own data. */
 export interface Surroundings {
@@ -168,4 +166,64 @@ function mannerOf(inline: InlineAgent): Manner {
     finalTool: response === null ? null : FINAL_OUTPUT,
     checkTool: retry === null ? null : CHECK,
   }
+}
+
+/** What a child is told of itself, before what it has to do. */
+function childWords({ instructions, id, turns, tools }: Told, mayDelegate: boolean): string {
+  const limits = [
+    'Work on your own: nobody answers questions. Where something is unclear, take the plainest reading and say so.',
+    `You have at most ${turns} turns, one for each answer of yours. Call tools only where they help, several at once where they do not depend on each other, and end before the turns do.`,
+    mayDelegate ? '' : 'You cannot start subagents of your own.',
+    'Write Markdown. If a summary is asked for, it is your last message.',
+  ].filter((line) => line !== '')
+  const shown = tools.length === 0 ? 'none' : tools.join(', ')
+  return `You are a subagent: a specialised agent that does one task for another agent and reports to it.
+
+${limits.map((line) => `- ${line}`).join('\n')}
+
+Your id: ${id}
+Your tools (${tools.length}): ${shown}
+
+# Task instructions
+
+${instructions === '' ? 'Do what the first message asks.' : instructions}`
+}
+
+/** The four duties of a last message that is all its reader gets. */
+const SUMMARY = `# Your last message
+
+The agent that gave you this task receives only your last message, nothing else of your work. End with a summary that is complete but short:
+1. what you were asked to do,
+2. what you did,
+3. what came of it,
+4. findings and recommendations that matter.`
+
+function referenceWords(context: string): string {
+  return `# Reference material
+
+${context}`
+}
+
+/**
+ * The checks of a recipe, as tasks that follow an answer. One that fails begins all again from the input, after
+ * `on_failure`; when no try is left the run has failed. Each command is decided by the grant, as
+ * those of the shell are: `exec:npm test`, or `exec:sh -c ...` for what needs a shell.
+ */
+function retryTools(retry: RetryConfig, place: CheckPlace): { readonly [name: string]: Tool } {
+  const onFailure = retry.onFailure === null ? {} : { [ON_FAILURE]: taskTool(ON_FAILURE, retry, place) }
+  return { [CHECK]: taskTool(CHECK, retry, place), ...onFailure }
+}
+
+/** No model is shown it, and one that calls it all the same is refused: it runs only after an answer. */
+function taskTool(name: string, retry: RetryConfig, place: CheckPlace): Tool {
+  return rowTool({
+    name,
+    description: 'Runs by itself after an answer.',
+    inputSchema: { type: 'object', properties: {} },
+    alsoTakes: 'all',
+    startsChild: false,
+    needsGrant: false,
+    isShown: () => false,
+    operation: async (run: NodeRun) => (await import('./run-checks.ts')).runChecks(run, name, { retry, ...place }),
+  })
 }

@@ -1,14 +1,14 @@
 import { type Budget, smallerBudget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { modelOf } from '../agent-file/model-name.ts'
-import { namedAgents } from '../discovery/named-agents.ts'
+import { modelOf } from '../agent-file/names.ts'
+import { namedAgents } from '../discovery/discover.ts'
+import { checkEnabled } from '../discovery/load-definition.ts'
 import { discoverSkills } from '../discovery/skills.ts'
-import { fileExtensions } from '../extension/file-extensions.ts'
-import { checkEnabled } from '../load-definition.ts'
-import type { Mode, OpenSpec } from '../open/spec.ts'
+import { fileExtensions } from '../extension/extension-sources.ts'
+import type { InlineAgent } from '../inline/inline-agent.ts'
+import type { Mode, OpenSpec } from '../inline/spec.ts'
 import { refuse } from '../text/notice.ts'
-import type { InlineAgent } from './inline-agent.ts'
 
 /** What whoever runs a file says beside it. */
 export interface RootOptions {

@@ -1,18 +1,18 @@
-import type { NodeRun } from '../../agent/node-run.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
-import { checkedAnswer, planChecked, type Verdict } from '../../graph/turn/check-answer.ts'
-import type { PlannedTask } from '../../graph/turn/expand.ts'
-import { programOf } from '../../tool/developer/command-words.ts'
+import { checkedAnswer, planChecked, type Verdict } from '../../rules/turn/check-answer.ts'
+import type { PlannedTask } from '../../rules/turn/expand.ts'
 import { plainEnvironment } from '../../tool/environment.ts'
 import { permit } from '../../tool/permit.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { runProgram } from '../../tool/run-process.ts'
+import { programOf } from '../../tools/shell-tool.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
-import { CHECK, type CheckPlace, ON_FAILURE } from './retry-names.ts'
+import { CHECK, type CheckPlace, ON_FAILURE } from './final-output.ts'
 
 /** Runs the checks of a recipe after an answer, or what cleans up after one that failed, and commits what follows. */
 export async function runChecks(

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { boundMemory } from './bound-memory.ts'
+import { boundMemory } from './engine.ts'
 
 interface Assembly {
   readonly Module: new (bytes: Uint8Array) => object

@@ -1,12 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
-import { type Job, type Rendered, renderBatch } from './batch.ts'
-import { boundMemory } from './bound-memory.ts'
+import type { Environment } from 'minijinja-js'
 import { Releaser } from './hold.ts'
-import { repetitionLine } from './repetition.ts'
-import { isRisky } from './risk.ts'
-import { segmentsOf } from './tags.ts'
+import { Lines, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 
 /** How long a thread may render, and how long it may take to start on a busy machine. */
 const RENDER_MS = 400
@@ -174,4 +171,174 @@ function readTrouble({ message, index }: { message: string; index: number }): Te
   const [, what = first, name, line] = /^(.*?)(?: \(in (.*):(\d+)\))?$/.exec(first) ?? []
   const isOwn = name === undefined || name === '<string>' || name === 't'
   return { message: what, index, template: isOwn ? null : name, line: line === undefined ? null : Number(line) }
+}
+
+/** Texts to be rendered with the same values. Plain data: it may go to another thread. */
+export interface Job {
+  readonly texts: readonly string[]
+  /** What the texts may include, by name. */
+  readonly templates: Readonly<Record<string, string>>
+  readonly values: Readonly<Record<string, string>>
+  /** `strict`: a name without a value is an error. `chainable`: it is empty. */
+  readonly undefinedBehavior: 'strict' | 'chainable'
+  /** Digits that no value can guess: they are in the marks of what is held. */
+  readonly mark: string
+  /** How many steps the engine may take for all texts. */
+  readonly fuel: number
+  readonly mostCharacters: number
+}
+
+export type Rendered =
+  | { readonly ok: true; readonly texts: readonly string[]; readonly held: readonly string[] }
+  | { readonly ok: false; readonly message: string; readonly index: number }
+
+/**
+ * Renders all texts, or tells which one failed. The filter `legate_hold` keeps what it is given and puts a mark in its
+ * place: private characters that no filter changes.
+ *
+ * Its source is also run in a thread, by itself: it may use nothing from around it, and the filter must not throw, for
+ * that would break the engine.
+ */
+function renderBatch(engine: { readonly Environment: typeof Environment }, job: Job): Rendered {
+  const held: string[] = []
+  const texts: string[] = []
+  const environment = new engine.Environment()
+  let undefinedAt = -1
+  try {
+    environment.undefinedBehavior = job.undefinedBehavior
+    environment.keepTrailingNewline = true
+    environment.fuel = job.fuel
+    environment.addFilter('legate_hold', (value: unknown, isUndefined: unknown) => {
+      if (isUndefined === true && undefinedAt === -1) undefinedAt = held.length
+      held.push(String(value))
+      return `\ue0f0${job.mark}:${held.length - 1}\ue0f1`
+    })
+    for (const [name, template] of Object.entries(job.templates)) {
+      environment.addTemplate(name, `{% autoescape false %}${template}{% endautoescape %}`)
+    }
+    let characters = 0
+    for (const text of job.texts) {
+      const rendered = environment.renderStr(text, job.values)
+      characters += rendered.length
+      if (characters > job.mostCharacters) return { ok: false, message: 'too much text', index: texts.length }
+      if (undefinedAt !== -1 && job.undefinedBehavior === 'strict') {
+        return { ok: false, message: 'undefined value', index: texts.length }
+      }
+      texts.push(rendered)
+    }
+    return { ok: true, texts, held }
+  } catch (error) {
+    if (error instanceof Error && error.name !== 'Error') throw error
+    return { ok: false, message: String(error instanceof Error ? error.message : error), index: texts.length }
+  } finally {
+    try {
+      environment.free()
+    } catch {
+      // A broken engine cannot even let go; it is thrown away as a whole.
+    }
+  }
+}
+
+/**
+ * Could rendering take long or make much more text than its values have? Conditions and plain values cannot. What this
+ * says yes to is rendered in a thread of its own that can be stopped.
+ */
+export function isRisky(template: string): boolean {
+  return segmentsOf(template).some((segment) => {
+    if (segment.kind === 'tag' && !HARMLESS_TAGS.has(tagName(segment))) return true
+    return (segment.kind === 'tag' || segment.kind === 'variable') && hasRisk(tokensOf(segment.inner))
+  })
+}
+
+const HARMLESS_TAGS: ReadonlySet<string> = new Set(['if', 'elif', 'else', 'endif'])
+/** What gives at most about as much as it gets. */
+const HARMLESS_FILTERS: ReadonlySet<string> = new Set(
+  'upper lower title capitalize trim default d length count first last string int float bool indent escape e safe legate_hold'.split(
+    ' ',
+  ),
+)
+
+function hasRisk(tokens: readonly Token[]): boolean {
+  return tokens.some(({ kind, text }, at) => {
+    if (kind === 'sign') return ['*', '**', '+', '~', '%', '['].includes(text) || (text === '(' && isCall(tokens, at))
+    if (kind === 'number') return text.length > 3
+    return tokens[at - 1]?.text === '|' && !HARMLESS_FILTERS.has(text)
+  })
+}
+
+/** A bracket after a name calls it, unless the name is that of a filter. */
+function isCall(tokens: readonly Token[], at: number): boolean {
+  const before = tokens[at - 1]
+  if (before?.kind !== 'name' || ['and', 'or', 'not', 'in', 'if', 'elif', 'else'].includes(before.text)) return false
+  return tokens[at - 2]?.text !== '|'
+}
+
+/**
+ * The line of an expression that repeats a written text very often, such as `"a" * 2000000000`: the engine does that when
+ * it reads the template, before anybody can stop it. A line of dashes is no harm.
+ */
+export function repetitionLine(template: string): number | undefined {
+  if (!template.includes('*')) return undefined
+  const found = segmentsOf(template).find(({ kind, inner }) => {
+    return (kind === 'variable' || kind === 'tag') && inner.includes('*') && repeats(tokensOf(inner))
+  })
+  return found === undefined ? undefined : new Lines(template).at(found.start)
+}
+
+const LONGEST = 1_000
+
+function repeats(tokens: readonly Token[]): boolean {
+  const stars = tokens.filter(({ kind, text }) => kind === 'sign' && (text === '*' || text === '**'))
+  const isOfTexts = tokens.some(({ kind, text }) => kind === 'string' || text === '[')
+  if (stars.length === 0 || !isOfTexts) return false
+  const isLong = tokens.some(({ kind, text }) => {
+    return kind === 'number' ? Number(text.replaceAll('_', '')) > LONGEST : kind === 'string' && text.length > LONGEST
+  })
+  return stars.length > 1 || isLong
+}
+
+/**
+ * The same WebAssembly module, whose memory can grow to so many pages of 64 KB and no further. Bytes that are not
+ * understood are given back as they are.
+ *
+ * Its source is also run in a thread, by itself: it may use nothing from around it.
+ */
+export function boundMemory(bytes: Uint8Array, pages: number): Uint8Array {
+  let at = 8
+  const readNumber = (): number => {
+    let value = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = bytes[at++] ?? 0
+      value += (byte & 127) * 2 ** shift
+      if (byte < 128) return value
+    }
+  }
+  const numberBytes = (value: number): number[] => {
+    const written: number[] = []
+    for (let rest = value; ; rest = Math.floor(rest / 128)) {
+      written.push(rest < 128 ? rest : (rest % 128) + 128)
+      if (rest < 128) return written
+    }
+  }
+  while (at < bytes.length) {
+    const start = at
+    const section = bytes[at++]
+    const size = readNumber()
+    const end = at + size
+    if (section === 5) {
+      const count = readNumber()
+      const flags = readNumber()
+      const least = readNumber()
+      if (count !== 1 || flags > 1) return bytes
+      const body = [1, 1, ...numberBytes(least), ...numberBytes(Math.max(least, pages))]
+      const own = Uint8Array.from([5, ...numberBytes(body.length), ...body])
+      const bounded = new Uint8Array(start + own.length + bytes.length - end)
+      bounded.set(bytes.subarray(0, start))
+      bounded.set(own, start)
+      bounded.set(bytes.subarray(end), start + own.length)
+      return bounded
+    }
+    at = end
+  }
+  return bytes
 }

@@ -1,6 +1,4 @@
-import { Lines } from './lines.ts'
-import { type Segment, segmentsOf, tagName } from './tags.ts'
-import { tokensOf } from './tokens.ts'
+import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
 
 export type Holding =
   | { readonly ok: true; readonly template: string }

@@ -3,9 +3,7 @@ import { isLegateError } from '../../base/error.ts'
 import type { Keeper } from '../../files/files.ts'
 import { noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { Lines } from './lines.ts'
-import { type Segment, segmentsOf, tagName } from './tags.ts'
-import { tokensOf } from './tokens.ts'
+import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
 
 const MOST_FILES = 100
 const MOST_CHARACTERS = 1_000_000

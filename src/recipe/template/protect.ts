@@ -1,5 +1,4 @@
-import { Lines } from './lines.ts'
-import { MarkReader, type Segment } from './tags.ts'
+import { Lines, MarkReader, type Segment } from './tags.ts'
 import { namesIn } from './variables.ts'
 
 export interface Protected {

@@ -1,5 +1,3 @@
-import { ClosingTable } from './closing-table.ts'
-
 /** A piece of a template: plain text, `{{ ... }}`, `{% ... %}`, `{# ... #}`, or a raw block with all that is in it. */
 export interface Segment {
   readonly kind: 'text' | 'variable' | 'tag' | 'comment' | 'raw'
@@ -96,4 +94,117 @@ function rawBlock(text: string, { start, end }: Segment): Segment {
   const found = close.exec(text)
   const last = found === null ? text.length : found.index + found[0].length
   return { kind: 'raw', start, end: last, inner: text.slice(end, found?.index ?? last) }
+}
+
+/**
+ * Where `}}` and `%}` close what begins at each place of a text: strings are passed over, and braces inside an expression.
+ * One pass from the end to the beginning finds it for all places.
+ */
+export class ClosingTable {
+  private readonly never: number
+  private readonly variables: readonly number[]
+  private readonly tags: readonly number[]
+
+  constructor(text: string) {
+    const { length } = text
+    this.never = length + 1
+    const table = () => new Array<number>(length + 3).fill(this.never)
+    const [double, single, braces, variables, tags] = [table(), table(), table(), table(), table()]
+    let after = 0
+    for (let at = length - 1; at >= 0; at--) {
+      const code = text.charCodeAt(at)
+      const step = code === BACKSLASH ? at + 2 : at + 1
+      double[at] = code === DOUBLE ? at + 1 : (double[step] as number)
+      single[at] = code === SINGLE ? at + 1 : (single[step] as number)
+      const next = this.nextOf(code, at, { double, single, braces })
+      braces[at] = code === CLOSE ? at + 1 : (braces[next] as number)
+      variables[at] = code === CLOSE && after === CLOSE ? at + 2 : (variables[next] as number)
+      tags[at] = code === PERCENT && after === CLOSE ? at + 2 : (tags[next] as number)
+      after = code
+    }
+    this.variables = variables
+    this.tags = tags
+  }
+
+  /** The place behind the `}}` that closes a variable whose inside begins here. */
+  endOfVariable(from: number): number | undefined {
+    return this.known(this.variables[from])
+  }
+
+  /** The place behind the `%}` that closes a tag whose inside begins here. */
+  endOfTag(from: number): number | undefined {
+    return this.known(this.tags[from])
+  }
+
+  private known(end: number | undefined): number | undefined {
+    return end === this.never ? undefined : end
+  }
+
+  /** The place behind the character, the string or the braces that begin here. */
+  private nextOf(code: number, at: number, { double, single, braces }: Inner): number {
+    if (code === DOUBLE) return double[at + 1] as number
+    if (code === SINGLE) return single[at + 1] as number
+    return code === OPEN ? (braces[at + 1] as number) : at + 1
+  }
+}
+
+/** Where a string or a pair of braces ends, of which this place is inside. */
+interface Inner {
+  readonly double: readonly number[]
+  readonly single: readonly number[]
+  readonly braces: readonly number[]
+}
+
+const DOUBLE = 34
+const PERCENT = 37
+const SINGLE = 39
+const BACKSLASH = 92
+const OPEN = 123
+const CLOSE = 125
+
+/** One word of an expression. */
+export interface Token {
+  readonly kind: 'name' | 'number' | 'string' | 'sign'
+  readonly text: string
+}
+
+const TOKEN =
+  /"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|[\p{L}_][\p{L}\p{N}_]*|\d[\d_]*(?:\.\d+)?|\*\*|\/\/|[=!<>]=|\S/gsu
+
+/** The words of an expression, in order. */
+export function tokensOf(expression: string): Token[] {
+  return Array.from(expression.matchAll(TOKEN), ([text]) => ({ kind: kindOf(text), text }))
+}
+
+function kindOf(text: string): Token['kind'] {
+  if (/^["']/.test(text) && text.length > 1) return 'string'
+  if (/^[\p{L}_]/u.test(text)) return 'name'
+  return /^\d/.test(text) ? 'number' : 'sign'
+}
+
+/** The lines of a text, counted from 1. Offsets may be asked for in any order and as often as one likes. */
+export class Lines {
+  private readonly text: string
+  private starts: number[] | undefined
+
+  constructor(text: string) {
+    this.text = text
+  }
+
+  at(offset: number): number {
+    this.starts ??= startsIn(this.text)
+    let [low, high] = [0, this.starts.length]
+    while (high - low > 1) {
+      const middle = (low + high) >> 1
+      if ((this.starts[middle] ?? 0) <= offset) low = middle
+      else high = middle
+    }
+    return low + 1
+  }
+}
+
+function startsIn(text: string): number[] {
+  const starts = [0]
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) starts.push(at + 1)
+  return starts
 }

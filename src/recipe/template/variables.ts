@@ -1,7 +1,5 @@
-import { own } from '../text/own.ts'
-import { Lines } from './lines.ts'
-import { type Segment, segmentsOf, tagName } from './tags.ts'
-import { type Token, tokensOf } from './tokens.ts'
+import { own } from '../text/fields.ts'
+import { Lines, type Segment, segmentsOf, type Token, tagName, tokensOf } from './tags.ts'
 
 /** What a template uses and does not define, by name, with the line of the first use; `user.name` is one name. */
 export function undeclaredVariables(template: string): Map<string, number> {

@@ -212,3 +212,8 @@ function nearest(key: string, known: readonly string[]): string {
   const found = known.find((name) => bare(name) === bare(key))
   return found === undefined ? '' : ` Did you mean "${found}"?`
 }
+
+/** Looks up a name from outside: `constructor` finds nothing. */
+export function own<T>(record: Readonly<Record<string, T>>, key: string): T | undefined {
+  return Object.hasOwn(record, key) ? record[key] : undefined
+}

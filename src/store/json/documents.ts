@@ -1,11 +1,11 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { basename } from 'node:path'
-import { endedTurns, sessionDocument } from '../../graph/child/session-document.ts'
 import type { Reader } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
+import { endedTurns, sessionDocument } from '../../rules/delegation/session-document.ts'
 import type { Tombstone } from '../archive.ts'
-import { readSessionHead, sessionFile, writeSessionFile } from '../session-file.ts'
-import { fileError } from './error.ts'
+import { fileError } from '../file-presence.ts'
+import { readSessionHead, sessionFile, writeSessionFile } from './session.ts'
 
 /** A document up to this size is written with the commit that ends a turn, a larger one at most every second. */
 const LARGE = 256 * 1024

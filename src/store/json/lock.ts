@@ -4,8 +4,8 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { StoreError } from '../../base/error.ts'
 import { parseJson } from '../../base/json.ts'
+import { codeOf } from '../file-presence.ts'
 import { isProvenDead, type ProcessProof, proveSelf } from '../process-proof.ts'
-import { codeOf } from './error.ts'
 
 const PREFIX = 'store.lock-'
 const ATTEMPTS = 8

@@ -5,10 +5,10 @@ import { beforeEach, expect, test } from 'vitest'
 import { StorePrograms, smallDisk } from '../../../test/support/store-programs.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { parseOwnJson } from '../../base/json.ts'
-import type { SessionDocument } from '../../graph/child/session-document.ts'
-import { treeCommit } from '../../testing/store-rows.ts'
-import { jsonStore } from '../json.ts'
+import type { SessionDocument } from '../../rules/delegation/session-document.ts'
+import { treeCommit } from '../../testing/conformance/store-rows.ts'
 import { proveSelf } from '../process-proof.ts'
+import { jsonStore } from './index.ts'
 
 const programs = new StorePrograms('json')
 let folder: string

@@ -1,7 +1,7 @@
 import type { Commit, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../conflict.ts'
+import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import { ConversationEntry, insert, LaneEntry, LinkEntry, NodeEntry, type Tables, Tree, TurnEntry } from './tables.ts'
 
 /** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */

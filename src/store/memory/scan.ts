@@ -1,7 +1,7 @@
 import type { StoredBlock } from '../../graph/commit.ts'
+import { isOpen } from '../../graph/kinds.ts'
 import type { AwaitingQuery, ConversationsQuery, RunnableQuery, Scanner } from '../../graph/reader.ts'
 import { type Conversation, codeOf, type Edge, type Id, type Link, type Node, type Turn } from '../../graph/rows.ts'
-import { isOpen } from '../../graph/states.ts'
 import { countUpTo, type NodeEntry, type Tables, type TurnEntry } from './tables.ts'
 
 /** All that can be asked of rows in memory. */

@@ -1,10 +1,9 @@
-import { IdMap } from '../../base/id-map.ts'
+import { Chain, type Chained, IdMap } from '../../base/collections.ts'
 import type { StoredBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
-import { Chain, type Chained } from '../chain.ts'
-import type { ChainRecord } from '../tree-chain.ts'
+import type { ChainRecord } from '../commit-chain.ts'
 
 /** The events are in the tree's own list. */
 export type ChainLink = Omit<ChainRecord, 'events'>

@@ -1,18 +1,8 @@
 import { ConflictError, StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
-import type { Id } from '../../graph/rows.ts'
+import type { Conversation, Id } from '../../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree, WrittenRow } from '../archive.ts'
-import { asNew } from '../as-new.ts'
-import type { RowCache } from '../row-cache.ts'
-import { liftedBy } from '../tombstone.ts'
-import { unpackTree } from '../unpack-tree.ts'
-import { atOneMoment } from './at-one-moment.ts'
-import { addKeys, newKeys, putBody, putUses } from './commit.ts'
-import type { Connection, SqlValue } from './driver.ts'
-import { numberRows } from './numbers.ts'
-import { putRows } from './portions.ts'
-import { findStone, readStones, removeTree, toStone } from './remove.ts'
-import { removeEvenAltered } from './remove-altered.ts'
+import { asNew } from '../codec/row-defaults.ts'
 import {
   COMMITS_PER_TREE,
   pushConversation,
@@ -21,11 +11,19 @@ import {
   pushNode,
   pushTurn,
   SPAN,
+  type SqlValue,
   spanOf,
   WIDTH,
-} from './rows.ts'
-import { sealTree } from './seals.ts'
-import { bodiesOf, edgesIn, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
+} from '../codec/rows.ts'
+import { unpackTree } from '../codec/tree-text.ts'
+import { liftedBy, tombstoneOf } from '../not-found.ts'
+import type { RowCache } from '../row-cache.ts'
+import { addKeys, newKeys, putBody, putUses } from './commit.ts'
+import { atOneMoment, type Connection } from './driver.ts'
+import { numberRows } from './numbers.ts'
+import { bury, conversationIn, findStone, readStones, removeTree, toStone } from './remove.ts'
+import { putRows, sealTree } from './seals.ts'
+import { bodiesOf, edgesIn, type FileSpan, findTrees, readRecords, readSpan, treeByLog, writtenRow } from './tree.ts'
 import { verifySqlite } from './verify.ts'
 
 export interface ArchiveUse {
@@ -152,4 +150,55 @@ function valuesOf(whole: Commit, rows: readonly WrittenRow[], numbers: readonly 
     values[at * WIDTH + WIDTH - 1] = text
   })
   return values
+}
+
+/** As `removeTree`. A tree that is not what its commits wrote goes too: nobody else can get rid of it. */
+function removeEvenAltered(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
+  try {
+    const stone = removeTree(db, rootId, removal)
+    if (stone !== undefined || !isAltered(db, rootId)) return stone
+  } catch (error) {
+    if (!isAltered(db, rootId)) throw error
+  }
+  return removeAltered(db, rootId, removal)
+}
+
+function isAltered(db: Connection, rootId: Id): boolean {
+  return verifySqlite(db, rootId).findings.some((one) => one.rootId === rootId)
+}
+
+/** Goes by the log and the seals. Rows may say anything, and what another tree wrote stays. */
+function removeAltered(db: Connection, rootId: Id, removal: Removal): Tombstone | undefined {
+  const tree = treeByLog(db, rootId) ?? findTrees(db, rootId).byRoot.get(rootId)?.tree
+  if (tree === undefined) return undefined
+  const numbers = alteredSpansOf(db, rootId, tree)
+  const spans = numbers.map((n) => readSpan(db, n))
+  const { seq = 0, hash = '' } = readRecords(db, tree).at(-1) ?? {}
+  const conversations = spans.flatMap((span) => readConversation(span) ?? [])
+  const turns = spans.flatMap(({ turn }) => turn ?? [])
+  const stone = tombstoneOf({ rootId, hash, seq, conversations, turns }, removal)
+  if (removal.dryRun === true) return stone
+  db.run(DROP_KEYS, [JSON.stringify(numbers.map((n) => n / SPAN))])
+  bury(db, { rootId, tree, spans: numbers }, stone)
+  return stone
+}
+
+const DROP_KEYS = `DELETE FROM keys WHERE n / ${SPAN} IN (SELECT value FROM json_each(?))`
+const SEALED = 'SELECT n FROM seals WHERE writer >= ? AND writer < ?'
+
+/** All that commits of this tree began; and those that no commit began and that say that they are of it. */
+function alteredSpansOf(db: Connection, rootId: Id, tree: number): number[] {
+  const first = tree * COMMITS_PER_TREE
+  const sealed = db.all(SEALED, [first, first + COMMITS_PER_TREE]).map(([n]) => Number(n))
+  const claimed = findTrees(db, rootId).byRoot.get(rootId)?.spans ?? []
+  const isUnsealed = (n: number) => db.first('SELECT 1 FROM seals WHERE n = ?', [n]) === undefined
+  return [...sealed, ...claimed.filter(isUnsealed)]
+}
+
+function readConversation(span: FileSpan): Conversation | undefined {
+  try {
+    return conversationIn(span)
+  } catch {
+    return undefined
+  }
 }

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
-import { StoreError } from '../../base/error.ts'
+import { isLegateError, messageOf, StoreError } from '../../base/error.ts'
+import type { SqlValue } from '../codec/rows.ts'
 
-export type SqlValue = null | number | string | Uint8Array
 export type SqlRow = readonly SqlValue[]
 
 /** One open database file. Statements are prepared once per SQL text and way of running them. */
@@ -192,5 +192,102 @@ function statements<S>(prepare: (sql: string) => S): (sql: string) => S {
     const statement = prepare(sql)
     prepared.set(sql, statement)
     return statement
+  }
+}
+
+/** What a failure of SQLite or of the file system means to the user of the store. */
+export function storeError(cause: unknown, path: string): Error {
+  if (isLegateError(cause)) return cause
+  const said = messageOf(cause)
+  const details = { path }
+  switch (kindOf(cause)) {
+    case 'busy':
+      return new StoreError('store_busy', busyMessage(path), { cause, details })
+    case 'full':
+      return new StoreError('store_full', `The disk of ${path} is full; nothing was written. Make room and go on.`, {
+        cause,
+        details,
+      })
+    case 'readonly': {
+      const advice =
+        'The store must be able to write the file and its folder: change their permissions, or name another path.'
+      return new StoreError('store_readonly', `Cannot write ${path} (${said}). ${advice}`, { cause, details })
+    }
+    case 'foreign':
+      return new StoreError('store_foreign_file', foreignMessage(path, 'is not a SQLite database'), { cause, details })
+    case 'corrupt':
+      return new StoreError('store', `The database ${path} is damaged (${said}). Restore it from a backup.`, {
+        cause,
+        details,
+      })
+    default:
+      return new StoreError('store', `The database ${path} failed: ${said}`, { cause, details })
+  }
+}
+
+export function busyMessage(path: string): string {
+  return `Another process has kept ${path} locked for too long. Try again, or look what holds it.`
+}
+
+export function foreignMessage(path: string, why: string): string {
+  return `The file ${path} ${why}; it was left as it is. Name another path for the store.`
+}
+
+type Kind = 'busy' | 'full' | 'readonly' | 'foreign' | 'corrupt' | 'other'
+
+/** When the shared index of the write-ahead log cannot grow, the disk is full. */
+const sharedMemorySize = RESULT.io | (19 << 8)
+
+const kinds: ReadonlyMap<number | string, Kind> = new Map<number | string, Kind>([
+  [RESULT.busy, 'busy'],
+  [RESULT.locked, 'busy'],
+  [RESULT.full, 'full'],
+  [RESULT.readonly, 'readonly'],
+  [RESULT.notADatabase, 'foreign'],
+  [RESULT.corrupt, 'corrupt'],
+  [sharedMemorySize, 'full'],
+  ['ENOSPC', 'full'],
+  ['EDQUOT', 'full'],
+  ['EACCES', 'readonly'],
+  ['EPERM', 'readonly'],
+  ['EROFS', 'readonly'],
+])
+
+function kindOf(cause: unknown): Kind {
+  const code = resultCode(cause)
+  if (code !== 0) return kinds.get(code) ?? kinds.get(code & 0xff) ?? 'other'
+  const name = typeof cause === 'object' && cause !== null ? Reflect.get(cause, 'code') : undefined
+  return (typeof name === 'string' ? kinds.get(name) : undefined) ?? 'other'
+}
+
+/**
+ * Tries again while another process holds the file, at most so long. Nothing else runs meanwhile, so this is for what is
+ * rare and short: turning a new file to its log, or mending the log of a process that was killed.
+ */
+export function whileBusy<T>(busyMs: number, attempt: () => T): T {
+  let giveUpAt = 0
+  for (;;) {
+    try {
+      return attempt()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      if (giveUpAt === 0) giveUpAt = performance.now() + busyMs
+      if (performance.now() >= giveUpAt) throw error
+    }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5 + Math.random() * 20)
+  }
+}
+
+export function isBusy(error: unknown): boolean {
+  return (resultCode(error) & 0xff) === RESULT.busy
+}
+
+/** What others write meanwhile is not seen. */
+export function atOneMoment<T>(db: Connection, query: () => T): T {
+  db.exec('BEGIN')
+  try {
+    return query()
+  } finally {
+    db.exec('COMMIT')
   }
 }

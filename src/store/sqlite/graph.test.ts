@@ -3,8 +3,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { freshId } from '../../base/id.ts'
-import { placeIn, treeCommit, turnRow } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import { placeIn, treeCommit, turnRow } from '../../testing/conformance/store-rows.ts'
+import { sqliteStore } from './index.ts'
 
 let file: string
 
@@ -39,7 +39,7 @@ test('what another process stores is found at once by one that hears of it', asy
   await first.commit(treeCommit(freshId(now)))
   // As in another process: what it commits is not told here.
   vi.resetModules()
-  const elsewhere = (await import('../sqlite.ts')).sqliteStore(file)
+  const elsewhere = (await import('./index.ts')).sqliteStore(file)
   onTestFinished(() => elsewhere.close())
   const root = freshId(now + 1)
 

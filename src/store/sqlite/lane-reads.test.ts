@@ -2,14 +2,13 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Chance } from '../../../test/support/chance.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../../testing/store-rows.ts'
+import { commitOf, conversationRow, placeIn, turnRow, warningEvent } from '../../testing/conformance/store-rows.ts'
 import { RowCache } from '../row-cache.ts'
-import { CheckedSpans } from './checked-spans.ts'
 import { commitTexts, writeCommit } from './commit.ts'
 import { type Connection, connect } from './driver.ts'
-import { type Read, sqliteGraph } from './graph.ts'
-import { sqliteScanner } from './read.ts'
+import { type Read, sqliteGraph, sqliteScanner } from './read.ts'
 import { migrate } from './schema.ts'
+import { CheckedSpans } from './spans.ts'
 
 const folder = tempFolder(afterAll)
 const open: Connection[] = []

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { treeCommit } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import { treeCommit } from '../../testing/conformance/store-rows.ts'
+import { sqliteStore } from './index.ts'
 
 test('opening a file that this process has open already does not give up its locks', async () => {
   const file = newFile()

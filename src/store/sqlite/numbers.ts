@@ -1,10 +1,10 @@
 import { StoreError } from '../../base/error.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
+import { type EdgeEnds, SPAN, spanOf } from '../codec/rows.ts'
 import type { Cell, RowCache, Written } from '../row-cache.ts'
 import type { Connection } from './driver.ts'
-import { type EdgeEnds, SPAN, spanOf } from './rows.ts'
-import { mayBeSealed } from './stretches.ts'
+import { mayBeSealed } from './marks.ts'
 
 /** By the number of the row that has them: at most one row of edges for a turn. */
 type NumberedEdges = ReadonlyMap<number, readonly EdgeEnds[]>

@@ -2,9 +2,9 @@ import { copyFileSync, readFileSync, truncateSync } from 'node:fs'
 import path from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { treeCommit } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import { treeCommit } from '../../testing/conformance/store-rows.ts'
 import { connect } from './driver.ts'
+import { sqliteStore } from './index.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
 
 const PAGE = 4096

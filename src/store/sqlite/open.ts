@@ -1,11 +1,8 @@
 import { accessSync, closeSync, constants, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { isLegateError, StoreError } from '../../base/error.ts'
-import { type Connection, connect, RESULT, resultCode } from './driver.ts'
-import { foreignMessage, storeError } from './error.ts'
-import { readConnection } from './reading.ts'
+import { type Connection, connect, foreignMessage, RESULT, resultCode, storeError, whileBusy } from './driver.ts'
 import { APPLICATION_ID, MIGRATIONS, migrate, schemaVersion } from './schema.ts'
-import { whileBusy } from './while-busy.ts'
 
 export interface SqliteFile {
   readonly path: string
@@ -131,4 +128,35 @@ function requireWritten(path: string, version: number): void {
       ? `${path} has no rows yet: no program has written to it as a store. It was left as it is.`
       : `${path} was written by an older version (schema ${version}). Open it once for writing: that brings it up to date.`
   throw new StoreError('store', message, { details: { path } })
+}
+
+/**
+ * A connection that reads only, also where neither the file nor its folder may be written. Where SQLite would need to
+ * write beside the file to read it, the file alone is read; it must then have all there is.
+ */
+function readConnection(path: string, busyMs: number): Connection {
+  const connection = connect(path, 'read')
+  try {
+    connection.exec(`PRAGMA busy_timeout = ${busyMs}`)
+    connection.first('PRAGMA schema_version')
+    return connection
+  } catch (error) {
+    connection.close()
+    if (!NEEDS_WRITING.has(resultCode(error) & 0xff)) throw error
+  }
+  requireNoLog(path)
+  return connect(path, 'immutable')
+}
+
+const NEEDS_WRITING: ReadonlySet<number> = new Set([RESULT.cantOpen, RESULT.readonly])
+
+function requireNoLog(path: string): void {
+  const log = ['-wal', '-journal'].find((ending) => sizeOf(path + ending) > 0)
+  if (log === undefined) return
+  const message = `${path} cannot be read without writing: its last rows are in ${path}${log}, and SQLite must write beside it to read them. Make the folder writable, or copy both files to one that is.`
+  throw new StoreError('store_readonly', message, { details: { path } })
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

@@ -5,9 +5,9 @@ import { beforeEach, expect, test } from 'vitest'
 import { StorePrograms, smallDisk } from '../../../test/support/store-programs.ts'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { verifyFile } from '../../../test/support/verify-sqlite.ts'
-import { nodeRow, placeIn, treeCommit } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import { nodeRow, placeIn, treeCommit } from '../../testing/conformance/store-rows.ts'
 import { connect } from './driver.ts'
+import { sqliteStore } from './index.ts'
 
 const programs = new StorePrograms('sqlite')
 const place = placeIn('root-a')

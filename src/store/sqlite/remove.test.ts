@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
 import { sha256 } from '../../base/hash.ts'
 import type { Commit } from '../../graph/commit.ts'
-import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import { commitOf, conversationRow, nodeRow, placeIn, turnRow } from '../../testing/conformance/store-rows.ts'
 import type { Store } from '../store.ts'
 import { type Connection, connect } from './driver.ts'
+import { sqliteStore } from './index.ts'
 import { MIGRATIONS, schemaVersion } from './schema.ts'
 
 const HOW = { at: 5000, reason: 'ttl' }

@@ -1,10 +1,36 @@
 import type { WrittenRow } from '../archive.ts'
-import { type ChainRecord, edgeMark, readMarks } from '../tree-chain.ts'
-import { markOf, sharedKeys } from '../verify-tree.ts'
-import type { Connection, SqlValue } from './driver.ts'
-import { manyRows, putRows } from './portions.ts'
-import { COMMITS_PER_TREE, type EdgeEnds, pushEdges, SPAN } from './rows.ts'
+import { COLUMNS, COMMITS_PER_TREE, type EdgeEnds, pushEdges, SPAN, type SqlValue, WIDTH } from '../codec/rows.ts'
+import { markOf, sharedKeys } from '../codec/tree-text.ts'
+import { type ChainRecord, edgeMark, readMarks } from '../commit-chain.ts'
+import type { Connection } from './driver.ts'
 import { edgesIn, type FileSpan, findTrees, readRecords, readSpan, writtenRow } from './tree.ts'
+
+/** Rows of one statement, at most. */
+const AT_ONCE = 32
+
+/** Puts any number of rows; their values come one after the other. */
+export type ManyRows = (db: Connection, values: readonly SqlValue[]) => void
+
+/** `start` is the statement up to its values, `width` how many a row has. */
+export function manyRows(start: string, width: number): ManyRows {
+  const row = `(${new Array(width).fill('?').join(', ')})`
+  const statements = Array.from(
+    { length: AT_ONCE + 1 },
+    (_, count) => `${start} VALUES ${new Array(count).fill(row).join(', ')}`,
+  )
+  return (db, values) => {
+    for (const some of portions(values, AT_ONCE * width)) db.run(statements[some.length / width] ?? '', some)
+  }
+}
+
+function portions(values: readonly SqlValue[], most: number): readonly (readonly SqlValue[])[] {
+  if (values.length <= most) return values.length === 0 ? [] : [values]
+  const some: SqlValue[][] = []
+  for (let at = 0; at < values.length; at += most) some.push(values.slice(at, at + most))
+  return some
+}
+
+export const putRows: ManyRows = manyRows(`REPLACE INTO rows (${COLUMNS})`, WIDTH)
 
 const putMany = manyRows('REPLACE INTO seals (n, writer)', 2)
 
@@ -62,10 +88,10 @@ interface Unsealed {
 /** By the number of the row: which commit of its tree wrote it last, as the record says. */
 export function writersOf(spans: readonly FileSpan[], records: readonly ChainRecord[]): Map<number, number> {
   const last = new LastWriters(records)
-  const shared = sharedKeys(spans.flatMap(rowsIn).map(({ row }) => row))
+  const shared = sharedKeys(spans.flatMap(sealedRowsIn).map(({ row }) => row))
   const writers = new Map<number, number>()
   for (const span of spans) {
-    for (const { n, row } of rowsIn(span)) put(writers, n, last.ofRow(row, shared))
+    for (const { n, row } of sealedRowsIn(span)) put(writers, n, last.ofRow(row, shared))
     for (const { n, marks } of edgeRowsIn(span)) put(writers, n, last.ofEdges(marks))
   }
   return writers
@@ -118,7 +144,7 @@ class LastWriters {
   }
 }
 
-function rowsIn({ rows, turn }: FileSpan): { readonly n: number; readonly row: WrittenRow }[] {
+function sealedRowsIn({ rows, turn }: FileSpan): { readonly n: number; readonly row: WrittenRow }[] {
   return rows.flatMap((one) => {
     const row = writtenRow(one, turn?.id ?? null)
     return row === null ? [] : [{ n: one.n, row }]

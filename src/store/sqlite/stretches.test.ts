@@ -1,11 +1,19 @@
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { tempFolder } from '../../../test/support/temp-folder.ts'
-import { commitOf, conversationRow, edgeRow, next, nodeRow, placeIn, turnRow } from '../../testing/store-rows.ts'
-import { sqliteStore } from '../sqlite.ts'
+import {
+  commitOf,
+  conversationRow,
+  edgeRow,
+  next,
+  nodeRow,
+  placeIn,
+  turnRow,
+} from '../../testing/conformance/store-rows.ts'
 import type { Store } from '../store.ts'
 import { type Connection, connect } from './driver.ts'
-import { sealStretches } from './stretches.ts'
+import { sqliteStore } from './index.ts'
+import { sealStretches } from './marks.ts'
 
 const place = placeIn('root')
 let path: string

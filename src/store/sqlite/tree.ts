@@ -1,9 +1,17 @@
 import type { Body, Edge, Id, Turn } from '../../graph/rows.ts'
 import type { WrittenRow } from '../archive.ts'
-import type { ChainRecord } from '../tree-chain.ts'
-import { type Connection, type SqlRow, type SqlValue, textOf } from './driver.ts'
-import { parseRow } from './parse.ts'
-import { COMMITS_PER_TREE, type EdgeEnds, edgeType, type Packed, SPAN, toTurn } from './rows.ts'
+import {
+  COMMITS_PER_TREE,
+  type EdgeEnds,
+  edgeType,
+  type Packed,
+  parseRow,
+  SPAN,
+  type SqlValue,
+  toTurn,
+} from '../codec/rows.ts'
+import type { ChainRecord } from '../commit-chain.ts'
+import { type Connection, type SqlRow, textOf } from './driver.ts'
 
 /** A row of the file, with what it says; null when that cannot be read. */
 export interface FileRow {

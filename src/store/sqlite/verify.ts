@@ -1,10 +1,6 @@
 import { sha256 } from '../../base/hash.ts'
-import { type Finding, finding } from '../../graph/audit/finding.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
-import type { Verified, WrittenRow } from '../archive.ts'
-import { verifyTree } from '../verify-tree.ts'
-import { type Connection, type SqlValue, textOf } from './driver.ts'
-import { readStones, stoneHash } from './remove.ts'
+import { type Finding, finding, type Verified, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
   type Packed,
@@ -12,13 +8,17 @@ import {
   pushLink,
   pushNode,
   pushTurn,
+  type SqlValue,
   toConversation,
   toLink,
   toNode,
   turnSlot,
-} from './rows.ts'
+} from '../codec/rows.ts'
+import { verifyTree } from '../codec/tree-text.ts'
+import { type Connection, textOf } from './driver.ts'
+import { brokenStretches } from './marks.ts'
+import { readStones, stoneHash } from './remove.ts'
 import { writersOf } from './seals.ts'
-import { brokenStretches } from './stretches.ts'
 import {
   edgesIn,
   type FileRow,

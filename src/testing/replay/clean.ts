@@ -1,8 +1,8 @@
 import type { Json } from '../../base/json.ts'
-import { SECRET_MARK, withoutShapes } from '../../base/secret-shapes.ts'
-import { Secrets } from '../../base/secrets.ts'
+import { Secrets } from '../../base/secrets/secrets.ts'
+import { SECRET_MARK, withoutShapes } from '../../base/secrets/shapes.ts'
 import { environmentSecrets } from '../../model/ai-sdk/known-secrets.ts'
-import type { IdTokens } from './id-tokens.ts'
+import type { IdTokens } from './packed-request.ts'
 
 export type Redact = (text: string) => string
 

@@ -1,5 +1,4 @@
 import type { Json } from '../../base/json.ts'
-import { type Bind, hasToken, matchText } from './match-text.ts'
 
 export interface Difference {
   /** `messages[2].content`. */
@@ -48,4 +47,145 @@ function keysOf(recorded: Fields, now: Fields, bind: Bind): [recorded: string, n
 
 function isObject(value: Json | undefined): value is Fields {
   return typeof value === 'object' && value !== null
+}
+
+const MOST_SHOWN = 5
+const WIDTH = 100
+
+/** What differs, for people: each place with what was recorded and what is there now. */
+export function differenceText(found: readonly Difference[]): string {
+  const shown = found.slice(0, MOST_SHOWN).map(placeText)
+  const left = found.length - shown.length
+  return [...shown, ...(left > 0 ? [`  and ${left} more`] : [])].join('\n')
+}
+
+function placeText({ path, recorded, now }: Difference): string {
+  const [before, after] = cutAround(lineOf(recorded), lineOf(now))
+  return `  ${path === '' ? 'all of it' : path}\n    - recorded: ${before}\n    + now:      ${after}`
+}
+
+function lineOf(value: Json | undefined): string {
+  return value === undefined ? 'nothing' : JSON.stringify(value)
+}
+
+/** Long texts are shown from shortly before the place where they begin to differ. */
+function cutAround(a: string, b: string): [string, string] {
+  let same = 0
+  while (same < a.length && a[same] === b[same]) same++
+  const from = same > WIDTH / 2 ? same - WIDTH / 4 : 0
+  return [cut(a, from), cut(b, from)]
+}
+
+function cut(text: string, from: number): string {
+  const end = from + WIDTH
+  return `${from > 0 ? '…' : ''}${text.slice(from, end)}${text.length > end ? '…' : ''}`
+}
+
+const TOKEN = /(<id:\d+>|<time:\d+>|<duration>|\*\*\*(?:#\d+)?)/
+const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/y
+const TIME = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/y
+const DURATION = /\d+[sm]?/y
+
+/** Says what an id of the recording is in this run; false when it is known to be another. */
+export type Bind = (token: string, id: string) => boolean
+
+/** Does something in a recorded text stand for something else? */
+function hasToken(recorded: string): boolean {
+  return TOKEN.test(recorded)
+}
+
+/** Is this text the recorded one, with ids and times of its own, and with any text where a secret was taken out? */
+export function matchText(recorded: string, now: string, bind: Bind): boolean {
+  if (recorded === now) return true
+  const segments = recorded.split(TOKEN)
+  if (segments.length === 1) return false
+  const ids: [string, string][] = []
+  return matchFrom({ segments, now, ids }) && ids.every(([token, id]) => bind(token, id))
+}
+
+interface Matching {
+  /** Texts at even places, tokens between them. */
+  readonly segments: readonly string[]
+  readonly now: string
+  readonly ids: [token: string, id: string][]
+}
+
+/** Each stretch up to the next mark is looked for once, from where the one before it ended: that is the most room there is. */
+function matchFrom(matching: Matching): boolean {
+  const { segments, now } = matching
+  let from = 0
+  let at = 0
+  let isAfterMark = false
+  while (from < segments.length) {
+    const mark = markAfter(segments, from)
+    const stretch = { from, to: mark === -1 ? segments.length : mark, isLast: mark === -1 }
+    const end = isAfterMark ? findStretch(matching, stretch, at) : endOfStretch(matching, stretch, at)
+    if (end === -1) return false
+    at = end
+    from = stretch.to + 1
+    isAfterMark = true
+  }
+  return at === now.length
+}
+
+/** Texts and tokens between two marks. */
+interface Stretch {
+  readonly from: number
+  readonly to: number
+  readonly isLast: boolean
+}
+
+/** The place of the next mark behind a text; -1 for none. */
+function markAfter(segments: readonly string[], from: number): number {
+  for (let place = from + 1; place < segments.length; place += 2) if (segments[place]?.startsWith('***')) return place
+  return -1
+}
+
+/** How often it is tried to find what comes after a secret. */
+const MOST_TRIES = 10_000
+
+/** Where it ends, wherever it begins; -1 for nowhere. */
+function findStretch(matching: Matching, stretch: Stretch, from: number): number {
+  const { segments, now, ids } = matching
+  const first = segments[stretch.from] ?? ''
+  if (stretch.isLast && stretch.to === stretch.from + 1) {
+    return now.length - first.length >= from && now.endsWith(first) ? now.length : -1
+  }
+  let at = now.indexOf(first, from)
+  for (let tries = 0; at !== -1 && tries < MOST_TRIES; tries++) {
+    const known = ids.length
+    const end = endOfStretch(matching, stretch, at)
+    if (end !== -1 && (!stretch.isLast || end === now.length)) return end
+    ids.length = known
+    at = now.indexOf(first, at + 1)
+  }
+  return -1
+}
+
+/** Where it ends if it begins here; -1 if it does not. */
+function endOfStretch(matching: Matching, { from, to }: Stretch, start: number): number {
+  const { segments, now } = matching
+  let at = start
+  for (let place = from; place < to; place++) {
+    const segment = segments[place] ?? ''
+    const length = place % 2 === 0 ? lengthOfText(segment, now, at) : lengthOfToken(matching, segment, at)
+    if (length === -1) return -1
+    at += length
+  }
+  return at
+}
+
+function lengthOfText(text: string, now: string, at: number): number {
+  return now.startsWith(text, at) ? text.length : -1
+}
+
+/** A text may name a token itself: a model that repeats what it reads does. */
+function lengthOfToken({ now, ids }: Matching, token: string, at: number): number {
+  if (now.startsWith(token, at)) return token.length
+  const pattern = token.startsWith('<id:') ? ID : token === '<duration>' ? DURATION : TIME
+  pattern.lastIndex = at
+  const found = pattern.exec(now)?.[0]
+  if (found === undefined) return -1
+  if (pattern === ID) ids.push([token, found])
+  return found.length
 }

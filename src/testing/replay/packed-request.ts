@@ -1,5 +1,8 @@
-import type { Json } from '../../base/json.ts'
-import type { PackedRequest } from './lines.ts'
+import { type Json, toJson } from '../../base/json.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { ModelRequest } from '../../model/model.ts'
+import type { PackedRequest } from './recording-file.ts'
 
 /** A request as it is compared: all that a model is given. */
 export interface PlainRequest {
@@ -38,4 +41,74 @@ export function unpackRequest(packed: PackedRequest, base: PlainRequest = NOTHIN
 
 function isSame(a: Json | undefined, b: Json | undefined): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
+}
+
+/** What of a request is compared. */
+export function plainRequest(request: ModelRequest, clean: (value: Json) => Json): PlainRequest {
+  const { messages, tools, settings, outputSchema } = request
+  const json = toJson({ messages, tools, settings, outputSchema })
+  return clean(json.ok ? json.value : { messages: [json.error] }) as unknown as PlainRequest
+}
+
+const ID = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g
+const TOKEN = /<id:\d+>/g
+
+/** Ids of ours, which differ in every run, and what stands for them in a recording: numbered as they appear. */
+export class IdTokens {
+  private readonly store: Reader
+  private readonly tokens: Map<Id, string> = new Map()
+  private readonly ids: Map<string, Id> = new Map()
+  private readonly recorded: Map<string, Id> = new Map()
+  private fresh: { [token: string]: Id } = {}
+
+  constructor(store: Reader) {
+    this.store = store
+  }
+
+  /** The text with tokens instead of ids. Ids that the store does not know are somebody else's. */
+  hide(text: string): string {
+    return text.replaceAll(ID, (id) => this.tokenOf(id) ?? id)
+  }
+
+  tokenOf(id: Id): string | undefined {
+    const known = this.tokens.get(id)
+    if (known !== undefined || !this.isOurs(id)) return known
+    const token = `<id:${this.tokens.size + 1}>`
+    this.bind(token, id)
+    this.fresh[token] = id
+    return token
+  }
+
+  /** The text with ids instead of tokens. */
+  show(text: string): string {
+    return text.replaceAll(TOKEN, (token) => this.ids.get(token) ?? this.recorded.get(token) ?? token)
+  }
+
+  /** What a token stands for; undefined while nothing has told. */
+  idOf(token: string): Id | undefined {
+    return this.ids.get(token)
+  }
+
+  bind(token: string, id: Id): void {
+    this.ids.set(token, id)
+    this.tokens.set(id, token)
+  }
+
+  /** What a token stood for where it was recorded: for one of which nothing else is known. */
+  recall(token: string, id: Id): void {
+    this.recorded.set(token, id)
+  }
+
+  /** The tokens that are new since this was last asked; undefined for none. */
+  takeFresh(): { readonly [token: string]: Id } | undefined {
+    const { fresh } = this
+    if (Object.keys(fresh).length === 0) return undefined
+    this.fresh = {}
+    return fresh
+  }
+
+  private isOurs(id: Id): boolean {
+    const { store } = this
+    return store.node(id) !== undefined || store.turn(id) !== undefined || store.conversation(id) !== undefined
+  }
 }

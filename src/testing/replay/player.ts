@@ -1,26 +1,23 @@
-import { cutStream } from '../../agent/call.ts'
-import { ModelError } from '../../base/error.ts'
+import type { AnyAgent } from '../../agent/definition/agent.ts'
+import { cutStream } from '../../agent/step/call.ts'
+import { DefinitionError, ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { Work } from '../../engine/engine.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
-import type { Part } from '../../model/model.ts'
+import type { Model, Part } from '../../model/model.ts'
+import { checkOptions, type RuntimeOptions, warningLogger } from '../../runtime/options.ts'
+import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
-import type { OpenSource } from '../../tool/source/source.ts'
+import type { CurrentCall } from '../../tool/current.ts'
+import type { OpenSource } from '../../tool/source.ts'
 import type { Asking, Given, Running, Tape } from '../../tool/tape.ts'
-import { numbered } from './address.ts'
 import { readPart, shown } from './answer-parts.ts'
-import { CallKeys } from './call-keys.ts'
+import { CallKeys, numbered } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
-import { differenceText } from './difference-text.ts'
-import { differences } from './differences.ts'
-import { IdTokens } from './id-tokens.ts'
-import type { CodeLine, Said } from './lines.ts'
-import { plainRequest } from './plain-request.ts'
-import { PlayingOrder } from './playing-order.ts'
-import type { Entry, RecordedScript } from './recorded-script.ts'
-import { recordedSource } from './source-lines.ts'
-import { startAgain } from './start-again.ts'
-import { untilAborted } from './until-aborted.ts'
+import { differences, differenceText } from './differences.ts'
+import { IdTokens, plainRequest } from './packed-request.ts'
+import { type Entry, PlayingOrder, type RecordedScript, recordedScript } from './recorded-script.ts'
+import { type CodeLine, readRecording, recordedSource, type Said, type StartedInside } from './recording-file.ts'
 
 export interface PlayerParts {
   readonly file: string
@@ -33,7 +30,7 @@ export interface PlayerParts {
 }
 
 /** Says what models and code have said when they were recorded. Neither is called. */
-export class Player implements Tape {
+class Player implements Tape {
   readonly isPlayed = true
   private readonly parts: PlayerParts
   private readonly ids: IdTokens
@@ -235,4 +232,78 @@ function stopSignal(work: Work): AbortSignal {
   work.signal.addEventListener('abort', stop, { once: true })
   if (work.signal.aborted) stop()
   return controller.signal
+}
+
+/** Finds an agent by its name. */
+type FindAgent = (name: string) => object | undefined
+
+/** Starts the agents that code had started when it was recorded, in its place, and waits for those it waited for. */
+async function startAgain(children: readonly StartedInside[], current: CurrentCall, find: FindAgent): Promise<void> {
+  const outcomes: Promise<unknown>[] = []
+  for (const child of children) {
+    await Promise.all((child.after ?? []).map((place) => outcomes[place]))
+    outcomes.push(start(child, current, find))
+  }
+  await Promise.all(outcomes)
+}
+
+async function start(child: StartedInside, current: CurrentCall, find: FindAgent): Promise<void> {
+  const agent = find(child.agent)
+  if (agent === undefined) {
+    const message = `The recorded call has started the agent "${child.agent}". Its code does not run in a replay, so name the agent: replay(file, { agents: [...] }).`
+    throw new DefinitionError('definition', message)
+  }
+  if (child.mode === 'called') await current.start(agent, child.input).outcome
+  else await current.spawn(agent, child.input, { wake: child.wake ?? 'auto', sessionId: null })
+}
+
+/** How long a call that was stopped when it was recorded waits to be stopped again. */
+const LONGEST_MS = 10_000
+
+/** Why it was stopped; or that nobody stops it now. */
+function untilAborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop)
+      resolve(new Error('This call was stopped before its end when it was recorded, and nobody stops it now.'))
+    }, LONGEST_MS)
+    const stop = () => {
+      clearTimeout(timer)
+      resolve(signal.reason)
+    }
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+  })
+}
+
+export interface Replay extends Runtime {
+  /** Throws when something was not as it was recorded, with the difference, or was recorded and not asked for. */
+  assertComplete(): void
+}
+
+/**
+ * A runtime in which models and tools say what they said when the file was recorded. Neither is called: nothing leaves the
+ * process. `options` are the runtime's; with `agents`, also those that a tool has started from inside.
+ */
+export function replay(file: string, options: RuntimeOptions = {}): Replay {
+  checkOptions(options)
+  const script = recordedScript(readRecording(file))
+  const runtime = createRuntime({ model: standIn(script), ...options })
+  const agents = new Map((options.agents ?? []).map((agent: AnyAgent) => [agent.name, agent]))
+  const logger = options.logger ?? warningLogger
+  const { store } = runtime
+  const player = new Player({ file, script, store, agents, report: (message) => logger.error(message) })
+  runtime.useTape(player)
+  return Object.assign(runtime, { assertComplete: () => player.assertComplete() })
+}
+
+/** For agents that name no model: none is looked for. */
+function standIn({ entries }: RecordedScript): Model {
+  const [first] = entries.flatMap(({ line }) => ('model' in line ? [line.model] : []))
+  return {
+    id: first ?? 'recorded/model',
+    stream: () => {
+      throw new ModelError('model', 'A model of a recording can only be replayed.')
+    },
+  }
 }

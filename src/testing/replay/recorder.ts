@@ -1,25 +1,31 @@
-import { silent } from '../../agent/call.ts'
-import { messageOf } from '../../base/error.ts'
+import { silent } from '../../agent/step/call.ts'
+import { within } from '../../base/abort.ts'
+import { DefinitionError, messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import { within } from '../../base/within.ts'
+import { code, readOptions } from '../../base/options.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
 import type { Part } from '../../model/model.ts'
 import { retryDelay } from '../../model/retry.ts'
+import { Runtime } from '../../runtime/runtime.ts'
 import type { Store } from '../../store/store.ts'
 import { TOO_LATE } from '../../tool/invoke.ts'
-import type { OpenSource } from '../../tool/source/source.ts'
+import type { OpenSource } from '../../tool/source.ts'
 import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
-import { addressOf, numbered } from './address.ts'
 import { type Heard, writeAnswer } from './answer-parts.ts'
-import { CallKeys } from './call-keys.ts'
+import { addressOf, CallKeys, numbered } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
-import { IdTokens } from './id-tokens.ts'
-import { type AnswerLine, type CodeLine, type Line, lastAgent } from './lines.ts'
-import { type Base, packRequest, unpackRequest } from './packed-request.ts'
-import { plainRequest } from './plain-request.ts'
-import type { ReadRecording, RecordingWriter } from './recording-file.ts'
-import { sourceLine } from './source-lines.ts'
-import { startedInside } from './started-inside.ts'
+import { type Base, IdTokens, packRequest, plainRequest, unpackRequest } from './packed-request.ts'
+import {
+  type AnswerLine,
+  type CodeLine,
+  type Line,
+  lastAgent,
+  type ReadRecording,
+  RecordingWriter,
+  readIfThere,
+  type StartedInside,
+  sourceLine,
+} from './recording-file.ts'
 
 export interface RecorderParts {
   readonly store: Store
@@ -30,7 +36,7 @@ export interface RecorderParts {
 }
 
 /** Writes down what models and code say, each when it has been said and before it is acted on. */
-export class Recorder implements Tape {
+class Recorder implements Tape {
   readonly isPlayed = false
   private readonly store: Store
   private readonly writer: RecordingWriter
@@ -278,3 +284,64 @@ function unheardEnd({ state, input, output, failure }: Node): Given | undefined 
 function turnOf(at: string): string {
   return at.slice(0, at.lastIndexOf('.'))
 }
+
+/** The agents that the code of a node has started, as its rows and its log tell. */
+function startedInside(store: Store, node: Node, clean: (input: Json) => Json): StartedInside[] {
+  const links = store.linksOf(node.turnId).filter(({ taskId, attempt }) => taskId === node.id && attempt === 1)
+  if (links.length === 0) return []
+  const story = storyOf(store, node)
+  return links.map((link, at) => {
+    const before = story.slice(0, story.indexOf(`delegation-start ${link.id}`))
+    const ended = links
+      .slice(0, at)
+      .flatMap(({ id }, place) => (before.includes(`delegation-end ${id}`) ? [place] : []))
+    return {
+      agent: link.agentName,
+      input: clean(store.turn(link.id)?.input ?? null),
+      mode: link.mode === 'background' ? 'background' : 'called',
+      ...(link.wake === null ? {} : { wake: link.wake }),
+      ...(ended.length === 0 ? {} : { after: ended }),
+    }
+  })
+}
+
+const PAGE = 1_000
+
+/** When children of a node began and ended, in order. */
+function storyOf(store: Store, { id, turnId, rootId }: Node): string[] {
+  const story: string[] = []
+  for (let after: number | undefined = store.turn(turnId)?.afterSeq ?? 0; after !== undefined; ) {
+    const page = store.events(rootId, after, PAGE)
+    for (const { nodeId, body } of page) {
+      if (nodeId !== id || (body.type !== 'delegation-start' && body.type !== 'delegation-end')) continue
+      story.push(`${body.type} ${body.childRunId satisfies Id}`)
+    }
+    after = page.length < PAGE ? undefined : page.at(-1)?.seq
+  }
+  return story
+}
+
+export interface RecordOptions {
+  /** Takes out of each text what must not be in the file, beside what is taken out anyway. */
+  readonly redact?: Redact
+}
+
+/**
+ * Writes every answer of a model and every result of a tool of this runtime's runs into a file, for `replay`. A file whose
+ * runs are in the runtime's store is gone on with, as after a crash; any other recording is begun anew with the first
+ * answer. Gives the runtime; closing it closes the file.
+ */
+export function record(runtime: Runtime, file: string, options: RecordOptions = {}): Runtime {
+  if (!(runtime instanceof Runtime)) {
+    throw new DefinitionError('definition', 'record(runtime, file): make the runtime with createRuntime().')
+  }
+  readOptions('record(runtime, file, options)', options, { redact: code })
+  const { store } = runtime
+  const known = readIfThere(file)
+  const isOurs = known?.lines.some(({ line }) => 'run' in line && store.conversation(line.id) !== undefined) === true
+  const writer = new RecordingWriter(file, isOurs ? (known?.size ?? 0) : null)
+  runtime.useTape(new Recorder({ store, writer, redact: options.redact, known: isOurs ? known : NONE }))
+  return runtime
+}
+
+const NONE: ReadRecording | null = null

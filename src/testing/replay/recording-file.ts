@@ -1,8 +1,13 @@
 import { closeSync, existsSync, fchmodSync, mkdirSync, openSync, readFileSync, truncateSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { DefinitionError, messageOf, NotFoundError } from '../../base/error.ts'
-import { parseOwnJson } from '../../base/json.ts'
-import type { Line } from './lines.ts'
+import { type Json, parseOwnJson } from '../../base/json.ts'
+import type { JsonSchema } from '../../base/schema/schema.ts'
+import type { Effect } from '../../graph/rows.ts'
+import type { FinishReason, Part } from '../../model/model.ts'
+import type { OpenSource, SourceTool } from '../../tool/source.ts'
+import type { Given } from '../../tool/tape.ts'
+import { type Tool, tool } from '../../tool/tool.ts'
 
 const FORMAT = 'recording'
 const VERSION = 1
@@ -116,4 +121,125 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** One line of a recording, beside the first, which says what the file is. */
+export type Line = RunLine | AnswerLine | CodeLine | SourceLine
+
+/** A run at the root that was recorded. */
+export interface RunLine {
+  /** Its name in addresses: its agent's, with a number from the second on. */
+  readonly run: string
+  readonly agent: string
+  readonly input: Json
+  /** Of its conversation: a recording goes on with it in another process. */
+  readonly id: string
+}
+
+/** What a model was asked and said. */
+export interface AnswerLine extends Ids {
+  readonly at: string
+  readonly model: string
+  readonly request: PackedRequest
+  readonly answer: readonly Said[]
+  readonly error?: { readonly message: string; readonly retryable: boolean }
+  /** Nobody waited for the rest. */
+  readonly stopped?: true
+}
+
+/** What code was given and gave. */
+export interface CodeLine extends Ids {
+  readonly at: string
+  readonly tool: string
+  readonly input: Json
+  readonly progress?: readonly { readonly message: string; readonly data: Json }[]
+  /** The agents it started, in order. */
+  readonly children?: readonly StartedInside[]
+  readonly result: Given
+  /** Its own node, run and conversation, as its result names them. */
+  readonly own?: readonly string[]
+}
+
+export interface StartedInside {
+  readonly agent: string
+  readonly input: Json
+  readonly mode: 'called' | 'background'
+  readonly wake?: 'auto' | 'passive'
+  /** Which of them had ended before: their places in the list. */
+  readonly after?: readonly number[]
+}
+
+/** The tools of a source that was started. */
+export interface SourceLine {
+  readonly source: string
+  readonly tools: readonly { readonly name: string; readonly description: string; readonly inputSchema: Json }[]
+  readonly effects: readonly string[]
+  readonly versions: readonly string[]
+  readonly notes: string
+  readonly warnings: readonly string[]
+  readonly failed?: string
+}
+
+interface Ids {
+  /** Ids of ours that are new in this line. */
+  readonly ids?: { readonly [token: string]: string }
+}
+
+/** A request without what is the same as in the one of an earlier line: so many first messages, and all that is left out. */
+export interface PackedRequest {
+  readonly after?: string
+  readonly keep?: number
+  readonly messages: readonly Json[]
+  readonly tools?: Json
+  readonly settings?: Json
+  readonly outputSchema?: Json
+}
+
+/**
+ * A text is a delta as it came; `[text]` one of a reasoning. `after` says that what follows came when that other line was
+ * already there.
+ */
+export type Said =
+  | string
+  | readonly [reasoning: string]
+  | { readonly after: string }
+  | { readonly finish: FinishReason; readonly usage: Json }
+  | Exclude<Part, { readonly type: 'text-delta' | 'reasoning-delta' | 'finish' }>
+
+/** The name of an agent at the end of an address: good enough to find a request that is much the same. */
+export function lastAgent(at: string): string {
+  return /^[^~+.@]*/.exec(at.slice(at.lastIndexOf('/') + 1))?.[0] ?? ''
+}
+
+/** What a source had to offer, or why it could not be started. */
+export function sourceLine(source: string, opened: OpenSource | { readonly failed: string }): SourceLine {
+  if ('failed' in opened) {
+    return { source, tools: [], effects: [], versions: [], notes: '', warnings: [], failed: opened.failed }
+  }
+  const tools = [...opened.tools]
+  return {
+    source,
+    tools: tools.map(([name, { tool: own }]) => ({
+      name,
+      description: own.description,
+      inputSchema: own.input.jsonSchema as never,
+    })),
+    effects: tools.map(([, { tool: own }]) => own.effect),
+    versions: tools.map(([, { version }]) => version),
+    notes: opened.notes,
+    warnings: opened.warnings,
+  }
+}
+
+/** The same source without what it was made of. */
+export function recordedSource(line: SourceLine): OpenSource {
+  if (line.failed !== undefined) throw new Error(line.failed)
+  const tools = new Map<string, SourceTool>()
+  for (const [at, { name, description, inputSchema }] of line.tools.entries()) {
+    const effect = (line.effects[at] ?? 'effectful') as Effect
+    const own = tool({ description, inputSchema: inputSchema as JsonSchema, effect, execute: () => null }) as Tool
+    tools.set(name, { tool: own, version: line.versions[at] ?? '' })
+  }
+  const { notes, warnings } = line
+  return { tools, notes, warnings, ready: async () => undefined, close: async () => undefined }
 }

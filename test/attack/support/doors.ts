@@ -11,7 +11,7 @@ import {
   tool,
 } from 'legate'
 import { type Script, scriptedModel } from 'legate/testing'
-import type { RuntimeOptions } from '../../../src/options.ts'
+import type { RuntimeOptions } from '../../../src/runtime/options.ts'
 import { startProcess, until } from '../../support/process.ts'
 import type { Bound, Door, Try } from './door.ts'
 import { openDoors } from './open-doors.ts'

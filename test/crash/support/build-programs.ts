@@ -19,8 +19,8 @@ const cache = path.join(root, 'node_modules/.cache')
 const DOORS: Readonly<Record<string, string>> = {
   legate: 'src/index.ts',
   'legate/testing': 'src/testing/index.ts',
-  'legate/store/json': 'src/store/json.ts',
-  'legate/store/sqlite': 'src/store/sqlite.ts',
+  'legate/store/json': 'src/store/json/index.ts',
+  'legate/store/sqlite': 'src/store/sqlite/index.ts',
 }
 
 /**

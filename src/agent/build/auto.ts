@@ -1,0 +1,72 @@
+import { DefinitionError } from '../../base/error.ts'
+import { anything, type Rules, readOptions } from '../../base/options.ts'
+import { readSchema, type Schema } from '../../base/schema/schema.ts'
+import { toModel } from '../../model/named/to-model.ts'
+import { delegatingTool } from '../../tool/tool.ts'
+import { type AgentCore, type AnyAgent, type AutoDefinition, checkAgentName, markAgent } from '../definition/agent.ts'
+import { refuseForReply } from '../definition/reply-core.ts'
+import { identified } from './identity.ts'
+
+const OPTIONS: Rules<AutoDefinition<Schema, Schema>> = {
+  name: anything,
+  description: anything,
+  input: anything,
+  output: anything,
+  model: anything,
+}
+const GENERATORS = ['GeneratorFunction', 'AsyncGeneratorFunction']
+
+/** An agent that is a function: what it must be given and give back is its definition. Refused here if it cannot work. */
+export function autoCore(base: AgentCore | null, definition: AutoDefinition<Schema, Schema>): Partial<AgentCore> {
+  checkAuto(definition)
+  const { name = 'auto', description, input, output, model } = definition
+  const said = `You are the function "${name}": ${description}\nThe last message is what it is called with, as JSON. Answer with what it gives back, and nothing else.`
+  const where = `auto("${name}")`
+  return {
+    name,
+    description,
+    instructions: base === null || base.instructions === '' ? said : `${base.instructions}\n\n${said}`,
+    input: readSchema(input, `${where}, input`),
+    output: readSchema(output, `${where}, output`),
+    ...(model === undefined ? {} : { model: toModel(model) ?? refuse(`the model of "${name}" is none.`) }),
+  }
+}
+
+/** The same of an agent that has tools, a model and the like: all of it is the function's too. */
+export function autoOf(agent: AgentCore, definition: AutoDefinition<Schema, Schema>): AgentCore {
+  refuseForReply(agent, 'a function')
+  return identified({ ...agent, ...autoCore(agent, definition) })
+}
+
+/** A function that is its agent, and a tool that starts it: to be called, streamed, and put into `tools` or `subagents`. */
+export function callable(agent: AnyAgent, call: (input: unknown, options?: object) => Promise<unknown>): AnyAgent {
+  const { input, description } = agent
+  if (input === null) refuse('a function needs an input.')
+  const tool = delegatingTool(description, input, { agent })
+  const made = Object.defineProperties(call, {
+    ...Object.getOwnPropertyDescriptors(tool),
+    ...Object.getOwnPropertyDescriptors(agent),
+  })
+  return markAgent(made as unknown as AnyAgent)
+}
+
+function checkAuto(definition: AutoDefinition<Schema, Schema>): void {
+  if (typeof definition === 'function') {
+    const isGenerator = GENERATORS.includes((definition as object).constructor.name)
+    refuse(
+      isGenerator
+        ? 'a generator cannot be implemented by a model: it gives one value. Describe the function: auto({ description, input, output }).'
+        : 'types are gone when code runs. Describe the function: auto({ name, description, input, output }).',
+    )
+  }
+  const given = readOptions('auto()', definition, OPTIONS)
+  if (given.name !== undefined) checkAgentName(given.name, 'auto()')
+  if (typeof given.description !== 'string' || given.description.trim() === '') {
+    refuse('it needs a description: what the function does, in words.')
+  }
+  for (const key of ['input', 'output'] as const) if (given[key] === undefined) refuse(`it needs an ${key}: a schema.`)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `auto(): ${message}`)
+}

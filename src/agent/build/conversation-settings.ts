@@ -1,0 +1,44 @@
+import type { Layer } from '../../grant/grant.ts'
+import { type Profiles, profileLayer } from '../../grant/profile.ts'
+import { ALL_TURNS, CONTEXT_TURNS } from '../../graph/kinds.ts'
+import type { Conversation } from '../../graph/rows.ts'
+import type { AgentCore } from '../definition/agent.ts'
+
+/** What a conversation's metadata says of its agent: `agent { key, policy_profile, context_turns }`, as stored. */
+export interface StoredAgent {
+  readonly key?: unknown
+  readonly policy_profile?: unknown
+  readonly context_turns?: unknown
+}
+
+/** Undefined where nothing is said; metadata may hold anything. */
+export function storedAgentOf({ metadata }: Conversation): StoredAgent | undefined {
+  const said = metadata['agent']
+  return typeof said === 'object' && said !== null && !Array.isArray(said) ? said : undefined
+}
+
+/** The profile that binds a conversation now. One that nobody defined is taken for the narrowest: it must not widen. */
+export function profileOf(conversation: Conversation, profiles: Profiles): string | undefined {
+  const stored = storedAgentOf(conversation)?.policy_profile
+  if (stored === undefined) return undefined
+  const name = typeof stored === 'string' ? stored.trim().toLowerCase() : ''
+  return Object.hasOwn(profiles, name) ? name : NARROWEST
+}
+
+const NARROWEST = 'minimal'
+
+/** Its layer, in words that models of such conversations know. */
+export function storedProfileLayer(name: string, profiles: Profiles): Layer {
+  return { ...profileLayer(name, profiles), by: `the profile ${name} (tool_not_in_profile)` }
+}
+
+/** How many rounds its model is shown. What is stored and is none is passed over, never an error. */
+export function contextTurnsOf(conversation: Conversation, agent: AgentCore): number {
+  const stored = storedAgentOf(conversation)
+  if (stored === undefined || stored.context_turns === undefined) return agent.contextTurns ?? ALL_TURNS
+  return isContextTurns(stored.context_turns) ? stored.context_turns : CONTEXT_TURNS
+}
+
+export function isContextTurns(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 1_000
+}

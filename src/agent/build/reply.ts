@@ -1,0 +1,121 @@
+import { DefinitionError } from '../../base/error.ts'
+import type { InferInput, InferOutput, Schema } from '../../base/schema/schema.ts'
+import type { Content } from '../../graph/content.ts'
+import type { Outcome } from '../../graph/outcome.ts'
+import type { Effect } from '../../graph/rows.ts'
+import type { Attempts } from '../../tool/attempts.ts'
+import type { Delegate, KindContext } from '../../tool/tool.ts'
+import type { AgentDefinition, Subagents } from '../definition/agent.ts'
+import type { ReplyCore } from '../definition/reply-core.ts'
+
+/** What is for a model only. */
+const FOR_MODELS = [
+  'model',
+  'instructions',
+  'tools',
+  'prompt',
+  'settings',
+  'sources',
+  'toolkit',
+  'repair',
+  'eager',
+  'briefing',
+  'toolTrace',
+  'acceptTruncated',
+  'contextTurns',
+] as const satisfies readonly (keyof AgentDefinition<undefined, undefined>)[]
+
+type ForModels = (typeof FOR_MODELS)[number]
+
+/** An agent that is code: `reply` answers instead of a model. All else is as of any agent. */
+export interface ReplyDefinition<
+  In extends Schema | undefined,
+  Out extends Schema | undefined,
+  Below extends Subagents = Record<never, never>,
+> extends Omit<AgentDefinition<In, Out>, ForModels | 'subagents' | 'reply' | 'effect'> {
+  /**
+   * Gives the answer. A generator also says words on the way, which readers see as they come; what it returns is the
+   * answer, or, without `output`, all it said.
+   */
+  reply(input: ReplyInput<In>, context: ReplyContext<Below>): ReplyAnswer<Out>
+  /**
+   * May it run again, from its start, when its process dies in the middle? Unsaid: no, it is `effectful` and ends
+   * `uncertain`. Else each `delegate` and `ask` has what it had: the same ones must come in the same order.
+   */
+  readonly effect?: Effect
+  /** Agents it may delegate to by the key: `context.delegate('key', input)`. */
+  readonly subagents?: Below
+}
+
+/** What the schema makes of the input, as JSON; without one, the message. */
+export type ReplyInput<In extends Schema | undefined> = In extends Schema ? InferOutput<In> : Content
+
+export type ReplyAnswer<Out extends Schema | undefined> = Out extends Schema
+  ? InferInput<Out> | Promise<InferInput<Out>> | AsyncGenerator<string, InferInput<Out>, void>
+  : // biome-ignore lint/suspicious/noConfusingVoidType: what a generator without a return is said to return.
+    Content | Promise<Content> | AsyncGenerator<string, Content | void, void>
+
+/** What the code gets beside its input: what tools and kinds of nodes get, and a person to ask. */
+export interface ReplyContext<Below = Record<never, never>> extends Omit<KindContext, 'delegate'> {
+  readonly delegate: ReplyDelegate<Below>
+  /**
+   * Asks a person and gives the answer; null where nobody answered in time. Needs `tool:ask_person`, and counts as a tool
+   * call. `runtime.questions()` lists what is asked, `runtime.answer(nodeId, { text })` answers it.
+   */
+  ask(question: string): Promise<string | null>
+}
+
+/** Also by the key of one of its subagents, with the settings it has there. */
+export interface ReplyDelegate<Below> extends Delegate {
+  <Key extends KeyOf<Below>>(
+    key: Key,
+    input: InputOf<Below[Key]>,
+    options?: Attempts,
+  ): Promise<Omit<Outcome, 'output'> & { readonly output: OutputOf<Below[Key]> | null }>
+}
+
+type KeyOf<Below> = Below extends readonly unknown[] ? never : keyof Below & string
+
+type AgentIn<Value> = Value extends { readonly agent: infer Given }
+  ? AgentIn<Given>
+  : Value extends { '~asked'?(input: never): void }
+    ? Value
+    : Value extends () => infer Made
+      ? Made
+      : never
+
+type InputOf<Value> = AgentIn<Value> extends { '~asked'?(input: infer In): void } ? WithoutPresets<In, Value> : never
+
+type WithoutPresets<In, Value> = Value extends { readonly presets: infer Presets }
+  ? Omit<In, keyof Presets> & Partial<In>
+  : In
+
+type OutputOf<Value> =
+  AgentIn<Value> extends { generate(input: never): Promise<{ readonly output: infer Out }> } ? Out : never
+
+/** Its code and its effect; null for an agent with a model. What is for a model only is refused. */
+export function readReply(definition: object, name: string): ReplyCore | null {
+  const given = definition as { readonly reply?: unknown; readonly effect?: unknown }
+  const { reply, effect = 'effectful' } = given
+  if (reply === undefined) {
+    if (given.effect === undefined) return null
+    return refuse(`"${name}": effect is of code that answers: give it a reply too, or leave effect out.`)
+  }
+  if (typeof reply !== 'function') return refuse(`the reply of "${name}" must be a function: reply(input, context).`)
+  const other = FOR_MODELS.find((key) => Reflect.get(definition, key) !== undefined)
+  if (other !== undefined) {
+    refuse(
+      `"${name}" has a reply and "${other}", which is for a model. An agent has a model or a reply: leave one out.`,
+    )
+  }
+  if (!EFFECTS.includes(effect as Effect)) {
+    refuse(`the effect of "${name}" is "pure", "idempotent" or "effectful", not ${JSON.stringify(effect)}.`)
+  }
+  return { effect: effect as Effect, code: reply as ReplyCore['code'] }
+}
+
+const EFFECTS: readonly Effect[] = ['pure', 'idempotent', 'effectful']
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `agent(): ${message}`)
+}

@@ -1,0 +1,281 @@
+import { DefinitionError } from '../../base/error.ts'
+import { type Parameter, parametersOf } from '../../base/function-parameters.ts'
+import type { Json } from '../../base/json.ts'
+import { anything, code, mostAlike, type Rules, readOptions, record, text } from '../../base/options.ts'
+import type { Schema } from '../../base/schema/schema.ts'
+import { readShape } from '../../prompt/shape/read-shape.ts'
+import { shapeSchema } from '../../prompt/shape/shape-schema.ts'
+import { isToolSource } from '../../tool/source.ts'
+import { isTool, type ShapedTool, type ToolDefinition, tool } from '../../tool/tool.ts'
+import { isOnlyForeign } from '../../tools/from-ai-sdk-tool.ts'
+import { mcpServer } from '../../tools/mcp/mcp-server.ts'
+import type { McpServerOptions } from '../../tools/mcp/options.ts'
+import type {
+  AgentCore,
+  AnyAgent,
+  Extension,
+  McpServers,
+  Sources,
+  ToolChoice,
+  ToolFunctionOptions,
+  Tools,
+} from '../definition/agent.ts'
+import { checkExtension, OWN_HOOKS } from '../definition/extension.ts'
+import { withToolsOfCode } from '../definition/file-layers.ts'
+import { refuseForReply } from '../definition/reply-core.ts'
+import { identified } from './identity.ts'
+import { readKit } from './read-kit.ts'
+
+/** The agent with more tools and sources. A name that is taken is refused. */
+function withTools(agent: AgentCore, added: { readonly tools?: Tools; readonly sources?: Sources }): AgentCore {
+  refuseForReply(agent, 'tools')
+  const where = whereOf(agent)
+  const kit = readKit({ name: agent.name, ...added }, where)
+  const taken = [...kit.tools.keys(), ...kit.subagents.keys()].find((name) => hasTool(agent, name))
+  if (taken !== undefined) refuse(`${where} has a tool "${taken}" already. Give the new one another name.`)
+  const source = [...kit.sources.keys()].find((name) => agent.sources.has(name))
+  if (source !== undefined) refuse(`${where} has a source "${source}" already. Give the new one another name.`)
+  return identified({
+    ...agent,
+    tools: new Map([...agent.tools, ...kit.tools]),
+    sources: new Map([...agent.sources, ...kit.sources]),
+    subagents: new Map([...agent.subagents, ...kit.subagents]),
+    groups: new Map([...agent.groups, ...kit.groups]),
+    fileLayers: withToolsOfCode(agent.fileLayers, kit),
+  })
+}
+
+/** A tool under this name, or what one is made of; or all of it in one object. */
+export function withTool(
+  agent: AgentCore,
+  named: string | (ShapedTool & { readonly name: string }),
+  given?: Tools[string] | ToolDefinition<never, unknown> | ShapedTool,
+): AgentCore {
+  if (typeof named === 'object' && named !== null) {
+    const { name, ...shaped } = named
+    return withTool(agent, name, shaped)
+  }
+  const one = given ?? refuse(`${whereOf(agent)}, registerTool: give it a name and a tool.`)
+  return withTools(agent, { tools: { [named]: isMade(one) ? one : tool(definitionOf(one)) } })
+}
+
+function isMade(given: object): given is Tools[string] {
+  return isTool(given) || isOnlyForeign(given)
+}
+
+function definitionOf(given: ToolDefinition<never, unknown> | ShapedTool): ToolDefinition<Schema, unknown> {
+  if (!Object.hasOwn(given, 'func')) return given as ToolDefinition<Schema, unknown>
+  const {
+    desc = '',
+    kwargs = {},
+    func,
+    returns,
+    ...others
+  } = readOptions('registerTool()', given as ShapedTool, SHAPED)
+  return {
+    ...others,
+    description: desc,
+    inputSchema: shapeSchema(readShape(Object.fromEntries(Object.entries(kwargs).map(describedField)) as Json)),
+    execute: func as ToolDefinition<Schema, unknown>['execute'],
+    ...(returns === undefined ? {} : { outputSchema: shapeSchema(readShape(returns as Json)) }),
+  }
+}
+
+const SHAPED: Rules<ShapedTool> = {
+  desc: text,
+  kwargs: record,
+  func: code,
+  returns: anything,
+  effect: anything,
+  timeoutMs: anything,
+  approval: anything,
+}
+
+/** `[type, description]` is a type with a description here, as nobody lists types of one argument. */
+function describedField([name, shape]: [string, unknown]): [string, unknown] {
+  const isPair = Array.isArray(shape) && shape.length === 2 && typeof shape[1] === 'string'
+  return [name, isPair ? { $type: shape[0] as unknown, $desc: shape[1] as unknown } : shape]
+}
+
+/** Tools by name, where the agent has them already; as an object of them; functions that carry their name; or a list. */
+export function withChosen(agent: AgentCore, chosen: ToolChoice | readonly ToolChoice[]): AgentCore {
+  const list = Array.isArray(chosen) ? (chosen as readonly ToolChoice[]) : [chosen as ToolChoice]
+  return list.reduce(withChoice, agent)
+}
+
+function withChoice(agent: AgentCore, choice: ToolChoice): AgentCore {
+  if (typeof choice === 'string') {
+    if (hasTool(agent, choice)) return agent
+    const known = mostAlike(choice, [...agent.tools.keys(), ...agent.subagents.keys()], 10).join(', ') || 'none'
+    return refuse(`${whereOf(agent)}, useTools: there is no tool "${choice.slice(0, 80)}". It has: ${known}.`)
+  }
+  if (typeof choice === 'function' && isTool(choice)) return withTools(agent, { tools: { [choice.name]: choice } })
+  if (typeof choice === 'function') {
+    return withFunction(agent, choice)
+  }
+  if (typeof choice !== 'object' || choice === null || isTool(choice)) {
+    return refuse(`${whereOf(agent)}, useTools: give names, or tools under their names: { search }.`)
+  }
+  return withTools(agent, { tools: choice as Tools })
+}
+
+/** A function as a tool under its own name. */
+export function withFunction(
+  agent: AgentCore,
+  given: (...given: never[]) => unknown,
+  options: Partial<ToolFunctionOptions> = {},
+): AgentCore {
+  const where = `${whereOf(agent)}, toolFunc`
+  if (typeof given !== 'function') refuse(`${where}: give it a function.`)
+  const { name = given.name, input, output, ...others } = readOptions(`${where}()`, options, FUNCTION)
+  if (GENERATORS.has(given.constructor.name)) refuse(`${where}: a generator gives no result.`)
+  if (name === '') refuse(`${where}: the function has no name. Say it: toolFunc(fn, { name, ... }).`)
+  const definition = {
+    description: name,
+    ...others,
+    ...(input === undefined ? byParameters(given, where) : { inputSchema: input, execute: given }),
+    ...(output === undefined ? {} : { outputSchema: output }),
+  }
+  return withTool(agent, name, definition as unknown as ToolDefinition<never, unknown>)
+}
+
+const FUNCTION: Rules<ToolFunctionOptions> = {
+  name: text,
+  description: text,
+  input: anything,
+  output: anything,
+  effect: anything,
+  timeoutMs: anything,
+  approval: anything,
+}
+
+/** What a bare function takes is what its source says: a value for each parameter, or the fields of its one object. */
+function byParameters(given: (...given: never[]) => unknown, where: string) {
+  const known = parametersOf(given)
+  if (known === undefined) return refuse(`${where}: say what it takes: toolFunc(fn, { description, input }).`)
+  const { list, areFields } = known
+  const field = ({ preset }: Parameter) => (preset === undefined ? {} : { default: preset })
+  const inputSchema = {
+    type: 'object',
+    properties: Object.fromEntries(list.map((one) => [one.name, field(one)])),
+    required: list.filter((one) => !one.isOptional).map((one) => one.name),
+    additionalProperties: false,
+  }
+  const execute = (input: { readonly [name: string]: unknown }) =>
+    given(...((areFields ? [input] : list.map((one) => input[one.name])) as never[]))
+  return { inputSchema, execute }
+}
+
+const GENERATORS: ReadonlySet<string> = new Set(['GeneratorFunction', 'AsyncGeneratorFunction'])
+
+/** MCP servers by their names, as a config file has them, with or without `mcpServers` around; or one without a name. */
+export function withMcp(
+  agent: AgentCore,
+  given: string | McpServers | McpServerOptions | { readonly mcpServers: McpServers },
+): AgentCore {
+  const servers = serversIn(agent, given)
+  const sources = Object.entries(servers as McpServers).map(([name, server]) => {
+    return [name, isToolSource(server) ? server : mcpServer(server)] as const
+  })
+  if (sources.length === 0) refuse(`${whereOf(agent)}, useMcp: name a server: useMcp({ github: { command: '...' } }).`)
+  return withTools(agent, { sources: Object.fromEntries(sources) })
+}
+
+function serversIn(agent: AgentCore, given: Parameters<typeof withMcp>[1]): McpServers {
+  const one = typeof given === 'string' ? (serverAt(given) ?? refuseMcp(agent, JSON.stringify(given))) : given
+  if (typeof one !== 'object' || one === null) return refuseMcp(agent, String(one))
+  if ('mcpServers' in one && !isToolSource(one.mcpServers)) return one.mcpServers as McpServers
+  const options = one as McpServerOptions
+  if (typeof options.command !== 'string' && typeof options.url !== 'string') return one as McpServers
+  const place = options.url ?? (typeof given === 'string' ? given : options.command)
+  return { [serverName(place)]: options }
+}
+
+/** How a server is reached that is named by its address, or by the script that it is. */
+function serverAt(given: string): McpServerOptions | undefined {
+  if (/^https?:\/\//i.test(given)) return { url: given }
+  if (/\.py$/i.test(given)) return { command: 'python3', args: [given] }
+  return /\.[cm]?[jt]s$/i.test(given) ? { command: 'node', args: [given] } : undefined
+}
+
+/** Of an address its host, of a file its own name. */
+function serverName(place: string): string {
+  const said =
+    /^https?:\/\/([^/:?#]+)/i.exec(place)?.[1] ??
+    place
+      .split(/[\\/]/)
+      .at(-1)
+      ?.replace(/\.\w+$/, '')
+  return (
+    said
+      ?.replaceAll(/[^\w-]+/g, '_')
+      .replace(/^[^a-zA-Z]+/, '')
+      .slice(0, 64) || 'server'
+  )
+}
+
+function refuseMcp(agent: AgentCore, said: string): never {
+  const forms = "{ github: { command, args } }, 'https://...', 'server.py' or 'server.js'"
+  return refuse(`${whereOf(agent)}, useMcp: ${said} is no server. Give ${forms}.`)
+}
+
+function hasTool({ tools, subagents }: AgentCore, name: string): boolean {
+  return tools.has(name) || subagents.has(name)
+}
+
+function whereOf({ name }: AgentCore): string {
+  return `agent "${name}"`
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}
+
+/** The agent with one more extension; its own hooks stay the last. */
+export function withExtension(agent: AgentCore, added: Extension): AgentCore {
+  const where = `agent "${agent.name}"`
+  checkExtension(added, where)
+  const taken = agent.extensions.some(({ name }) => name === added.name)
+  if (taken) refuse(`${where} uses an extension "${added.name}" already. Use it once, or rename one of them.`)
+  const own = agent.extensions.filter(({ name }) => name === OWN_HOOKS)
+  const others = agent.extensions.filter(({ name }) => name !== OWN_HOOKS)
+  return identified({ ...agent, extensions: [...others, added, ...own] })
+}
+
+/** The methods of all its extensions. Throws where one has the name of another, or of what every agent has. */
+export function methodsOf(agent: AnyAgent): PropertyDescriptorMap {
+  const methods: PropertyDescriptorMap = {}
+  const owners = new Map<string, string>()
+  for (const extension of agent.extensions as readonly Extension[]) {
+    for (const [name, value] of Object.entries(givenBy(extension, agent))) {
+      const owner = Object.hasOwn(agent, name) ? 'every agent' : owners.get(name)
+      if (owner !== undefined) refuse(clash({ agent, extension, name, owner }))
+      owners.set(name, `the extension "${extension.name}"`)
+      methods[name] = { value, enumerable: true }
+    }
+  }
+  return methods
+}
+
+function givenBy(extension: Extension, agent: AnyAgent): object {
+  if (extension.methods === undefined) return {}
+  const given: unknown = extension.methods(agent)
+  const where = `agent "${agent.name}": the extension "${extension.name}"`
+  if (typeof given !== 'object' || given === null) refuse(`${where}: methods(agent) gives an object of functions.`)
+  // An agent that looks like a promise would be called by whoever awaits or returns it.
+  if ('then' in given) refuse(`${where} has a method "then": an agent is no promise. Rename it.`)
+  const other = Object.entries(given).find(([, value]) => typeof value !== 'function')
+  if (other !== undefined) refuse(`${where}: its method "${other[0]}" is no function.`)
+  return given
+}
+
+interface Clash {
+  readonly agent: AnyAgent
+  readonly extension: Extension
+  readonly name: string
+  readonly owner: string
+}
+
+function clash({ agent, extension, name, owner }: Clash): string {
+  return `agent "${agent.name}": the extension "${extension.name}" has a method "${name}", and so has ${owner}. Rename one of them.`
+}

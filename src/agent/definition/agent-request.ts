@@ -1,0 +1,184 @@
+import type { Json } from '../../base/json.ts'
+import type { CompletedOutcome, Run } from '../../conversation/run.ts'
+import type { Grant } from '../../grant/grant.ts'
+import type { Content } from '../../graph/content.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { LoadOptions, TextLoadOptions } from '../../prompt/file/load-text.ts'
+import { Prompt, promptOf, type SayOptions, slotsOf } from '../../prompt/prompt.ts'
+import type { OutputOf, OutputShape } from '../../prompt/shape/shape-schema.ts'
+import type { Layers } from '../../prompt/slots/slot.ts'
+import type { Tool } from '../../tool/tool.ts'
+import { type ChatRecord, recordedInput } from './chat-record.ts'
+import type { ExtensionCore } from './extension.ts'
+import { AskedInput } from './input.ts'
+import type { Repair } from './repair.ts'
+
+export interface RequestStartOptions {
+  readonly abortSignal?: AbortSignal
+  /** Binds this run and all below it, whatever else they are granted. */
+  readonly grant?: Omit<Grant, 'delegate'>
+  /** Instead of the agent's own tools, in this process. */
+  readonly tools?: { readonly [name: string]: Tool<never, unknown> }
+  /** How often an answer that does not fit is asked for again, and how, instead of what the agent says. */
+  readonly repair?: Repair
+  /** Goes on in this conversation instead of a new one. */
+  readonly conversationId?: Id
+  /** Makes the conversation of that id where there is none. */
+  readonly createConversation?: boolean
+  /** Goes on in the conversation that you know by this text, or begins it: see `run`. */
+  readonly conversationKey?: string
+  /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */
+  readonly runtime?: RequestRuntime
+  /** Whose conversation it is: see `run`. */
+  readonly owner?: string
+  readonly title?: string
+}
+
+/** A runtime, made with `createRuntime`. */
+export interface RequestRuntime {
+  readonly store: object
+  resume(): Promise<readonly object[]>
+}
+
+/** How a request reaches its agent. */
+export interface RequestAgent {
+  start(asked: Asked, options: RequestStartOptions): Run
+  generate(asked: Asked, options: RequestStartOptions): Promise<CompletedOutcome>
+  load(request: AgentRequest, source: PromptSource): Promise<AgentRequest>
+  /** The rows of the runtime it would run in. */
+  reader(runtime: RequestRuntime | undefined): Reader
+}
+
+/** A prompt file, or its text. */
+export interface PromptSource {
+  readonly kind: 'yaml' | 'json' | 'file' | 'text'
+  readonly given: string
+  readonly options: LoadOptions | TextLoadOptions
+}
+
+type RequestLoadOptions<Options> = Omit<Options, 'onto' | 'aliases'>
+
+/**
+ * What an agent is asked, in slots. Every method gives a new request and leaves this one as it is, so that those that run
+ * at once never meet. The agent's instructions are told before it.
+ */
+export class AgentRequest<Out = unknown> extends Prompt<Out> {
+  private readonly of: RequestAgent
+  private readonly extensions: readonly ExtensionCore[]
+
+  constructor(of: RequestAgent, layers?: Layers, extensions: readonly ExtensionCore[] = []) {
+    super(layers)
+    this.of = of
+    this.extensions = extensions
+  }
+
+  override output<const S extends OutputShape>(shape: S, options?: SayOptions): AgentRequest<OutputOf<S>> {
+    return super.output(shape, options) as unknown as AgentRequest<OutputOf<S>>
+  }
+
+  /** Hooks for this request alone: called before the agent's. They do not outlive this process. */
+  use(extension: ExtensionCore): this {
+    return new AgentRequest<Out>(this.of, this.layers, [...this.extensions, extension]) as this
+  }
+
+  /** Runs it, and returns at once. Throws EmptyPromptError where nothing is asked. */
+  start(options: RequestStartOptions = {}): Run<Out> {
+    return this.of.start(this.asked(), options) as Run<Out>
+  }
+
+  /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
+  generate(options: RequestStartOptions = {}): Promise<CompletedOutcome<Out>> {
+    return this.of.generate(this.asked(), options) as Promise<CompletedOutcome<Out>>
+  }
+
+  /** Says what a prompt file says. A text with a line break, or one that begins with `{`, is the prompt itself. */
+  loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+    return this.load({ kind: 'yaml', given: pathOrContent, options })
+  }
+
+  /** The same in JSON, where comments and commas at the end are fine. */
+  loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
+    return this.load({ kind: 'json', given: pathOrContent, options })
+  }
+
+  loadPromptFile(path: string, options: RequestLoadOptions<TextLoadOptions> = {}): Promise<this> {
+    return this.load({ kind: 'file', given: path, options })
+  }
+
+  loadPromptText(text: string, options: RequestLoadOptions<TextLoadOptions> = {}): Promise<this> {
+    return this.load({ kind: 'text', given: text, options })
+  }
+
+  /** For extensions: the same request by another way to its agent. */
+  through(way: (of: RequestAgent) => RequestAgent): AgentRequest<Out> {
+    return new AgentRequest<Out>(way(this.of), this.layers, this.extensions)
+  }
+
+  /** For extensions: the rows of the runtime it would run in. */
+  reader(runtime?: RequestRuntime): Reader {
+    return this.of.reader(runtime)
+  }
+
+  private asked(): Asked {
+    return new Asked(this, { extensions: this.extensions })
+  }
+
+  protected override withLayers(layers: Layers): this {
+    return new AgentRequest<Out>(this.of, layers, this.extensions) as this
+  }
+
+  private load(source: PromptSource): Promise<this> {
+    return this.of.load(this as AgentRequest, source) as Promise<this>
+  }
+}
+
+/** What an agent is asked in slots: an input like any other, and more that holds for one run. */
+export class Asked extends AskedInput {
+  readonly prompt: Prompt
+  readonly extensions: readonly ExtensionCore[]
+  readonly content: Content
+
+  private readonly chat: ChatRecord | null
+
+  /** Throws EmptyPromptError where nothing is asked. */
+  constructor(prompt: Prompt, { extensions = [], chat = null }: AskedOptions = {}) {
+    super(prompt.get('input'))
+    this.prompt = prompt
+    this.extensions = extensions
+    this.chat = chat
+    const said = contentOf(prompt)
+    this.content = chat === null ? said : (recordedInput(prompt, chat) ?? said)
+  }
+
+  get record(): Json {
+    const slots = slotsOf(this.prompt)
+    return this.chat === null ? { slots } : { slots, chat: this.chat as unknown as Json }
+  }
+
+  /** The same as one of a chat. */
+  inChat(chat: ChatRecord): Asked {
+    return new Asked(this.prompt, { extensions: this.extensions, chat })
+  }
+}
+
+interface AskedOptions {
+  readonly extensions?: readonly ExtensionCore[]
+  readonly chat?: ChatRecord | null
+}
+
+/** What people read in the conversation: the input; where there is none, all that is asked. */
+function contentOf(prompt: Prompt): Content {
+  const { messages } = prompt.toRequest({ tools: 'text' })
+  const input = prompt.get('input')
+  if (input === undefined || input === '') return messages.at(-1)?.content ?? ''
+  return typeof input === 'string' ? input : JSON.stringify(input)
+}
+
+/** What was kept; undefined where it is none. */
+export function promptIn(record: Json | undefined): Prompt | undefined {
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return undefined
+  const { slots } = record
+  if (typeof slots !== 'object' || slots === null || Array.isArray(slots)) return undefined
+  return promptOf(slots)
+}

@@ -1,0 +1,53 @@
+import { DefinitionError } from '../../base/error.ts'
+import { flag, int, listOf, oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import type { CheckedSchema } from '../../base/schema/schema.ts'
+import { hasField } from '../../fields/locate.ts'
+import { readPath } from '../../fields/path-pattern.ts'
+
+/** What is done about an answer that is empty or does not fit. Each new try is a model call of its own. */
+export interface Repair {
+  /** How often it is asked for again. Default 1. */
+  readonly retries?: number
+  /** Fields that must be there, also where the schema lets them be left out: `items[*].title`. */
+  readonly ensure?: readonly string[]
+  /** May an ensured field be null? Default true. */
+  readonly allowNull?: boolean
+  /** False: it is asked for again as if for the first time. Default true: the model is told what was wrong. */
+  readonly feedback?: boolean
+  /** The call is stopped as soon as a field is complete that does not fit. */
+  readonly failFast?: boolean
+  /** `return`: a last value that does not fit is taken as it is. Default `fail`: the run ends `invalid_output`. */
+  readonly onFailure?: 'fail' | 'return'
+}
+
+const OPTIONS: Rules<Repair> = {
+  retries: int(0, 100),
+  ensure: listOf(text, 'paths'),
+  allowNull: flag,
+  feedback: flag,
+  failFast: flag,
+  onFailure: oneOf('fail', 'return'),
+}
+
+/** Checks what cannot work; null where nothing is said. */
+export function readRepair(repair: Repair | undefined, output: CheckedSchema | null, where: string): Repair | null {
+  if (repair === undefined) return null
+  const {
+    ensure = [],
+    failFast = false,
+    onFailure = 'fail',
+  } = readOptions(`agent(): ${where}, repair`, repair, OPTIONS)
+  if (output === null && (ensure.length > 0 || failFast || onFailure === 'return')) {
+    refuse(where, 'it is about the fields of an answer: give the agent an output.')
+  }
+  if (output !== null) for (const path of ensure) checkPath(output, path, where)
+  return Object.freeze({ ...repair, ensure: Object.freeze([...ensure]) })
+}
+
+function checkPath({ jsonSchema }: CheckedSchema, path: string, where: string): void {
+  if (!hasField(jsonSchema, readPath(path))) refuse(where, `ensure: the output schema has no ${JSON.stringify(path)}.`)
+}
+
+function refuse(where: string, message: string): never {
+  throw new DefinitionError('definition', `agent(): ${where}, repair: ${message}`)
+}

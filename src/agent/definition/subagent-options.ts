@@ -1,0 +1,86 @@
+import { DefinitionError, SubAgentUnavailable } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { anything, flag, type Rules, readOptions } from '../../base/options.ts'
+import { DURABLE_EVENTS, type Forward, LIVE_EVENTS, type RunEvent } from '../../graph/event.ts'
+
+export type EventType = RunEvent['type']
+
+/** How a child's events are shown to readers of its host. */
+export interface StreamOptions {
+  /** Default: all types. */
+  readonly eventTypes?: readonly EventType[]
+  /** False: each delta says all that was streamed so far, instead of what is new. Default: true. */
+  readonly incremental?: boolean
+}
+
+interface Given {
+  readonly forwardEvents?: boolean | readonly EventType[]
+  readonly streamOptions?: StreamOptions
+}
+
+/** Both settings as one view; null when all is shown as it is. Throws DefinitionError where that is none. */
+export function readForward({ forwardEvents = true, streamOptions = {} }: Given, where: string): Forward | null {
+  const { eventTypes, incremental = true } = readOptions(`agent(): ${where}.streamOptions`, streamOptions, OPTIONS)
+  if (eventTypes !== undefined) checkTypes(eventTypes, `${where}.streamOptions.eventTypes`)
+  if (typeof forwardEvents !== 'boolean') checkTypes(forwardEvents, `${where}.forwardEvents`)
+  const types = both(typeof forwardEvents === 'boolean' ? chosen(forwardEvents) : forwardEvents, eventTypes)
+  return types === undefined && incremental ? null : { types: types ?? null, cumulative: !incremental }
+}
+
+const OPTIONS: Rules<StreamOptions> = { eventTypes: anything, incremental: flag }
+const TYPES: readonly string[] = [...DURABLE_EVENTS, ...LIVE_EVENTS]
+
+function chosen(isForwarded: boolean): readonly EventType[] | undefined {
+  return isForwarded ? undefined : []
+}
+
+function both(a: readonly EventType[] | undefined, b: readonly EventType[] | undefined) {
+  return a === undefined || b === undefined ? (a ?? b) : a.filter((type) => b.includes(type))
+}
+
+function checkTypes(types: unknown, where: string): void {
+  if (!Array.isArray(types)) refuseForward(`${where} is a list of event types, not ${JSON.stringify(types)}.`)
+  const unknown = types.find((type) => !TYPES.includes(String(type)))
+  if (unknown !== undefined) refuseForward(`${where}: there is no event "${unknown}". There are ${TYPES.join(', ')}.`)
+}
+
+function refuseForward(message: string): never {
+  throw new DefinitionError('definition', `agent(): ${message}`)
+}
+
+/**
+ * What becomes of a tool whose name another has: both are refused (`raise`, the default), it replaces the other
+ * (`override`), it is left out (`skip`), or it gets a name of its own (`rename`).
+ */
+export type NameClash = 'raise' | 'override' | 'skip' | 'rename'
+
+export const NAME_CLASHES: readonly NameClash[] = ['raise', 'override', 'skip', 'rename']
+
+/** Which of two of one name stays under it, and whether the other gets a new one; null when both are refused. */
+export interface Settled {
+  readonly stays: 'first' | 'second'
+  readonly isRenamed: boolean
+}
+
+/** The one that comes later says it; where it says nothing, the first. */
+export function settleClash(first: NameClash | undefined, second: NameClash | undefined): Settled | null {
+  const isSaidBySecond = second !== undefined && second !== 'raise'
+  const how = isSaidBySecond ? second : (first ?? 'raise')
+  if (how === 'raise') return null
+  const [speaker, other] = isSaidBySecond ? (['second', 'first'] as const) : (['first', 'second'] as const)
+  return { stays: how === 'override' ? speaker : other, isRenamed: how === 'rename' }
+}
+
+const TRIES = 100
+const LONGEST = 64
+const SUFFIX = 5
+
+/** The name and five characters more; the same each time, so that every process has the same tools. */
+export function freeName(name: string, isTaken: (name: string) => boolean): string {
+  for (let at = 0; at < TRIES; at++) {
+    const suffix = sha256(`${name}/${at}`).slice(0, SUFFIX)
+    const free = `${name.slice(0, LONGEST - SUFFIX - 1)}_${suffix}`
+    if (!isTaken(free)) return free
+  }
+  throw new SubAgentUnavailable('subagent_unavailable', `No name like "${name}" is free after ${TRIES} tries.`)
+}

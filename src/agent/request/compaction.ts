@@ -1,0 +1,158 @@
+import { type Content, textOf } from '../../graph/content.ts'
+import { contextOf } from '../../graph/context.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Node } from '../../graph/rows.ts'
+import { resultContent } from '../../graph/tasks.ts'
+import type { Model, ModelRequest } from '../../model/model.ts'
+import { modelInfo } from '../../model/named/prices.ts'
+import { type CompactionPlan, foldsOf, foldTarget, hasJustFailed, planCompaction } from '../../rules/turn/compaction.ts'
+import { contextTurnsOf } from '../build/conversation-settings.ts'
+import { chatIn } from '../definition/chat-record.ts'
+import { type CompactionSettings, DEFAULT_WINDOW } from '../definition/compaction-settings.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+import { plainMessages } from './messages.ts'
+
+const windows: WeakMap<Model, number> = new WeakMap()
+
+/** Tokens that a model can read at most, as far as that is known. */
+function windowOf(model: Model, settings: CompactionSettings): number {
+  if (settings.windowTokens !== null) return settings.windowTokens
+  const known = windows.get(model)
+  if (known !== undefined) return known
+  const window = modelInfo(model.id).contextWindow ?? DEFAULT_WINDOW
+  windows.set(model, window)
+  return window
+}
+
+/** Characters of a token, about. */
+const CHARS = 4
+/** What tools and settings take, about. */
+const OVERHEAD = 500
+
+/** What has to be summed up before this call is made; null when all of its context has room. */
+export function compactionFor(run: NodeRun, model: Model, context: readonly Node[]): CompactionPlan | null {
+  const { home, node, turn, agent } = run
+  if (home.compaction === null || node.kind !== 'agent_message' || node.metadata['compacted'] === true) return null
+  const window = windowOf(model, home.compaction)
+  const sizes = sizesOf(run, context)
+  const total = sum(sizes) + OVERHEAD + agent.instructions.length / CHARS
+  if (total < window * home.compaction.at || hasJustFailed(home.ledger.store, turn, total)) return null
+  const tokens = Math.min(4_096, Math.ceil(window / 10))
+  return planFor(run, { context, sizes, room: window * home.compaction.keep, tokens, total: Math.ceil(total) })
+}
+
+/** Of each node what its model is shown of it. A chat is shown only what was asked and answered, as long as it may be. */
+function sizesOf({ agent, turn, home: { ledger } }: NodeRun, context: readonly Node[]): number[] {
+  const chat = agent.asked === null ? undefined : chatIn(ledger.store, turn)
+  if (chat === undefined) return context.map(tokensOf)
+  const isShown = ({ kind, turnId, output }: Node) =>
+    turnId === turn.id || (chat.maxLength === null && kind !== 'task' && output.calls === undefined)
+  return context.map((node) => (isShown(node) ? tokensOf(node) : 0))
+}
+
+/** Puts the call that sums up before this one. */
+export function compactFirst({ node, work, home }: NodeRun, plan: CompactionPlan): void | Promise<void> {
+  const step = (draft: Draft) => planCompaction(draft, work.claim, plan)
+  return home.ledger.commit({ kind: 'expand', rootId: node.rootId, plan: step })
+}
+
+interface Measured {
+  readonly context: readonly Node[]
+  readonly sizes: readonly number[]
+  /** Tokens of the newest part that stay as they are. */
+  readonly room: number
+  readonly tokens: number
+  readonly total: number
+}
+
+/** The cut lies between two turns, or between two rounds of calls of this one: a call keeps its result. */
+function planFor(run: NodeRun, measured: Measured): CompactionPlan | null {
+  const { context } = measured
+  const cut = cutOf(run, measured)
+  const last = cut === undefined ? undefined : context[cut - 1]
+  const [first] = context
+  if (cut === undefined || last === undefined || first === undefined) return null
+  const folded = context.slice(0, cut).filter(({ turnId }) => turnId !== run.turn.id)
+  const turns = new Set(folded.map(({ turnId }) => turnId)).size
+  const facts = { tokens: measured.tokens, contextTokens: measured.total, fromTurnId: first.turnId, turns }
+  return { ...facts, ...foldTarget(run.home.ledger.store, last, run.turn) }
+}
+
+/** The first place after which no more is left than may stay as it is; where there is none, the last that there is. */
+function cutOf(run: NodeRun, { context, sizes, room }: Measured): number | undefined {
+  const isByHand = context.some(({ turnId, metadata }) => turnId === run.turn.id && metadata['byHand'] === true)
+  let left = sum(sizes)
+  let last: number | undefined
+  for (let at = 1; at < context.length; at++) {
+    left -= sizes[at - 1] ?? 0
+    if (!isCut(run, { before: context[at - 1], after: context[at], isByHand })) continue
+    last = at
+    if (left <= room) return at
+  }
+  return last
+}
+
+interface Seam {
+  readonly before: Node | undefined
+  readonly after: Node | undefined
+  readonly isByHand: boolean
+}
+
+function isCut({ turn }: NodeRun, { before, after, isByHand }: Seam): boolean {
+  if (before === undefined || after === undefined || before.metadata['standsFor'] === true) return false
+  if (before.turnId !== after.turnId) return after.turnId === turn.id || before.laneId === turn.laneId
+  // Within the turn only where an agent speaks next, and only in the turn of this call.
+  const isOwn = after.turnId === turn.id && !isByHand
+  return isOwn && after.kind === 'agent_message' && before.kind !== 'user_message'
+}
+
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total + size, 0)
+}
+
+function tokensOf(node: Node): number {
+  const { input, output } = node
+  const said =
+    lengthOf(input.content ?? '') + lengthOf(node.kind === 'task' ? resultContent(node) : (output.content ?? ''))
+  const calls = output.calls === undefined ? 0 : JSON.stringify(output.calls).length
+  const heard = input.messages === undefined ? 0 : JSON.stringify(input.messages).length
+  return Math.ceil((said + calls + heard) / CHARS) + 4
+}
+
+/** A picture is taken for about a thousand tokens. */
+function lengthOf(content: Content): number {
+  if (typeof content === 'string') return content.length
+  const media = content.filter((block) => 'data' in block).length
+  return textOf(content).length + media * 1_000 * CHARS
+}
+
+/** The call that sums up: it reads what will no longer be shown, earlier summaries included. */
+export function summarizeRequest({ node, agent, home, conversation }: NodeRun): ModelRequest {
+  const { store } = home.ledger
+  const folded = foldedFor(store, node, contextTurnsOf(conversation, agent))
+  const { tokens } = (node.input.value ?? {}) as { readonly tokens?: number }
+  const most = tokens ?? 1_000
+  const asked = `Sum up the conversation so far for the one who goes on with it: what was asked, what was decided and why, what was found (names, numbers, ids, paths, session ids as they are), what is still open. Leave nothing out that would have to be asked or looked up again. At most ${Math.ceil(most * 0.6)} words.`
+  return {
+    messages: [
+      { role: 'system', content: 'You sum up conversations. You answer with the summary and nothing else.' },
+      ...plainMessages(folded),
+      { role: 'user', content: asked },
+    ],
+    tools: [],
+    settings: { ...agent.settings, maxOutputTokens: Math.min(agent.settings.maxOutputTokens ?? most, most) },
+    outputSchema: null,
+    path: conversation.path,
+  }
+}
+
+function foldedFor(store: Reader, summary: Node, limitTurns: number): Node[] {
+  const { for: targetId, to, upTo } = foldsOf(summary)
+  const target = store.node(targetId)
+  if (target === undefined) return []
+  const context = contextOf(store, target, limitTurns)
+  if (to !== target.turnId) return context.slice(0, context.findLastIndex(({ turnId }) => turnId === to) + 1)
+  const isFolded = ({ turnId, ordinal }: Node) => turnId !== to || upTo === null || ordinal <= upTo
+  return context.filter((node) => node.metadata['standsFor'] === true || isFolded(node))
+}

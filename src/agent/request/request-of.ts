@@ -1,0 +1,234 @@
+import { sizeOf } from '../../base/json.ts'
+import type { Usage } from '../../graph/content.ts'
+import { contextOf } from '../../graph/context.ts'
+import { Draft } from '../../graph/draft.ts'
+import { ALL_TURNS, isBeside } from '../../graph/kinds.ts'
+import { roundsLeftOut } from '../../graph/lane.ts'
+import type { Node } from '../../graph/rows.ts'
+import type { Message, Model, ModelRequest, ToolSchema } from '../../model/model.ts'
+import { costOf } from '../../model/named/prices.ts'
+import type { Prompt } from '../../prompt/prompt.ts'
+import { reminderOf } from '../../rules/delegation/join.ts'
+import { sessionsText } from '../../rules/delegation/session.ts'
+import type { Answer } from '../../rules/turn/expand.ts'
+import type { CallCost } from '../../rules/turn/reserve.ts'
+import { saysOutput } from '../build/asked-agent.ts'
+import { contextTurnsOf } from '../build/conversation-settings.ts'
+import { chatIn } from '../definition/chat-record.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+import { chatCut, chatHistory } from './chat-history.ts'
+import { summarizeRequest } from './compaction.ts'
+import { briefTokens, messagesOf, plainMessages } from './messages.ts'
+
+/** What the model of a node is asked: what it is told, what led to the node, what it may call. */
+export function requestOf(run: NodeRun, known?: readonly Node[]): ModelRequest {
+  const { node, turn, agent, toolkit, home, conversation, layers } = run
+  if (node.purpose === 'brief') return briefRequest(run)
+  if (node.purpose === 'summarize') return summarizeRequest(run)
+  const context = shownTo(node, known ?? contextFor(run))
+  const { depth, groups } = conversation
+  const mayDelegate = depth < turn.limits.depth
+  const scope = { context, mayDelegate, groups, depth, model: () => home.modelOf(agent, run)?.id ?? '' }
+  const tools = node.purpose === 'wrap_up' ? NO_TOOLS : toolkit.offer(layers, scope)
+  const told = withNotes(instructionsOf(run, tools), toolkit.notes)
+  const messages =
+    agent.asked === null
+      ? messagesOf(told, context)
+      : askedMessages(told, context, { turnId: turn.id, prompt: agent.asked, history: historyOf(run, context) })
+  if (isCut(context, run)) tellSessions(messages, run)
+  if (conversation.background.length > 0) tellTasks(messages, run)
+  if (node.input.nudge !== undefined) messages.push({ role: 'user', content: node.input.nudge })
+  return {
+    messages,
+    tools,
+    settings: agent.settings,
+    outputSchema: agent.output?.jsonSchema ?? null,
+    path: conversation.path,
+  }
+}
+
+/** What a call knows of its conversation. */
+export function contextFor({ node, conversation, agent, home }: NodeRun): readonly Node[] {
+  return contextOf(home.ledger.store, node, contextTurnsOf(conversation, agent))
+}
+
+/** What was said before in a chat; null where the request is of none. */
+function historyOf(run: NodeRun, context: readonly Node[]): Message[] | null {
+  const { store } = run.home.ledger
+  const chat = chatIn(store, run.turn)
+  return chat === undefined ? null : chatHistory(store, earlierIn(context, run), chat.maxLength)
+}
+
+function earlierIn(context: readonly Node[], { turn }: NodeRun): readonly Node[] {
+  return context.filter((node) => !isOfTurn(node, turn.id))
+}
+
+/**
+ * What a plan has started is not shown to the calls that are to make it better; one that is asked as if for the first
+ * time is not shown what did not fit either.
+ */
+function shownTo({ purpose, input, turnId }: Node, all: readonly Node[]): readonly Node[] {
+  if (purpose !== 'repair') return all
+  const context = all.filter((node) => node.turnId !== turnId || !isBeside(node))
+  if (input.nudge !== undefined) return context
+  const last = context.findLastIndex(({ kind, output }) => kind !== 'agent_message' || output.calls !== undefined)
+  return context.slice(0, last + 1)
+}
+
+/** Are older turns left out, or summed up? */
+function isCut(context: readonly Node[], { turn, agent, conversation }: NodeRun): boolean {
+  if (turn.ordinal >= contextTurnsOf(conversation, agent)) return true
+  return conversation.lane !== null && context.some(({ metadata }) => metadata['standsFor'] === true)
+}
+
+/** The ids of sessions are gone with what is cut off: the model is told which it holds. */
+function tellSessions(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
+  const text = sessionsText(ledger.store, conversation, ledger.clock.now())
+  if (text !== null) messages.splice(messages[0]?.role === 'system' ? 1 : 0, 0, { role: 'system', content: text })
+}
+
+function withNotes(instructions: string, notes: string): string {
+  return notes === '' ? instructions : `${instructions}\n\n${notes}`
+}
+
+/** What works for it in the background, as long as something does. */
+function tellTasks(messages: Message[], { conversation, home: { ledger } }: NodeRun): void {
+  const text = reminderOf(new Draft(ledger.store, ledger.clock.now()), conversation)
+  if (text !== null) messages.push({ role: 'user', content: `<system-info>${text}</system-info>` })
+}
+
+const NO_TOOLS: readonly ToolSchema[] = []
+
+/** The schema is also told in words: not every model takes it as a setting. */
+function instructionsOf({ agent, conversation, turn }: NodeRun, tools: readonly ToolSchema[]): string {
+  const told = agent.manner?.tell({
+    instructions: agent.instructions,
+    id: conversation.id,
+    turns: turn.limits.turns,
+    tools: tools.map(({ name }) => name),
+  })
+  const instructions = told ?? agent.instructions
+  if (agent.output === null || (agent.asked !== null && saysOutput(agent.asked))) return instructions
+  return `${instructions}\n\nAnswer with only a JSON value of this schema, without any other text:\n${JSON.stringify(agent.output.jsonSchema)}`
+}
+
+/** What the first answer of a run says of the rounds that its model was not shown; undefined when there are none. */
+export function contextCutOf(run: NodeRun): Answer['contextCut'] {
+  const { node, turn, conversation, agent, home } = run
+  const { store } = home.ledger
+  const shown = contextTurnsOf(conversation, agent)
+  const maxLength = agent.asked === null ? null : (chatIn(store, turn)?.maxLength ?? null)
+  if ((shown === ALL_TURNS && maxLength === null) || isSummary(node)) return undefined
+  const first = store.nodesOf(turn.id).find((one) => one.kind === 'agent_message' && !isSummary(one) && !isCopy(one))
+  if (first?.id !== node.id) return undefined
+  const leftOut = roundsLeftOut(store, turn, shown - 1)
+  const cut = maxLength === null ? undefined : chatCut(store, earlierIn(contextFor(run), run), maxLength)
+  if (cut !== undefined) return { shown: cut.shown, leftOut: leftOut + cut.leftOut }
+  return leftOut === 0 ? undefined : { shown, leftOut }
+}
+
+function isSummary({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
+function isCopy({ metadata }: Node): boolean {
+  return metadata['copyOf'] !== undefined
+}
+
+/** The call that sums up for a child what its host knows: the host's model, the host's context, the child's task. */
+function briefRequest({ node, turn, agent, home, conversation }: NodeRun): ModelRequest {
+  const { store } = home.ledger
+  const link = store.link(turn.id)
+  const task = link === undefined ? undefined : store.node(link.taskId)
+  const context = task === undefined ? [] : contextOf(store, task, contextTurnsOf(conversation, agent))
+  const tokens = briefTokens(node)
+  const asked = `Another agent is given this task:\n${JSON.stringify(turn.input)}\n\nSum up what it should know of this conversation to do it, and nothing else, in at most ${Math.ceil(tokens * 0.7)} words.`
+  return {
+    messages: [
+      { role: 'system', content: 'You brief other agents.' },
+      ...plainMessages(context),
+      { role: 'user', content: asked },
+    ],
+    tools: [],
+    settings: { ...agent.settings, maxOutputTokens: Math.min(agent.settings.maxOutputTokens ?? tokens, tokens) },
+    outputSchema: null,
+    path: conversation.path,
+  }
+}
+
+/** The context of a call with the prompt of this turn in the place of what was kept of it: its system part first. */
+function askedMessages(instructions: string, context: readonly Node[], asked: AskedTurn): Message[] {
+  const said = asked.prompt.toRequest({ tools: 'text' }).messages as readonly Message[]
+  const system = said.filter(({ role }) => role === 'system')
+  const others = said.filter(({ role }) => role !== 'system')
+  if (asked.history !== null) {
+    const own = context.filter((node) => node.kind !== 'user_message' && isOfTurn(node, asked.turnId))
+    return [...messagesOf(instructions, []), ...system, ...asked.history, ...others, ...messagesOf('', own)]
+  }
+  const at = context.findIndex(({ kind, turnId }) => kind === 'user_message' && turnId === asked.turnId)
+  const told = messagesOf(instructions, [])
+  if (at < 0) return [...told, ...system, ...messagesOf('', context), ...others]
+  const before = messagesOf('', context.slice(0, at))
+  return [...told, ...system, ...before, ...others, ...messagesOf('', context.slice(at + 1))]
+}
+
+/** A summary is of what was before, wherever it was made. */
+function isOfTurn({ turnId, metadata }: Node, id: string): boolean {
+  return turnId === id && metadata['standsFor'] !== true
+}
+
+export interface AskedTurn {
+  readonly turnId: string
+  readonly prompt: Prompt
+  /** What is shown of earlier turns, where it is a chat. */
+  readonly history: readonly Message[] | null
+}
+
+export interface Estimate extends CallCost {
+  /** Is the price of the model known? Without it dollars are 0. */
+  readonly isPriced: boolean
+}
+
+/** Bytes of a token, about: those of letters beyond ASCII are more, and so are their tokens. */
+const BYTES = 4
+/** An answer without a limit of its own: what it is thought to take, and what every provider lets it be asked for. */
+const EXPECTED_ANSWER = 1_000
+const MOST_ANSWER = 4_096
+
+/** What a call will cost, about, and not less than the one before it did: contexts grow. */
+export function estimateOf(model: Model, request: ModelRequest, before: Usage): Estimate {
+  const { maxOutputTokens } = request.settings
+  const inputTokens = Math.max(tokensOf(request), before.inputTokens)
+  const least = Math.max(maxOutputTokens ?? EXPECTED_ANSWER, before.outputTokens)
+  const question = priceOf(model, inputTokens, 0)
+  const whole = priceOf(model, inputTokens, MILLION)
+  return {
+    question: { tokens: inputTokens, usd: question ?? 0 },
+    answer: { least, most: Math.max(least, maxOutputTokens ?? MOST_ANSWER) },
+    usdPerToken: ((whole ?? 0) - (question ?? 0)) / MILLION,
+    isPriced: question !== null,
+  }
+}
+
+const MILLION = 1_000_000
+
+/** The same request for an answer of at most so many tokens: a provider that heeds it costs no more than was held. */
+export function withAnswerOf(request: ModelRequest, answerTokens: number): ModelRequest {
+  const { settings } = request
+  const maxOutputTokens = Math.min(settings.maxOutputTokens ?? answerTokens, answerTokens)
+  return { ...request, settings: { ...settings, maxOutputTokens } }
+}
+
+/** What a call has used whose provider was not heard to the end, about. */
+export function usageOf(request: ModelRequest, text: string): Usage {
+  const outputTokens = Math.ceil(sizeOf(text) / BYTES)
+  return { inputTokens: tokensOf(request), outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }
+}
+
+function priceOf({ id }: Model, inputTokens: number, outputTokens: number): number | null {
+  return costOf({ inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 }, id)
+}
+
+function tokensOf({ messages, tools, outputSchema }: ModelRequest): number {
+  return Math.ceil(sizeOf(JSON.stringify([messages, tools, outputSchema])) / BYTES)
+}

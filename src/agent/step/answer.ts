@@ -1,0 +1,255 @@
+import { JSON_LIMITS, type Json, parseJson, toJson } from '../../base/json.ts'
+import { type CheckedSchema, describeIssues, type Issue, type JsonSchema } from '../../base/schema/schema.ts'
+import { withoutThinking } from '../../fields/document-finder.ts'
+import { emptyFields } from '../../fields/field-check.ts'
+import { FieldParser } from '../../fields/field-parser.ts'
+import { type ToolCall, writtenText } from '../../graph/content.ts'
+import type { LiveBody } from '../../graph/event.ts'
+import type { Node } from '../../graph/rows.ts'
+import type { Answer } from '../../rules/turn/expand.ts'
+import type { Repair } from '../definition/repair.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+import { saysNothing } from '../request/messages.ts'
+import { pieceEnd } from './answer-content.ts'
+
+/** What becomes of an answer without tool calls. */
+export type Judged =
+  | { readonly end: 'completed'; readonly value: Json | undefined; readonly written?: Json }
+  /** It is asked for again; with what is wrong, unless that is not to be told. */
+  | { readonly end: 'again'; readonly nudge: string | null }
+  | { readonly end: 'failed'; readonly code: string; readonly message: string }
+
+const EMPTY_NUDGE = 'Your last answer was empty. Give your final answer now.'
+
+/** An empty or invalid answer is asked for again; after that it is a failure with a name, never an empty success (I6). */
+export function judge(run: NodeRun, answer: Answer): Judged | Promise<Judged> {
+  const { agent, node } = run
+  const { finalTool = null } = agent.manner ?? {}
+  if (finalTool !== null && node.purpose !== 'wrap_up') return { end: 'again', nudge: finalNudge(finalTool) }
+  if (answer.cutBy !== null && !agent.acceptTruncated && node.purpose !== 'wrap_up') return CUT[answer.cutBy]
+  if (saysNothing(answer.content)) {
+    if (mayRepair(run)) return again(agent.repair, EMPTY_NUDGE)
+    return { end: 'failed', code: 'empty_answer', message: 'The model gave no answer, also when asked again.' }
+  }
+  if (agent.output === null || node.purpose === 'wrap_up') return { end: 'completed', value: undefined }
+  return judgeValue(run, agent.output, writtenText(answer.content))
+}
+
+/** Asked again it would be cut again: what was said is kept, and what to do is told. */
+const CUT: { readonly [Reason in NonNullable<Answer['cutBy']>]: Judged } = {
+  length: {
+    end: 'failed',
+    code: 'truncated',
+    message:
+      'The model reached its output limit: the answer is incomplete. Raise settings.maxOutputTokens or the budget, ask for less, or set acceptTruncated: true.',
+  },
+  'content-filter': {
+    end: 'failed',
+    code: 'content_filter',
+    message:
+      'The provider stopped the answer by its content filter: it is incomplete. Ask in other words, or set acceptTruncated: true.',
+  },
+}
+
+/** As often as there are turns left: words are no final output. */
+function finalNudge(tool: string): string {
+  return `You MUST call the \`${tool}\` tool NOW with the final output for the user.`
+}
+
+/** The call was stopped in the middle of an answer that cannot fit any more. */
+export function judgeDoomed(run: NodeRun, issues: readonly Issue[]): Judged {
+  return judgeUnfit(run, { value: undefined, issue: describeIssues(issues) })
+}
+
+async function judgeValue(run: NodeRun, schema: CheckedSchema, text: string): Promise<Judged> {
+  const read = await readAnswer(schema, text, run.agent.repair)
+  return read.issue === null ? { end: 'completed', value: read.value, written: read.written } : judgeUnfit(run, read)
+}
+
+function judgeUnfit(run: NodeRun, { value, issue }: Unfit): Judged {
+  const { repair } = run.agent
+  if (mayRepair(run)) {
+    return again(repair, `Your answer does not fit. ${issue}\nAnswer again with only the corrected JSON.`)
+  }
+  if (repair?.onFailure === 'return' && value !== undefined) return { end: 'completed', value }
+  return { end: 'failed', code: 'invalid_output', message: issue }
+}
+
+interface Unfit {
+  readonly value: Json | undefined
+  readonly issue: string
+}
+
+/** Each call of the turn that asks for an answer again counts, the one at hand included. */
+function mayRepair({ agent, node, turn, home }: NodeRun): boolean {
+  const isRepair = ({ purpose, ordinal }: Node) => purpose === 'repair' && ordinal <= node.ordinal
+  const repairs = home.ledger.store.nodesOf(turn.id).filter(isRepair)
+  return repairs.length < (agent.repair?.retries ?? 1)
+}
+
+function again(repair: Repair | null, nudge: string): Judged {
+  return { end: 'again', nudge: repair?.feedback === false ? null : nudge }
+}
+
+type Read =
+  | { readonly issue: null; readonly value: Json; readonly written: Json }
+  | { readonly issue: string; readonly value: Json | undefined }
+
+/** The whole text where it is JSON that fits; else the document in it that readers of its fields are told of. */
+async function readAnswer(schema: CheckedSchema, text: string, repair: Repair | null): Promise<Read> {
+  const whole = parseJson(unfenced(text))
+  if (text.length > LONG) await nextTurn()
+  const first = whole.ok ? await readValue(schema, whole.value, repair) : undefined
+  if (first?.issue === null) return first
+  const plain = plainValue(schema.jsonSchema, text)
+  const said = plain === undefined ? undefined : await readValue(schema, plain, repair)
+  if (said?.issue === null) return said
+  const parser = await findDocument(schema, text)
+  if (parser.state === 'complete') {
+    const found = await readValue(schema, parser.value as Json, repair)
+    return found.issue === null ? found : (first ?? found)
+  }
+  if (first !== undefined) return first
+  const isAbsent = parser.state === 'absent' && !whole.ok
+  return {
+    issue: isAbsent ? `It is not JSON: ${whole.error.replace(/^Not valid JSON: /, '')}` : parser.problem,
+    value: undefined,
+  }
+}
+
+/**
+ * A text that the schema wants may be said as it is, without quotes; so may one of its words. Undefined where the schema
+ * wants anything else too: then only JSON tells them apart.
+ */
+function plainValue({ type, enum: words, const: only }: JsonSchema, text: string): string | undefined {
+  const values = Array.isArray(words) ? words : only === undefined ? [] : [only]
+  const isText = type === 'string' || (type === undefined && values.length > 0)
+  if (!isText || values.some((value) => typeof value !== 'string')) return undefined
+  const said = withoutThinking(text).trim()
+  return values.length === 0 || values.includes(said) ? said : values.find((word) => isSameWord(word, said))
+}
+
+/** `Red.`, `"red"` and `**red**` say red. */
+function isSameWord(word: string, said: string): boolean {
+  if (said.length > word.length + MOST_AROUND) return false
+  return said.replace(/^[\s"'`*]+|[\s"'`*.!]+$/g, '').toLowerCase() === word.toLowerCase()
+}
+
+const MOST_AROUND = 12
+
+/** A long text is read piece by piece, and others get their turn in between. */
+async function findDocument(schema: CheckedSchema, text: string): Promise<FieldParser> {
+  const parser = new FieldParser(schema, {})
+  for (let at = 0; at < text.length; at = pieceEnd(text, at)) {
+    if (at > 0) await nextTurn()
+    parser.push(text.slice(at, pieceEnd(text, at)))
+  }
+  parser.end()
+  return parser
+}
+
+/** From here on each step on the way to the store has a turn of its own. */
+const LONG = 1_000_000
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+async function readValue(schema: CheckedSchema, written: Json, repair: Repair | null): Promise<Read> {
+  const checked = await schema.validate(written)
+  if (!checked.ok) return { issue: describeIssues(checked.issues), value: written }
+  const json = toJson(checked.value)
+  if (json.ok && json.text.length > LONG) await nextTurn()
+  const value = json.ok ? json.value : written
+  const missing = repair?.ensure === undefined ? [] : emptyFields(written, repair.ensure, repair.allowNull ?? true)
+  if (missing.length > 0) return { issue: `It lacks ${missing.slice(0, MOST_NAMED).join(', ')}.`, value }
+  return { issue: null, value, written }
+}
+
+const MOST_NAMED = 20
+
+/** Models like to put JSON into a code fence. */
+function unfenced(text: string): string {
+  const trimmed = text.trim()
+  const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length >= 6
+  return isFenced ? trimmed.slice(3, -3).replace(/^[a-z0-9]+(?=\s)/i, '') : trimmed
+}
+
+/** Characters of one answer: what goes on beyond is not an answer. */
+export const ANSWER_LIMIT: number = JSON_LIMITS.maxBytes
+
+/** Of that, what calls of tools may have together: it is stored with the answer, with each call and with what it starts. */
+export const CALLS_LIMIT = 4_000_000
+
+/** How much a model has said in one answer: texts, thoughts, calls, files and all that stands beside them. */
+export class AnswerSize {
+  private size = 0
+  /** Of that, what comes once more as a whole. */
+  private announced = 0
+  private calls = 0
+  private values = 0
+
+  /** What is too much of it; null where nothing is. */
+  get excess(): string | null {
+    if (this.size > ANSWER_LIMIT) return `is longer than ${ANSWER_LIMIT / 1e6} MB`
+    if (this.calls > CALLS_LIMIT) return `has calls of more than ${CALLS_LIMIT / 1e6} MB`
+    return this.values > JSON_LIMITS.maxValues ? `has more than ${JSON_LIMITS.maxValues} values` : null
+  }
+
+  hear(body: LiveBody & { readonly text: string }): void {
+    const length = writtenLength(body.text)
+    this.size += length
+    if (body.type !== 'text-delta') this.announced += length
+  }
+
+  /** A call or a block. What its deltas said already is not counted again. */
+  add(said: unknown): void {
+    const { size, values } = sizeIn(said)
+    this.values += values
+    const known = Math.min(size, this.announced)
+    this.announced -= known
+    this.size += size - known
+  }
+
+  /** A call that was read. The characters and values of its part are counted already, but not values in a text. */
+  addCall(call: ToolCall, isText: boolean): void {
+    const { size, values } = sizeIn(call.input)
+    this.calls += size + call.id.length + call.name.length
+    if (isText) this.values += values
+  }
+}
+
+/** All texts and keys, and a few characters for each value. A model of one's own may give what never ends. */
+function sizeIn(said: unknown): { readonly size: number; readonly values: number } {
+  const open: unknown[] = [said]
+  let size = 0
+  let values = 0
+  for (let value = open.pop(); value !== undefined && size <= ANSWER_LIMIT; value = open.pop()) {
+    values++
+    size += typeof value === 'string' ? writtenLength(value) + VALUE_SIZE : VALUE_SIZE
+    if (typeof value !== 'object' || value === null) continue
+    for (const [key, item] of Object.entries(value)) {
+      size += writtenLength(key)
+      if (item !== undefined) open.push(item)
+    }
+  }
+  return { size, values }
+}
+
+const VALUE_SIZE = 8
+
+/** Characters in JSON: most control characters, and halves of a character, are written with six. */
+function writtenLength(text: string): number {
+  let length = text.length
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code >= 0x20 && (code & 0xf800) !== 0xd800) continue
+    const isPair = code < 0xdc00 && code >= 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00
+    if (isPair) at++
+    else if (code !== LINE_FEED) length += ESCAPED - 1
+  }
+  return length
+}
+
+const ESCAPED = 6
+const LINE_FEED = 10

@@ -1,0 +1,432 @@
+import { DeniedError, ModelError } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { JSON_LIMITS, type Json, type JsonLimits, parseJson, sizeOf, toJson, truncateUtf8 } from '../../base/json.ts'
+import type { LiveNode } from '../../conversation/feeds.ts'
+import { modelRequest } from '../../grant/request.ts'
+import { NO_USAGE, type ToolCall, type Usage } from '../../graph/content.ts'
+import type { LiveBody } from '../../graph/event.ts'
+import type { Model, ModelRequest, Part } from '../../model/model.ts'
+import { costOf } from '../../model/named/prices.ts'
+import { partsOf, readUsage } from '../../model/stream-parts.ts'
+import type { Ask } from '../../rules/turn/approve.ts'
+import type { Answer } from '../../rules/turn/expand.ts'
+import { permit } from '../../tool/permit.ts'
+import { hookedEvent, streamEnd, streamStart, wrappedModel } from '../hooks/model-hooks.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+import { usageOf } from '../request/request-of.ts'
+import { AnswerSize, CALLS_LIMIT } from './answer.ts'
+import { AnswerContent, isLong, type LongPart, pieceEnd } from './answer-content.ts'
+import type { AnswerWatch } from './answer-watch.ts'
+
+/** Thrown with what was said before the call failed or was stopped, so that it is not lost. */
+export class CallFailed extends Error {
+  readonly partial: Answer
+
+  constructor(partial: Answer, cause: unknown) {
+    super('the model call failed', { cause })
+    this.partial = partial
+  }
+}
+
+/** A person must allow the model first: it was not called. */
+export class AskFirst extends Error {
+  readonly ask: Ask
+
+  constructor(ask: Ask) {
+    super('a person must be asked first')
+    this.ask = ask
+  }
+}
+
+/** The one way to a model (I8). What it streams is seen live; what it said is returned whole. */
+export function call(run: NodeRun, model: Model, { request, watch }: Calling): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const heard = new Heard(run, model, { resolve, reject, watch })
+    run.home.lastCall = heard
+    heard.listen(request)
+  })
+}
+
+export interface Calling {
+  readonly request: ModelRequest
+  /** Hears the text while it comes, and may stop the call. */
+  readonly watch: AnswerWatch | undefined
+}
+
+export interface CallUntil {
+  readonly request: ModelRequest
+  /** Is what was said enough? What follows is not waited for. */
+  readonly isEnough: (text: string) => boolean
+}
+
+/** The same for an answer that is left off as soon as it is enough. Nothing of it is seen live. */
+export function callUntil(run: NodeRun, model: Model, { request, isEnough }: CallUntil): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const heard = new Heard(run, model, { resolve, reject, watch: undefined })
+    heard.isEnough = (text) => isEnough(text) && heard.leaveOff(request)
+    heard.listen(request)
+  })
+}
+
+/** What there is of a call that was never made. */
+export const NOT_ASKED: Answer = {
+  content: '',
+  reasoning: '',
+  calls: [],
+  droppedCalls: 0,
+  usage: NO_USAGE,
+  usageFault: null,
+  model: '',
+  usd: null,
+  cutBy: null,
+  streamed: null,
+}
+
+function deniedModel(model: Model, reason: string): DeniedError {
+  return new DeniedError('denied', `The model ${model.id} is not allowed here: ${reason}.`)
+}
+
+/** Of one answer. Each may be an event; one that says nothing is none. */
+const MOST_PARTS = 1_000_000
+
+/** After so many that came all at once, others get their turn. */
+const PARTS_PER_TURN = 1_000
+
+function tooMuch({ id }: Model, what: string): ModelError {
+  return new ModelError('model', `The answer of ${id} ${what}: it was left off.`)
+}
+
+export function silent(model: Pick<Model, 'id'>, hasSpoken: boolean): ModelError {
+  const when = hasSpoken ? 'in the middle of its answer' : 'before the first word of its answer'
+  return new ModelError('model', `${model.id} was silent for too long ${when}.`, { isRetryable: true })
+}
+
+export function cutStream(model: Pick<Model, 'id'>): ModelError {
+  return new ModelError('model', `The stream of ${model.id} ended before the answer was complete.`, {
+    isRetryable: true,
+  })
+}
+
+interface Settle {
+  readonly resolve: (answer: Answer) => void
+  readonly reject: (failure: CallFailed) => void
+  readonly watch: AnswerWatch | undefined
+}
+
+/** Collects the parts of one answer. A model that does not hear its signal is not waited for. */
+class Heard {
+  private readonly run: NodeRun
+  private readonly model: Model
+  private readonly settle: Settle
+  private parts: AsyncIterator<Part> | undefined
+  private controller: AbortController | undefined
+  private isOver = false
+  private isFinished = false
+  private live: LiveNode | undefined
+  private readonly said = new AnswerContent()
+  private chunks = 0
+  private readonly size = new AnswerSize()
+  /** How many parts have come, whatever they hold. */
+  private partCount = 0
+  private usage: Usage = NO_USAGE
+  private usageFault: string | null = null
+  private cutBy: Answer['cutBy'] = null
+  private calls: ToolCall[] | undefined
+  /** Of an answer that may be left off: does it end here? */
+  isEnough: ((text: string) => boolean) | undefined
+  /** Hooks that are at work on what came last: what comes next waits for them. */
+  private held: Promise<void> | undefined
+
+  constructor(run: NodeRun, model: Model, settle: Settle) {
+    this.run = run
+    this.model = model
+    this.settle = settle
+  }
+
+  listen(request: ModelRequest): void {
+    const { node, work } = this.run
+    try {
+      const permission = permit(this.run, modelRequest(this.model.id), null)
+      if (permission.verdict === 'deny') throw deniedModel(this.model, permission.reason)
+      if (permission.verdict === 'ask') throw new AskFirst(permission.ask)
+      if (node.epoch > 1) this.emit({ type: 'reset', attempt: node.attempt })
+      if (this.settle.watch !== undefined) this.settle.watch.onStop = (reason) => this.fail(reason)
+      work.onStop = () => this.fail(work.stopCause === 'stalled' ? this.silence() : work.signal.reason)
+      if (work.stopCause !== null) return work.onStop()
+      work.asked()
+      if (this.run.hooks === null) return this.open(request)
+      const begun = streamStart(this.run, (body) => this.show(body))
+      if (begun === undefined) return this.open(request)
+      begun.then(() => this.open(request)).catch(this.onError)
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private silence(): ModelError {
+    return silent(this.model, this.partCount > 0)
+  }
+
+  private open(request: ModelRequest): void {
+    if (this.isOver) return
+    const { hooks } = this.run
+    const stoppable = this.stoppable()
+    const ask = (asked: ModelRequest) => this.ask(asked, stoppable)
+    const stream = hooks?.has('wrapModel') === true ? wrappedModel(this.run, ask)(request) : ask(request)
+    this.parts = partsOf(stream, this.model.id)
+    this.next(this.parts)
+  }
+
+  private ask(request: ModelRequest, stoppable: { readonly signal: AbortSignal }): AsyncIterable<Part> {
+    const { node, work, home } = this.run
+    const answer = () => this.model.stream(request, stoppable)
+    if (home.tape === null) return answer()
+    const secrets = async () => (await this.model.secrets?.()) ?? []
+    return home.tape.ask({ node, work, model: this.model.id, request, signal: stoppable.signal, answer, secrets })
+  }
+
+  /** A call that is watched may be stopped although its node goes on: it has a signal of its own. */
+  private stoppable(): { readonly signal: AbortSignal } {
+    if (this.settle.watch === undefined) return this.run.work
+    this.controller = new AbortController()
+    return this.controller
+  }
+
+  private next(parts: AsyncIterator<Part>): void {
+    if (this.partCount % PARTS_PER_TURN === PARTS_PER_TURN - 1) setImmediate(() => this.nextNow(parts))
+    else this.nextNow(parts)
+  }
+
+  private nextNow(parts: AsyncIterator<Part>): void {
+    if (this.held === undefined) parts.next().then(this.onNext, this.onError)
+    else this.held.then(() => this.resume(parts), this.onError)
+  }
+
+  private resume(parts: AsyncIterator<Part>): void {
+    this.held = undefined
+    if (!this.isOver) this.next(parts)
+  }
+
+  private readonly onNext = (result: IteratorResult<Part>): void => {
+    if (this.isOver) return
+    try {
+      if (result.done) return this.end()
+      if (isLong(result.value)) return this.takePieces(result.value, 0)
+      this.take(result.value)
+      this.goOn()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  /** One long text is read as many short ones, and others get their turn in between. */
+  private takePieces(part: LongPart, from: number): void {
+    if (this.isOver) return
+    try {
+      const to = pieceEnd(part.text, from)
+      this.take({ ...part, text: part.text.slice(from, to) })
+      if (to < part.text.length && this.size.excess === null) setImmediate(() => this.takePieces(part, to))
+      else this.goOn()
+    } catch (error) {
+      this.fail(error)
+    }
+  }
+
+  private goOn(): void {
+    if (this.isOver) return
+    const { excess } = this.size
+    if (excess !== null) return this.fail(tooMuch(this.model, excess))
+    if (++this.partCount > MOST_PARTS) return this.fail(tooMuch(this.model, `has more than ${MOST_PARTS} parts`))
+    if (this.parts !== undefined) this.next(this.parts)
+  }
+
+  private readonly onError = (error: unknown): void => this.fail(error)
+
+  private end(): void {
+    if (!this.isFinished) return this.fail(cutStream(this.model))
+    if (this.run.hooks?.has('onStreamEnd') !== true) return this.finish()
+    const answer = this.answer()
+    const ended = streamEnd(this.run, answer, (body) => this.show(body))
+    if (ended === undefined) return this.finish()
+    ended.then(() => this.finish()).catch(this.onError)
+  }
+
+  private finish(): void {
+    if (this.isOver) return
+    this.leave()
+    this.settle.resolve(this.answer())
+  }
+
+  /** The answer is enough as it is. What it cost is not told any more, so it is estimated. */
+  leaveOff(request: ModelRequest): boolean {
+    if (this.isOver) return true
+    if (this.usage === NO_USAGE) this.usage = usageOf(request, this.said.text)
+    leaveOff(this.parts).catch(() => undefined)
+    this.finish()
+    return true
+  }
+
+  private fail(error: unknown): void {
+    if (this.isOver) return
+    this.leave()
+    this.controller?.abort(error)
+    leaveOff(this.parts).catch(() => undefined)
+    this.settle.reject(new CallFailed(this.answer(), error))
+  }
+
+  private leave(): void {
+    this.isOver = true
+    this.run.work.onStop = null
+    if (this.live !== undefined) this.run.home.feeds.endLive(this.run.node)
+  }
+
+  private take(part: Part): void {
+    if ('text' in part && part.text === '') return
+    switch (part.type) {
+      case 'text-delta':
+        this.said.hear(part.text)
+        this.chunks++
+        this.emit(part)
+        this.isEnough?.(part.text)
+        return this.settle.watch?.hear(part.text)
+      case 'text-end':
+        this.size.add(part)
+        return this.said.closeText(part.providerMetadata)
+      case 'reasoning-delta':
+        this.said.think(part.text)
+        return this.emit(part)
+      case 'tool-input-delta':
+        return this.emit({ type: 'tool-input-delta', ...shortNames(part), text: part.text })
+      case 'tool-call':
+        this.size.add(part)
+        return this.addCall(part)
+      case 'block':
+        this.size.add(part.block)
+        return this.said.addBlock(part.block)
+      case 'finish':
+        this.isFinished = part.reason !== 'error'
+        if (part.reason === 'length' || part.reason === 'content-filter') this.cutBy = part.reason
+        return this.readUsage(part.usage)
+    }
+  }
+
+  private addCall(part: Extract<Part, { type: 'tool-call' }>): void {
+    const call = readCall(part)
+    this.size.addCall(call, typeof part.input === 'string')
+    this.calls ??= []
+    this.calls.push(call)
+  }
+
+  private readUsage(told: unknown): void {
+    const { usage, fault } = readUsage(told)
+    this.usage = usage
+    if (fault !== null) this.usageFault = `${nameOf(this.model)} says it used ${fault}: this is not counted.`
+  }
+
+  private answer(): Answer {
+    const { text, content, reasoning } = this.said
+    return {
+      content,
+      reasoning,
+      calls: this.calls ?? NO_CALLS,
+      droppedCalls: 0,
+      usage: this.usage,
+      usageFault: this.usageFault,
+      model: nameOf(this.model),
+      usd: this.cost(),
+      cutBy: this.cutBy,
+      streamed: this.chunks < 2 ? null : { chunks: this.chunks, bytes: sizeOf(text), sha256: sha256(text) },
+    }
+  }
+
+  /** Must not throw: nobody would hear it. A cost that cannot be told is null. */
+  private cost(): number | null {
+    if (this.run.turn.spend === null) return null
+    try {
+      return costOf(this.usage, this.model.id)
+    } catch {
+      return null
+    }
+  }
+
+  /** A node has a place to stream to from its first delta until its end. */
+  private emit(body: LiveBody): void {
+    this.run.work.heard()
+    if ('text' in body) this.size.hear(body)
+    if (this.isEnough !== undefined) return
+    this.show(body)
+    if (this.run.hooks?.has('onEvent') !== true) return
+    const hooked = hookedEvent(this.run, body, (own) => this.show(own))
+    if (hooked === undefined) return
+    const held = this.held
+    this.held = held === undefined ? hooked : held.then(() => hooked)
+    this.held.catch(() => undefined)
+  }
+
+  private show(body: LiveBody): void {
+    const { node, conversation, home } = this.run
+    this.live ??= home.feeds.beginLive(node, conversation)
+    this.live.emit(body, home.ledger.clock)
+  }
+}
+
+/** Must not throw either. */
+function nameOf(model: Model): string {
+  try {
+    return model.id
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** A model written by hand may do anything here. */
+async function leaveOff(parts: AsyncIterator<Part> | undefined): Promise<void> {
+  await parts?.return?.()
+}
+
+const NO_CALLS: readonly ToolCall[] = []
+
+/** Arguments that are not JSON stay as text, marked: the task answers the model with what is wrong. */
+export function readCall(part: Extract<Part, { type: 'tool-call' }>): ToolCall {
+  const { input, providerMetadata } = part
+  const { callId, tool } = shortNames(part)
+  const call = readInput(callId, tool, input)
+  return providerMetadata === undefined ? call : { ...call, providerMetadata }
+}
+
+/** The id and the tool of a call, as a model said them. No tool has a longer name; ids that differ stay apart. */
+function shortNames({ id, name }: { readonly id: string; readonly name: string }): CallNames {
+  return { callId: shortened(String(id), LONGEST_ID), tool: shortened(String(name), LONGEST_NAME) }
+}
+
+interface CallNames {
+  readonly callId: string
+  readonly tool: string
+}
+
+const LONGEST_NAME = 256
+/** Some servers keep more in it than an id. */
+const LONGEST_ID = 4_096
+const SHOWN = 100
+/** Of arguments that are not JSON: for the model to see what it wrote. */
+const SHOWN_BYTES = 10_000
+
+function shortened(text: string, longest: number): string {
+  return text.length <= longest ? text : `${text.slice(0, SHOWN).toWellFormed()}…${sha256(text)}`
+}
+
+const LIMITS: Required<JsonLimits> = { ...JSON_LIMITS, maxBytes: CALLS_LIMIT }
+
+function readInput(id: string, name: string, input: Json): ToolCall {
+  if (typeof input !== 'string') return readValue(id, name, input)
+  if (input.trim() === '') return { id, name, input: {} }
+  const parsed = parseJson(input, LIMITS)
+  if (parsed.ok) return { id, name, input: parsed.value }
+  return { id, name, input: truncateUtf8(input, SHOWN_BYTES), invalid: parsed.error }
+}
+
+/** A model of one's own may give anything: what JSON cannot keep could not be recorded. */
+function readValue(id: string, name: string, input: Exclude<Json, string>): ToolCall {
+  const json = toJson(input, LIMITS)
+  return json.ok ? { id, name, input: json.value } : { id, name, input: null, invalid: json.error }
+}

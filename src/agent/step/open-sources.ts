@@ -1,0 +1,234 @@
+import { messageOf } from '../../base/error.ts'
+import type { Request } from '../../grant/request.ts'
+import { type AbsentSource, absenceText } from '../../graph/outcome.ts'
+import type { Failure, Id, Turn } from '../../graph/rows.ts'
+import { type Ask, deniedTo, isApproved, planAsk } from '../../rules/turn/approve.ts'
+import { planResult } from '../../rules/turn/result.ts'
+import { permit } from '../../tool/permit.ts'
+import { type OpenSource, SOURCE_SEPARATOR, type ToolSource } from '../../tool/source.ts'
+import type { SourcePool, Start } from '../../tool/source-pool.ts'
+import { type ToolEntry, type Toolkit, toolEntry } from '../../tool/toolkit.ts'
+import { isLive } from '../build/read-kit.ts'
+import type { NodeRun } from '../hooks/node-run.ts'
+
+type Named = readonly [name: string, source: ToolSource]
+
+/** A source that a run has to do without. */
+interface Absent {
+  readonly name: string
+  readonly source: ToolSource
+  readonly code: 'denied' | 'unavailable'
+  readonly reason: string
+}
+
+/**
+ * The node with the tools of its agent's sources, started where they were not. Undefined when its end was committed
+ * instead, or when it waits for a person who must allow a start.
+ */
+export async function equip(run: NodeRun, pool: SourcePool): Promise<NodeRun | undefined> {
+  const wanted = wantedBy(run)
+  if (wanted.length === 0) return run
+  const permitted: NamedStart[] = []
+  const absent: Absent[] = []
+  for (const [name, source] of wanted) {
+    const start = permitStart(run, pool, [name, source])
+    if ('decided' in start) permitted.push({ name, ...start })
+    else if ('reason' in start) absent.push({ name, source, code: 'denied', reason: start.reason })
+    else return waitFor(run, start.ask)
+  }
+  const opened = await untilStopped(run, Promise.all(permitted.map((one) => open(run, pool, one))))
+  if (opened === undefined) return stopped(run)
+  for (const one of opened) if (!('opened' in one)) absent.push(one)
+  const missed = absent.find(({ source }) => source.required)
+  if (missed !== undefined) return end(run, { code: missed.code, message: absenceText(missed) })
+  const there = opened.flatMap((one) => ('opened' in one ? [one] : []))
+  const twins = there.flatMap((one) => twinsOf(run.toolkit, one))
+  const others = [...there.flatMap(warnings), ...twins, ...wanted.flatMap(missingSecrets)]
+  await tell(run, pool, { absent, others })
+  return { ...run, toolkit: equipped(run.toolkit, there, absent) }
+}
+
+/** A step is offered all of them; a call needs the one that its tool is of. Calls to wrap up or brief have no tools. */
+function wantedBy({ node, agent, toolkit }: NodeRun): Named[] {
+  if (node.purpose === 'wrap_up' || node.purpose === 'brief') return []
+  const live = [...agent.sources].filter(([, source]) => isLive(source))
+  if (node.kind !== 'task') return live
+  const called = node.input.call?.name ?? ''
+  if (toolkit.find(called) !== undefined) return []
+  return live.filter(([name]) => called.startsWith(`${name}${SOURCE_SEPARATOR}`))
+}
+
+/** What may be started; else why not, or what a person is asked first. */
+function permitStart(
+  run: NodeRun,
+  pool: SourcePool,
+  [name, source]: Named,
+): Start | { readonly reason: string } | { readonly ask: Ask } {
+  const decided: Request[] = []
+  for (const request of source.needs) {
+    const permission = permit(run, request, source.about)
+    if (permission.verdict === 'deny') return { reason: permission.reason }
+    if (permission.verdict === 'ask' && !isAllowed(run, pool, { source, ask: permission.ask })) {
+      const reason = deniedReason(run, permission.ask)
+      return reason === undefined ? { ask: { ...permission.ask, ...startOf(run, name, source) } } : { reason }
+    }
+    decided.push(request)
+  }
+  if (decided.length > 0) pool.allow(run.turn.rootId, source)
+  return { source, decided }
+}
+
+/** What a person allowed for one step of a run holds for the whole run, and for its tree while the server goes on. */
+function isAllowed(
+  { turn, conversation, home }: NodeRun,
+  pool: SourcePool,
+  { source, ask }: { readonly source: ToolSource; readonly ask: Ask },
+): boolean {
+  if (pool.isAllowed(turn.rootId, source)) return true
+  return home.ledger.store.nodesOf(turn.id).some((node) => isApproved(node, conversation, ask))
+}
+
+/** What a person denied one step of a run is denied to the whole run. */
+function deniedReason({ turn, home }: NodeRun, ask: Ask): string | undefined {
+  for (const node of home.ledger.store.nodesOf(turn.id)) {
+    const reason = deniedTo(node, ask)
+    if (reason !== undefined) return reason
+  }
+  return undefined
+}
+
+/** A call whose server may not be started is denied itself, and its model reads why. */
+function startOf({ node, agent }: NodeRun, name: string, { required }: ToolSource): Pick<Ask, 'start'> {
+  if (node.kind === 'task') return {}
+  return { start: { name, required, whose: agent.inline === null ? 'agent' : 'recipe' } }
+}
+
+interface Opened {
+  readonly name: string
+  readonly source: ToolSource
+  readonly opened: OpenSource
+}
+
+interface NamedStart extends Start {
+  readonly name: string
+}
+
+async function open(run: NodeRun, pool: SourcePool, { name, ...start }: NamedStart): Promise<Opened | Absent> {
+  const { turn, conversation } = run
+  const { source } = start
+  const user = { conversationId: conversation.id, rootId: turn.rootId, runId: turn.id, topRunId: topOf(run) }
+  try {
+    const use = () => pool.use(name, start, user)
+    const { tape } = run.home
+    return { name, source, opened: tape === null ? await use() : await tape.source(name, use) }
+  } catch (error) {
+    return { name, source, code: 'unavailable', reason: messageOf(error) }
+  }
+}
+
+/** The run at the top that waits for this one, or this one. */
+function topOf({ turn, conversation, home }: NodeRun): Id {
+  const { store } = home.ledger
+  let top = turn
+  let at = conversation
+  for (;;) {
+    const above = store.turn(store.link(top.id)?.hostTurnId ?? at.parentTurnId ?? '')
+    const its = above === undefined || above.state === 'ended' ? undefined : store.conversation(above.conversationId)
+    if (above === undefined || its === undefined) return top.id
+    top = above
+    at = its
+  }
+}
+
+function equipped(toolkit: Toolkit, there: readonly Opened[], absent: readonly Absent[]): Toolkit {
+  const entries: ToolEntry[] = []
+  for (const { name, opened } of there) {
+    for (const [shownAs, { tool, version }] of opened.tools) {
+      entries.push({ ...toolEntry(`${name}${SOURCE_SEPARATOR}${shownAs}`, tool), version })
+    }
+  }
+  const notes = there.filter(({ opened }) => opened.notes !== '').map(({ name, opened }) => noteOf(name, opened.notes))
+  return toolkit.with(entries, [...notes, ...absent.map(absenceText)].join('\n\n'))
+}
+
+/** It is a server's own text, and said to be. */
+function noteOf(name: string, notes: string): string {
+  return `About the tools ${name}${SOURCE_SEPARATOR}*, as their server says:\n${notes}`
+}
+
+function warnings({ name, opened }: Opened): string[] {
+  return opened.warnings.map((warning) => `${name}: ${warning}`)
+}
+
+/** An agent's own tool keeps its name. */
+function twinsOf(toolkit: Toolkit, { name, opened }: Opened): string[] {
+  const names = [...opened.tools.keys()].map((shownAs) => `${name}${SOURCE_SEPARATOR}${shownAs}`)
+  const taken = names.filter((one) => toolkit.find(one) !== undefined)
+  return taken.map((one) => `${name}: its tool ${one} is left out: the agent has one of this name already`)
+}
+
+function missingSecrets([name, source]: Named): string[] {
+  const missing = source.missing()
+  return missing.length === 0 ? [] : [`${name}: ${missing.join(', ')} is not set, and it may need it`]
+}
+
+/** Told once to each run, to whoever watches it. */
+async function tell({ node, home }: NodeRun, pool: SourcePool, { absent, others }: News): Promise<void> {
+  const fresh = [...absent.map(absenceText), ...others].filter((message) => pool.tell(node.turnId, message))
+  if (fresh.length === 0) return
+  for (const message of fresh) home.logger.warn(message, { runId: node.turnId })
+  await home.ledger.commit({
+    kind: 'note',
+    rootId: node.rootId,
+    plan: (draft) => {
+      const turn = draft.turn(node.turnId)
+      for (const message of fresh) draft.event(turn, node.id, { type: 'warning', message })
+      if (absent.length > 0 && turn.state !== 'ended') draft.changeTurn(turn, { absent: allAbsent(turn, absent) })
+    },
+  })
+}
+
+/** Those that it was told of before too; the newest reason counts. */
+function allAbsent({ absent: before }: Turn, absent: readonly Absent[]): readonly AbsentSource[] {
+  const reasons = new Map([...(before ?? []), ...absent].map(({ name, reason }) => [name, reason]))
+  return [...reasons].map(([name, reason]) => ({ name, reason }))
+}
+
+interface News {
+  /** What the run does without: its outcome says so, and whoever delegated it is told with its result. */
+  readonly absent: readonly Absent[]
+  readonly others: readonly string[]
+}
+
+function untilStopped<T>({ work }: NodeRun, result: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const stop = () => resolve(undefined)
+    work.signal.addEventListener('abort', stop, { once: true })
+    if (work.signal.aborted) stop()
+    result.then(resolve, reject).finally(() => work.signal.removeEventListener('abort', stop))
+  })
+}
+
+async function waitFor({ node, work, home }: NodeRun, ask: Ask): Promise<undefined> {
+  await home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
+}
+
+/** Nothing of it has run. */
+async function stopped(run: NodeRun): Promise<undefined> {
+  const { stopCause } = run.work
+  if (stopCause === 'lost' || stopCause === 'shutdown') return undefined
+  const message = stopCause === 'timeout' ? 'Its tools took too long to start.' : 'The run was asked to stop.'
+  return end(run, { code: 'stopped', message }, 'stopped')
+}
+
+async function end(
+  { node, work, home }: NodeRun,
+  failure: Failure,
+  state: 'errored' | 'stopped' = 'errored',
+): Promise<undefined> {
+  await home.ledger.commit({
+    kind: 'result',
+    rootId: node.rootId,
+    plan: (draft) => planResult(draft, work.claim, { state, failure }),
+  })
+}

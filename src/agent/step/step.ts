@@ -1,0 +1,398 @@
+import { DeniedError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { after } from '../../base/maybe.ts'
+import { NO_USAGE, plainCall } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { isEager } from '../../graph/kinds.ts'
+import type { Delegated } from '../../graph/outcome.ts'
+import type { Failure, Node } from '../../graph/rows.ts'
+import { expansionIds } from '../../graph/tasks.ts'
+import type { Model, ModelRequest } from '../../model/model.ts'
+import { retryDelay } from '../../model/retry.ts'
+import { planAsk } from '../../rules/turn/approve.ts'
+import { addCheck, planCollected } from '../../rules/turn/check-answer.ts'
+import { mayCall } from '../../rules/turn/claim.ts'
+import type { NodeEnd } from '../../rules/turn/end-node.ts'
+import {
+  type Answer,
+  countFailedCall,
+  type FinalAnswer,
+  type PlanNote,
+  type PlannedTask,
+  planAnswer,
+  planExpand,
+} from '../../rules/turn/expand.ts'
+import { planReserve } from '../../rules/turn/reserve.ts'
+import { planResult, planRetry } from '../../rules/turn/result.ts'
+import type { Manner } from '../definition/answer-protocol.ts'
+import { ExtensionFailed, hookedRequest } from '../hooks/model-hooks.ts'
+import type { EagerWork, NodeRun, ReadyChild } from '../hooks/node-run.ts'
+import type { Command, Verdict } from '../planner/plan-reader.ts'
+import type { Planning } from '../planner/planning.ts'
+import { compactFirst, compactionFor } from '../request/compaction.ts'
+import { saysNothing } from '../request/messages.ts'
+import { contextCutOf, contextFor, estimateOf, requestOf, withAnswerOf } from '../request/request-of.ts'
+import { type Judged, judge, judgeDoomed } from './answer.ts'
+import type { AnswerWatch } from './answer-watch.ts'
+import { AskFirst, CallFailed, call, callUntil, NOT_ASKED } from './call.ts'
+
+/** One agent_message: prompt, model, and the commit that acts on the answer. */
+export function runStep(run: NodeRun, model: Model): void | Promise<void> {
+  const { finalTool = null } = run.agent.manner ?? NO_MANNER
+  const found = finalTool === null ? undefined : collectedBy(run, finalTool)
+  if (found !== undefined) return endCollected(run, found)
+  if (!isBeside(run.node) && !mayCall(run.turn)) {
+    return refuseCall(run, { code: 'max_turns', message: `The limit of ${run.turn.limits.turns} turns was reached.` })
+  }
+  const context = isBeside(run.node) ? undefined : contextFor(run)
+  const plan = context === undefined ? null : compactionFor(run, model, context)
+  if (plan !== null) return compactFirst(run, plan)
+  if (run.hooks !== null) return callHooked(run, model)
+  const request = requestOf(run, context)
+  return run.turn.spend === null
+    ? callModel(run, model, request)
+    : callWithinBudget(run, model, { request, ask: (given) => callModel(run, model, given) })
+}
+
+interface Asking {
+  readonly request: ModelRequest
+  readonly ask: (request: ModelRequest) => Promise<void>
+}
+
+function askWithin(run: NodeRun, model: Model, asking: Asking): Promise<void> {
+  return run.turn.spend === null ? asking.ask(asking.request) : callWithinBudget(run, model, asking)
+}
+
+/** Loaded for agents that have one. */
+const planner = () => import('../planner/plan-tools.ts')
+
+type Judging = Extract<Planning, { step: 'judge' }>
+
+/** The one that plans is asked which tool is needed, and left off as soon as that is known. */
+async function callPlan(run: NodeRun, model: Model, judging: Judging): Promise<void> {
+  const { request, settings, due } = judging
+  if (settings.plan !== null) return planByCode(run, judging)
+  const { PlanReader } = await planner()
+  const planRun: NodeRun = { ...run, node: { ...run.node, purpose: 'plan' } }
+  const plan = new PlanReader(settings.parallel)
+  const ask = (given: ModelRequest) =>
+    callUntil(planRun, model, { request: given, isEnough: (text) => plan.hear(text) }).then(
+      (answer) => expandPlan(run, answer, { verdict: plan.verdict(), settings, due }),
+      onFailed(run),
+    )
+  await askWithin(run, model, { request: await hookedRequest(planRun, request), ask })
+}
+
+async function planByCode(run: NodeRun, { settings, due }: Judging): Promise<void> {
+  const { failedPlan, readCommands } = await planner()
+  const { signal } = run.work
+  const planned = await Promise.resolve({ ...due.context, signal })
+    .then((context) => settings.plan?.(context) ?? [])
+    .then((commands) => readCommands(commands, settings.parallel))
+    .catch(failedPlan)
+  return expandPlan(run, { ...NOT_ASKED, model: 'function/plan' }, { verdict: planned, settings, due })
+}
+
+interface Planned extends Pick<Judging, 'settings' | 'due'> {
+  readonly verdict: Verdict
+}
+
+/** What it said that is no plan is no reason to fail: the run goes on without tools. */
+function expandPlan(run: NodeRun, answer: Answer, { verdict, settings, due }: Planned): void | Promise<void> {
+  const { commands, wrong } = verdict
+  if (settings.planOnly) return endPlanned(run, answer, commands)
+  const calls = commands.map(({ tool, input }, at) => {
+    return { id: `plan_${run.node.ordinal}${at === 0 ? '' : `_${at}`}`, name: tool, input }
+  })
+  const plan = {
+    purposes: commands.map(({ purpose }) => purpose),
+    warning: wrong === null ? null : `The plan for tools was left out: ${wrong}.`,
+    concurrency: settings.concurrency,
+    leftMs: due.leftMs,
+  }
+  return expand(run, { ...answer, calls }, plan)
+}
+
+/** The commands are the answer, as they would have been carried out. */
+function endPlanned(run: NodeRun, answer: Answer, commands: readonly Command[]): void | Promise<void> {
+  const shown = commands.map(({ purpose, tool, input }) => ({ purpose, tool_name: tool, tool_kwargs: input }))
+  run.home.extensionRuns.keep(run.node.turnId, 'tool_commands', shown)
+  const judged: Judged = { end: 'completed', value: undefined }
+  return end(run, { ...answer, content: JSON.stringify(shown), calls: [] }, { judged })
+}
+
+/** Readers of the outcome find there which tools were used. */
+async function keepToolLogs({ turn, home }: NodeRun): Promise<void> {
+  const { toolLogs } = await planner()
+  const logs = toolLogs(home.ledger.store.nodesOf(turn.id))
+  if (logs.length > 0) home.extensionRuns.keep(turn.id, 'tool_logs', logs as unknown as Json)
+}
+
+/** Extensions have their word before the call is weighed: what they make of the request is what it costs. */
+async function callHooked(run: NodeRun, model: Model): Promise<void> {
+  try {
+    const planning = run.hooks?.planner == null ? null : (await planner()).planningOf(run, model)
+    if (run.hooks?.planner != null && planning?.step !== 'judge') await keepToolLogs(run)
+    if (planning?.step === 'judge') return await callPlan(run, model, planning)
+    const request = await hookedRequest(run, planning?.request ?? requestOf(run))
+    return await askWithin(run, model, { request, ask: (given) => callModel(run, model, given) })
+  } catch (error) {
+    if (!(error instanceof ExtensionFailed)) throw error
+    return fail(run, new CallFailed(NOT_ASKED, error))
+  }
+}
+
+const NO_MANNER: Partial<Manner> = {}
+
+/** The final output that the calls right before this node have given; the last one counts. */
+function collectedBy({ node, turn, home }: NodeRun, finalTool: string): Json | undefined {
+  for (const task of home.ledger.store.nodesOf(turn.id).slice(0, node.ordinal).toReversed()) {
+    if (task.kind !== 'task') return undefined
+    const { state, output, input } = task
+    if (input.call?.name === finalTool && state === 'finished' && output.isError !== true) return output.value
+  }
+  return undefined
+}
+
+/** What was collected is the answer: one line of JSON, and the value itself. */
+function endCollected(run: NodeRun, value: Json): void | Promise<void> {
+  const collected = { content: JSON.stringify(value), value, check: checkOf(run) }
+  return run.home.ledger.commit({
+    kind: 'result',
+    rootId: run.node.rootId,
+    plan: (draft) => planCollected(draft, run.work.claim, collected),
+  })
+}
+
+/** The task that decides whether an answer is one; null where every answer is. */
+function checkOf(run: NodeRun): PlannedTask | null {
+  const { checkTool = null } = run.agent.manner ?? NO_MANNER
+  return checkTool === null ? null : planTask(run, { id: run.node.id, name: checkTool, input: {} })
+}
+
+/** A call to wrap up, to brief or to sum up is no turn, and has no tools. */
+function isBeside({ purpose }: Node): boolean {
+  return purpose === 'wrap_up' || purpose === 'brief' || purpose === 'summarize'
+}
+
+/** What the call may cost is held back first; without enough for it, it is the call to wrap up, or none. */
+async function callWithinBudget(run: NodeRun, model: Model, { request, ask }: Asking): Promise<void> {
+  const said = run.home.ledger.store.nodesOf(run.turn.id).findLast(({ usage }) => usage.inputTokens > 0)
+  const cost = estimateOf(model, request, said?.usage ?? NO_USAGE)
+  if (!cost.isPriced && run.turn.spend?.limit.usd !== null) {
+    return refuseCall(run, { code: 'over_budget', message: unpriced(model) })
+  }
+  const reserved = await run.home.ledger.commit({
+    kind: 'reserve',
+    rootId: run.node.rootId,
+    plan: (draft) => planReserve(draft, run.work.claim, cost),
+  })
+  if (reserved.verdict === 'over') return
+  if (reserved.verdict === 'ok') return ask(withAnswerOf(request, reserved.answerTokens))
+  const last = { ...run, node: reserved.node }
+  const wrapUp = run.hooks === null ? requestOf(last) : await hookedRequest(last, requestOf(last))
+  return callModel(last, model, withAnswerOf(wrapUp, reserved.answerTokens))
+}
+
+function unpriced({ id }: Model): string {
+  return `The price of ${id} is not known, so budget.usd cannot be kept. Put it into the config file (prices), or use budget.tokens.`
+}
+
+function callModel(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+  if (isWatched(run)) return callWatched(run, model, request)
+  return call(run, model, { request, watch: undefined }).then((answer) => act(run, answer), onFailed(run))
+}
+
+function onFailed(run: NodeRun): (error: unknown) => Promise<void> {
+  return (error) => {
+    if (error instanceof CallFailed) return fail(run, error)
+    throw error
+  }
+}
+
+/** Is anything done before the answer ends? */
+function isWatched({ agent, node }: NodeRun): boolean {
+  if (agent.output === null || (node.purpose !== 'answer' && node.purpose !== 'repair')) return false
+  return agent.eager !== null || agent.repair?.failFast === true
+}
+
+/** What is done while the answer comes is over before the answer is acted on. */
+async function callWatched(run: NodeRun, model: Model, request: ModelRequest): Promise<void> {
+  const { DoomedAnswer, watchAnswer } = await import('./answer-watch.ts')
+  const watch = await watchAnswer(run)
+  const answer = await call(run, model, { request, watch }).catch((error: unknown) => ({ error }))
+  await watch.settled()
+  if (!('error' in answer)) return act(run, answer, watch)
+  const { error } = answer
+  if (!(error instanceof CallFailed && error.cause instanceof DoomedAnswer)) return onFailed(run)(error)
+  return endPlan(run, error.partial, { judged: judgeDoomed(run, error.cause.issues), watch })
+}
+
+/** One that no answer asked for, put in by hand or to end a turn, counts like any other. */
+function refuseCall({ node, work, home }: NodeRun, failure: Failure): void | Promise<void> {
+  const plan = (draft: Draft) => {
+    planResult(draft, work.claim, { state: 'errored', failure })
+  }
+  return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
+}
+
+function act(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+  return answer.calls.length > 0 && !isBeside(run.node) ? expand(run, answer) : conclude(run, answer, watch)
+}
+
+/** An answer without calls is the last word, unless it must be asked for once more. */
+function conclude(run: NodeRun, answer: Answer, watch?: AnswerWatch): void | Promise<void> {
+  if (isText(run.node)) return end(run, answer, { judged: judgeText(run.node, answer) })
+  return after(judge(run, answer), (judged) => endPlan(run, answer, { judged, watch }))
+}
+
+/** A briefing or a summary: any words will do. */
+function isText({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
+function judgeText({ purpose }: Node, { content }: Answer): Judged {
+  if (!saysNothing(content)) return { end: 'completed', value: undefined }
+  return {
+    end: 'failed',
+    code: 'empty_answer',
+    message: `The ${purpose === 'brief' ? 'briefing' : 'summary'} was empty.`,
+  }
+}
+
+interface Watched {
+  readonly judged: Judged
+  readonly watch: AnswerWatch | undefined
+}
+
+/** Where items of the answer start children, each has its child before the answer ends. */
+function endPlan(run: NodeRun, answer: Answer, { judged, watch }: Watched): void | Promise<void> {
+  if (run.agent.eager === null) return end(run, answer, { judged })
+  return tasksOf(judged, watch?.eager ?? null).then((tasks) => end(run, answer, { judged, tasks }))
+}
+
+async function tasksOf(judged: Judged, eager: EagerWork | null): Promise<readonly Delegated[]> {
+  const plan = judged.end === 'completed' ? (judged.written ?? judged.value) : undefined
+  return plan === undefined || eager === null ? [] : eager.finish(plan)
+}
+
+interface End {
+  readonly judged: Judged
+  readonly tasks?: readonly Delegated[]
+}
+
+function end(run: NodeRun, answer: Answer, { judged, tasks }: End): void | Promise<void> {
+  const final = {
+    answer: withCut(run, answer.calls.length === 0 ? answer : { ...answer, calls: [] }),
+    again: judged.end === 'again' ? judged : null,
+    value: judged.end === 'completed' ? judged.value : undefined,
+    failure: failureOf(judged, run.node),
+    extra: run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId),
+    response: run.agent.toolTrace && !isText(run.node) ? { tool_trace: toolTrace(run) } : undefined,
+    delegations: tasks,
+    check: isBeside(run.node) ? null : checkAfter(checkOf(run)),
+  }
+  return run.home.ledger.commit({
+    kind: 'result',
+    rootId: run.node.rootId,
+    plan: (draft) => planAnswer(draft, run.work.claim, final),
+  })
+}
+
+function checkAfter(check: PlannedTask | null): FinalAnswer['check'] {
+  return check === null ? null : (draft, answer) => addCheck(draft, answer, check)
+}
+
+/** The tools whose results the answer builds on, in order. */
+function toolTrace({ home, turn }: NodeRun): string[] {
+  const tasks = home.ledger.store.nodesOf(turn.id).filter((node) => {
+    return node.kind === 'task' && node.endedAt !== null && !isEager(node)
+  })
+  return tasks.map(({ input }) => input.call?.name ?? '')
+}
+
+function failureOf(judged: Judged, { metadata }: Node): Node['failure'] {
+  if (judged.end === 'completed') return null
+  if (judged.end === 'failed') return { code: judged.code, message: judged.message }
+  const { limit } = metadata
+  if (typeof limit === 'string') return { code: limit, message: 'The limit was reached, and nothing was summed up.' }
+  return { code: 'max_turns', message: 'The last turn gave no usable answer.' }
+}
+
+function withCut(run: NodeRun, answer: Answer): Answer {
+  const contextCut = contextCutOf(run)
+  return contextCut === undefined ? answer : { ...answer, contextCut }
+}
+
+function expand(run: NodeRun, given: Answer, plan?: PlanNote & { leftMs: number | null }): void | Promise<void> {
+  const answer = withCut(run, given)
+  const leftMs = plan?.leftMs ?? null
+  const tasks = answer.calls.map((toolCall) => within(planTask(run, toolCall), leftMs))
+  const step = { answer, tasks, ids: expansionIds(run.node.id, tasks.length), plan }
+  const isDelegating = plan === undefined && tasks.some(({ delegates }) => delegates)
+  const ready = isDelegating ? run.home.readyChildren(run, step) : NO_CHILDREN
+  const stored = run.home.ledger.commit({
+    kind: 'expand',
+    rootId: run.node.rootId,
+    plan: (draft) => {
+      planExpand(draft, run.work.claim, step)
+      for (const child of ready) child.start(draft)
+    },
+  })
+  if (ready.length === 0 || !(stored instanceof Promise)) return stored
+  return stored.catch((error: unknown) => {
+    for (const child of ready) child.leave()
+    throw error
+  })
+}
+
+const NO_CHILDREN: readonly ReadyChild[] = []
+
+function within(task: PlannedTask, leftMs: number | null): PlannedTask {
+  if (leftMs === null || (task.timeoutMs !== null && task.timeoutMs <= leftMs)) return task
+  return { ...task, timeoutMs: Math.max(1, leftMs) }
+}
+
+function planTask({ toolkit }: NodeRun, toolCall: PlannedTask['call']): PlannedTask {
+  const found = toolkit.find(toolCall.name)
+  const call = plainCall(toolCall)
+  if (found === undefined) return { call, effect: 'pure', timeoutMs: null, delegates: false }
+  return { call, effect: found.effect, timeoutMs: found.timeoutMs, delegates: found.delegates }
+}
+
+async function fail({ work, node, home: { ledger, causeOf } }: NodeRun, failed: CallFailed): Promise<void> {
+  if (work.stopCause === 'shutdown' || work.stopCause === 'lost') return
+  const { claim } = work
+  const { cause } = failed
+  if (cause instanceof AskFirst) {
+    return ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, claim, cause.ask) })
+  }
+  const isAsked = work.stopCause !== null && work.stopCause !== 'stalled'
+  const delay = isAsked ? undefined : retryDelay(failed.cause, node.attempt + 1)
+  const error = causeOf(cause)
+  const retry = { wakeAt: ledger.clock.now() + Math.round(delay ?? 0), error }
+  const end = failedEnd(failed, error, work.stopCause === 'cancel')
+  await ledger.commit({
+    kind: delay === undefined ? 'result' : 'retry',
+    rootId: node.rootId,
+    plan: (draft) => {
+      countFailedCall(draft, claim, failed.partial)
+      if (delay === undefined) planResult(draft, claim, end)
+      else planRetry(draft, claim, retry)
+    },
+  })
+}
+
+function failedEnd({ partial, cause }: CallFailed, message: string, isStopped: boolean): NodeEnd {
+  const said = partial.content.length > 0 ? { output: { content: partial.content } } : {}
+  const streamed = partial.streamed ?? null
+  if (isStopped) {
+    return { ...said, streamed, state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } }
+  }
+  return { ...said, streamed, state: 'errored', failure: { code: codeOf(cause), message } }
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof ExtensionFailed) return 'extension'
+  return DeniedError.isInstance(cause) ? 'denied' : 'model'
+}

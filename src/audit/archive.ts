@@ -1,0 +1,208 @@
+import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
+import { flag, int, number, type Rules, readOptions } from '../base/options.ts'
+import { readTree } from '../graph/reader.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
+import { wrongShape } from '../store/codec/row-defaults.ts'
+import { TreeReader, toLines, unpackTree, verifyTree } from '../store/codec/tree-text.ts'
+import type { Ledger } from '../store/ledger.ts'
+import { memoryStore } from '../store/memory/index.ts'
+import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+import { auditTree } from './audit.ts'
+
+/** All of a tree as lines of JSON. */
+export async function exportTree(store: Store, rootId: Id): Promise<Iterable<string>> {
+  const conversation = store.conversation(rootId)
+  if (conversation === undefined) throw notFound(store, 'conversation', rootId)
+  if (conversation.rootId !== rootId) {
+    const message = `${rootId} is a child of the tree ${conversation.rootId}: trees are exported whole. Name its root.`
+    throw new InputError('invalid_input', message, { details: { rootId: conversation.rootId } })
+  }
+  const whole = await archiveOf(store).read(rootId)
+  if (whole === undefined) throw notFound(store, 'tree', rootId)
+  return toLines(whole)
+}
+
+/** Whole trees of the store. */
+function archiveOf({ archive, name }: Store): Archive {
+  if (archive !== undefined) return archive
+  throw new StoreError(
+    'store',
+    `The store "${name}" has no archive: trees can be neither exported nor imported nor deleted.`,
+  )
+}
+
+/**
+ * Takes what `exportTree` has given, with the same hashes. Nothing is taken unless all of it is whole, fits its hashes and
+ * passes an audit; a tree that is there already, as it is, is left as it is.
+ */
+export async function importTree(ledger: Ledger, lines: Iterable<string> | AsyncIterable<string>): Promise<Id> {
+  const reader = new TreeReader()
+  for await (const line of typeof lines === 'string' ? lines.split('\n') : lines) reader.take(line)
+  const tree = reader.tree()
+  const { store } = ledger
+  const archive = archiveOf(store)
+  if (store.conversation(tree.rootId) !== undefined && headOf(await archive.read(tree.rootId)) === headOf(tree)) {
+    return tree.rootId
+  }
+  await checkTree(ledger, tree)
+  await archive.restore(tree)
+  return tree.rootId
+}
+
+function headOf(tree: WholeTree | undefined): string | undefined {
+  return tree?.records.at(-1)?.hash
+}
+
+/** Hashes say that nothing was changed on the way, not that whoever wrote it meant well: the rows are audited too. */
+async function checkTree({ kinds }: Ledger, tree: WholeTree): Promise<void> {
+  const [altered] = verifyTree(tree)
+  if (altered !== undefined) refuse(altered.message)
+  const wrong = shapeOf(tree)
+  if (wrong !== undefined) refuse(`${wrong}.`)
+  const scratch = memoryStore()
+  try {
+    await scratch.archive?.restore(tree)
+    const around = { kinds, isAlive: () => true, hasBody: (hash: string) => scratch.body(hash) !== undefined }
+    const found = auditTree(readTree(scratch, tree.rootId), around).find(({ severity }) => severity === 'error')
+    if (found !== undefined) refuse(found.message)
+  } finally {
+    await scratch.close()
+  }
+}
+
+function shapeOf(tree: WholeTree): string | undefined {
+  try {
+    return wrongShape(unpackTree(tree))
+  } catch {
+    return 'a row or event is not what rows and events are'
+  }
+}
+
+function refuse(why: string): never {
+  throw new InputError('invalid_input', `The export is not taken: ${why}`)
+}
+
+/**
+ * Deletes the tree of a root conversation, or of a run of it. Of what is deleted already it gives the tombstone. One that
+ * was changed from outside goes by the id of its root, whatever is open in it.
+ */
+export async function forget(store: Store, id: Id, removal: Removal): Promise<Tombstone> {
+  checkText(id, 'the id of a run or conversation')
+  checkText(removal.reason, 'a reason in words')
+  const archive = archiveOf(store)
+  const stone = await archive.remove(rootOf(store, id), { ...removal, evenTampered: true })
+  const known = stone ?? archive.tombstone(id)
+  if (known === undefined) throw notFound(store, 'run or conversation', id)
+  return known
+}
+
+function rootOf(store: Store, id: Id): Id {
+  try {
+    const row = store.conversation(id) ?? store.conversation(store.turn(id)?.conversationId ?? '')
+    if (row !== undefined && row.id !== row.rootId) throw partOf(row.rootId, id)
+    return row?.id ?? id
+  } catch (error) {
+    if (!isLegateError(error, 'tampered')) throw error
+    const { rootId } = error.details
+    if (typeof rootId === 'string' && rootId !== id) throw partOf(rootId, id)
+    return id
+  }
+}
+
+function partOf(rootId: Id, id: Id): InputError {
+  const message = `${id} is a part of the tree ${rootId}: trees are deleted whole. Name its root.`
+  return new InputError('invalid_input', message, { details: { rootId } })
+}
+
+export interface PruneOptions {
+  /** So many trees without an open run stay: those in which something happened last. */
+  readonly keep?: number
+  /** Trees without an open run in which nothing happened for so long go. */
+  readonly olderThanMs?: number
+  /** Deletes nothing, and gives the tombstones that would be left. */
+  readonly dryRun?: boolean
+}
+
+/**
+ * Deletes what is too much or too old, tree by tree, the oldest first. What has begun to go on meanwhile stays. A tree that
+ * is damaged does not hold up the others; that it stays is said at the end.
+ */
+export async function prune(store: Store, options: PruneOptions, now: number): Promise<Tombstone[]> {
+  checkOptions(options)
+  const archive = archiveOf(store)
+  const { dryRun = false } = options
+  const stones: Tombstone[] = []
+  const failures: StoreError[] = []
+  for (const { rootId, seq, reason } of leaving(store, options, now)) {
+    const gone = await attempt(() => archive.remove(rootId, { at: now, reason, seq, dryRun }))
+    if (gone instanceof Error) failures.push(gone)
+    else if (gone !== undefined) stones.push(gone)
+    // A store may answer at once: others have their turn between two trees.
+    await new Promise(setImmediate)
+  }
+  if (stones.length > 0 && !dryRun) await archive.compact?.()
+  if (failures.length > 0) throw damaged(failures, stones)
+  return stones
+}
+
+interface IdleTree {
+  readonly rootId: Id
+  readonly seq: number
+  /** When something happened in it last. */
+  readonly at: number
+}
+
+function leaving(store: Store, options: PruneOptions, now: number): (IdleTree & { readonly reason: string })[] {
+  const { keep = Number.POSITIVE_INFINITY, olderThanMs = Number.POSITIVE_INFINITY } = options
+  const trees = idleTrees(store).sort((a, b) => b.at - a.at)
+  return trees
+    .flatMap((tree, place) => {
+      if (place >= keep) return { ...tree, reason: 'maximum' }
+      return now - tree.at >= olderThanMs ? { ...tree, reason: 'ttl' } : []
+    })
+    .reverse()
+}
+
+/** The newest first. */
+function idleTrees(store: Store): IdleTree[] {
+  const open = new Set(store.openTurns(Number.MAX_SAFE_INTEGER).map(({ rootId }) => rootId))
+  const roots = store.roots({ limit: Number.MAX_SAFE_INTEGER }).filter(({ id }) => !open.has(id))
+  return roots.map(({ id, createdAt }) => {
+    const seq = store.lastSeq(id)
+    return { rootId: id, seq, at: store.events(id, seq - 1, 1)[0]?.at ?? createdAt }
+  })
+}
+
+/** Undefined while it is open; what is wrong with it when it cannot be deleted. A store that is away is thrown. */
+async function attempt<T>(remove: () => T | Promise<T>): Promise<T | StoreError | undefined> {
+  try {
+    return await remove()
+  } catch (error) {
+    if (ConflictError.isInstance(error)) return undefined
+    if (StoreError.isInstance(error) && error.code === 'store') return error
+    throw error
+  }
+}
+
+function damaged(failures: readonly StoreError[], stones: readonly Tombstone[]): StoreError {
+  const [first] = failures
+  const others = `Trees that stay because of such damage: ${failures.length}. All others that were to go did: ${stones.length}.`
+  return new StoreError('store', `${first?.message} ${others}`, { cause: first, details: { deleted: stones } })
+}
+
+function checkText(given: unknown, what: string): void {
+  if (typeof given === 'string' && given !== '') return
+  throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
+}
+
+const OPTIONS: Rules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
+
+function checkOptions(options: PruneOptions | undefined): void {
+  const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)
+  if (keep === undefined && olderThanMs === undefined) {
+    const message = 'prune() needs to be told what may go: { keep: 1000 }, { olderThanMs: 30 * 86_400_000 }, or both.'
+    throw new InputError('invalid_input', message)
+  }
+}

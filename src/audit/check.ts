@@ -1,0 +1,18 @@
+import type { Kinds } from '../graph/kinds.ts'
+import type { TreeRows } from '../graph/reader.ts'
+import type { Id } from '../graph/rows.ts'
+import type { Finding, FindingType } from '../store/archive.ts'
+
+/** What a tree's own rows do not say. */
+export interface Surroundings {
+  readonly kinds: Kinds
+  /** Does the engine live, as far as can be known? */
+  readonly isAlive: (engineId: Id) => boolean
+  readonly hasBody: (hash: string) => boolean
+}
+
+/** One family of defects. Reads rows only; finds each defect once. */
+export interface Check {
+  readonly types: readonly FindingType[]
+  find(tree: TreeRows, around: Surroundings): Iterable<Finding>
+}

@@ -1,0 +1,134 @@
+import { totalTokens } from '../graph/content.ts'
+import type { Id, Node } from '../graph/rows.ts'
+import { resultContent } from '../graph/tasks.ts'
+import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+
+/** What a run and all below it came to. */
+export interface RunFigures {
+  readonly runId: Id
+  readonly status: string
+  readonly tokens: number
+  readonly modelCalls: number
+  readonly toolCalls: number
+  readonly children: number
+  readonly durationMs: number | null
+  readonly nodes: number
+}
+
+/** A node of one run beside the one at the same place of the other. */
+export interface NodeDiff {
+  /** Agent names from the run, each with the place of its delegation, and the node's place in its turn. */
+  readonly place: string
+  readonly change: 'changed' | 'only_first' | 'only_second'
+  readonly first: NodeFacts | null
+  readonly second: NodeFacts | null
+  /** In which of these they differ; empty where there is only one. */
+  readonly fields: readonly (keyof NodeFacts)[]
+}
+
+export interface NodeFacts {
+  readonly name: string
+  readonly state: string
+  readonly input: string
+  readonly output: string
+  readonly tokens: number
+}
+
+export interface RunDiff {
+  readonly first: RunFigures
+  readonly second: RunFigures
+  readonly changes: readonly NodeDiff[]
+  /** How many nodes are the same in both. */
+  readonly same: number
+}
+
+export function diffRuns(store: Store, firstId: Id, secondId: Id): RunDiff {
+  const [one, two] = [nodesBelow(store, firstId), nodesBelow(store, secondId)]
+  const changes: NodeDiff[] = []
+  let same = 0
+  for (const [place, node] of one) {
+    const other = two.get(place)
+    const change = other === undefined ? onlyOne(place, node, 'only_first') : changeOf(place, node, other)
+    if (change === undefined) same++
+    else changes.push(change)
+  }
+  for (const [place, node] of two) if (!one.has(place)) changes.push(onlyOne(place, node, 'only_second'))
+  return { first: figuresOf(store, firstId, one.size), second: figuresOf(store, secondId, two.size), changes, same }
+}
+
+type Placed = Map<string, Node>
+
+/** By place: the names of agents and the order of delegations and nodes, never ids or times. */
+function nodesBelow(store: Store, runId: Id): Placed {
+  const found: Placed = new Map()
+  const open: [Id, string][] = [[runId, agentOf(store, runId)]]
+  for (let next = open.shift(); next !== undefined; next = open.shift()) {
+    const [id, path] = next
+    for (const node of store.nodesOf(id)) found.set(`${path}/${node.ordinal}`, node)
+    for (const link of store.linksOf(id)) open.push([link.id, `${path} > ${link.agentName}#${link.ordinal + 1}`])
+  }
+  return found
+}
+
+function agentOf(store: Store, runId: Id): string {
+  const turn = store.turn(runId)
+  if (turn === undefined) throw notFound(store, 'run', runId)
+  return store.conversation(turn.conversationId)?.agent.name ?? '?'
+}
+
+function onlyOne(place: string, node: Node, change: 'only_first' | 'only_second'): NodeDiff {
+  const facts = factsOf(node)
+  const isFirst = change === 'only_first'
+  return { place, change, first: isFirst ? facts : null, second: isFirst ? null : facts, fields: [] }
+}
+
+const FIELDS = ['name', 'state', 'input', 'output', 'tokens'] as const
+
+function changeOf(place: string, one: Node, two: Node): NodeDiff | undefined {
+  const [first, second] = [factsOf(one), factsOf(two)]
+  const fields = FIELDS.filter((field) => unnamed(first[field]) !== unnamed(second[field]))
+  return fields.length === 0 ? undefined : { place, change: 'changed', first, second, fields }
+}
+
+/** Ids and times differ from run to run and say nothing. */
+function unnamed(value: string | number): string | number {
+  return typeof value === 'string' ? value.replace(ID, '<id>').replace(TIME, '<time>') : value
+}
+
+const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g
+const TIME = /\b1\d{12}\b|\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g
+
+function factsOf(node: Node): NodeFacts {
+  const { input, output, kind, state, usage } = node
+  const given = input.call === undefined ? (input.content ?? input.value ?? input.nudge ?? '') : input.call.input
+  const said = kind === 'task' ? resultContent(node) : (output.content ?? output.value ?? '')
+  const calls = (output.calls ?? []).map(({ name, input: args }) => `calls ${name} ${JSON.stringify(args)}`)
+  return {
+    name: input.call?.name ?? kind,
+    state,
+    input: textOf(given),
+    output: [textOf(said), ...calls].filter((line) => line !== '').join('\n'),
+    tokens: totalTokens(usage),
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
+}
+
+function figuresOf(store: Store, runId: Id, nodes: number): RunFigures {
+  const turn = store.turn(runId)
+  if (turn === undefined) throw notFound(store, 'run', runId)
+  const { account, outcome, state, startedAt, endedAt } = turn
+  return {
+    runId,
+    status: outcome?.status ?? state,
+    tokens: totalTokens(account.usage),
+    modelCalls: account.modelCalls,
+    toolCalls: account.toolCalls,
+    children: account.children,
+    durationMs: startedAt === null || endedAt === null ? null : endedAt - startedAt,
+    nodes,
+  }
+}

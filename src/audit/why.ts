@@ -1,0 +1,280 @@
+import { isDead } from '../engine/lease.ts'
+import { codeOf, type EngineRow, type Id, type Link, type Node, type Turn } from '../graph/rows.ts'
+import { approvalOf } from '../rules/turn/approve.ts'
+import { questionOf } from '../rules/turn/question-of.ts'
+import { notFound, wasDeleted } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+
+/** Why a run stands where it stands. */
+export const WHY_CODES = [
+  'ended', // it is over
+  'deleted', // its tree was deleted
+  'stopping', // it was asked to stop
+  'queued', // another run of its conversation comes first
+  'place', // a limit lets only so many delegations run
+  'approval', // a person must allow a call
+  'question', // a person, or its host, must answer
+  'children', // it waits for what it delegated
+  'timer', // it goes on at a moment
+  'running', // a process works on it
+  'process_gone', // the process that worked on it is gone
+  'agent_missing', // no process that is known has the code of its agent
+  'worker', // it can go on, and waits for a free worker
+  'budget', // little is left of what it may spend
+  'stuck', // nothing would make it go on: an audit says more
+] as const
+
+export type WhyCode = (typeof WHY_CODES)[number]
+
+export interface WhyReason {
+  readonly code: WhyCode
+  readonly text: string
+  /** What can be done about it; null when there is nothing to do. */
+  readonly advice: string | null
+  /** The run it is true of: the one that was asked for, or one below it. */
+  readonly runId: Id
+  readonly nodeId: Id | null
+  /** Agent names from the root. */
+  readonly path: readonly string[]
+}
+
+export interface Why {
+  readonly runId: Id
+  /** Will it go on without anybody doing anything? */
+  readonly goesOn: boolean
+  readonly reasons: readonly WhyReason[]
+  /** All of it in words. */
+  readonly text: string
+}
+
+export interface WhyContext {
+  readonly store: Store
+  readonly now: number
+  /** Has this process the code of that agent? */
+  readonly knows: (agentName: string) => boolean
+}
+
+/** Of a run, a node of it, or a conversation: its latest run. */
+export function whyOf(context: WhyContext, id: Id): Why {
+  const { store } = context
+  const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
+  if (turn !== undefined) return new Look(context, turn).answer()
+  const stone = store.archive?.tombstone(id)
+  if (stone === undefined) throw notFound(store, 'run, node or conversation', id)
+  const text = `It ${wasDeleted(stone)}`
+  const reason = { code: 'deleted', text, advice: null, runId: id, nodeId: null, path: [stone.agent] } as const
+  return { runId: id, goesOn: false, reasons: [reason], text: lineOf(reason) }
+}
+
+const GOES_ON: ReadonlySet<WhyCode> = new Set(['running', 'timer', 'worker'])
+
+class Look {
+  private readonly context: WhyContext
+  private readonly turn: Turn
+  private readonly reasons: WhyReason[] = []
+  private readonly seen = new Set<Id>()
+
+  constructor(context: WhyContext, turn: Turn) {
+    this.context = context
+    this.turn = turn
+  }
+
+  answer(): Why {
+    this.at(this.turn)
+    const { reasons } = this
+    if (reasons.length === 0)
+      this.put(this.turn, null, ['stuck', 'Nothing in it is open, and it has not ended.', AUDIT])
+    const goesOn = this.turn.state !== 'ended' && reasons.some(({ code }) => GOES_ON.has(code))
+    return { runId: this.turn.id, goesOn, reasons, text: reasons.map(lineOf).join('\n') }
+  }
+
+  private at(turn: Turn): void {
+    if (this.seen.has(turn.id)) return
+    this.seen.add(turn.id)
+    if (turn.state === 'ended') return this.put(turn, null, endOf(turn))
+    if (turn.cancel !== null) this.stopping(turn)
+    if (turn.state === 'queued') return this.queued(turn)
+    for (const node of this.context.store.openNodes(turn.id)) this.node(turn, node)
+    this.budget(turn)
+  }
+
+  private queued(turn: Turn): void {
+    const { store } = this.context
+    const link = store.link(turn.id)
+    if (link !== undefined && !link.released) return this.put(turn, null, placeOf(store, link))
+    const first = store.turn(store.conversation(turn.conversationId)?.activeTurnId ?? '')
+    if (first === undefined) return this.put(turn, null, ['stuck', 'It is queued, but nothing runs before it.', AUDIT])
+    this.put(turn, null, ['queued', `It comes after the run ${first.id} of the same conversation.`, null])
+    this.at(first)
+  }
+
+  private node(turn: Turn, node: Node): void {
+    if (node.state === 'awaiting_approval') this.put(turn, node, asked(node, this.context.now))
+    if (node.state === 'running') this.put(turn, node, this.running(turn, node))
+    if (node.state === 'waiting') this.waiting(turn, node)
+    if (node.state === 'pending' && node.blockers === 0) this.put(turn, node, this.pending(turn, node))
+    if (node.state === 'running') this.below(turn, node, 'called')
+  }
+
+  private running(turn: Turn, node: Node): Said {
+    const { store, now } = this.context
+    const engine = store.engine(node.engineId ?? '')
+    const what = callOf(node)
+    if (engine !== undefined && !isDead(engine, now)) {
+      const since = node.startedAt === null ? '' : ` for ${spanOf(now - node.startedAt)}`
+      return ['running', `Process ${engine.pid} works on ${what}${since}.`, null]
+    }
+    return ['process_gone', `${processOf(engine)} that worked on ${what} is gone.`, this.resuming(turn)]
+  }
+
+  private pending(turn: Turn, node: Node): Said {
+    const { store, now, knows } = this.context
+    if (node.wakeAt !== null && node.wakeAt > now) {
+      const last = node.failure === null ? '' : ` Last time: ${node.failure.message}`
+      return ['timer', `It tries ${callOf(node)} again in ${spanOf(node.wakeAt - now)}.${last}`, null]
+    }
+    const agent = this.agentOf(turn)
+    const alive = store.engines().filter((engine) => !isDead(engine, now))
+    const code = this.codeOf(turn)
+    if (code === '' && alive.length === 0)
+      return ['process_gone', `No process works on ${callOf(node)}.`, this.resuming(turn)]
+    if (knows(code)) return ['worker', `It can go on with ${callOf(node)} as soon as a worker is free.`, null]
+    const others =
+      alive.length === 0
+        ? 'No process works on this store.'
+        : `Of the ${alive.length} that work on this store none has taken it up.`
+    const what = `It needs the agent "${agent}", which this process has no code for. ${others}`
+    return ['agent_missing', what, this.resuming(turn)]
+  }
+
+  private waiting(turn: Turn, node: Node): void {
+    const { wait } = node
+    const { now } = this.context
+    if (wait?.on === 'question') return this.put(turn, node, question(node, now))
+    if (wait?.on === 'children') return this.below(turn, node, 'waits')
+    const until = node.wakeAt === null ? '' : `, for ${spanOf(node.wakeAt - now)} more`
+    if (wait !== null && node.wakeAt !== null) return this.put(turn, node, ['timer', `It waits${until}.`, null])
+    this.put(turn, node, ['stuck', `The ${node.kind} ${node.id} waits and does not say for what.`, AUDIT])
+  }
+
+  /** The delegations that a node waits for, and why they stand where they stand. */
+  private below(turn: Turn, node: Node, how: 'waits' | 'called'): void {
+    const { store } = this.context
+    const links =
+      how === 'waits'
+        ? (node.wait?.refs ?? []).flatMap((id) => store.link(id) ?? [])
+        : store.openLinks(turn.id).filter(({ taskId, mode }) => taskId === node.id && mode === 'called')
+    const open = links.filter(({ outcome }) => outcome === null)
+    if (how === 'waits' && open.length === 0) {
+      return this.put(turn, node, ['stuck', `It waits for children that have all ended.`, AUDIT])
+    }
+    for (const link of open) {
+      this.put(turn, node, ['children', `It waits for "${link.agentName}", the run ${link.id}.`, null])
+      const child = store.turn(link.id)
+      if (child !== undefined) this.at(child)
+    }
+  }
+
+  private stopping(turn: Turn): void {
+    const { at, reason } = turn.cancel ?? { at: this.context.now, reason: null }
+    const why = reason === null ? '' : `: ${reason}`
+    this.put(turn, null, ['stopping', `It was asked to stop ${spanOf(this.context.now - at)} ago${why}.`, null])
+  }
+
+  private budget(turn: Turn): void {
+    if (turn.spend === null) return
+    const { limit, spent, held } = turn.spend
+    for (const kind of ['tokens', 'usd'] as const) {
+      const most = limit[kind]
+      const used = spent[kind] + held[kind]
+      if (most === null || used < most * 0.9) continue
+      const amount = kind === 'usd' ? `$${used} of $${most}` : `${used} of ${most} tokens`
+      this.put(turn, null, ['budget', `It has spent or holds back ${amount}: it may only wrap up.`, 'raise its budget'])
+    }
+  }
+
+  /** What a person types; an agent that is kept in its row needs no code. */
+  private resuming(turn: Turn): string {
+    const code = this.codeOf(turn)
+    return code === ''
+      ? `legate resume ${turn.id.slice(-8)}`
+      : `legate resume --module FILE, with the code of "${code}"`
+  }
+
+  private codeOf({ conversationId }: Turn): string {
+    const row = this.context.store.conversation(conversationId)
+    return row === undefined ? '?' : codeOf(row.agent)
+  }
+
+  private agentOf({ conversationId }: Turn): string {
+    return this.context.store.conversation(conversationId)?.agent.name ?? '?'
+  }
+
+  private put(turn: Turn, node: Node | null, [code, text, advice]: Said): void {
+    const path = this.context.store.conversation(turn.conversationId)?.path ?? []
+    this.reasons.push({ code, text, advice, runId: turn.id, nodeId: node?.id ?? null, path })
+  }
+}
+
+type Said = readonly [code: WhyCode, text: string, advice: string | null]
+
+const AUDIT = 'legate audit'
+
+function lineOf({ path, text, advice }: WhyReason): string {
+  return `${path.join(' > ')}: ${text}${advice === null ? '' : ` (${advice})`}`
+}
+
+function endOf({ outcome }: Turn): Said {
+  const why = outcome?.error ? `: ${outcome.error.message}` : '.'
+  return ['ended', `It has ended, ${outcome?.status ?? 'without an outcome'}${why}`, outcome?.advice ?? null]
+}
+
+function placeOf(store: Store, { keyed, hostTurnId, hostConversationId }: Link): Said {
+  const host = store.turn(hostTurnId)
+  const places = store.conversation(hostConversationId)?.places?.find(({ key }) => key === keyed?.key)
+  if (keyed !== null && places !== undefined && places.live >= keyed.limit) {
+    return [
+      'place',
+      `${places.live} delegations with the key "${keyed.key}" run, the limit; it is next or later.`,
+      null,
+    ]
+  }
+  const most = host?.limits.concurrency ?? 0
+  if (host !== undefined && host.account.live >= most) {
+    return [
+      'place',
+      `${host.account.live} delegations of its host run, the limit of ${most}; it is next or later.`,
+      null,
+    ]
+  }
+  return ['place', 'The limit of delegations of a run above it is reached; it is next or later.', null]
+}
+
+function asked(node: Node, now: number): Said {
+  const { request, reason, since } = approvalOf(node)
+  const short = node.id.slice(-8)
+  const text = `${callOf(node)} waits for a person since ${spanOf(now - since)} (${request}; ${reason}).`
+  return ['approval', text, `legate approve ${short}, or legate deny ${short}`]
+}
+
+function question(node: Node, now: number): Said {
+  const { text = '', to = 'person', since = now } = questionOf(node) ?? {}
+  const whom = to === 'host' ? 'its host' : 'a person'
+  const advice = to === 'host' ? null : `legate answer ${node.id.slice(-8)} TEXT`
+  return ['question', `It asked ${whom} ${spanOf(now - since)} ago: ${text}`, advice]
+}
+
+function processOf(engine: EngineRow | undefined): string {
+  return engine === undefined ? 'The process' : `The process ${engine.pid}`
+}
+
+function callOf({ kind, input, purpose }: Node): string {
+  if (input.call !== undefined) return `the call of "${input.call.name}"`
+  return kind === 'agent_message' ? `a model call (${purpose ?? 'answer'})` : `a ${kind}`
+}
+
+function spanOf(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  if (seconds < 120) return `${seconds} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`
+}

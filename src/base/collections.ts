@@ -1,0 +1,155 @@
+/**
+ * Values by id that come and go by the million. A `Map` under churn leaves old tables behind that keep their values, and
+ * all later tables, alive until the next full collection; this one holds on to nothing that was deleted.
+ */
+export class IdMap<Value> {
+  private buckets: (Slot<Value> | null)[] = emptyBuckets(64)
+  private count = 0
+
+  get size(): number {
+    return this.count
+  }
+
+  get(id: string): Value | undefined {
+    const slot = this.find(id)
+    return slot === null ? undefined : slot.value
+  }
+
+  has(id: string): boolean {
+    return this.find(id) !== null
+  }
+
+  set(id: string, value: Value): void {
+    const known = this.find(id)
+    if (known === null) this.add(id, value)
+    else known.value = value
+  }
+
+  /** The id must not be in the map. */
+  add(id: string, value: Value): void {
+    if (this.count >= this.buckets.length) this.grow()
+    const at = this.placeOf(id)
+    this.buckets[at] = new Slot(id, value, this.buckets[at] ?? null)
+    this.count++
+  }
+
+  delete(id: string): void {
+    const at = this.placeOf(id)
+    let before: Slot<Value> | null = null
+    let slot = this.buckets[at] ?? null
+    while (slot !== null && slot.id !== id) {
+      before = slot
+      slot = slot.next
+    }
+    if (slot === null) return
+    if (before === null) this.buckets[at] = slot.next
+    else before.next = slot.next
+    this.count--
+  }
+
+  clear(): void {
+    this.buckets = emptyBuckets(64)
+    this.count = 0
+  }
+
+  /** As they are now, in no particular order: what changes meanwhile is not seen. */
+  entries(): (readonly [id: string, value: Value])[] {
+    return this.slots().map(({ id, value }) => [id, value])
+  }
+
+  values(): Value[] {
+    return this.slots().map(({ value }) => value)
+  }
+
+  private find(id: string): Slot<Value> | null {
+    let slot = this.buckets[this.placeOf(id)] ?? null
+    while (slot !== null && slot.id !== id) slot = slot.next
+    return slot
+  }
+
+  private placeOf(id: string): number {
+    return hashOf(id) & (this.buckets.length - 1)
+  }
+
+  private slots(): Slot<Value>[] {
+    const slots: Slot<Value>[] = []
+    for (const first of this.buckets) {
+      for (let slot = first; slot !== null; slot = slot.next) slots.push(slot)
+    }
+    return slots
+  }
+
+  private grow(): void {
+    const slots = this.slots()
+    this.buckets = emptyBuckets(this.buckets.length * 2)
+    this.count = 0
+    for (const { id, value } of slots) this.add(id, value)
+  }
+}
+
+/** One class for all maps: what they hold does not matter to the code that finds it. */
+class Slot<Value> {
+  readonly id: string
+  value: Value
+  next: Slot<Value> | null
+
+  constructor(id: string, value: Value, next: Slot<Value> | null) {
+    this.id = id
+    this.value = value
+    this.next = next
+  }
+}
+
+function emptyBuckets<Value>(length: number): (Slot<Value> | null)[] {
+  return new Array<Slot<Value> | null>(length).fill(null)
+}
+
+/** Ids differ in their last characters: five hex digits tell a million of them apart. */
+function hashOf(id: string): number {
+  // Ids also come from people and models: what is no text is found nowhere.
+  if (typeof id !== 'string' || id.length < 5) return 0
+  const end = id.length
+  const first = (id.charCodeAt(end - 5) * 33 + id.charCodeAt(end - 4)) * 33 + id.charCodeAt(end - 3)
+  return (first * 33 + id.charCodeAt(end - 2)) * 33 + id.charCodeAt(end - 1)
+}
+
+/** An item knows its neighbours; it is in at most one chain. */
+export interface Chained {
+  before: this | null
+  after: this | null
+  isChained: boolean
+}
+
+/** A set in the order of adding. Like `Set`, but it holds on to nothing that was deleted: see IdMap. */
+export class Chain<Item extends Chained> {
+  first: Item | null = null
+  private last: Item | null = null
+  size = 0
+
+  /** An item that is already in keeps its place. */
+  add(item: Item): void {
+    if (item.isChained) return
+    item.isChained = true
+    item.before = this.last
+    if (this.last === null) this.first = item
+    else this.last.after = item
+    this.last = item
+    this.size++
+  }
+
+  delete(item: Item): void {
+    if (!item.isChained) return
+    if (item.before === null) this.first = item.after
+    else item.before.after = item.after
+    if (item.after === null) this.last = item.before
+    else item.after.before = item.before
+    item.before = null
+    item.after = null
+    item.isChained = false
+    this.size--
+  }
+
+  *[Symbol.iterator](): Generator<Item> {
+    for (let item = this.first; item !== null; item = item.after) yield item
+  }
+}

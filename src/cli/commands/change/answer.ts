@@ -1,0 +1,127 @@
+import { parseJson } from '../../../base/json.ts'
+import type { ApprovalWord, Json, Node, Runtime, Store } from '../../../index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
+import { withRuntime } from '../../store/open-store.ts'
+import { write } from '../../terminal/output.ts'
+import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
+import { standingOf } from '../../watch/doing.ts'
+
+export function approve(call: Call): Promise<number> {
+  return answer(call, true)
+}
+
+export function deny(call: Call): Promise<number> {
+  return answer(call, false)
+}
+
+function answer(call: Call, allow: boolean): Promise<number> {
+  return withRuntime(call, 'write', async (runtime) => {
+    const ending = call.words[0] ?? ''
+    const named = namedNode(runtime.store, ending)
+    const node = named ?? onlyAsked(runtime, ending)
+    // One that was answered already is refused below, with who did it and how.
+    if (isAsking(node)) checkSeen(call, node, { isNeeded: allow && (named === undefined || wasAnswered(node)) })
+    const word = wordOf(call, allow)
+    // The question that this command names, not one that has replaced it since.
+    await runtime.answer(node.id, { ...word, digest: digestOf(node) })
+    const answered = 'edit' in word ? (runtime.store.node(node.id) ?? node) : node
+    await write(`${allow ? 'Allowed' : 'Denied'}: ${wholeCallOf(answered)}\n`)
+    return EXIT.completed
+  })
+}
+
+function wordOf(call: Call, allow: boolean): ApprovalWord {
+  const reason = textOption(call, 'reason')
+  const by = call.env['USER'] ?? 'user'
+  const always = isSet(call, 'always')
+  return { allow, by, always, ...(reason === undefined ? {} : { reason }), ...editOf(call) }
+}
+
+/**
+ * Allows what was shown and nothing else. The id of a call says which as long as it has asked for one thing; what it asks for
+ * next, and what happens to wait in a run, must have been seen.
+ */
+function checkSeen(call: Call, node: Node, { isNeeded }: { readonly isNeeded: boolean }): void {
+  const seen = textOption(call, 'seen')?.toLowerCase()
+  if (seen === undefined && !isNeeded) return
+  if (seen !== undefined && seen.length < SEEN) {
+    throw new CliError(`--seen needs ${SEEN} characters or more, as legate approvals prints them.`, EXIT.usage)
+  }
+  if (seen !== undefined && digestOf(node).startsWith(seen)) return
+  const why = seen === undefined ? 'it must be seen first' : 'this is not what you have seen'
+  const lines = [
+    `Nothing was answered: ${why}. What is asked for now:`,
+    `  ${wholeCallOf(node).replaceAll('\n', '\n  ')}`,
+    `  ${answersOf(node)}`,
+  ]
+  throw new CliError(lines.join('\n'), EXIT.usage, { namesHelp: false })
+}
+
+/** A call may ask for several things, one after the other. */
+function wasAnswered({ metadata: { approved } }: Node): boolean {
+  return Array.isArray(approved) && approved.length > 0
+}
+
+function editOf(call: Call): { readonly edit: Json } | undefined {
+  const text = textOption(call, 'edit')
+  if (text === undefined) return undefined
+  const parsed = parseJson(text)
+  if (parsed.ok) return { edit: parsed.value }
+  throw new CliError(`--edit needs JSON, such as '{"to":"staging"}': ${parsed.error}`, EXIT.usage)
+}
+
+/** The call of that id that waits for a person, or did. */
+function namedNode(store: Store, ending: string): Node | undefined {
+  const found = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+  const asking = found.filter(isAsking)
+  const named = asking.length > 0 ? asking : found.filter(({ metadata: { answered } }) => answered !== undefined)
+  return named.length === 0 ? undefined : only(named, ending, lineOf)
+}
+
+function isAsking({ state }: Node): boolean {
+  return state === 'awaiting_approval'
+}
+
+/** The id of a run will do where only one call waits in it. */
+function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): Node {
+  const turn = findRun(runtime.store, ending)
+  const asked = turn.state === 'ended' ? [] : standingOf(runtime, turn).asked
+  if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
+  return only(asked, ending, lineOf)
+}
+
+function lineOf(node: Node): string {
+  return `${shortId(node.id)}  ${callOf(node)}`
+}
+
+/** Answers what an agent has asked a person. */
+export function reply(call: Call): Promise<number> {
+  const [ending = '', ...words] = call.words
+  const text = words.join(' ').trim()
+  if (text === '') throw new CliError('The answer is empty: legate answer ID TEXT.', EXIT.usage)
+  return withRuntime(call, 'write', async (runtime) => {
+    const node = namedQuestion(runtime, ending) ?? onlyQuestion(runtime, ending)
+    await runtime.answer(node.id, { text, by: call.env['USER'] ?? 'user' })
+    await write(`Answered: ${questionOf(node)}\n`)
+    return EXIT.completed
+  })
+}
+
+function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
+  const nodes = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
+  const asking = nodes.filter(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
+  return asking.length === 0 ? undefined : only(asking, ending, questionLine)
+}
+
+/** The id of a run will do where only one question waits in it. */
+function onlyQuestion(runtime: Runtime, ending: string): Node {
+  const turn = findRun(runtime.store, ending)
+  const asking = turn.state === 'ended' ? [] : standingOf(runtime, turn).questions
+  if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
+  return only(asking, ending, questionLine)
+}
+
+function questionLine(node: Node): string {
+  return `${shortId(node.id)}  ${questionOf(node)}`
+}

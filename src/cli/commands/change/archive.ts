@@ -1,0 +1,122 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { createRuntime, type Tombstone } from '../../../index.ts'
+import { sqliteStore } from '../../../store/sqlite/index.ts'
+import { type Call, CliError, EXIT, isSet, textOption } from '../../command/command.ts'
+import { findIds, findRunOrNode, only, shortId } from '../../store/find-run.ts'
+import { storePath, withRuntime } from '../../store/open-store.ts'
+import { plural } from '../../terminal/amounts.ts'
+import { oneLine } from '../../terminal/clean.ts'
+import { jsonLine, write } from '../../terminal/output.ts'
+
+/** Deletes one tree, and says what went. */
+export function forget(call: Call): Promise<number> {
+  const [ending = ''] = call.words
+  return withRuntime(call, 'write', async (runtime) => {
+    const found = findIds(runtime.store, ending).filter(({ type }) => type !== 'node')
+    // What leads to a tree may be gone: its whole id still names it.
+    const id = found.length === 0 ? ending : only(found, ending, (one) => `${one.id}  ${one.type}`).id
+    const stone = await runtime.forget(id, textOption(call, 'reason') ?? 'Forgotten from the command line.')
+    const runs = stone.conversations.flatMap((one) => one.runs)
+    const text = `deleted: ${stone.rootId} ${oneLine(stone.agent)}, ${plural(runs.length, 'run')}\n`
+    await write(isSet(call, 'json') ? jsonLine(stone) : text)
+    return EXIT.completed
+  })
+}
+
+/** Deletes what is too much or too old, and says what went. */
+export function prune(call: Call): Promise<number> {
+  const options = {
+    ...given('keep', keepOf(textOption(call, 'keep'))),
+    ...given('olderThanMs', timeOf(textOption(call, 'older-than'))),
+  }
+  if (Object.keys(options).length === 0) {
+    throw new CliError(
+      'missing --keep or --older-than: legate prune --keep N, or --older-than TIME, or both.',
+      EXIT.usage,
+    )
+  }
+  const dryRun = isSet(call, 'dry-run')
+  return withRuntime(call, dryRun ? 'read' : 'write', async (runtime) => {
+    const stones = await runtime.prune({ ...options, dryRun })
+    await write(isSet(call, 'json') ? stones.map(jsonLine).join('') : asText(stones, dryRun))
+    return EXIT.completed
+  })
+}
+
+function given(name: string, value: number | undefined): Record<string, number> {
+  return value === undefined ? {} : { [name]: value }
+}
+
+function keepOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new CliError('--keep is a whole number, such as 1000.', EXIT.usage)
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
+
+function timeOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const [, amount = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)([smhdw])$/.exec(text.trim()) ?? []
+  const ms = UNITS[unit]
+  if (ms !== undefined) return Number(amount) * ms
+  throw new CliError('--older-than is a time with its unit: 90s, 15m, 12h, 30d or 8w.', EXIT.usage)
+}
+
+function asText(stones: readonly Tombstone[], dryRun: boolean): string {
+  const verb = dryRun ? 'would go' : 'deleted'
+  const lines = stones.map((stone) => `${verb}: ${lineOf(stone)}\n`)
+  if (stones.length === 0) return 'Nothing is too much or too old.\n'
+  const runs = stones.reduce((sum, stone) => sum + runsOf(stone).length, 0)
+  const all = `${plural(stones.length, 'tree')} with ${plural(runs, 'run')}`
+  return `${lines.join('')}${all} ${dryRun ? 'would be deleted' : 'deleted'}.\n`
+}
+
+function lineOf(stone: Tombstone): string {
+  const { rootId, agent, reason, conversations } = stone
+  const last = conversations.find(({ id }) => id === rootId)?.runs.at(-1) ?? rootId
+  return `${shortId(last)} ${oneLine(agent)}, ${plural(runsOf(stone).length, 'run')} (${oneLine(reason)})`
+}
+
+function runsOf({ conversations }: Tombstone): string[] {
+  return conversations.flatMap(({ runs }) => runs)
+}
+
+/** The whole tree of a run, on stdout. */
+export function exportRun(call: Call): Promise<number> {
+  return withRuntime(call, 'read', async (runtime) => {
+    const { rootId } = findRunOrNode(runtime.store, call.words[0] ?? '')
+    for await (const line of runtime.export(rootId)) await write(`${line}\n`)
+    return EXIT.completed
+  })
+}
+
+/** Takes a tree from a file, or from stdin; the store is made where there is none. */
+export async function importRun(call: Call): Promise<number> {
+  const [file = '-'] = call.words
+  const runtime = createRuntime({ store: sqliteStore(storePath(call)) })
+  try {
+    const rootId = await runtime.import(linesOf(file))
+    const [turn] = runtime.store.turnsOf(rootId, { limit: 1 })
+    await write(
+      isSet(call, 'json')
+        ? jsonLine({ rootId, runId: turn?.id ?? null })
+        : `Taken: ${shortId(turn?.id ?? rootId)}. legate show ${shortId(turn?.id ?? rootId)}\n`,
+    )
+    return EXIT.completed
+  } finally {
+    await runtime.close()
+  }
+}
+
+async function* linesOf(file: string): AsyncGenerator<string> {
+  const input = file === '-' ? process.stdin : createReadStream(file, 'utf8')
+  try {
+    yield* createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT') throw new CliError(`There is no file ${file}.`, EXIT.usage)
+    throw new CliError(`Cannot read ${file}: ${message}`, EXIT.usage)
+  }
+}

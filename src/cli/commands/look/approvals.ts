@@ -1,0 +1,72 @@
+import type { PendingApproval, PendingQuestion } from '../../../index.ts'
+import { type Call, isSet } from '../../command/command.ts'
+import { shortId } from '../../store/find-run.ts'
+import { withRuntime } from '../../store/open-store.ts'
+import { age, duration } from '../../terminal/amounts.ts'
+import { exactLine, oneLine } from '../../terminal/clean.ts'
+import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
+import { wrap } from '../../terminal/width.ts'
+import { replyTo, seenOption, wantedLines } from '../../watch/asked.ts'
+import { tellTampered } from '../../watch/recent-runs.ts'
+
+const PAGE = 200
+const INDENT = 9
+
+/** Everything that waits for a person: what must be allowed, then what is asked; what expires first at the top. */
+export function approvals(call: Call): Promise<number> {
+  return withRuntime(call, 'read', async (runtime) => {
+    const put = (asked: PendingApproval | PendingQuestion) =>
+      write(isSet(call, 'json') ? jsonLine(asked) : 'to' in asked ? questionLines(asked) : linesOf(asked))
+    const count =
+      (await all((query) => runtime.approvals(query), put)) + (await all((query) => runtime.questions(query), put))
+    if (count === 0 && !isSet(call, 'json')) await write('Nothing waits for a person.\n')
+    return tellTampered(runtime.store)
+  })
+}
+
+interface Query<T> {
+  readonly limit: number
+  readonly after?: T
+}
+
+/** Page by page; gives how many there were. */
+async function all<T>(read: (query: Query<T>) => Promise<T[]>, put: (one: T) => Promise<void>): Promise<number> {
+  let count = 0
+  for (let page = await read({ limit: PAGE }); page.length > 0; ) {
+    for (const one of page) await put(one)
+    count += page.length
+    const after = page.at(-1)
+    page = await read({ limit: PAGE, ...(after === undefined ? {} : { after }) })
+  }
+  return count
+}
+
+function questionLines({ nodeId, path, text, since, expiresAt }: PendingQuestion): string {
+  const now = Date.now()
+  return [
+    `${shortId(nodeId)}  ${path.map(oneLine).join(' > ')}`,
+    `  asks   ${indented(oneLine(text))}`,
+    `  since  ${age(now - since)}; goes on without an answer in ${duration(Math.max(0, expiresAt - now))}`,
+    `  ${indented(replyTo(nodeId))}`,
+    '',
+  ].join('\n')
+}
+
+function linesOf(approval: PendingApproval): string {
+  const { nodeId, path, request, reason, digest, since, expiresAt } = approval
+  const id = shortId(nodeId)
+  const now = Date.now()
+  return [
+    `${id}  ${path.map(oneLine).join(' > ')}`,
+    `  wants  ${indented(wantedLines(approval))}`,
+    `  rule   ${indented(`${exactLine(reason)}, for ${exactLine(request)}`)}`,
+    `  since  ${age(now - since)}; denied by itself in ${duration(Math.max(0, expiresAt - now))}`,
+    `  ${indented(`legate approve ${id}${seenOption(digest)} [--edit JSON] [--always], or legate deny ${id}${seenOption(digest)} --reason TEXT`)}`,
+    '',
+  ].join('\n')
+}
+
+/** All of it, however many rows that takes. */
+function indented(text: string): string {
+  return wrap(text, outputColumns() - INDENT - 1).lines.join(`\n${' '.repeat(INDENT)}`)
+}

@@ -1,0 +1,119 @@
+import type { AuditReport, Finding, Id, NodeDiff, RunDiff, RunFigures, Store, WhyReason } from '../../../index.ts'
+import { type Call, EXIT, isSet } from '../../command/command.ts'
+import { findDeleted, findIds, findRunOrNode, shortId } from '../../store/find-run.ts'
+import { withRuntime } from '../../store/open-store.ts'
+import { count, duration, plural } from '../../terminal/amounts.ts'
+import { cleanText, oneLine } from '../../terminal/clean.ts'
+import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
+import { type Paint, painter } from '../../terminal/paint.ts'
+import { cut } from '../../terminal/width.ts'
+import { lookedAt } from '../../watch/recent-runs.ts'
+
+/** Exits with 1 if anything is wrong that was not mended. */
+export function audit(call: Call): Promise<number> {
+  const repair = isSet(call, 'repair')
+  return withRuntime(call, repair ? 'write' : 'read', async (runtime) => {
+    const [ending] = call.words
+    const rootId = ending === undefined ? undefined : findRunOrNode(runtime.store, ending).rootId
+    const report = await runtime.audit({
+      repair,
+      verify: isSet(call, 'verify'),
+      ...(rootId === undefined ? {} : { rootId }),
+    })
+    const text = isSet(call, 'json') ? asJson(report) : asText(report, painter(process.stdout, call.env))
+    await write(text)
+    return report.findings.some(({ severity }) => severity === 'error') ? EXIT.other : EXIT.completed
+  })
+}
+
+function asJson({ findings, repaired }: AuditReport): string {
+  const lines = [
+    ...repaired.map((one) => ({ ...one, repaired: true })),
+    ...findings.map((one) => ({ ...one, repaired: false })),
+  ]
+  return lines.map(jsonLine).join('')
+}
+
+function asText({ findings, repaired, checked, verified }: AuditReport, paint: Paint): string {
+  const lines = [
+    ...repaired.map((one) => lineOf(one, paint('green', 'repaired'))),
+    ...findings.map((one) => lineOf(one, paint(one.severity === 'error' ? 'red' : 'yellow', one.severity))),
+  ]
+  const { trees, conversations, turns, nodes } = checked
+  const looked = `${plural(trees, 'tree')}, ${plural(conversations, 'conversation')}, ${plural(turns, 'run')}, ${plural(nodes, 'node')}`
+  const held =
+    verified === null
+      ? ''
+      : `; ${plural(verified.rows, 'row')} and ${plural(verified.commits, 'commit')} held against their hashes`
+  const left = findings.length === 0 ? paint('green', 'nothing is wrong') : `${plural(findings.length, 'finding')}`
+  const hint =
+    findings.some(({ repairable }) => repairable) && repaired.length === 0
+      ? '\nlegate audit --repair mends what can be mended without losing anything.'
+      : ''
+  return `${lines.join('')}${looked}${held}: ${left}.${hint}\n`
+}
+
+function lineOf({ type, message }: Finding, how: string): string {
+  return `${how} ${type}: ${cleanText(message)}\n`
+}
+
+/** Exits with 1 where the runs differ, as diff does. */
+export function diff(call: Call): Promise<number> {
+  return withRuntime(call, 'read', async (runtime) => {
+    const [first, second] = call.words.map((ending) => findRunOrNode(runtime.store, ending).id)
+    const found = await runtime.diff(first ?? '', second ?? '')
+    await write(isSet(call, 'json') ? jsonLine(found) : diffText(found, painter(process.stdout, call.env)))
+    return found.changes.length === 0 ? EXIT.completed : EXIT.other
+  })
+}
+
+function diffText({ first, second, changes, same }: RunDiff, paint: Paint): string {
+  const heads = [`${paint('red', '-')} ${figures(first)}\n`, `${paint('green', '+')} ${figures(second)}\n`]
+  const foot = `${changes.length} differ, ${same} are the same.\n`
+  return [...heads, ...changes.map((one) => changeText(one, paint)), foot].join('')
+}
+
+function figures({ runId, status, tokens, modelCalls, toolCalls, children, durationMs }: RunFigures): string {
+  const time = durationMs === null ? 'not over' : duration(durationMs)
+  return `${shortId(runId)} ${status}, ${count(tokens)} tokens, ${plural(modelCalls, 'model call')}, ${plural(toolCalls, 'tool call')}, ${plural(children, 'subagent')}, ${time}`
+}
+
+function changeText({ place, change, first, second, fields }: NodeDiff, paint: Paint): string {
+  const name = oneLine((first ?? second)?.name ?? '')
+  if (change !== 'changed') {
+    const sign = change === 'only_first' ? paint('red', '-') : paint('green', '+')
+    return `${sign} ${oneLine(place)} ${name}: ${short((first ?? second)?.output ?? '')}\n`
+  }
+  const lines = fields.map((field) => {
+    const [was, is] = [String(first?.[field] ?? ''), String(second?.[field] ?? '')]
+    return `    ${field}\n    ${paint('red', '-')} ${short(was)}\n    ${paint('green', '+')} ${short(is)}\n`
+  })
+  return `  ${oneLine(place)} ${name}\n${lines.join('')}`
+}
+
+function short(text: string): string {
+  return cut(oneLine(cleanText(text)), Math.max(20, outputColumns() - 8))
+}
+
+export function why(call: Call): Promise<number> {
+  return withRuntime(call, 'read', async (runtime) => {
+    const answer = await runtime.why(deletedIn(runtime.store, call) ?? lookedAt(runtime, call).id)
+    if (isSet(call, 'json')) {
+      await write(jsonLine(answer))
+      return EXIT.completed
+    }
+    const paint = painter(process.stdout, call.env)
+    for (const reason of answer.reasons) await write(reasonLine(reason, paint))
+    return EXIT.completed
+  })
+}
+
+function deletedIn(store: Store, { words: [ending] }: Call): Id | undefined {
+  return ending === undefined || findIds(store, ending).length > 0 ? undefined : findDeleted(store, ending)
+}
+
+function reasonLine({ path, text, advice }: WhyReason, paint: Paint): string {
+  const who = paint('bold', path.map(oneLine).join(' > '))
+  const next = advice === null ? '' : `\n  ${paint('dim', '→')} ${cleanText(advice)}`
+  return `${who}: ${cleanText(text)}${next}\n`
+}

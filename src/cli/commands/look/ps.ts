@@ -1,0 +1,130 @@
+import type { Id, Runtime, StoreError, Turn } from '../../../index.ts'
+import { type Call, isSet } from '../../command/command.ts'
+import { shortId } from '../../store/find-run.ts'
+import { withRuntime } from '../../store/open-store.ts'
+import { age, count, duration, money } from '../../terminal/amounts.ts'
+import { oneLine } from '../../terminal/clean.ts'
+import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
+import { type Paint, painter } from '../../terminal/paint.ts'
+import { cut, pad, padLeft, widthOf } from '../../terminal/width.ts'
+import { doingIn, standingOf } from '../../watch/doing.ts'
+import { treeSoFar } from '../../watch/follow-run.ts'
+import { allRuns, recentRuns, tellTampered, unlessTampered } from '../../watch/recent-runs.ts'
+import { spendOfTree } from '../../watch/tree-rows.ts'
+import { NOTHING, preview } from '../../watch/words.ts'
+
+export function ps(call: Call): Promise<number> {
+  return withRuntime(call, 'read', async (runtime) => {
+    const { store } = runtime
+    const turns = isSet(call, 'all') ? allRuns(store) : recentRuns(store)
+    const known = turns.flatMap((turn) => unlessTampered(() => rowOf(runtime, turn)) ?? [])
+    const rows = [...known, ...(store.tampered?.() ?? []).flatMap(tamperedRow)]
+    if (isSet(call, 'quiet')) {
+      for (const { id } of rows) await write(`${shortId(id)}\n`)
+      return tellTampered(store)
+    }
+    if (isSet(call, 'json')) for (const row of rows) await write(jsonLine(row))
+    else await write(table(rows, call))
+    return tellTampered(store)
+  })
+}
+
+interface Row {
+  readonly id: Id
+  readonly conversationId: Id
+  readonly agent: string
+  readonly state: string
+  readonly createdAt: number | null
+  readonly elapsedMs: number | null
+  readonly tokens: number
+  readonly usd: number | null
+  readonly doing: string
+}
+
+function rowOf(runtime: Runtime, turn: Turn): Row {
+  const { store } = runtime
+  const { root } = treeSoFar(store, turn)
+  const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
+  const doing = doingIn(runtime)(turn.id, root?.hears)
+  return {
+    id: turn.id,
+    conversationId: turn.conversationId,
+    agent: store.conversation(turn.conversationId)?.agent.name ?? '?',
+    state: turn.outcome?.status ?? standingOf(runtime, turn).state,
+    createdAt: turn.createdAt,
+    elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
+    tokens,
+    usd,
+    doing: doing?.text ?? turn.outcome?.error?.message ?? preview(turn.input, 200),
+  }
+}
+
+/** Of a tree that was changed outside of the runtime nothing is known for sure but that it is there. */
+function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
+  if (typeof rootId !== 'string') return []
+  const unknown = { agent: '?', createdAt: null, elapsedMs: null, tokens: 0, usd: null }
+  return [{ ...unknown, id: rootId, conversationId: rootId, state: 'tampered', doing: message }]
+}
+
+const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as const
+const FROM_THE_RIGHT: readonly string[] = ['AGE', 'TIME', 'TOKENS', 'COST']
+const LONGEST = 24
+const LEAST_NOW = 3
+/** Where nothing is cut by a terminal. */
+const WIDEST = 280
+
+function table(rows: readonly Row[], { env }: Call): string {
+  if (rows.length === 0) return 'There are no runs in this store yet.\n'
+  const paint = painter(process.stdout, env)
+  const room = Math.min(outputColumns() - 1, WIDEST)
+  const cells = rows.map((row) => [...cellsOf(row), oneLine(row.doing)])
+  const widths = fitting(
+    COLUMNS.map((title, at) =>
+      Math.min(LONGEST, Math.max(title.length, ...cells.map((row) => widthOf(row[at] ?? '')))),
+    ),
+    room,
+  )
+  const line = (row: readonly string[]): string => lineOf(row, widths, room)
+  const lines = rows.map((row, at) => coloured(line(cells[at] ?? []), row.state, paint))
+  return `${[paint('dim', line([...COLUMNS, 'NOW'])), ...lines].join('\n')}\n`
+}
+
+/** Where there is no room, columns are left out from the right, and what a run does now with the first of them. */
+function fitting(widths: readonly number[], room: number): readonly number[] {
+  const shown = widths.filter((_, at) => widths.slice(0, at + 1).reduce((sum, width) => sum + width + 2, -2) <= room)
+  return shown.length > 0 ? shown : widths.slice(0, 1)
+}
+
+function lineOf(row: readonly string[], widths: readonly number[], room: number): string {
+  const table = widths.map((width, at) => aligned(row[at] ?? '', at, width)).join('  ')
+  const left = room - widthOf(table) - 2
+  const isWhole = widths.length === COLUMNS.length && left >= LEAST_NOW
+  return isWhole ? `${table}  ${cut(row.at(-1) ?? '', left)}`.trimEnd() : table.trimEnd()
+}
+
+function cellsOf(row: Row): string[] {
+  return [
+    shortId(row.id),
+    row.state,
+    oneLine(row.agent),
+    row.createdAt === null ? '-' : age(Date.now() - row.createdAt),
+    row.elapsedMs === null ? '-' : duration(row.elapsedMs),
+    count(row.tokens),
+    costOf(row),
+  ]
+}
+
+function costOf({ tokens, usd }: Row): string {
+  if (tokens === 0) return '-'
+  return usd === null ? 'unknown' : money(usd)
+}
+
+function aligned(cell: string, at: number, width: number): string {
+  return FROM_THE_RIGHT.includes(COLUMNS[at] ?? '') ? padLeft(cell, width) : pad(cell, width)
+}
+
+function coloured(line: string, state: string, paint: Paint): string {
+  if (state === 'completed') return line
+  if (state === 'running') return paint('cyan', line)
+  return paint(['queued', 'parked', 'stopping'].includes(state) ? 'yellow' : 'red', line)
+}

@@ -1,0 +1,143 @@
+import { type Id, isLegateError, type Runtime, type Store, type Turn } from '../../index.ts'
+import { type Call, CliError, EXIT } from '../command/command.ts'
+import { findRunOrNode, shortId } from '../store/find-run.ts'
+import { withRuntime } from '../store/open-store.ts'
+import { age } from '../terminal/amounts.ts'
+import { oneLine } from '../terminal/clean.ts'
+import { note } from '../terminal/output.ts'
+import { cut } from '../terminal/width.ts'
+import { wantedIn } from './asked.ts'
+import { standingOf } from './doing.ts'
+
+/** How many that have ended are shown, and among how many of the newest conversations they are looked for. */
+const SHOWN = 10
+const LOOKED_AT = 200
+const PAGE = 500
+
+/**
+ * What a command that only looks is about: the run that is named, also by a node of it; else the newest of the store, and
+ * which that is is said beside the output.
+ */
+export function lookedAt(runtime: Runtime, { words: [ending] }: Pick<Call, 'words'>): Turn {
+  const { store } = runtime
+  if (ending !== undefined) return unchanged(store, findRunOrNode(store, ending))
+  const [newest] = newestRuns(store, 1)
+  tellTampered(store)
+  if (newest === undefined) throw new CliError('There are no runs in this store yet.', EXIT.usage, { namesHelp: false })
+  note(`The newest run: ${runLine(runtime, newest)}`)
+  return newest
+}
+
+/** All runs that are not over, the newest first, then the ten that ended last. */
+export function recentRuns(store: Store): Turn[] {
+  const open = store.openRoots(Number.MAX_SAFE_INTEGER)
+  const ended = store
+    .roots({ limit: LOOKED_AT })
+    .flatMap(({ id }) => turnsOf(store, id, SHOWN))
+    .filter(({ state }) => state === 'ended')
+    .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0))
+    .slice(0, SHOWN)
+  return [...open].sort(newestFirst).concat(ended)
+}
+
+/** Every run of the store, the newest first. */
+export function allRuns(store: Store): Turn[] {
+  const turns: Turn[] = []
+  for (let before: Id | undefined; ; ) {
+    const page = store.roots({ limit: PAGE, ...(before === undefined ? {} : { before }) })
+    for (const { id, turnCount } of page) turns.push(...turnsOf(store, id, turnCount))
+    before = page.at(-1)?.id
+    if (before === undefined) return turns.sort(newestFirst)
+  }
+}
+
+/** The runs that were started last, the newest first. */
+function newestRuns(store: Store, limit: number): Turn[] {
+  const last = store.roots({ limit: LOOKED_AT }).flatMap(({ id }) => turnsOf(store, id, limit))
+  const open = store.openRoots(Number.MAX_SAFE_INTEGER)
+  const runs = new Map([...last, ...open].map((turn) => [turn.id, turn]))
+  return [...runs.values()].sort(newestFirst).slice(0, limit)
+}
+
+/** One run on a line: its id, how it stands, whose it is, and how old it is. */
+function runLine(runtime: Runtime, turn: Turn): string {
+  const { id, conversationId, outcome, createdAt } = turn
+  const { agent } = unlessTampered(() => runtime.store.conversation(conversationId)) ?? { agent: { name: '?' } }
+  const state = outcome?.status ?? unlessTampered(() => standingOf(runtime, turn).state) ?? turn.state
+  return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
+}
+
+/** Names every tree that was found to be changed outside of the runtime, beside the output. Gives the exit code for it. */
+export function tellTampered(store: Store): number {
+  const found = store.tampered?.() ?? []
+  for (const { message } of found) note(`legate: tampered: ${oneLine(message)}`)
+  return found.length === 0 ? EXIT.completed : EXIT.other
+}
+
+/** Undefined where what is read was changed outside of the runtime: `store.tampered` then names its tree. */
+export function unlessTampered<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (isLegateError(error, 'tampered')) return undefined
+    throw error
+  }
+}
+
+/** Nothing is shown of a conversation whose own row was changed. */
+function unchanged(store: Store, turn: Turn): Turn {
+  store.conversation(turn.conversationId)
+  store.conversation(turn.rootId)
+  return turn
+}
+
+function turnsOf(store: Store, conversationId: Id, limit: number): readonly Turn[] {
+  return unlessTampered(() => store.turnsOf(conversationId, { limit })) ?? []
+}
+
+function newestFirst(a: Turn, b: Turn): number {
+  return b.createdAt - a.createdAt
+}
+
+const NAMED = 5
+
+const LONGEST = 120
+
+/** What could be meant by a command that was given no id, the newest first, one a line. Nothing where there is no store. */
+export async function candidatesFor(command: string, call: Call): Promise<readonly string[]> {
+  const list = LISTS[command] ?? ((runtime: Runtime) => runsIn(runtime, () => true))
+  try {
+    return (await withRuntime(call, 'read', list)).map((line) => cut(line, LONGEST))
+  } catch {
+    return []
+  }
+}
+
+type List = (runtime: Runtime) => Promise<readonly string[]>
+
+const LISTS: Readonly<Record<string, List>> = {
+  approve: approvals,
+  deny: approvals,
+  answer: questions,
+  cancel: (runtime) => runsIn(runtime, ({ state }) => state !== 'ended'),
+  retry: (runtime) => runsIn(runtime, ({ outcome }) => outcome !== null && outcome.status !== 'completed'),
+}
+
+async function runsIn(runtime: Runtime, fits: (turn: Turn) => boolean): Promise<readonly string[]> {
+  const runs = newestRuns(runtime.store, LOOKED_AT).filter(fits)
+  return runs.slice(0, NAMED).map((turn) => runLine(runtime, turn))
+}
+
+async function approvals(runtime: Runtime): Promise<readonly string[]> {
+  const asked = await runtime.approvals({ limit: NAMED })
+  return asked.map((one) => `${shortId(one.nodeId)}  ${who(one.path)} wants ${wantedIn(one)}`)
+}
+
+async function questions(runtime: Runtime): Promise<readonly string[]> {
+  const asked = await runtime.questions({ limit: NAMED })
+  return asked.map(({ nodeId, path, text }) => `${shortId(nodeId)}  ${who(path)} asks: ${oneLine(text)}`)
+}
+
+function who(path: readonly string[]): string {
+  return path.map(oneLine).join(' > ')
+}

@@ -1,0 +1,273 @@
+import { onAbort } from '../base/abort.ts'
+import { IdMap } from '../base/collections.ts'
+import { isLegateError, NotFoundError, StoreError } from '../base/error.ts'
+import type { Commit } from '../graph/commit.ts'
+import { outcomeOf } from '../graph/conclude.ts'
+import { type Outcome, withWords } from '../graph/outcome.ts'
+import type { Id, Node, Turn } from '../graph/rows.ts'
+import { notFound } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+
+/** Who in this process waits for a turn to end. Only a notice: the end itself is in the turn's row. */
+export class TurnEnds {
+  private readonly store: Store
+  private readonly waiters: IdMap<Waiter[]> = new IdMap()
+  private readonly keepAlive: KeepAlive
+
+  constructor(store: Store, keepAlive: KeepAlive) {
+    this.store = store
+    this.keepAlive = keepAlive
+  }
+
+  /** The outcome of a turn, now or when it ends. The process stays alive until then. */
+  wait(turnId: Id): Promise<Outcome> {
+    const turn = this.store.turn(turnId)
+    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    const altered = this.findAltered(turn)
+    if (altered !== undefined) return Promise.reject(altered)
+    return new Promise((resolve, reject) => {
+      this.add(turnId, { resolve, reject, rootId: turn?.rootId ?? null })
+      if (turn === undefined) this.tellDeleted(turnId)
+    })
+  }
+
+  /** The same, or null as soon as the signal aborts: nothing is kept for who does not wait any more. */
+  waitUnless(turnId: Id, signal: AbortSignal | undefined): Promise<Outcome | null> {
+    if (signal?.aborted) return Promise.resolve(null)
+    const turn = this.store.turn(turnId)
+    if (turn?.outcome) return Promise.resolve(outcomeOf(this.store, turn.outcome))
+    const altered = this.findAltered(turn)
+    if (altered !== undefined) return Promise.reject(altered)
+    return new Promise((resolve, reject) => {
+      const waiter: Waiter = {
+        rootId: turn?.rootId ?? null,
+        resolve: (outcome) => {
+          leave()
+          resolve(outcome)
+        },
+        reject: (error) => {
+          leave()
+          reject(error)
+        },
+      }
+      this.add(turnId, waiter)
+      const leave = onAbort(signal, () => {
+        this.remove(turnId, waiter)
+        resolve(null)
+      })
+      if (turn === undefined) this.tellDeleted(turnId)
+    })
+  }
+
+  /** In a tree that was changed from outside no turn ends any more. */
+  private findAltered(turn: Turn | undefined): StoreError | undefined {
+    if (turn === undefined) return undefined
+    return this.store.tampered?.().find(({ details }) => details['rootId'] === turn.rootId)
+  }
+
+  private add(turnId: Id, waiter: Waiter): void {
+    const others = this.waiters.get(turnId)
+    if (others !== undefined) {
+      others.push(waiter)
+      return
+    }
+    this.waiters.set(turnId, [waiter])
+    this.keepAlive.hold()
+  }
+
+  private remove(turnId: Id, waiter: Waiter): void {
+    const waiting = this.waiters.get(turnId) ?? []
+    const at = waiting.indexOf(waiter)
+    if (at < 0) return
+    waiting.splice(at, 1)
+    if (waiting.length > 0) return
+    this.waiters.delete(turnId)
+    this.keepAlive.release()
+  }
+
+  committed(commit: Commit): void {
+    if (this.waiters.size === 0) return
+    for (const turn of commit.turns) if (turn.state === 'ended') this.tell(turn, commit.nodes)
+  }
+
+  /** Another process has written. */
+  changed(): void {
+    for (const [turnId] of [...this.waiters.entries()]) {
+      try {
+        const turn = this.store.turn(turnId)
+        if (turn?.state === 'ended') this.tell(turn)
+        else if (turn === undefined) this.tellDeleted(turnId)
+      } catch (error) {
+        if (!isLegateError(error, 'tampered')) throw error
+        this.fail(turnId, error)
+      }
+    }
+  }
+
+  /** It may also be that it is still to be recorded. */
+  private tellDeleted(turnId: Id): void {
+    const error = notFound(this.store, 'run', turnId)
+    if (error.details['deleted'] !== undefined && this.waiters.has(turnId)) this.fail(turnId, error)
+  }
+
+  /** The runtime is closed: what still waits will not hear of the end here. */
+  close(): void {
+    this.failAll((runId) => {
+      const message = `The runtime was closed before the run ${runId} ended. Open its store again and attach to it.`
+      return new StoreError('store_closed', message, { details: { runId } })
+    })
+  }
+
+  /** No end can be recorded any more. */
+  failAll(errorOf: (runId: Id) => Error): void {
+    for (const [turnId] of [...this.waiters.entries()]) this.fail(turnId, errorOf(turnId))
+  }
+
+  /** The same of one tree. */
+  failTree(rootId: Id, error: Error): void {
+    for (const [turnId, waiting] of [...this.waiters.entries()]) {
+      if (waiting.some((waiter) => waiter.rootId === rootId)) this.fail(turnId, error)
+    }
+  }
+
+  private fail(turnId: Id, error: Error): void {
+    const waiting = this.waiters.get(turnId) ?? []
+    this.waiters.delete(turnId)
+    this.keepAlive.release()
+    for (const { reject } of waiting) reject(error)
+  }
+
+  private tell(turn: Turn, nodes: readonly Node[] = []): void {
+    const waiting = this.waiters.get(turn.id)
+    if (waiting === undefined || turn.outcome === null) return
+    this.waiters.delete(turn.id)
+    this.keepAlive.release()
+    const { answerNodeId } = turn.outcome
+    const said = nodes.find(({ id }) => id === answerNodeId)
+    const isWhole = said !== undefined && turn.outcome.delegations.length === 0
+    const outcome = isWhole ? withWords(turn.outcome, said.output) : outcomeOf(this.store, turn.outcome)
+    for (const { resolve } of waiting) resolve(outcome)
+  }
+}
+
+interface Waiter {
+  /** The tree it is of; null while that is not recorded. */
+  readonly rootId: Id | null
+  resolve(outcome: Outcome): void
+  reject(error: Error): void
+}
+
+type Tell = (node: Node) => void
+
+/** What code in this process waits for nodes to end. Only a notice: the end itself is in the node's row. */
+export class NodeEnds {
+  private readonly store: Store
+  private readonly waiters: IdMap<Tell> = new IdMap()
+
+  constructor(store: Store) {
+    this.store = store
+  }
+
+  /** The node when it has ended; null as soon as the signal aborts. For one waiter at a time. */
+  waitUnless(nodeId: Id, signal: AbortSignal): Promise<Node | null> {
+    const node = this.store.node(nodeId)
+    if (node !== undefined && node.endedAt !== null) return Promise.resolve(node)
+    return new Promise((resolve) => {
+      const leave = onAbort(signal, () => {
+        this.waiters.delete(nodeId)
+        resolve(null)
+      })
+      this.waiters.set(nodeId, (ended) => {
+        leave()
+        resolve(ended)
+      })
+    })
+  }
+
+  committed({ nodes }: Commit): void {
+    if (this.waiters.size === 0) return
+    for (const node of nodes) if (node.endedAt !== null) this.tell(node)
+  }
+
+  /** Another process has written. */
+  changed(): void {
+    for (const [nodeId] of [...this.waiters.entries()]) {
+      const node = this.store.node(nodeId)
+      if (node !== undefined && node.endedAt !== null) this.tell(node)
+    }
+  }
+
+  private tell(node: Node): void {
+    const waiter = this.waiters.get(node.id)
+    this.waiters.delete(node.id)
+    waiter?.(node)
+  }
+}
+
+/** Node ends a process that only awaits promises. Waiting for a run is work, so one timer says so while somebody waits. */
+export class KeepAlive {
+  private timer: ReturnType<typeof setInterval> | undefined
+  private holders = 0
+
+  hold(): void {
+    this.timer ??= setInterval(() => undefined, 2 ** 30)
+    if (this.holders++ === 0) this.timer.ref()
+  }
+
+  release(): void {
+    if (--this.holders === 0) this.timer?.unref()
+  }
+}
+
+/** Runs that were started here and are not in the rows yet. Their ids are known from the start, so they are found by them. */
+export class Recordings {
+  private readonly open: Map<Id, Recording> = new Map()
+
+  add(recording: Recording): void {
+    const { runId, started } = recording
+    this.open.set(runId, recording)
+    const done = () => this.open.delete(runId)
+    started.then(done, done)
+  }
+
+  get isEmpty(): boolean {
+    return this.open.size === 0
+  }
+
+  ofRun(runId: Id): Recording | undefined {
+    return this.open.get(runId)
+  }
+
+  /** Settles when all of it that was started before is in the rows, or refused: also where it is the id of a conversation. */
+  async settled(id?: Id): Promise<void> {
+    const meant = [...this.open.values()].filter(
+      ({ runId, conversationId }) => id === undefined || id === runId || id === conversationId,
+    )
+    await Promise.allSettled(meant.map(({ started }) => started))
+  }
+}
+
+/** A run that may still be on its way to the rows. */
+export interface Begun {
+  readonly conversationId: Id
+  readonly started?: Promise<unknown>
+}
+
+interface Recording extends Required<Begun> {
+  readonly runId: Id
+}
+
+/** Resolves when nothing is open any more, in the whole store or in one tree: also what goes on in the background. */
+export async function untilIdle(store: Store, ends: TurnEnds, rootId: Id | undefined): Promise<void> {
+  for (;;) {
+    const open = store.openTurns(rootId === undefined ? 1 : Number.MAX_SAFE_INTEGER)
+    const turn = rootId === undefined ? open[0] : open.find((one) => one.rootId === rootId)
+    if (turn === undefined) return
+    await ends.wait(turn.id).catch(unlessDeleted)
+  }
+}
+
+/** Another process may have ended a run and deleted it: that is an end too. */
+function unlessDeleted(error: unknown): void {
+  if (!NotFoundError.isInstance(error)) throw error
+}

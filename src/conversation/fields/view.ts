@@ -1,0 +1,92 @@
+import { forwardOf, type LiveEvent, type RunEvent } from '../../graph/event.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Store } from '../../store/store.ts'
+
+/** What the readers of a run see of one run below it. */
+interface Sight {
+  /** Null for all. */
+  readonly types: ReadonlySet<string> | null
+  readonly isCumulative: boolean
+}
+
+/** What is forwarded; what fields are read from, where they are forwarded; or all of the run and what is below it. */
+export type Sees = 'forwarded' | 'fields' | 'all'
+
+const ALL: Sight = { types: null, isCumulative: false }
+
+/**
+ * A tree's events as the readers of one run see them: of the run and all below it, without what a host on the way does
+ * not forward. Made while reading, from rows: what is recorded is the same for every view.
+ */
+export class View {
+  private readonly store: Store
+  private readonly known: Map<Id, Sight | null>
+  /** What nodes have streamed so far, where deltas are shown as a whole. */
+  private readonly said: Map<Id, Map<string, string>> = new Map()
+
+  private readonly sees: Sees
+
+  constructor(store: Store, runId: Id, sees: Sees = 'forwarded') {
+    this.store = store
+    this.sees = sees
+    this.known = new Map([[runId, ALL]])
+  }
+
+  /** The event as it is seen; undefined when it is not. */
+  show(event: RunEvent): RunEvent | undefined {
+    const sight = this.sightOf(event.turnId, event.parentId)
+    if (sight === ALL) return event
+    if (sight === null) return undefined
+    if (this.sees === 'all') return event
+    if (this.sees === 'fields') return sight.types?.has('field') === false ? undefined : event
+    const shown = sight.isCumulative ? this.whole(event) : event
+    return sight.types === null || sight.types.has(event.type) ? shown : undefined
+  }
+
+  private sightOf(turnId: Id, parentId: Id | null): Sight | null {
+    const known = this.known.get(turnId)
+    if (known !== undefined) return known
+    const host = this.store.link(turnId)?.hostTurnId ?? parentId
+    const above = host === null ? null : this.sightOf(host, null)
+    const sight = above === null ? null : this.through(above, turnId)
+    this.known.set(turnId, sight)
+    return sight
+  }
+
+  /** Of what a host is shown, what it forwards. */
+  private through(above: Sight, turnId: Id): Sight {
+    const conversationId = this.store.turn(turnId)?.conversationId
+    const conversation = conversationId === undefined ? undefined : this.store.conversation(conversationId)
+    const forward = conversation === undefined ? null : forwardOf(conversation)
+    if (forward === null) return above
+    const types = forward.types?.filter((type) => above.types?.has(type) ?? true)
+    return {
+      types: types === undefined ? above.types : new Set(types),
+      isCumulative: above.isCumulative || forward.cumulative,
+    }
+  }
+
+  private whole(event: RunEvent): RunEvent {
+    const nodeId = event.nodeId ?? ''
+    switch (event.type) {
+      case 'text-delta':
+      case 'reasoning-delta':
+      case 'tool-input-delta':
+        return this.grown(nodeId, event)
+      case 'reset':
+      case 'message':
+        this.said.delete(nodeId)
+        return event
+      default:
+        return event
+    }
+  }
+
+  private grown(nodeId: Id, event: Extract<LiveEvent, { text: string }>): RunEvent {
+    const stream = event.type === 'tool-input-delta' ? `${event.type} ${event.callId}` : event.type
+    const node = this.said.get(nodeId) ?? new Map<string, string>()
+    const text = (node.get(stream) ?? '') + event.text
+    this.said.set(nodeId, node.set(stream, text))
+    return { ...event, text, cumulative: true }
+  }
+}

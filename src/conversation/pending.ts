@@ -1,0 +1,157 @@
+import { InputError } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import { flag, int, type Rules, readOptions, record, text } from '../base/options.ts'
+import { describeIssues, readSchema } from '../base/schema/schema.ts'
+import { lineOfIds } from '../graph/ancestors.ts'
+import type { Id, Node } from '../graph/rows.ts'
+import { approvalOf } from '../rules/turn/approve.ts'
+import { questionOf } from '../rules/turn/question-of.ts'
+import { unlessTampered } from '../store/not-found.ts'
+import type { Store } from '../store/store.ts'
+
+/** One thing a person is asked: `runtime.answer(nodeId, { allow })` answers it. */
+export interface PendingApproval {
+  readonly nodeId: Id
+  /** The run that asks, and the root's at whose end everybody waits. */
+  readonly runId: Id
+  readonly rootRunId: Id
+  readonly conversationId: Id
+  /** Agent names from the root to the one that asks. */
+  readonly path: readonly string[]
+  /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
+  readonly request: string
+  /** The tool it would call; null for a model, and for a server that would be started: `input` says which. */
+  readonly tool: string | null
+  readonly input: Json
+  /** Of request and input. A node may ask for several things, one after the other: this says which one it is. */
+  readonly digest: string
+  /** Who wants a person to be asked, by which rule. */
+  readonly reason: string
+  readonly required: boolean
+  readonly since: number
+  readonly expiresAt: number
+}
+
+export interface ApprovalsQuery {
+  /** Only what this run, or one below it, asks. */
+  readonly runId?: Id
+  readonly limit?: number
+  /** The last one of the page before. */
+  readonly after?: Pick<PendingApproval, 'nodeId' | 'expiresAt'>
+}
+
+const QUERY: Rules<ApprovalsQuery> = { runId: text, limit: int(0), after: record }
+
+/**
+ * What people are asked, over all trees and depths: those that expire first come first. A tree that was changed from outside asks
+ * nothing.
+ */
+export function approvalsOf(store: Store, query: ApprovalsQuery): PendingApproval[] {
+  const { runId, limit = 100, after } = readOptions('approvals()', query, QUERY)
+  const found: PendingApproval[] = []
+  let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
+  while (found.length < limit) {
+    const nodes = store.awaiting({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    for (const node of nodes) {
+      found.push(...(unlessTampered(() => askedIn(store, node, runId)) ?? []))
+      last = { wakeAt: node.wakeAt ?? 0, id: node.id }
+    }
+    if (nodes.length < PAGE) break
+  }
+  return found.slice(0, limit)
+}
+
+const PAGE = 256
+
+/** What a node asks, where it is of that run or of one below it. */
+function askedIn(store: Store, node: Node, runId: Id | undefined): PendingApproval[] {
+  const line = [...lineOfIds((id) => store.link(id), node.turnId)]
+  return runId === undefined || line.includes(runId) ? [toApproval(store, node, line)] : []
+}
+
+function toApproval(store: Store, node: Node, line: readonly Id[]): PendingApproval {
+  const { request, reason, required, input, digest, since } = approvalOf(node)
+  return {
+    nodeId: node.id,
+    runId: node.turnId,
+    rootRunId: line.at(-1) ?? node.turnId,
+    conversationId: node.conversationId,
+    path: store.conversation(node.conversationId)?.path ?? [],
+    request,
+    tool: node.input.call?.name ?? null,
+    input,
+    digest,
+    reason,
+    required,
+    since,
+    expiresAt: node.wakeAt ?? 0,
+  }
+}
+
+/** One question that waits: `runtime.answer(nodeId, { text })` answers it. */
+export interface PendingQuestion {
+  readonly nodeId: Id
+  readonly runId: Id
+  readonly conversationId: Id
+  /** Agent names from the root to the one that asks. */
+  readonly path: readonly string[]
+  readonly text: string
+  /** A host is told of it and may answer first; a person may too. */
+  readonly to: 'host' | 'person'
+  readonly since: number
+  readonly expiresAt: number
+}
+
+export interface QuestionsQuery {
+  /** Also those that a host was asked. Default: only what people are asked. */
+  readonly toHosts?: boolean
+  readonly limit?: number
+  /** The last one of the page before. */
+  readonly after?: Pick<PendingQuestion, 'nodeId' | 'expiresAt'>
+}
+
+const QUESTIONS_QUERY: Rules<QuestionsQuery> = { toHosts: flag, limit: int(0), after: record }
+
+/** What is asked, over all trees and depths: those that expire first come first. */
+export function questionsOf(store: Store, query: QuestionsQuery): PendingQuestion[] {
+  const { toHosts = false, limit = 100, after } = readOptions('questions()', query, QUESTIONS_QUERY)
+  const found: PendingQuestion[] = []
+  let last = after === undefined ? undefined : { wakeAt: after.expiresAt, id: after.nodeId }
+  while (found.length < limit) {
+    const nodes = store.timed({ limit: PAGE, ...(last === undefined ? {} : { after: last }) })
+    for (const node of nodes) {
+      const question = unlessTampered(() => toQuestion(store, node))
+      if (question !== undefined && (toHosts || question.to === 'person')) found.push(question)
+      last = { wakeAt: node.wakeAt ?? 0, id: node.id }
+    }
+    if (nodes.length < PAGE) break
+  }
+  return found.slice(0, limit)
+}
+
+function toQuestion(store: Store, node: Node): PendingQuestion | undefined {
+  const question = node.wait?.on === 'question' ? questionOf(node) : undefined
+  if (question === undefined) return undefined
+  return {
+    nodeId: node.id,
+    runId: node.turnId,
+    conversationId: node.conversationId,
+    path: store.conversation(node.conversationId)?.path ?? [],
+    text: question.text,
+    to: question.to,
+    since: question.since,
+    expiresAt: node.wakeAt ?? 0,
+  }
+}
+
+/** Throws an InputError for arguments that a call which awaits approval could not be made with: nothing is answered by them. */
+export async function checkEdit(node: Node, edit: Json): Promise<void> {
+  const { schema } = approvalOf(node)
+  const { call } = node.input
+  if (node.state !== 'awaiting_approval' || call === undefined) return
+  if (typeof schema !== 'object' || schema === null || Array.isArray(schema)) return
+  const checked = await readSchema(schema, `The arguments of ${call.name}`).validate(edit)
+  if (checked.ok) return
+  const issues = describeIssues(checked.issues)
+  throw new InputError('invalid_input', `Nothing was answered: the new arguments of ${call.name} are wrong. ${issues}`)
+}

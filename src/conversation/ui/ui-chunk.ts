@@ -1,0 +1,127 @@
+import type { Json } from '../../base/json.ts'
+
+/** One chunk of the AI SDK's UI message stream, as `useChat` reads it. */
+export type UiMessageChunk =
+  | { type: 'start'; messageId: string; messageMetadata: UiMetadata }
+  | { type: 'start-step' | 'finish-step' }
+  | { type: 'text-start' | 'text-end' | 'reasoning-start' | 'reasoning-end'; id: string }
+  | { type: 'text-delta' | 'reasoning-delta'; id: string; delta: string }
+  | { type: 'file'; url: string; mediaType: string }
+  | { type: 'tool-input-start'; toolCallId: string; toolName: string }
+  | { type: 'tool-input-delta'; toolCallId: string; inputTextDelta: string }
+  | { type: 'tool-input-available'; toolCallId: string; toolName: string; input: Json }
+  | { type: 'tool-approval-request'; approvalId: string; toolCallId: string }
+  | { type: 'tool-output-available'; toolCallId: string; output: Json }
+  | { type: 'tool-output-error'; toolCallId: string; errorText: string }
+  | { type: 'tool-output-denied'; toolCallId: string }
+  | UiDataPart
+  | { type: 'message-metadata'; messageMetadata: UiMetadata }
+  | { type: 'finish'; finishReason: 'stop' | 'length' | 'other'; messageMetadata: UiMetadata }
+  | { type: 'abort'; reason: string }
+  | { type: 'error'; errorText: string }
+
+/** Data parts: the newest replaces the one before it, by `id`. */
+export type UiDataPart =
+  /** What a subagent is doing; `id` is the child's run. */
+  | { type: 'data-subagent'; id: string; data: UiSubagent }
+  | { type: 'data-approval'; id: string; data: UiApproval }
+  | { type: 'data-question'; id: string; data: UiQuestion }
+  /** Text and reasoning of these parts, by their index in the message, was taken back: the call was made again. */
+  | { type: 'data-reset'; data: { parts: number[] } }
+
+/** The data parts by name, for `UIMessage<UiMetadata, UiDataParts>`. */
+export type UiDataParts = {
+  [Part in UiDataPart as Part['type'] extends `data-${infer Name}` ? Name : never]: Part['data']
+}
+
+export type UiSubagent = {
+  agent: string
+  path: string[]
+  /** `running`, `waiting` for a person or its host, then how it ended. */
+  status: string
+  /** The tool it calls now; null while its model answers. */
+  tool: string | null
+}
+
+/** Something a person is asked to allow: `runtime.answer(nodeId, { allow, digest })` answers it. */
+export type UiApproval = {
+  nodeId: string
+  digest: string
+  /** Agent names from the root to the one that asks. */
+  path: string[]
+  /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
+  request: string
+  /** Null for a model, and for a server that would be started. */
+  tool: string | null
+  input: Json
+  reason: string
+  expiresAt: number
+  /** The part of this message that has asked; null where a subagent did. */
+  toolCallId: string | null
+  /** `over`: the run ended before anybody answered. */
+  status: 'open' | 'allowed' | 'denied' | 'over'
+  /** Who answered, and why; null while nobody has, or said nothing more. */
+  by: string | null
+  answer: string | null
+}
+
+/** A question: `runtime.answer(nodeId, { text })` answers it. */
+export type UiQuestion = {
+  nodeId: string
+  path: string[]
+  text: string
+  /** A host is asked first; a person may answer too. */
+  to: 'host' | 'person'
+  expiresAt: number
+  /** The part of this message that has asked; null where a subagent did. */
+  toolCallId: string | null
+  /** `over`: it ended before anybody answered. */
+  status: 'open' | 'answered' | 'over'
+  by: string | null
+  answer: string | null
+}
+
+export type UiMetadata = {
+  runId: string
+  /** How the run ended; left out while it goes on. */
+  status?: string
+  inputTokens?: number
+  outputTokens?: number
+  /** What went wrong, of a run that did not complete. */
+  error?: { code: string; message: string }
+}
+
+/** A call as a part of a message. */
+export type UiToolPart = {
+  type: `tool-${string}`
+  toolCallId: string
+  state:
+    | 'input-streaming'
+    | 'input-available'
+    | 'approval-requested'
+    | 'approval-responded'
+    | 'output-available'
+    | 'output-error'
+    | 'output-denied'
+  input?: Json
+  output?: Json
+  errorText?: string
+  approval?: { id: string; approved?: boolean; reason?: string }
+}
+
+export type UiPart =
+  | { type: 'step-start' }
+  | { type: 'text'; text: string; state: 'streaming' | 'done' }
+  | { type: 'reasoning'; id: string; text: string; state: 'streaming' | 'done' }
+  | { type: 'file'; url: string; mediaType: string }
+  | UiToolPart
+  | UiDataPart
+
+/** A message as `useChat` keeps it: the shape of the AI SDK's `UIMessage`. */
+export type UiMessage = {
+  /** Of an answer its run, of an input its node. */
+  id: string
+  role: 'user' | 'assistant'
+  metadata?: UiMetadata
+  parts: UiPart[]
+}

@@ -1,0 +1,289 @@
+import { readOptions } from '../../base/options.ts'
+import { type Content, textOf } from '../../graph/content.ts'
+import { type EventRow, type RunEvent, toEvent } from '../../graph/event.ts'
+import { BUILT_IN_KINDS } from '../../graph/kinds.ts'
+import { isDeleted, isReplaced } from '../../graph/lane.ts'
+import type { Conversation, Id, Node, Turn } from '../../graph/rows.ts'
+import { approvalOf } from '../../rules/turn/approve.ts'
+import { answerEvent, resultEvent } from '../../rules/turn/end-node.ts'
+import { questionOf } from '../../rules/turn/question-of.ts'
+import type { Store } from '../../store/store.ts'
+import type { ConversationHandle } from '../conversation.ts'
+import { ConversationPages, TURN_PAGE, type TurnPageQuery } from '../conversation-pages.ts'
+import { View } from '../fields/view.ts'
+import { pages } from '../pages.ts'
+import type {
+  UiApproval,
+  UiDataPart,
+  UiMessage,
+  UiMessageChunk,
+  UiPart,
+  UiQuestion,
+  UiSubagent,
+  UiToolPart,
+} from './ui-chunk.ts'
+import { fileOf, UiWriter } from './ui-writer.ts'
+
+/** The messages of a page of turns, as one that had read each of their streams holds them. */
+export function uiMessagesOf({ store, id, row }: ConversationHandle, query: TurnPageQuery): UiMessage[] {
+  readOptions('toUIMessages(conversation, query)', query, TURN_PAGE)
+  const turns = new ConversationPages(store, id, BUILT_IN_KINDS).turns(query)
+  if (row === undefined || turns.length === 0) return []
+  const answers = turns.map((turn) => new Answer(store, row, turn))
+  const open = new Set(answers)
+  const after = Math.min(...turns.map(({ afterSeq }) => afterSeq))
+  for (const rows of pages(store, row.rootId, { after })) {
+    for (const event of rows) for (const answer of open) if (answer.take(event)) open.delete(answer)
+    if (open.size === 0) break
+  }
+  return answers.flatMap((answer) => answer.messages())
+}
+
+/** One turn: what was said to the agent, and its answer as its stream tells it. */
+class Answer {
+  private readonly store: Store
+  private readonly turn: Turn
+  private readonly nodes: readonly Node[]
+  private readonly hidden: ReadonlySet<Id>
+  private readonly view: View
+  private readonly writer: UiWriter
+  private readonly maker: UiMessageMaker
+
+  constructor(store: Store, conversation: Conversation, turn: Turn) {
+    const nodes = store.nodesOf(turn.id)
+    this.store = store
+    this.turn = turn
+    this.nodes = nodes.filter(isShown)
+    this.hidden = new Set(nodes.filter((node) => !isShown(node)).map(({ id }) => id))
+    this.view = new View(store, turn.id)
+    this.writer = new UiWriter(turn.id)
+    this.maker = new UiMessageMaker(this.writer.start())
+    for (const node of this.nodes) for (const event of untold(node, conversation)) this.write(event)
+  }
+
+  /** True when the run has ended: its stream tells no more. */
+  take(row: EventRow): boolean {
+    if (row.seq <= this.turn.afterSeq) return false
+    const event = this.view.show(toEvent(row))
+    if (event === undefined || this.hidden.has(event.nodeId ?? '')) return false
+    this.write(event)
+    return event.turnId === this.turn.id && event.type === 'run-end'
+  }
+
+  messages(): UiMessage[] {
+    const { store, turn, nodes, maker } = this
+    const said = nodes.filter(({ kind }) => kind === 'user_message').map(userMessage)
+    if (turn.state === 'ended') {
+      for (const part of maker.message.parts) bringUpToDate(store, part)
+      for (const event of openAsks(store, turn.id)) this.write(event)
+    }
+    // What was only observed is no run, and has no answer.
+    const isRun = turn.state === 'queued' || turn.startedAt !== null
+    return isRun || maker.message.parts.length > 0 ? [...said, maker.message] : said
+  }
+
+  private write(event: RunEvent): void {
+    for (const chunk of this.writer.write(event)) this.maker.take(chunk)
+  }
+}
+
+function isShown(node: Node): boolean {
+  return !isReplaced(node) && !isDeleted(node)
+}
+
+/** The events of a node that has none: it was copied from another turn, or read back with its session. */
+function untold(node: Node, { path }: Conversation): RunEvent[] {
+  if (node.metadata['copyOf'] === undefined && node.metadata['restored'] !== true) return []
+  const place = placeOf(node, path)
+  if (node.kind === 'agent_message') return [{ ...place, ...answerEvent(node, null) }]
+  const { call } = node.input
+  if (node.kind !== 'task' || call === undefined) return []
+  return [
+    { ...place, type: 'tool-call', call, effect: node.effect, delegates: false },
+    { ...place, ...resultEvent(node) },
+  ]
+}
+
+function placeOf({ id, conversationId, turnId, endedAt, createdAt }: Node, path: readonly string[]) {
+  return { seq: 0, at: endedAt ?? createdAt, conversationId, turnId, nodeId: id, path, parentId: null }
+}
+
+/** What children ask that have outlived the run, as they would tell it. */
+function openAsks(store: Store, runId: Id): RunEvent[] {
+  return store.openLinks(runId).flatMap(({ id, childConversationId }) => {
+    const path = store.conversation(childConversationId)?.path ?? []
+    return [...store.openNodes(id).flatMap((node) => askOf(node, path)), ...openAsks(store, id)]
+  })
+}
+
+function askOf(node: Node, path: readonly string[]): RunEvent[] {
+  const place = placeOf(node, path)
+  const expiresAt = node.wakeAt ?? 0
+  if (node.state === 'awaiting_approval') {
+    const { request, input, digest, reason } = approvalOf(node)
+    const call = node.input.call ?? null
+    return [{ ...place, type: 'approval-request', call, request, input, digest, reason, expiresAt }]
+  }
+  const question = isAsking(node) ? questionOf(node) : undefined
+  return question === undefined ? [] : [{ ...place, type: 'question', to: question.to, text: question.text, expiresAt }]
+}
+
+function isAsking({ state, wait }: Node): boolean {
+  return state === 'waiting' && wait?.on === 'question'
+}
+
+/** What has happened below a run since it ended is read from the rows. */
+function bringUpToDate(store: Store, part: UiPart): void {
+  if (part.type === 'data-subagent') part.data = subagentNow(store, part.id, part.data)
+  if (part.type === 'data-approval' && part.data.status === 'open') part.data = approvalNow(store, part.data)
+  if (part.type === 'data-question' && part.data.status === 'open') part.data = questionNow(store, part.data)
+}
+
+function subagentNow(store: Store, runId: Id, data: UiSubagent): UiSubagent {
+  const outcome = store.link(runId)?.outcome ?? null
+  return outcome === null ? data : { ...data, status: outcome.status, tool: null }
+}
+
+function approvalNow(store: Store, data: UiApproval): UiApproval {
+  const node = store.node(data.nodeId)
+  if (node?.state === 'awaiting_approval' && approvalOf(node).digest === data.digest) return data
+  const answered = node?.metadata['answered'] as { allowed: boolean; by: string; reason: string | null } | undefined
+  if (answered === undefined) return { ...data, status: 'over' }
+  const { allowed, by, reason } = answered
+  return { ...data, status: allowed ? 'allowed' : 'denied', by, answer: reason }
+}
+
+function questionNow(store: Store, data: UiQuestion): UiQuestion {
+  const node = store.node(data.nodeId)
+  if (node !== undefined && isAsking(node)) return data
+  if (node?.state !== 'finished') return { ...data, status: 'over' }
+  return { ...data, status: 'answered', answer: textOf(node.output.content ?? '') }
+}
+
+function userMessage({ id, input }: Node): UiMessage {
+  return { id, role: 'user', parts: partsOf(input.content ?? '') }
+}
+
+function partsOf(content: Content): UiPart[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content, state: 'done' }]
+  return content.flatMap((block): UiPart[] => {
+    if (block.type === 'text') return [{ type: 'text', text: block.text, state: 'done' }]
+    if (block.type === 'json') return [{ type: 'text', text: JSON.stringify(block.value), state: 'done' }]
+    return fileOf(block)
+  })
+}
+
+type TextPart = Extract<UiPart, { type: 'text' | 'reasoning' }>
+
+/** Makes the message of its chunks, as the AI SDK does on a page. */
+class UiMessageMaker {
+  readonly message: UiMessage
+  private readonly open: Map<string, TextPart> = new Map()
+  private readonly calls: Map<string, UiToolPart> = new Map()
+
+  constructor({ messageId, messageMetadata }: Extract<UiMessageChunk, { type: 'start' }>) {
+    this.message = { id: messageId, role: 'assistant', metadata: messageMetadata, parts: [] }
+  }
+
+  take(chunk: UiMessageChunk): void {
+    switch (chunk.type) {
+      case 'start-step':
+        return this.add({ type: 'step-start' })
+      case 'text-start':
+      case 'reasoning-start':
+        return this.begin(chunk.type, chunk.id)
+      case 'text-delta':
+      case 'reasoning-delta':
+        return this.grow(chunk.id, chunk.delta)
+      case 'text-end':
+      case 'reasoning-end':
+        return this.end(chunk.id)
+      case 'file':
+        return this.add({ type: 'file', mediaType: chunk.mediaType, url: chunk.url })
+      case 'message-metadata':
+      case 'finish':
+        this.message.metadata = { ...this.message.metadata, ...chunk.messageMetadata }
+        return
+      default:
+        return this.takeCall(chunk)
+    }
+  }
+
+  private takeCall(chunk: UiMessageChunk): void {
+    switch (chunk.type) {
+      case 'tool-input-available':
+        return this.call(chunk)
+      case 'tool-approval-request':
+        return this.change(chunk.toolCallId, { state: 'approval-requested', approval: { id: chunk.approvalId } })
+      case 'tool-output-available':
+        this.answered(chunk.toolCallId)
+        return this.change(chunk.toolCallId, { state: 'output-available', output: chunk.output })
+      case 'tool-output-error':
+        this.answered(chunk.toolCallId)
+        return this.change(chunk.toolCallId, { state: 'output-error', errorText: chunk.errorText })
+      case 'tool-output-denied':
+        return this.change(chunk.toolCallId, { state: 'output-denied' })
+      case 'data-subagent':
+      case 'data-approval':
+      case 'data-question':
+        return this.data(chunk)
+      default:
+        return
+    }
+  }
+
+  private add(part: UiPart): void {
+    this.message.parts.push(part)
+  }
+
+  private begin(type: 'text-start' | 'reasoning-start', id: string): void {
+    const said = { text: '', state: 'streaming' } as const
+    const part: TextPart = type === 'text-start' ? { type: 'text', ...said } : { type: 'reasoning', id, ...said }
+    this.open.set(id, part)
+    this.add(part)
+  }
+
+  private grow(id: string, delta: string): void {
+    const part = this.open.get(id)
+    if (part !== undefined) part.text += delta
+  }
+
+  private end(id: string): void {
+    const part = this.open.get(id)
+    if (part !== undefined) part.state = 'done'
+  }
+
+  private call({ toolCallId, toolName, input }: Extract<UiMessageChunk, { type: 'tool-input-available' }>): void {
+    // One whose arguments a person has changed is shown with those.
+    if (this.calls.has(toolCallId)) return this.change(toolCallId, { input })
+    const part: UiToolPart = { type: `tool-${toolName}`, toolCallId, state: 'input-available', input }
+    this.calls.set(toolCallId, part)
+    this.add(part)
+  }
+
+  private change(toolCallId: string, change: Partial<UiToolPart>): void {
+    const part = this.calls.get(toolCallId)
+    if (part !== undefined) Object.assign(part, change)
+  }
+
+  /** What ended without a person's yes says nothing of one. */
+  private answered(toolCallId: string): void {
+    const part = this.calls.get(toolCallId)
+    if (part?.approval?.approved !== true) delete part?.approval
+  }
+
+  private data(chunk: Exclude<UiDataPart, { type: 'data-reset' }>): void {
+    const known = this.message.parts.find((part) => part.type === chunk.type && part.id === chunk.id)
+    if (known === undefined) this.add({ ...chunk })
+    else Object.assign(known, chunk)
+    if (chunk.type === 'data-approval') this.decide(chunk.data)
+  }
+
+  /** The stream has no word for an answer; a page says it of itself when a person has clicked. */
+  private decide({ toolCallId, nodeId: id, status, answer }: UiApproval): void {
+    const part = toolCallId === null ? undefined : this.calls.get(toolCallId)
+    if (part === undefined || (status !== 'allowed' && status !== 'denied')) return
+    part.approval = { id, approved: status === 'allowed', ...(answer === null ? {} : { reason: answer }) }
+    if (part.state === 'approval-requested') part.state = 'approval-responded'
+  }
+}

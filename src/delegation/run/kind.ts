@@ -1,0 +1,71 @@
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import { toJson } from '../../base/json.ts'
+import { textOf } from '../../graph/content.ts'
+import type { KindFlags } from '../../graph/kinds.ts'
+import type { Node } from '../../graph/rows.ts'
+import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
+import { planResult } from '../../rules/turn/result.ts'
+import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import type { KindContext } from '../../tool/tool.ts'
+import { CalledChildren } from '../called-children.ts'
+
+/** A node kind of the user's own. It is a task unless its flags say otherwise. */
+export interface KindDefinition extends Partial<KindFlags> {
+  /** What it returns is the node's output; a throw ends the node as errored. Children only through `context.delegate`. */
+  execute(node: Node, context: KindContext): unknown
+}
+
+/** Runs a node of a user's kind. */
+export async function runKind(run: NodeRun, kind: KindDefinition): Promise<void> {
+  const { node, work, home } = run
+  const children = new CalledChildren(run)
+  const end = await tryKind(run, kind, children)
+  children.end()
+  if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
+  await home.ledger.commit({
+    kind: 'result',
+    rootId: node.rootId,
+    plan: (draft) => planResult(draft, work.claim, end),
+  })
+}
+
+async function tryKind(run: NodeRun, kind: KindDefinition, children: CalledChildren): Promise<NodeEnd> {
+  const { node, work, home } = run
+  const code = (watch?: Watch) => runCode(run, { kind, children, watch })
+  const input = node.input.value ?? null
+  const running = { node, work, current: children, name: node.kind, input }
+  const given = home.tape === null ? await code() : await home.tape.run(running, code)
+  if ('value' in given) {
+    const content = typeof given.value === 'string' ? given.value : JSON.stringify(given.value)
+    return { state: 'finished', output: { value: given.value, content } }
+  }
+  if ('error' in given) return errored(given.code ?? 'kind', textOf(given.error))
+  return interruptedEnd(node, 'interrupted' in given ? given.interrupted : 'It was asked to stop.')
+}
+
+interface KindCode {
+  readonly kind: KindDefinition
+  readonly children: CalledChildren
+  readonly watch: Watch | undefined
+}
+
+async function runCode({ node, work, home }: NodeRun, { kind, children, watch }: KindCode): Promise<Given> {
+  try {
+    const graph = home.ledger.store
+    const value = await children.inside((context) =>
+      kind.execute(
+        node,
+        Object.defineProperty(watchedContext(context, watch), 'graph', { value: graph }) as KindContext,
+      ),
+    )
+    const json = toJson(value)
+    return json.ok ? { value: json.value } : { error: json.error, code: 'unserialisable' }
+  } catch (error) {
+    if (work.stopCause !== null) return { interrupted: home.causeOf(error) }
+    return { error: home.causeOf(error) }
+  }
+}
+
+function errored(code: string, message: string): NodeEnd {
+  return { state: 'errored', failure: { code, message } }
+}

@@ -1,0 +1,349 @@
+import type { ReplyContext, ReplyDelegate } from '../../agent/build/reply.ts'
+import type { AnyAgent } from '../../agent/definition/agent.ts'
+import { hookedEvent } from '../../agent/hooks/model-hooks.ts'
+import type { NodeRun } from '../../agent/hooks/node-run.ts'
+import { saysNothing } from '../../agent/request/messages.ts'
+import { ANSWER_LIMIT } from '../../agent/step/answer.ts'
+import { ConflictError, DefinitionError, DeniedError, InputError, isLegateError } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { deriveIds } from '../../base/id.ts'
+import { type Json, sizeOf, toJson } from '../../base/json.ts'
+import { readOptions } from '../../base/options.ts'
+import { describeIssues } from '../../base/schema/schema.ts'
+import { toolRequest } from '../../grant/request.ts'
+import { type Content, isBlock, textOf } from '../../graph/content.ts'
+import type { Outcome } from '../../graph/outcome.ts'
+import type { Failure, Id, Node, NodeOutput } from '../../graph/rows.ts'
+import { planCodeQuestion } from '../../rules/delegation/question.ts'
+import { type ChildIds, childIds } from '../../rules/delegation/spawn.ts'
+import { planBeginCode } from '../../rules/turn/claim.ts'
+import { interruptedEnd, type NodeEnd } from '../../rules/turn/end-node.ts'
+import { planResult } from '../../rules/turn/result.ts'
+import { ATTEMPTS, type Attempts } from '../../tool/attempts.ts'
+import type { SpawnedChild, SpawnOptions } from '../../tool/current.ts'
+import { orStopped } from '../../tool/invoke.ts'
+import { permit } from '../../tool/permit.ts'
+import { type Given, type Watch, watchedContext } from '../../tool/tape.ts'
+import type { Delegate } from '../../tool/tool.ts'
+import { CalledChildren } from '../called-children.ts'
+import { withPresets } from '../presets.ts'
+import type { Offer, SpawnResult } from '../spawn.ts'
+import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+
+/** One agent_message of an agent that is code: the code, and the commit of its answer. */
+export async function runReply(given: NodeRun): Promise<void> {
+  const run = await begin(given)
+  if (run === undefined) return
+  const { node, work, home } = run
+  const children = new ReplyChildren(run)
+  const speech = new Speech(run, children)
+  if (node.epoch > 1) children.show({ type: 'reset', attempt: node.attempt })
+  const answered = await answerOf(run, children, speech)
+  const end = withConflict(await endOf(run, answered, speech), children)
+  children.end()
+  if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return
+  await home.ledger.commit({
+    kind: 'result',
+    rootId: node.rootId,
+    plan: (draft) => planResult(draft, work.claim, end),
+  })
+}
+
+/** The row says what may become of the node before its code can have done anything. Undefined when it is another's. */
+async function begin(run: NodeRun): Promise<NodeRun | undefined> {
+  const { node, work, home, agent } = run
+  const effect = agent.reply?.effect ?? 'effectful'
+  if (node.effect === effect) return run
+  const plan = (draft: Parameters<typeof planBeginCode>[0]) => planBeginCode(draft, work.claim, effect)
+  const begun = await home.ledger.commit({ kind: 'note', rootId: node.rootId, plan })
+  return begun === undefined ? undefined : { ...run, node: begun }
+}
+
+/** The words a generator says on its way. */
+class Speech {
+  text = ''
+  chunks = 0
+  private readonly run: NodeRun
+  private readonly children: ReplyChildren
+
+  constructor(run: NodeRun, children: ReplyChildren) {
+    this.run = run
+    this.children = children
+  }
+
+  say(text: unknown): void | Promise<void> {
+    if (typeof text !== 'string') {
+      throw new DefinitionError('definition', `The reply of "${this.run.agent.name}" yields what is no text.`)
+    }
+    if (text === '') return
+    this.text += text
+    this.chunks++
+    if (this.text.length > ANSWER_LIMIT) throw tooLong()
+    this.run.work.stirred()
+    this.children.show({ type: 'text-delta', text })
+    if (this.run.hooks?.has('onEvent') !== true) return
+    return hookedEvent(this.run, { type: 'text-delta', text }, (body) => this.children.show(body))
+  }
+
+  /** What a message replaces that says the same. */
+  streamedAs(content: Content | undefined): NonNullable<NodeEnd['streamed']> | null {
+    if (this.chunks < 2 || content !== this.text) return null
+    return { chunks: this.chunks, bytes: sizeOf(this.text), sha256: sha256(this.text) }
+  }
+}
+
+function tooLong(): DefinitionError {
+  return new DefinitionError('definition', `The answer is longer than ${ANSWER_LIMIT / 1e6} MB: it was left off.`)
+}
+
+function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promise<Given> {
+  const { node, work, home, agent } = run
+  const code = (watch?: Watch) => runCode(run, { children, speech, watch })
+  if (home.tape === null) return code()
+  const agentNamed = (name: string) => children.declared(name)
+  return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input, agentNamed }, code)
+}
+
+interface Running {
+  readonly children: ReplyChildren
+  readonly speech: Speech
+  readonly watch: Watch | undefined
+}
+
+/** What it returned, beside what it said: `returned` is left out where it returned nothing. */
+interface Answered {
+  readonly said: string
+  readonly returned?: Json
+}
+
+async function runCode(run: NodeRun, { children, speech, watch }: Running): Promise<Given> {
+  const { agent, work, home } = run
+  try {
+    const code = agent.reply?.code as (input: unknown, context: unknown) => unknown
+    const answering = children.inside(async () => {
+      const context = watchedContext(children.replyContext() as never, watch)
+      return heard(run, speech, await code(inputOf(run), context))
+    })
+    const returned = await orStopped(answering, work)
+    if (returned === undefined) return { value: { said: speech.text } }
+    const json = toJson(returned)
+    if (!json.ok) return { error: `What the reply gave is not JSON: ${json.error}`, code: 'invalid_output' }
+    return { value: { said: speech.text, returned: json.value } }
+  } catch (error) {
+    if (work.stopCause !== null) return { stopped: work.stopCause === 'cancel' ? 'cancel' : 'lost' }
+    return { error: home.causeOf(error), code: isLegateError(error, 'conflict') ? 'conflict' : 'reply' }
+  }
+}
+
+/** What the code returned, after all that it said on the way. */
+async function heard({ work }: NodeRun, speech: Speech, given: unknown): Promise<unknown> {
+  if (!isGenerator(given)) return given
+  for (;;) {
+    const { done, value } = await given.next()
+    if (done === true) return value
+    await speech.say(value)
+    if (work.stopCause === null) continue
+    await given.return?.(undefined)
+    throw work.signal.reason
+  }
+}
+
+function isGenerator(given: unknown): given is AsyncIterator<unknown> {
+  const isObject = typeof given === 'object' && given !== null
+  return isObject && Symbol.asyncIterator in given && typeof Reflect.get(given, 'next') === 'function'
+}
+
+/** As the rows keep it, so that code that runs again has the same: by its schema, else the message. */
+function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
+  if (agent.input !== null) return turn.input
+  const asked = home.ledger.store.nodesOf(turn.id).findLast(({ kind, ordinal }) => {
+    return kind === 'user_message' && ordinal < node.ordinal
+  })
+  return asked?.input.content ?? ''
+}
+
+async function endOf(run: NodeRun, given: Given, speech: Speech): Promise<NodeEnd> {
+  if ('value' in given) return judged(run, given.value as unknown as Answered, speech)
+  const said = speech.text === '' ? {} : { output: { content: speech.text }, streamed: speech.streamedAs(speech.text) }
+  if ('error' in given)
+    return { ...said, state: 'errored', failure: failed(given.code ?? 'reply', textOf(given.error)) }
+  return { ...said, ...interruptedEnd(run.node, 'interrupted' in given ? given.interrupted : STOPPED) }
+}
+
+const STOPPED = 'The run was asked to stop.'
+
+function failed(code: string, message: string): Failure {
+  return { code, message }
+}
+
+/** An answer that is empty or does not fit is a failure with a name (I6). */
+async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise<NodeEnd> {
+  const read = run.agent.output === null ? readWords(run, answered) : await readValue(run, answered)
+  if ('code' in read) {
+    const said = answered.said === '' ? {} : { output: { content: answered.said } }
+    return { ...said, state: 'errored', failure: read, streamed: speech.streamedAs(answered.said) }
+  }
+  const extra = run.hooks === null ? undefined : run.home.extensionRuns.extraOf(run.node.turnId)
+  const output = extra === undefined ? read : { ...read, extra }
+  return { state: 'finished', output, streamed: speech.streamedAs(read.content) }
+}
+
+/** Without a schema an answer is words, or blocks. */
+function readWords({ agent }: NodeRun, { said, returned = said }: Answered): NodeOutput | Failure {
+  const isContent = typeof returned === 'string' || (Array.isArray(returned) && returned.every(isBlock))
+  if (!isContent) {
+    const message = `The reply of "${agent.name}" gave data, and it has no output: return a text, or define its output.`
+    return failed('invalid_output', message)
+  }
+  const content = returned as unknown as Content
+  return saysNothing(content) ? failed('empty_answer', `The reply of "${agent.name}" gave no answer.`) : { content }
+}
+
+async function readValue({ agent }: NodeRun, { said, returned }: Answered): Promise<NodeOutput | Failure> {
+  const checked = await agent.output?.validate(returned)
+  if (checked?.ok !== true) return failed('invalid_output', describeIssues(checked?.issues ?? []))
+  const json = toJson(checked.value)
+  const value = json.ok ? json.value : (returned ?? null)
+  if (said.trim() !== '') return { content: said, value }
+  return { content: typeof value === 'string' ? value : JSON.stringify(value), value }
+}
+
+/** Code that went on after a conflict has not answered what it was asked. */
+function withConflict(end: NodeEnd, { conflict }: ReplyChildren): NodeEnd {
+  if (conflict === null || end.state !== 'finished') return end
+  const { output, streamed } = end
+  return {
+    state: 'errored',
+    ...(output === undefined ? {} : { output }),
+    streamed: streamed ?? null,
+    failure: failed('conflict', conflict.message),
+  }
+}
+
+/**
+ * Whom the code of an agent delegates to and asks. Each call is known by its place: code that runs again has what it had
+ * there, and a call that is another one is a conflict, which no code can talk itself out of.
+ */
+export class ReplyChildren extends CalledChildren {
+  /** The first call that was another one. */
+  conflict: ConflictError | null = null
+
+  /** What the code gets beside its input. */
+  replyContext(): ReplyContext {
+    const given = this.context()
+    const delegate = ((to: object | string, input: unknown, attempts?: Attempts) =>
+      this.delegate(to, input, attempts)) as Delegate as ReplyDelegate<Record<never, never>>
+    const own = { delegate, ask: (question: string) => this.ask(question), graph: this.run.home.ledger.store }
+    return Object.defineProperties(given, Object.getOwnPropertyDescriptors(own)) as unknown as ReplyContext
+  }
+
+  /** Nobody wakes code: what it leaves in the background is looked at when somebody wants to. */
+  override spawn(agent: object, input: unknown, options: SpawnOptions): Promise<SpawnedChild> {
+    return super.spawn(agent, input, { ...options, wake: 'passive' })
+  }
+
+  /** The subagent of this name; undefined where a function gives it. */
+  declared(name: string): AnyAgent | undefined {
+    const all = [...this.run.agent.subagents.values()].map(({ config }) => config)
+    const found = all.find(({ agent, name: own }) => typeof agent !== 'function' && (own ?? agent.name) === name)
+    return found === undefined ? undefined : (found.agent as AnyAgent)
+  }
+
+  /** One of its subagents has the settings it has there, by whatever way it is named. */
+  protected override offerOf(agent: AnyAgent): Offer {
+    const [name] = [...this.run.agent.subagents].find(([, { config }]) => config.agent === agent) ?? []
+    return name === undefined ? { ...super.offerOf(agent), name: agent.name } : asOffer(this.entryOf(name))
+  }
+
+  protected override async begin(offer: Offer, input: unknown, ids: ChildIds): Promise<SpawnResult> {
+    const { store } = this.run.home.ledger
+    const known = store.link(ids.turn)
+    const isOther = known !== undefined && known.agentName !== offer.agent.name
+    if (isOther || store.node(askId(ids)) !== undefined) throw this.conflicting(`delegates to "${offer.agent.name}"`)
+    const spawned = await super.begin(offer, input, ids)
+    const isRefused = 'refused' in spawned && (spawned.isChanged || spawned.refused.status === 'invalid_input')
+    if (isRefused && known !== undefined) throw this.conflicting(`delegates something else to "${offer.agent.name}"`)
+    return spawned
+  }
+
+  private delegate(to: object | string, input: unknown, attempts: Attempts | undefined): Promise<Outcome> {
+    if (typeof to !== 'string') return this.start(to, input, { attempts }).outcome
+    if (attempts !== undefined) readOptions('delegate(key, input, options)', attempts, ATTEMPTS)
+    const entry = this.entryOf(to)
+    const offer = asOffer(entry)
+    const asked = withPresets(input, entry.presets)
+    return this.startAs(attempts === undefined ? offer : { ...offer, attempts }, asked).outcome
+  }
+
+  private entryOf(key: string): SubagentEntry {
+    const entry = this.run.toolkit.find(key)
+    if (entry !== undefined && isSubagentEntry(entry)) return entry
+    const known = [...this.run.agent.subagents.keys()].join(', ') || 'none'
+    const message = `agent "${this.run.agent.name}", delegate: there is no subagent "${key}". There are: ${known}.`
+    throw new DefinitionError('definition', message)
+  }
+
+  private ask(question: string): Promise<string | null> {
+    const ids = childIds(this.run.node.id, this.nextPlace())
+    const answer = this.run.work.lend(this.asked(readQuestion(question), ids))
+    answer.catch(() => undefined)
+    return answer
+  }
+
+  private async asked(text: string, ids: ChildIds): Promise<string | null> {
+    const { home, node, work } = this.run
+    const { store } = home.ledger
+    const id = askId(ids)
+    if (store.link(ids.turn) !== undefined) throw this.conflicting('asks a person')
+    if (store.node(id) === undefined) this.permitAsking(text)
+    const question = await home.ledger.commit({
+      kind: 'ask',
+      rootId: node.rootId,
+      plan: (draft) => planCodeQuestion(draft, work.claim, { id, text }),
+    })
+    if (question === 'changed') throw this.conflicting('asks a person something else')
+    if (question === 'limit') throw new DeniedError('denied', 'The limit of tool calls was reached: nobody was asked.')
+    if (question === 'lost') throw this.lost()
+    const ended = await home.waitForNode(id, work.signal)
+    if (ended === null) throw work.signal.reason
+    return answerIn(ended)
+  }
+
+  private permitAsking(question: string): void {
+    const permission = permit(this.run, toolRequest(ASK), { question })
+    if (permission.verdict === 'allow') return
+    const { reason } = permission.verdict === 'deny' ? permission : permission.ask
+    throw new DeniedError('denied', `${ASK} is not allowed here: ${reason}.`)
+  }
+
+  private conflicting(does: string): ConflictError {
+    const message = `The reply of "${this.run.agent.name}" ${does} where it did something else before it was interrupted: code that may run again must make the same calls in the same order.`
+    this.conflict ??= new ConflictError('conflict', message)
+    return this.conflict
+  }
+}
+
+const ASK = 'ask_person'
+const MOST_CHARS = 8_000
+
+function readQuestion(question: unknown): string {
+  const text = typeof question === 'string' ? question.trim() : ''
+  if (text !== '' && text.length <= MOST_CHARS) return text
+  throw new InputError('invalid_input', `ask(question): a text that is not empty, of at most ${MOST_CHARS} characters.`)
+}
+
+/** The question at the place where these would be the ids of a child. */
+function askId({ turn }: ChildIds): Id {
+  const [id = ''] = deriveIds(turn, 'ask', 1)
+  return id
+}
+
+/** Null where nobody gave one. */
+function answerIn({ state, output }: Node): string | null {
+  return state === 'finished' && output.isError !== true ? textOf(output.content ?? '') : null
+}
+
+/** As code delegates it: with the agent's own input, a text where it has none. */
+function asOffer(entry: SubagentEntry): Offer {
+  return { ...entry, contract: 'typed', input: entry.agent.input }
+}

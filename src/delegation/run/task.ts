@@ -1,0 +1,213 @@
+import type { HooksAbove, NodeRun, ReadyChild } from '../../agent/hooks/node-run.ts'
+import { after } from '../../base/maybe.ts'
+import type { ToolCall } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { eagerField, isEager } from '../../graph/kinds.ts'
+import { withWords } from '../../graph/outcome.ts'
+import type { Id } from '../../graph/rows.ts'
+import { isRepeating, MAX_REPEATS, REPEATED, wouldRepeat } from '../../graph/tasks.ts'
+import { fold } from '../../rules/delegation/fold.ts'
+import { childIds } from '../../rules/delegation/spawn.ts'
+import { type Ask, planAsk } from '../../rules/turn/approve.ts'
+import type { Step } from '../../rules/turn/expand.ts'
+import { planResult } from '../../rules/turn/result.ts'
+import { inactiveText } from '../../tool/groups.ts'
+import { type Asked, invoke } from '../../tool/invoke.ts'
+import { withArgumentsOf } from '../../tool/permit.ts'
+import { errorEnd, type ToolEnd } from '../../tool/result.ts'
+import type { ToolEntry } from '../../tool/toolkit.ts'
+import { type Operation, operationOf, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
+import { CalledChildren } from '../called-children.ts'
+import { eagerOffers } from '../eager-offers.ts'
+import { withPresets } from '../presets.ts'
+import { type Offer, refuse, type SpawnResult, spawn, spawnWith } from '../spawn.ts'
+import { isSubagentEntry, type SubagentEntry } from '../subagent.ts'
+
+/** One task: a child is started and the task waits as a row, or the tool runs and its result is committed. */
+export function runTask(run: NodeRun): void | Promise<void> {
+  const { call } = run.node.input
+  if (isEager(run.node)) return runItem(run)
+  const above = run.home.hooksAbove(run)
+  const isPlain = run.hooks?.has('beforeTool') !== true && above === null
+  if (isPlain || call === undefined || call.invalid !== undefined) return runCall(run)
+  return runHooked(run, call, above)
+}
+
+/** Loaded for agents that have some. */
+const toolHooks = () => import('../../agent/hooks/tool-hooks.ts')
+
+/** An agent's own hooks are asked first, then those of its hosts that it was given with. */
+async function runHooked(run: NodeRun, call: ToolCall, above: HooksAbove | null): Promise<void> {
+  const { hookedCall, showCall } = await toolHooks()
+  const hooked = await hookedCall(run, call, above)
+  if ('state' in hooked) return commitEnd(run, hooked)
+  showCall(run, hooked, above?.watching ?? [])
+  if (hooked === call) return runCall(run)
+  return runCall({ ...run, node: { ...run.node, input: { ...run.node.input, call: hooked } } })
+}
+
+function runCall(run: NodeRun): void | Promise<void> {
+  const entry = run.toolkit.find(run.node.input.call?.name ?? '')
+  if (entry !== undefined && !run.toolkit.isOn(entry, run.conversation.groups)) {
+    return commitEnd(run, errorEnd(inactiveText(entry.name, entry.memberOf)))
+  }
+  if (isStuck(run, entry)) return commitEnd(run, refusedRepeat())
+  if (entry?.tool === null && isSubagentEntry(entry)) return delegateTask(run, entry)
+  return runTool(run, entry)
+}
+
+const STUCK = `Refused: the last ${MAX_REPEATS} times these calls gave the same results. Calling again would too. Do something else, or answer with what you have.`
+
+function refusedRepeat(): ToolEnd {
+  return { state: 'finished', output: { content: STUCK, isError: true, metadata: REPEATED }, body: null }
+}
+
+/** A tool that polls is meant to be called again and again. */
+function isStuck({ turn, node, home }: NodeRun, entry: ToolEntry | undefined): boolean {
+  if (turn.account.modelCalls <= MAX_REPEATS || entry?.tool?.polls === true) return false
+  return isRepeating(home.ledger.store, node)
+}
+
+async function runTool(run: NodeRun, entry: ToolEntry | undefined): Promise<void> {
+  const operation = operationOf(entry)
+  if (entry !== undefined && operation !== undefined) {
+    return finish(run, await runRowTool(run, entry, operation))
+  }
+  const children = new CalledChildren(run)
+  const end = await invoke(run, entry, children)
+  children.end()
+  return finish(run, end)
+}
+
+async function finish(run: NodeRun, end: ToolEnd | Asked | undefined): Promise<void> {
+  if (end === undefined) return
+  if ('ask' in end) return commitAsk(run, end.ask)
+  await commitEnd(run, run.hooks === null ? end : await (await toolHooks()).hookedResult(run, end))
+}
+
+function delegateTask(run: NodeRun, entry: SubagentEntry): void | Promise<void> {
+  const call = run.node.input.call
+  if (call?.invalid !== undefined) {
+    return fallBack(
+      run,
+      entry,
+      refuse('invalid_input', entry.agent.name, { error: `The arguments are not JSON: ${call.invalid}` }),
+    )
+  }
+  const ids = childIds(run.node.id, 0)
+  const input = withPresets(call?.input, entry.presets)
+  const spawned = spawn(run, { offer: entry, input, mode: 'parked', ids })
+  return after(spawned, (result) =>
+    'ask' in result ? commitAsk(run, withArgumentsOf(result.ask, entry.schema)) : fallBack(run, entry, result),
+  )
+}
+
+/** The item of a plan whose child a person has allowed. */
+async function runItem(run: NodeRun): Promise<void> {
+  const { call } = run.node.input
+  const own = eagerOffers(run.agent).find(({ path }) => path === call?.name)
+  if (own === undefined || call === undefined)
+    return commitEnd(run, errorEnd(`${call?.name} starts no agent any more.`))
+  await own.source.prepare()
+  const offer = own.offer()
+  const { inputOf } = await import('./eager.ts')
+  const input = await inputOf(own, offer, { item: call.input, field: eagerField(run.node) })
+  if ('failed' in input) return fallBack(run, offer, refuse('invalid_input', offer.agent.name, { error: input.failed }))
+  const spawned = await spawn(run, { offer, input: input.value, mode: 'parked', ids: childIds(run.node.id, 0) })
+  return 'ask' in spawned ? commitAsk(run, spawned.ask) : fallBack(run, offer, spawned)
+}
+
+/** A delegation that became no child is a result the host's model reads. */
+function fallBack(run: NodeRun, { contract }: Pick<Offer, 'contract'>, spawned: SpawnResult): void | Promise<void> {
+  if (!('refused' in spawned)) return
+  const facts = {
+    contract,
+    agentName: spawned.agentName,
+    hostName: run.agent.name,
+    delegationContext: { input_payload: run.node.input.call?.input ?? null },
+    childConversationId: '',
+  }
+  const { content, metadata } = fold(facts, withWords(spawned.refused, {}), spawned)
+  return commitEnd(run, { state: 'finished', output: { content, isError: true, metadata }, body: null })
+}
+
+/** The task waits for a person and holds no worker. */
+function commitAsk({ node, work, home }: NodeRun, ask: Ask): void | Promise<void> {
+  return home.ledger.commit({ kind: 'ask', rootId: node.rootId, plan: (draft) => planAsk(draft, work.claim, ask) })
+}
+
+function commitEnd({ node, work, home }: NodeRun, end: ToolEnd): void | Promise<void> {
+  const plan = (draft: Draft) => {
+    if (end.body !== null) draft.addBody(end.body)
+    planResult(draft, work.claim, end)
+  }
+  return home.ledger.commit({ kind: 'result', rootId: node.rootId, plan })
+}
+
+/** An answer with more calls lets each task start its own: others have their turn between them. */
+const MOST_CALLS = 16
+
+/**
+ * The children that an answer starts by itself: what each call asks for is checked and allowed before its task is made, and
+ * nobody has a word in it. One commit instead of two.
+ */
+export function readyChildren(run: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
+  if (tasks.length > MOST_CALLS) return NONE
+  if (run.hooks?.has('beforeTool') === true || run.home.hooksAbove(run) !== null) return NONE
+  const { node, turn, home } = run
+  if (turn.account.modelCalls >= MAX_REPEATS && wouldRepeat(home.ledger.store, node, answer.calls)) return NONE
+  const output = { content: answer.content, calls: answer.calls }
+  const said = { ...run, said: { ...node, output, state: 'finished', endedAt: home.ledger.clock.now() } } as const
+  const children: ReadyChild[] = []
+  for (const [at, task] of tasks.entries()) {
+    if (!task.delegates) continue
+    const child = readyChild(said, task.call, ids[at] ?? '')
+    // Those after it must not take its place.
+    if (child === null) return children
+    children.push(child)
+  }
+  return children
+}
+
+const NONE: readonly ReadyChild[] = []
+
+function readyChild(run: NodeRun, call: ToolCall, taskId: Id): ReadyChild | null {
+  const entry = call.invalid === undefined ? run.toolkit.find(call.name) : undefined
+  if (entry?.tool !== null || !isSubagentEntry(entry) || !run.toolkit.isOn(entry, run.conversation.groups)) return null
+  const input = withPresets(call.input, entry.presets)
+  if (mustWait(entry) || goesOn(entry, input)) return null
+  try {
+    return spawnWith(run, { offer: entry, input, mode: 'parked', ids: childIds(taskId, 0) }, taskId)
+  } catch {
+    // What is wrong with the agent is told by the task.
+    return null
+  }
+}
+
+/** Code of the application that makes the agent or its briefing is run once per delegation: by the task. */
+function mustWait({ isProvided, briefing }: SubagentEntry): boolean {
+  return isProvided || typeof briefing.mode === 'function'
+}
+
+/** Which conversation a child goes on in, and how many there may be, is decided by what is stored: one child at a time. */
+function goesOn({ contract, isShared, session }: SubagentEntry, input: unknown): boolean {
+  if (isShared || session?.max != null) return true
+  return contract === 'message' && typeof input === 'object' && input !== null && 'session_id' in input
+}
+
+/** Runs it as every tool is run; undefined when its own commit has ended the node, or left it waiting. */
+async function runRowTool(run: NodeRun, entry: ToolEntry, operation: Operation): Promise<ToolEnd | Asked | undefined> {
+  let did: RowToolEnd | undefined
+  const execute = async (input: unknown) => {
+    did = await operation(run, input as { readonly [key: string]: unknown })
+    return null
+  }
+  const bound = entry.tool === null ? null : { ...entry.tool, execute }
+  const children = new CalledChildren(run)
+  const end = await invoke(run, { ...entry, schema: entry.schema, tool: bound, isOwn: true }, children)
+  children.end()
+  if (did === undefined) return end
+  if (did === 'done') return undefined
+  if ('ask' in did) return { verdict: 'ask', ask: did.ask }
+  return 'code' in did ? refusedEnd(entry.name, did) : did
+}

@@ -1,0 +1,209 @@
+import { contextTurnsOf } from '../agent/build/conversation-settings.ts'
+import type { AnyAgent, Extension } from '../agent/definition/agent.ts'
+import type {
+  AgentRequest,
+  Asked,
+  RequestAgent,
+  RequestRuntime,
+  RequestStartOptions,
+} from '../agent/definition/agent-request.ts'
+import type { ChatRecord } from '../agent/definition/chat-record.ts'
+import { extension } from '../agent/hooks/hook-set.ts'
+import { DefinitionError, messageOf } from '../base/error.ts'
+import { foreignId, freshId, isId } from '../base/id.ts'
+import { int, list, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
+import type { CompletedOutcome, Run } from '../conversation/run.ts'
+import { readPath } from '../fields/path-pattern.ts'
+import { textOf } from '../graph/content.ts'
+import type { Id } from '../graph/rows.ts'
+
+export interface ChatMethods {
+  /**
+   * A chat with this agent that goes on where the last request of the same id left off, in this store. Without an id it
+   * is a new one. The id is a name within this agent, or the id of a conversation of its.
+   */
+  activateChatSession(id?: string, options?: ChatStart): ChatSession
+}
+
+const START: Rules<ChatStart> = { runtime: record, owner: text }
+
+/**
+ * Chats: each request is shown what was asked and answered before, and nothing of how. What failed or was cancelled is
+ * not kept. A chat is a conversation of the store; two requests of one chat run one after the other.
+ */
+export function chatSession(options: ChatOptions = {}): Extension<'chatSession', ChatMethods> {
+  const kept = readRecord(options)
+  return extension({
+    name: 'chatSession',
+    methods: (agent: AnyAgent): ChatMethods => ({
+      activateChatSession: (id, start = {}) =>
+        new ChatSession({ agent, id, record: kept, ...readOptions('activateChatSession(id, options)', start, START) }),
+    }),
+  })
+}
+
+export interface ChatStart {
+  /** Where it runs and is kept. Default: one in memory. */
+  readonly runtime?: RequestRuntime
+  /** Whose chat it is: another owner's is not found. */
+  readonly owner?: string
+}
+
+export interface ChatMessage {
+  readonly role: 'user' | 'assistant'
+  readonly content: string
+}
+
+export interface ChatSessionParts extends ChatStart {
+  readonly agent: AnyAgent
+  readonly id: string | undefined
+  readonly record: ChatRecord
+}
+
+/** A chat with an agent: a conversation under a name. It keeps nothing itself, so any number of them may be held. */
+export class ChatSession {
+  readonly id: string
+  /** The conversation it is. */
+  readonly conversationId: Id
+  private readonly parts: ChatSessionParts
+
+  constructor(parts: ChatSessionParts) {
+    const { agent, owner = null, id = freshId(Date.now()) } = parts
+    if (typeof id !== 'string' || id.trim() === '') {
+      throw new DefinitionError('definition', 'activateChatSession(id): the id is a text that is not empty.')
+    }
+    this.id = id
+    this.conversationId = isId(id) ? id : foreignId({ owner, surface: 'chat', agent: agent.name, key: id })
+    this.parts = { ...parts, id }
+  }
+
+  /** What the agent is asked next, slot by slot. */
+  request(): AgentRequest {
+    return this.parts.agent.request().through((of) => this.inChat(of))
+  }
+
+  stream(input: string, options?: RequestStartOptions): Run {
+    return this.request().input(input).start(options)
+  }
+
+  generate(input: string, options?: RequestStartOptions): Promise<CompletedOutcome> {
+    return this.request().input(input).generate(options)
+  }
+
+  /** What was asked and answered so far, as the next request is shown it. */
+  async history(): Promise<ChatMessage[]> {
+    const { agent, record, runtime } = this.parts
+    const reader = agent.request().reader(runtime)
+    const lane = reader.conversation(this.conversationId)
+    if (lane === undefined) return []
+    const [{ contextAfter }, { chatHistory }] = await Promise.all([
+      import('../graph/context.ts'),
+      import('../agent/request/chat-history.ts'),
+    ])
+    const before = contextAfter(reader, lane, contextTurnsOf(lane, agent) - 1)
+    return chatHistory(reader, before, record.maxLength).map(({ role, content }) => {
+      return { role: role === 'assistant' ? role : 'user', content: textOf(content) }
+    })
+  }
+
+  /** The same chat, which keeps these places of its next requests. */
+  recordInputPaths(
+    places: readonly ChatPlace[],
+    mode: ChatRecord['inputMode'] = this.parts.record.inputMode,
+  ): ChatSession {
+    return this.with({ input: readPlaces(places), inputMode: mode })
+  }
+
+  /** The same chat, which keeps these places of its next answers. */
+  recordOutputPaths(
+    paths: readonly string[],
+    mode: ChatRecord['outputMode'] = this.parts.record.outputMode,
+  ): ChatSession {
+    return this.with({ output: readPaths(paths), outputMode: mode })
+  }
+
+  private with(change: Partial<ChatRecord>): ChatSession {
+    return new ChatSession({ ...this.parts, record: { ...this.parts.record, ...change } })
+  }
+
+  private inChat(of: RequestAgent): RequestAgent {
+    const { runtime, owner, record } = this.parts
+    const place = {
+      conversationId: this.conversationId,
+      createConversation: true,
+      ...(runtime === undefined ? {} : { runtime }),
+      ...(owner === undefined ? {} : { owner }),
+    }
+    return {
+      ...of,
+      start: (asked: Asked, options) => of.start(asked.inChat(record), { ...options, ...place }),
+      generate: (asked: Asked, options) => of.generate(asked.inChat(record), { ...options, ...place }),
+    }
+  }
+}
+
+/** A slot, or a place in it. */
+export type ChatPlace = string | readonly [slot: string, path?: string]
+
+export interface ChatOptions {
+  /** What of a request is kept in the history: slots, or `[slot, path]`. Left out: the input. */
+  readonly recordInputPaths?: readonly ChatPlace[]
+  /** What of an answer that is data: paths, `reply`, `/items/0/name`, `items[*].name`. Left out: the whole text. */
+  readonly recordOutputPaths?: readonly string[]
+  /** `all` of them, as YAML, or the `first` that is there. Default `all`. */
+  readonly recordInputMode?: ChatRecord['inputMode']
+  readonly recordOutputMode?: ChatRecord['outputMode']
+  /** The most characters of history that a request is shown: the newest messages that fit. */
+  readonly maxLength?: number
+}
+
+const mode = oneOf('all', 'first')
+
+const OPTIONS: Rules<ChatOptions> = {
+  recordInputPaths: list,
+  recordOutputPaths: list,
+  recordInputMode: mode,
+  recordOutputMode: mode,
+  maxLength: int(0),
+}
+
+/** What a chat keeps, in one form. Paths that cannot be read are refused here. */
+function readRecord(options: ChatOptions): ChatRecord {
+  readOptions('chatSession()', options, OPTIONS)
+  const { recordInputMode = 'all', recordOutputMode = 'all', maxLength = null } = options
+  return {
+    input: readPlaces(options.recordInputPaths ?? []),
+    inputMode: recordInputMode,
+    output: readPaths(options.recordOutputPaths ?? []),
+    outputMode: recordOutputMode,
+    maxLength,
+  }
+}
+
+function readPlaces(places: readonly ChatPlace[]): ChatRecord['input'] {
+  if (!Array.isArray(places)) refuse('recordInputPaths is a list of slots, or of [slot, path].')
+  return places.map((place: unknown) => {
+    const [slot, path = ''] = Array.isArray(place) ? (place as unknown[]) : [place]
+    if (typeof slot !== 'string' || slot === '') refuse('a place in a request is a slot, or [slot, path].')
+    return [slot, checkedPath(path)] as const
+  })
+}
+
+function readPaths(paths: readonly string[]): readonly string[] {
+  if (!Array.isArray(paths)) refuse('recordOutputPaths is a list of paths.')
+  return paths.map((path: unknown) => checkedPath(path))
+}
+
+function checkedPath(path: unknown): string {
+  if (typeof path !== 'string') refuse(`a path is a text, not ${JSON.stringify(path)}.`)
+  try {
+    readPath(path)
+    return path
+  } catch (error) {
+    return refuse(messageOf(error))
+  }
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', `chatSession(): ${message}`)
+}

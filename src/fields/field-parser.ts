@@ -1,0 +1,156 @@
+import { InputError } from '../base/error.ts'
+import { anything, flag, int, type Rules, readOptions, record } from '../base/options.ts'
+import {
+  type CheckedSchema,
+  type InferInput,
+  type InferOutput,
+  type Issue,
+  readSchema,
+  type Schema,
+} from '../base/schema/schema.ts'
+import { PARSER_LIMITS, type ParserLimits } from './chars.ts'
+import { FieldCheck } from './field-check.ts'
+import type { FieldEvent } from './field-event.ts'
+import type { FieldPath, FieldValue } from './field-path.ts'
+import { spelledOut } from './locate.ts'
+import { type PathPattern, readPath } from './path-pattern.ts'
+import { commitRule, viewSchema } from './schema-view.ts'
+import { type ParserState, TextParser } from './text-parser.ts'
+
+export interface FieldParserOptions<S extends Schema = Schema> {
+  /** What the document must be, and how it is told from other JSON in the text. */
+  readonly schema?: S
+  /** JSON to the letter with nothing around it; left out, JSON5 among any text. */
+  readonly strict?: boolean
+  readonly limits?: Partial<ParserLimits>
+}
+
+export type ParserResult<T> =
+  | { readonly ok: true; readonly value: T; readonly notes: readonly Issue[] }
+  | {
+      readonly ok: false
+      readonly reason: 'absent' | 'truncated' | 'broken' | 'limit' | 'invalid'
+      /** What to tell the model, at least one. */
+      readonly issues: readonly Issue[]
+      /** What was read before it ended; undefined when nothing was. */
+      readonly partial: unknown
+      readonly notes: readonly Issue[]
+    }
+
+/** A parser for one text that comes in pieces. Throws a DefinitionError for a schema that is none. */
+export function fieldParser<S extends Schema = JsonDocument>(
+  options: FieldParserOptions<S> = {},
+): FieldParser<InferInput<S>, InferOutput<S>> {
+  readOptions('fieldParser()', options, { schema: anything, strict: flag, limits: record })
+  if (options.limits !== undefined) readOptions('fieldParser({ limits })', options.limits, LIMITS)
+  const schema = options.schema === undefined ? null : readSchema(options.schema, 'the schema of a parser')
+  return new FieldParser(schema as CheckedSchema<InferOutput<S>> | null, options)
+}
+
+const LIMITS: Rules<ParserLimits> = { maxDepth: int(1), maxLength: int(1), maxValues: int(1) }
+
+/** Any JSON at all. */
+type JsonDocument = Readonly<Record<string, unknown>>
+
+/** `Written` is what the model writes, `Read` what validation makes of it. */
+export class FieldParser<Written = unknown, Read = Written> {
+  private readonly schema: CheckedSchema<Read> | null
+  private readonly parser: TextParser
+  private fieldCheck: FieldCheck | undefined
+  private isEnded = false
+
+  constructor(schema: CheckedSchema<Read> | null, options: Omit<FieldParserOptions, 'schema'>) {
+    this.schema = schema
+    this.parser = new TextParser({
+      isStrict: options.strict ?? false,
+      limits: { ...PARSER_LIMITS, ...options.limits },
+      rule: commitRule(schema === null ? undefined : viewSchema(schema.jsonSchema)),
+    })
+  }
+
+  get state(): ParserState {
+    return this.parser.state
+  }
+
+  /**
+   * The document as far as it is read, before validation. It is not copied: it grows as text comes, and a list may be
+   * replaced by an equal one when it closes. Read, do not write.
+   */
+  get value(): unknown {
+    return this.parser.value
+  }
+
+  /** Why there is no document, in words for the model; empty while there may be one. */
+  get problem(): string {
+    return this.parser.problem
+  }
+
+  /** What is worth knowing about a document that could be read: doubled keys, numbers that JSON cannot keep. */
+  get notes(): readonly Issue[] {
+    return this.parser.notes
+  }
+
+  /** Takes the next piece of text, however it is cut, and says what became known by it, in order. */
+  push(text: string): readonly FieldEvent[] {
+    if (this.isEnded) throw new InputError('invalid_input', 'push() came after end(); use a new parser for a new text.')
+    if (typeof text !== 'string') throw new InputError('invalid_input', 'push() takes text: decode bytes before.')
+    return this.parser.push(text)
+  }
+
+  /** No more text comes. Says what is still open, the innermost first; nothing when called again. */
+  end(): readonly FieldEvent[] {
+    this.isEnded = true
+    return this.parser.end()
+  }
+
+  /** What the schema says of a field that is done; empty when it fits. Also kept in `event.issues`. */
+  async check(event: FieldEvent): Promise<readonly Issue[]> {
+    if (this.schema === null) return []
+    this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
+    event.issues = await this.fieldCheck.check(event.path, event.value)
+    return event.issues
+  }
+
+  /** Makes ready what checks of fields at these paths need. Never rejects. */
+  async prepare(patterns: readonly PathPattern[]): Promise<void> {
+    if (this.schema === null) return
+    this.fieldCheck ??= new FieldCheck(this.schema.jsonSchema)
+    for (const path of patterns.flatMap(spelledOut)) await this.fieldCheck.prepareAt(path)
+  }
+
+  /** Reads `source` to its end and gives each field at `path` as soon as it is done, checked. Without a path, all. */
+  async *fields<P extends FieldPath<Written>>(
+    source: Iterable<string> | AsyncIterable<string>,
+    path?: P,
+  ): AsyncGenerator<FieldEvent<FieldValue<Written, P>>> {
+    const pattern = path === undefined ? undefined : readPath(path)
+    for await (const text of source) yield* this.checked(this.push(text), pattern)
+    yield* this.checked(this.end(), pattern)
+  }
+
+  /** The whole document, validated. Never rejects on what a model wrote. */
+  async result(): Promise<ParserResult<Read>> {
+    const { state, problem, value: partial, notes } = this.parser
+    if (state === 'searching' || state === 'reading') {
+      throw new InputError('invalid_input', 'The text is not over: call end() before result().')
+    }
+    if (state !== 'complete') {
+      return { ok: false, reason: state, issues: [{ path: [], message: problem }], partial, notes }
+    }
+    const checked =
+      this.schema === null ? { ok: true as const, value: partial as Read } : await this.schema.validate(partial)
+    if (checked.ok) return { ok: true, value: checked.value, notes }
+    return { ok: false, reason: 'invalid', issues: checked.issues, partial, notes }
+  }
+
+  private async *checked<Value>(
+    events: readonly FieldEvent[],
+    pattern: PathPattern | undefined,
+  ): AsyncGenerator<FieldEvent<Value>> {
+    for (const event of events) {
+      if (event.kind !== 'done' || (pattern !== undefined && !event.isAt(pattern))) continue
+      await this.check(event)
+      yield event as FieldEvent<Value>
+    }
+  }
+}

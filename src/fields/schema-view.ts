@@ -1,0 +1,187 @@
+import type { JsonSchema } from '../base/schema/json-schema.ts'
+import { ANY, BOOLEAN, kindOf, LIST, NULL, NUMBER, OBJECT, STRING } from './chars.ts'
+import type { Frame } from './frame.ts'
+
+/** What a JSON Schema says at first sight of a value: its kinds, the keys it knows, the schema of its items. */
+export interface SchemaView {
+  /** Bits of the kinds that may be there. */
+  readonly kinds: number
+  /** Undefined where every key is as good as any other. */
+  readonly keys: ReadonlySet<string> | undefined
+  /** Does it accept an object or list with nothing in it? */
+  readonly mayBeEmpty: boolean
+  readonly items: SchemaView | undefined
+}
+
+/** Schemas that refer to each other are followed; a circle, or anything that is not understood, says nothing. */
+export function viewSchema(schema: JsonSchema): SchemaView {
+  return view(schema, { root: schema, seen: [], hasItems: true })
+}
+
+/** The pointer that `$ref` names within the same schema. */
+export function refersTo({ $ref }: JsonSchema): string | undefined {
+  if (typeof $ref !== 'string' || !$ref.startsWith('#')) return undefined
+  const pointer = decode($ref.slice(1))
+  return pointer === '' || pointer.startsWith('/') ? pointer : undefined
+}
+
+export function resolvePointer(root: JsonSchema, pointer: string): unknown {
+  let at: unknown = root
+  for (const part of pointer.split('/').slice(1)) {
+    if (typeof at !== 'object' || at === null) return undefined
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~')
+    at = Object.hasOwn(at, key) ? Reflect.get(at, key) : undefined
+  }
+  return at
+}
+
+export function isSchemaObject(value: unknown): value is JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+interface Walk {
+  readonly root: JsonSchema
+  /** The schemas around this one, at the same value. */
+  readonly seen: readonly unknown[]
+  /** False inside items: what their items are does not matter. */
+  readonly hasItems: boolean
+}
+
+const anything: SchemaView = { kinds: ANY, keys: undefined, mayBeEmpty: true, items: undefined }
+
+function view(schema: unknown, walk: Walk): SchemaView {
+  if (!isSchemaObject(schema) || walk.seen.includes(schema)) return anything
+  const inner = { ...walk, seen: [...walk.seen, schema] }
+  const parts = [viewOwn(schema, walk)]
+  const target = refersTo(schema)
+  if (target !== undefined) parts.push(view(resolvePointer(walk.root, target), inner))
+  if (Array.isArray(schema['allOf'])) parts.push(...schema['allOf'].map((part) => view(part, inner)))
+  for (const word of ['anyOf', 'oneOf']) {
+    const branches = schema[word]
+    if (Array.isArray(branches) && branches.length > 0) parts.push(branches.map((part) => view(part, inner)).reduce(or))
+  }
+  return parts.reduce(and)
+}
+
+function viewOwn(schema: JsonSchema, walk: Walk): SchemaView {
+  const isEmptyFine =
+    !(Array.isArray(schema['required']) && schema['required'].length > 0) && isZero(schema['minItems'])
+  const { items } = schema
+  return {
+    kinds: kindsOf(schema),
+    keys: keysOf(schema),
+    mayBeEmpty: isEmptyFine && isZero(schema['minProperties']),
+    items: walk.hasItems && items !== undefined ? view(items, { ...walk, seen: [], hasItems: false }) : undefined,
+  }
+}
+
+/** A value must fit both. */
+function and(a: SchemaView, b: SchemaView): SchemaView {
+  return {
+    kinds: a.kinds & b.kinds,
+    keys: a.keys === undefined ? b.keys : joined(a.keys, b.keys ?? []),
+    mayBeEmpty: a.mayBeEmpty && b.mayBeEmpty,
+    items: a.items ?? b.items,
+  }
+}
+
+/** A value must fit one. What can be no object says nothing of keys, what can be no list nothing of items. */
+function or(a: SchemaView, b: SchemaView): SchemaView {
+  return {
+    kinds: a.kinds | b.kinds,
+    keys: eitherKeys(a, b),
+    mayBeEmpty: a.mayBeEmpty || b.mayBeEmpty,
+    items: eitherItems(a, b),
+  }
+}
+
+function eitherKeys(a: SchemaView, b: SchemaView): ReadonlySet<string> | undefined {
+  if ((a.kinds & OBJECT) === 0) return b.keys
+  if ((b.kinds & OBJECT) === 0) return a.keys
+  return a.keys && b.keys && joined(a.keys, b.keys)
+}
+
+function eitherItems(a: SchemaView, b: SchemaView): SchemaView | undefined {
+  if ((a.kinds & LIST) === 0) return b.items
+  if ((b.kinds & LIST) === 0) return a.items
+  return a.items && b.items && or(a.items, b.items)
+}
+
+function joined(a: Iterable<string>, b: Iterable<string>): ReadonlySet<string> {
+  return new Set([...a, ...b])
+}
+
+function keysOf({ properties, patternProperties }: JsonSchema): ReadonlySet<string> | undefined {
+  if (!isSchemaObject(properties) || patternProperties !== undefined) return undefined
+  const keys = Object.keys(properties)
+  return keys.length === 0 ? undefined : new Set(keys)
+}
+
+function kindsOf(schema: JsonSchema): number {
+  const { type } = schema
+  const bits = (Array.isArray(type) ? type : [type]).reduce<number>((sum, name) => sum | (kindNames.get(name) ?? 0), 0)
+  if (bits !== 0) return bits
+  if ('const' in schema) return kindOf(schema['const'])
+  return Array.isArray(schema['enum']) ? schema['enum'].reduce<number>((sum, value) => sum | kindOf(value), 0) : ANY
+}
+
+const kindNames = new Map<unknown, number>([
+  ['object', OBJECT],
+  ['array', LIST],
+  ['string', STRING],
+  ['number', NUMBER],
+  ['integer', NUMBER],
+  ['boolean', BOOLEAN],
+  ['null', NULL],
+])
+
+function isZero(least: unknown): boolean {
+  return typeof least !== 'number' || least <= 0
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+/** Tells the document that is looked for from other things in brackets. */
+export interface CommitRule {
+  /** Bits of the kinds that the document may have. */
+  readonly kinds: number
+  readonly hasSchema: boolean
+  /** `kind` is what the value shows of its kind: 0 where it is nothing that could become one. */
+  commits(parent: Frame, key: string | number, kind: number): boolean
+  commitsEmpty(kind: number): boolean
+}
+
+/**
+ * An object is taken for the document at its first key that the schema knows, a list at its first item of a kind that
+ * the schema asks for; where items have keys that are known, at the first of these. Without a schema anything counts.
+ */
+export function commitRule(view: SchemaView | undefined): CommitRule {
+  if (view === undefined)
+    return { kinds: ANY, hasSchema: false, commits: (_parent, _key, kind) => kind !== 0, commitsEmpty: () => true }
+  const { items } = view
+  const itemKeys = items === undefined || (items.kinds & OBJECT) === 0 ? undefined : items.keys
+  const commitsItem = (kind: number): boolean => {
+    if (items !== undefined && (items.kinds & kind) === 0) return false
+    return kind !== OBJECT || itemKeys === undefined
+  }
+  return {
+    kinds: view.kinds,
+    hasSchema: true,
+    commits(parent, key, kind) {
+      if (kind === 0) return false
+      if (parent.depth === 1) return parent.list === null ? knows(view.keys, key) : commitsItem(kind)
+      return parent.depth === 2 && parent.parent?.list != null && parent.list === null && knows(itemKeys, key)
+    },
+    commitsEmpty: (kind) => (kind === OBJECT || kind === LIST) && view.mayBeEmpty,
+  }
+}
+
+function knows(keys: ReadonlySet<string> | undefined, key: string | number): boolean {
+  return keys === undefined || keys.has(String(key))
+}

@@ -1,0 +1,196 @@
+import { NO_USAGE, textOf } from './content.ts'
+import { eagerField, isEager } from './kinds.ts'
+import {
+  type Delegated,
+  type EagerOutcome,
+  isStatus,
+  type Outcome,
+  type OutcomeRecord,
+  type Status,
+  withWords,
+} from './outcome.ts'
+import type { Id, Node, Turn } from './rows.ts'
+
+const ADVICE: Readonly<Record<Status, string | null>> = {
+  completed: null,
+  max_turns: 'The run used all its turns. Ask for less at once, or raise budget.turns.',
+  over_budget: 'The run used up its budget. Ask for less, or raise the budget.',
+  timed_out: 'The run passed its deadline. Ask for less, or raise budget.wallMs.',
+  cancelled: 'The run was cancelled. Start it again if the work is still wanted.',
+  failed: 'The run failed. Read the error before you try again.',
+  uncertain: 'An effect may or may not have happened. Check before you try again.',
+  invalid_output: 'The answer did not match the output schema. Ask again more precisely.',
+  invalid_input: 'Correct the input and try again.',
+  unavailable: 'Go on without it, or try another way.',
+  denied: 'This is not allowed here. Go on without it.',
+}
+
+const RETRYABLE: ReadonlySet<Status> = new Set(['failed', 'timed_out', 'invalid_input', 'invalid_output', 'cancelled'])
+
+const NONE: readonly never[] = []
+
+/** How a turn ended: a pure function of its nodes. `nodes` may be just the leaf when it finished. */
+export function conclude(turn: Turn, nodes: readonly Node[], now: number): OutcomeRecord {
+  const leaf = blamed(nodes)
+  const status = statusOf(turn, leaf)
+  const speaker = status === 'completed' ? leaf : (lastSpeaker(nodes) ?? lastFound(status, nodes))
+  const answered = status === 'completed' ? leaf?.metadata['answers'] : undefined
+  return {
+    status,
+    runId: turn.id,
+    conversationId: turn.conversationId,
+    // A check that was passed stands for the answer it was about.
+    answerNodeId: typeof answered === 'string' ? answered : (speaker?.id ?? null),
+    error: status === 'completed' ? null : errorOf(turn, leaf, status),
+    usage: turn.account.usage,
+    modelCalls: turn.account.modelCalls,
+    toolCalls: turn.account.toolCalls,
+    children: turn.account.children,
+    // The clock may have been set back meanwhile.
+    durationMs: turn.startedAt === null ? 0 : Math.max(0, now - turn.startedAt),
+    retryable: RETRYABLE.has(status),
+    advice: ADVICE[status],
+    uncertain: turn.account.uncertain,
+    open: NONE,
+    absent: turn.absent ?? NONE,
+    delegations: delegationsOf(nodes),
+  }
+}
+
+/** Those of the plan as it ended; where it did not, all that were started. */
+function delegationsOf(nodes: readonly Node[]): readonly Delegated[] {
+  const plan = nodes.findLast(({ metadata }) => metadata['delegations'] !== undefined)
+  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly Delegated[]
+  const tasks = nodes.filter(isEager)
+  return tasks.length === 0 ? NONE : tasks.map((task) => ({ taskId: task.id, field: eagerField(task) }))
+}
+
+/** The outcome of a delegation that never became a child. */
+export function refusedOutcome(status: 'invalid_input' | 'unavailable' | 'denied', message: string): OutcomeRecord {
+  return {
+    status,
+    runId: '',
+    conversationId: '',
+    answerNodeId: null,
+    error: { code: status, message },
+    usage: NO_USAGE,
+    modelCalls: 0,
+    toolCalls: 0,
+    children: 0,
+    durationMs: 0,
+    retryable: RETRYABLE.has(status),
+    advice: ADVICE[status],
+    uncertain: [],
+    open: NONE,
+    absent: NONE,
+    delegations: NONE,
+  }
+}
+
+/** The last node says how a turn ended; where it was never begun for want of a briefing, that one does. */
+function blamed(nodes: readonly Node[]): Node | undefined {
+  const leaf = nodes[nodes.length - 1]
+  if (leaf?.state !== 'skipped') return leaf
+  return nodes.findLast(({ purpose, state }) => purpose === 'brief' && state !== 'finished') ?? leaf
+}
+
+function statusOf(turn: Turn, leaf: Node | undefined): Status {
+  if (turn.cancel !== null) return turn.cancel.cause === 'timed_out' ? 'timed_out' : 'cancelled'
+  if (leaf === undefined) return 'failed'
+  if (leaf.state === 'finished') {
+    if (isFailedCheck(leaf)) return 'failed'
+    const limit = leaf.metadata['limit']
+    return typeof limit === 'string' && isStatus(limit) ? limit : 'completed'
+  }
+  if (leaf.state === 'uncertain') return 'uncertain'
+  if (leaf.state === 'rejected') return 'denied'
+  if (leaf.state === 'stopped') return 'cancelled'
+  return statusFor(leaf.failure?.code ?? '')
+}
+
+function statusFor(code: string): Status {
+  if (code === 'approval_denied') return 'denied'
+  return isStatus(code) ? code : 'failed'
+}
+
+/** A check that could not be made is not one that was passed. */
+function isFailedCheck({ output, metadata }: Node): boolean {
+  return output.isError === true && metadata['answers'] !== undefined
+}
+
+function errorOf(turn: Turn, leaf: Node | undefined, status: Status): OutcomeRecord['error'] {
+  if (turn.cancel !== null) {
+    return { code: status, message: turn.cancel.reason ?? defaultReason(turn, status) }
+  }
+  if (leaf?.failure) return leaf.failure
+  if (leaf !== undefined && isFailedCheck(leaf)) return { code: 'failed', message: textOf(leaf.output.content ?? '') }
+  const known = leaf?.metadata['limitReason']
+  return { code: status, message: typeof known === 'string' ? known : defaultReason(turn, status) }
+}
+
+function defaultReason(turn: Turn, status: Status): string {
+  if (status === 'max_turns') return `The limit of ${turn.limits.turns} turns was reached.`
+  if (status === 'over_budget') return `The limit of ${turn.limits.toolCalls} tool calls was reached.`
+  if (status === 'timed_out') return 'The deadline passed.'
+  if (status === 'cancelled') return 'The run was cancelled.'
+  return `The run ended: ${status}.`
+}
+
+/** The last message that said anything: the partial work of a run that did not complete. */
+function lastSpeaker(nodes: readonly Node[]): Node | undefined {
+  for (let at = nodes.length - 1; at >= 0; at--) {
+    const node = nodes[at]
+    if (node?.kind !== 'agent_message' || node.output.content === undefined || isAside(node)) continue
+    if (textOf(node.output.content) !== '') return node
+  }
+  return undefined
+}
+
+/** What a briefing or a plan says is no part of an answer. */
+function isAside({ purpose }: Node): boolean {
+  return purpose === 'brief' || purpose === 'plan' || purpose === 'summarize'
+}
+
+/** A run that was stopped before it said anything has what its last call has given: what a child of it had said, too. */
+function lastFound(status: Status, nodes: readonly Node[]): Node | undefined {
+  if (status !== 'cancelled' && status !== 'timed_out') return undefined
+  return nodes.findLast(({ kind, state, output, input }) => {
+    if (kind !== 'task' || output.content === undefined || textOf(output.content) === '') return false
+    return input.delegates === true || (state === 'finished' && output.isError !== true)
+  })
+}
+
+/** What is read of rows to tell how a run ended. */
+export interface OutcomeReader {
+  node(id: Id): Node | undefined
+  turn(id: Id): Turn | undefined
+}
+
+/** A turn's outcome with its words, and with those of the children that its plan started. */
+export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome {
+  const node = record.answerNodeId === null ? undefined : reader.node(record.answerNodeId)
+  const outcome = withWords(record, node?.output ?? {})
+  if (record.delegations.length === 0) return outcome
+  return { ...outcome, delegations: record.delegations.flatMap((one) => delegationOf(reader, one)) }
+}
+
+function delegationOf(reader: OutcomeReader, { taskId, field }: Delegated): EagerOutcome[] {
+  const task = reader.node(taskId)
+  if (task === undefined) return []
+  const { status = task.state === 'rejected' ? 'denied' : 'cancelled', run_id = '', error } = summaryOf(task)
+  const record = reader.turn(run_id)?.outcome ?? null
+  if (record !== null) return [{ ...outcomeOf(reader, record), field }]
+  const message = error?.message ?? task.failure?.message ?? 'It had not ended.'
+  return [{ ...withWords({ ...refusedOutcome('unavailable', message), status }, {}), field }]
+}
+
+interface Summary {
+  readonly status?: Outcome['status']
+  readonly run_id?: Id
+  readonly error?: { readonly message: string } | null
+}
+
+/** What the fold wrote of the child's outcome. */
+function summaryOf({ output }: Node): Summary {
+  return (output.metadata?.['outcome'] ?? {}) as Summary
+}

@@ -1,0 +1,318 @@
+import type { Draft } from './draft.ts'
+import { ALL_TURNS } from './kinds.ts'
+import type { Reader } from './reader.ts'
+import type { Conversation, Fold, Id, LaneFacts, LanePlace, Node, Turn, TurnHistory } from './rows.ts'
+import { slotOf, taskIdsOf } from './tasks.ts'
+
+/** The rounds before a turn that its model may be shown. */
+export interface Rounds {
+  /** The latest, oldest first. */
+  readonly turns: readonly Turn[]
+  /** Summaries of what lies further back than they go, oldest first. */
+  readonly summaries: readonly Id[]
+}
+
+const NO_ROUNDS: Rounds = { turns: [], summaries: [] }
+
+/**
+ * The latest rounds that led to a turn: of its own lane, without those that others took the place of, then of the lane it
+ * was forked from; where lanes were merged, of each of them. Costs what it gives, however long the lanes are.
+ */
+export function roundsBefore(reader: Reader, turn: Turn, limit: number): Rounds {
+  if (limit < 1 || turn.history?.fold?.before === null) return NO_ROUNDS
+  const walk = new Walk(reader, limit)
+  walk.merged(turn)
+  const rest = walk.back({ laneId: turn.laneId, last: beforeOf(turn) })
+  return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
+}
+
+/** The same up to a place of a lane. */
+export function roundsUpTo(reader: Reader, place: LanePlace, limit: number): Rounds {
+  if (limit < 1) return NO_ROUNDS
+  const walk = new Walk(reader, limit)
+  const rest = walk.back(place)
+  return { turns: walk.found.reverse(), summaries: rest === undefined ? [] : summariesUpTo(reader, rest) }
+}
+
+/** How many rounds before a turn are not shown to its model, although no summary stands for them. It reads only what is shown. */
+export function roundsLeftOut(reader: Reader, turn: Turn, limit: number): number {
+  if (limit === ALL_TURNS || turn.history?.fold?.before === null) return 0
+  const walk = new Walk(reader, limit)
+  if (limit > 0) walk.merged(turn)
+  const rest = walk.back({ laneId: turn.laneId, last: beforeOf(turn) })
+  return rest === undefined ? 0 : countUpTo(reader, rest)
+}
+
+/** Rounds of a lane up to one, and of those it was forked from, that count and that no summary stands for. */
+function countUpTo(reader: Reader, place: LanePlace): number {
+  let count = 0
+  for (const { laneId, last } of lineage(reader, place)) {
+    const lane = reader.conversation(laneId)?.lane ?? null
+    let at = last
+    // It ends where another turn took over since.
+    for (; rangeOf(lane, at) !== undefined; count++) at = beforeOf(turnAt(reader, laneId, at) ?? NO_TURN)
+    for (const { ordinal, before: start } of foldsOf(reader, laneId)) {
+      if (ordinal > at) continue
+      count += countBetween(lane, ordinal + 1, at)
+      if (start === null) return count
+      at = start
+    }
+    count += countBetween(lane, 0, at)
+  }
+  return count
+}
+
+const NO_TURN: Pick<Turn, 'ordinal' | 'history'> = { ordinal: 0, history: null }
+
+function countBetween(lane: LaneFacts | null, first: number, last: number): number {
+  const skipped = (lane?.skips ?? []).map(([from, to]) => Math.min(to, last) - Math.max(from, first) + 1)
+  return Math.max(
+    0,
+    skipped.reduce((left, one) => left - Math.max(0, one), last - first + 1),
+  )
+}
+
+/** The turn before one, as its lane tells it; null where a summary stands for all of it. */
+function before(turn: Pick<Turn, 'ordinal' | 'history'>): number | null {
+  const { history } = turn
+  if (history === null) return turn.ordinal - 1
+  return history.fold === null ? history.after : history.fold.before
+}
+
+function beforeOf(turn: Pick<Turn, 'ordinal' | 'history'>): number {
+  return before(turn) ?? -1
+}
+
+/** Which lanes a turn's lane comes from, each with its last turn that counts for it. */
+export function lineage(reader: Pick<Reader, 'conversation'>, place: LanePlace): LanePlace[] {
+  const line: LanePlace[] = []
+  for (let at: LanePlace | null = place; at !== null && line.length < MOST_LANES; ) {
+    line.push({ laneId: at.laneId, last: at.last })
+    at = reader.conversation(at.laneId)?.lane?.from ?? null
+  }
+  return line
+}
+
+const MOST_LANES = 1_000
+
+const LARGEST_PORTION = 1_024
+
+class Walk {
+  /** Newest first. */
+  readonly found: Turn[] = []
+  private readonly reader: Reader
+  private readonly limit: number
+  /** How many turns are read next: a summary may stand for all before them. */
+  private portion = 32
+  /** Lanes whose turns up to there are somebody else's to give. */
+  private others: readonly LanePlace[] = []
+
+  constructor(reader: Reader, limit: number) {
+    this.reader = reader
+    this.limit = limit
+  }
+
+  /** Gives where it stopped for want of room; undefined when all was taken. */
+  back(start: LanePlace): LanePlace | undefined {
+    let { laneId, last } = start
+    for (;;) {
+      if (last < 0) {
+        const from = this.reader.conversation(laneId)?.lane?.from ?? null
+        if (from === null) return undefined
+        ;({ laneId, last } = from)
+        continue
+      }
+      if (this.found.length >= this.limit) return { laneId, last }
+      const next = this.run(laneId, last)
+      if (next === null) return undefined
+      last = next
+    }
+  }
+
+  /** Turns that follow each other in one lane; gives the ordinal to go on with, or null when there is no more. */
+  private run(laneId: Id, start: number): number | null {
+    let last = start
+    const limit = Math.min(this.limit - this.found.length, this.portion)
+    this.portion = Math.min(this.portion * 2, LARGEST_PORTION)
+    const turns = this.reader.turnsOf(laneId, { last, limit })
+    for (const turn of turns.toReversed()) {
+      if (turn.ordinal !== last) return last
+      if (this.others.some((other) => isBefore(this.reader, turn, other))) return null
+      this.found.push(turn)
+      this.merged(turn)
+      const next = before(turn)
+      if (next === null) return null
+      last = next
+      if (this.found.length >= this.limit) return last
+    }
+    return turns.length === 0 ? null : last
+  }
+
+  /** What was merged into a turn comes just before it, what several have in common once; a summary has it all. */
+  merged(turn: Turn): void {
+    if (turn.history === null || turn.history.fold !== null) return
+    const { merges } = turn.history
+    const above = this.others
+    for (const [at, place] of [...merges.entries()].toReversed()) {
+      const known = [{ laneId: turn.laneId, last: beforeOf(turn) }, ...merges.slice(0, at)]
+      this.others = [...above, ...known.flatMap((one) => lineage(this.reader, one))]
+      this.back(place)
+    }
+    this.others = above
+  }
+}
+
+/** Is a turn in the history that ends at a place of its own lane? */
+function isBefore(reader: Reader, { laneId, ordinal }: Turn, place: LanePlace): boolean {
+  if (laneId !== place.laneId || ordinal > place.last) return false
+  const lane = reader.conversation(laneId)
+  if (lane === undefined || !isSkipped(lane, place.last)) return lane === undefined || !isSkipped(lane, ordinal)
+  // It ends where another turn took over since: only a walk can tell.
+  let at = place.last
+  while (at > ordinal) {
+    const turn = turnAt(reader, laneId, at)
+    if (turn === undefined) return false
+    at = turn.history?.after ?? turn.ordinal - 1
+  }
+  return at === ordinal
+}
+
+/** The summaries that a lane has of its turns up to one, and of what it was forked from: none is dropped for being old. */
+function summariesUpTo(reader: Reader, place: LanePlace): Id[] {
+  const found: Id[] = []
+  for (const { laneId, last } of lineage(reader, place)) {
+    for (const { ordinal, summaryId, before: start } of foldsOf(reader, laneId)) {
+      if (ordinal > last) continue
+      found.push(summaryId)
+      if (start === null) return found.reverse()
+    }
+  }
+  return found.reverse()
+}
+
+/** The summaries of a lane that count, the newest first, each with the turn that it ends at. */
+function* foldsOf(reader: Reader, laneId: Id): Generator<Fold & { readonly ordinal: number }> {
+  let at = reader.conversation(laneId)?.lane?.fold ?? null
+  for (let steps = 0; at !== null && steps < MOST_SUMMARIES; steps++) {
+    const fold = turnAt(reader, laneId, at)?.history?.fold
+    if (fold == null) return
+    yield { ...fold, ordinal: at }
+    at = fold.previous
+  }
+}
+
+const MOST_SUMMARIES = 1_000
+
+export function turnAt(reader: Reader, laneId: Id, ordinal: number): Turn | undefined {
+  const [turn] = ordinal < 0 ? [] : reader.turnsOf(laneId, { last: ordinal, limit: 1 })
+  return turn?.ordinal === ordinal ? turn : undefined
+}
+
+export const PLAIN_LANE: LaneFacts = {
+  from: null,
+  newest: null,
+  before: null,
+  skips: [],
+  fold: null,
+  archivedAt: null,
+}
+
+export function laneOf({ lane }: Conversation): LaneFacts {
+  return lane ?? PLAIN_LANE
+}
+
+export function changeLane(draft: Draft, { id }: Conversation, patch: Partial<LaneFacts>): Conversation {
+  const conversation = draft.conversation(id)
+  return draft.changeConversation(conversation, { lane: { ...laneOf(conversation), ...patch } })
+}
+
+/** The ordinal of the last turn that counts; -1 for none. */
+export function headOf({ turnCount, lane }: Conversation): number {
+  const last = lane?.skips.at(-1)
+  return last !== undefined && last[1] === turnCount - 1 ? last[0] - 1 : turnCount - 1
+}
+
+/** Has another turn taken its place? */
+export function isSkipped({ lane }: Pick<Conversation, 'lane'>, ordinal: number): boolean {
+  return rangeOf(lane, ordinal) !== undefined
+}
+
+/** The replaced turns among which one is. */
+export function rangeOf(lane: LaneFacts | null, ordinal: number): readonly [number, number] | undefined {
+  return lane?.skips.find(([from, to]) => from <= ordinal && ordinal <= to)
+}
+
+/** The ranges with one more, joined where they touch. */
+export function withSkip(skips: LaneFacts['skips'], [from, to]: readonly [number, number]): LaneFacts['skips'] {
+  const apart = skips.filter(([a, b]) => b < from - 1 || a > to + 1)
+  const joined = skips.filter(([a, b]) => b >= from - 1 && a <= to + 1)
+  const start = Math.min(from, ...joined.map(([a]) => a))
+  const end = Math.max(to, ...joined.map(([, b]) => b))
+  return [...apart, [start, end] as const].sort(([a], [b]) => a - b)
+}
+
+/** Of a turn that is added to the lane now; null when it comes after the turn before it, as most do. */
+export function historyAfter(conversation: Conversation): TurnHistory | null {
+  if (conversation.lane === null) return null
+  const after = headOf(conversation)
+  return after === conversation.turnCount - 1 ? null : { after, source: null, merges: [], fold: null }
+}
+
+/** Does another version of it count instead? */
+export function isReplaced({ marks }: Node): boolean {
+  return marks !== null && marks.replacedBy !== null
+}
+
+export function isDeleted({ marks }: Node): boolean {
+  return marks !== null && marks.deletedAt !== null
+}
+
+/** Is it kept from models? */
+function isHidden({ marks }: Node): boolean {
+  return marks !== null && (marks.excludedAt !== null || marks.deletedAt !== null)
+}
+
+/** A summary is shown where it stands for something, not where it was made. */
+function isAside({ kind, purpose, metadata }: Node): boolean {
+  if (purpose !== 'summarize' && (kind !== 'summary' || metadata['folds'] === undefined)) return false
+  return metadata['standsFor'] !== true
+}
+
+const LEFT_OUT = 'This result was left out of the conversation.'
+
+/**
+ * What a model is shown of a context. A call and its result belong together: what is hidden of a result leaves a word in
+ * its place, and a hidden message takes the results of its calls with it.
+ */
+export function withoutHidden(nodes: Node[]): Node[] {
+  if (nodes.every((node) => node.marks === null && node.purpose !== 'summarize' && node.kind !== 'summary')) {
+    return nodes
+  }
+  const gone = new Set<Id>()
+  for (const node of nodes) if (isHidden(node)) for (const id of taskIdsOf(node)) gone.add(id)
+  return nodes.flatMap((node) => {
+    if (gone.has(slotOf(node)) || isReplaced(node) || isAside(node)) return []
+    if (!isHidden(node)) return [node]
+    return node.kind === 'task' && node.input.call !== undefined ? [leftOut(node)] : []
+  })
+}
+
+function leftOut(task: Node): Node {
+  return { ...task, state: 'finished', output: { content: LEFT_OUT } }
+}
+
+/** Is a result one of those that led to where a node is (I9): of its own lane, or of those it comes from, up to the fork? */
+export function isOwnResult(reader: Reader, node: Pick<Node, 'conversationId'>, task: Node): boolean {
+  if (task.conversationId === node.conversationId) return true
+  const ordinal = reader.turn(task.turnId)?.ordinal ?? Number.POSITIVE_INFINITY
+  const [own, ...above] = lineage(reader, { laneId: node.conversationId, last: 0 })
+  if (above.some(({ laneId, last }) => laneId === task.laneId && ordinal <= last)) return true
+  return [own, ...above].some((place) => place !== undefined && hasCopy(reader, place.laneId, task))
+}
+
+/** A lane that was forked in the middle of a turn begins with what it took over of it. */
+function hasCopy(reader: Reader, laneId: string, task: Node): boolean {
+  const first = turnAt(reader, laneId, 0)
+  if (first?.history?.source !== task.turnId) return false
+  return reader.nodesOf(first.id).some(({ metadata }) => metadata['copyOf'] === task.id)
+}

@@ -1,0 +1,79 @@
+import { DefinitionError } from '../base/error.ts'
+import { NO_USAGE, type Usage } from '../graph/content.ts'
+import type { Part } from './model.ts'
+
+/** The parts of an answer. A model that no compiler has checked may promise them, or give something else. */
+export function partsOf(stream: unknown, modelId: string): AsyncIterator<Part> {
+  if (stream instanceof Promise) return lateIterator(stream.then((given: unknown) => iteratorOf(given, modelId)))
+  return iteratorOf(stream, modelId)
+}
+
+function iteratorOf(stream: unknown, modelId: string): AsyncIterator<Part> {
+  const isStream = typeof stream === 'object' && stream !== null && Symbol.asyncIterator in stream
+  if (isStream) return (stream as AsyncIterable<Part>)[Symbol.asyncIterator]()
+  const message = `The model "${modelId}" has a stream(request, { signal }) that gives no async iterable of parts.`
+  throw new DefinitionError('definition', message)
+}
+
+/** Reads what is still to be opened. Not a generator: one that waits cannot be left. */
+export function lateIterator(opening: Promise<AsyncIterator<Part>>): AsyncIterator<Part> {
+  let opened: AsyncIterator<Part> | undefined
+  let isOver = false
+  const leave = async () => {
+    isOver = true
+    await opened?.return?.()
+    return END
+  }
+  return {
+    next: async () => {
+      opened ??= await opening
+      return isOver ? leave() : opened.next()
+    },
+    return: leave,
+  }
+}
+
+const END: IteratorReturnResult<undefined> = { value: undefined, done: true }
+
+/** What a model says it used. */
+export interface ToldUsage {
+  readonly usage: Usage
+  /** Why it was not taken; null where it was. */
+  readonly fault: string | null
+}
+
+/**
+ * The one place that reads what a model says it used: whole numbers, 0 or more. Anything else is not counted, because a sum
+ * of it would be wrong for ever; a budget then counts what was held back for the call.
+ */
+export function readUsage(told: unknown): ToldUsage {
+  if (typeof told !== 'object' || told === null) return refused(told === undefined ? 'nothing' : wordsFor(told))
+  const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = told as Usage
+  const usage = { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
+  for (const key in usage) {
+    const count = usage[key as keyof Usage]
+    if (!Number.isSafeInteger(count) || count < 0) return refused(`${key} ${wordsFor(count)}`)
+  }
+  return { usage, fault: null }
+}
+
+function refused(what: string): ToldUsage {
+  return { usage: NO_USAGE, fault: what }
+}
+
+function wordsFor(value: unknown): string {
+  return typeof value === 'string' ? JSON.stringify(value.slice(0, 40)) : String(value).slice(0, 40)
+}
+
+/** A page or a value where a stream of events belongs: another server, a proxy or a login answered. */
+export function isDocument(contentType: string): boolean {
+  return /\b(?:html|json|xml)\b/i.test(contentType)
+}
+
+/** Not worth another try: what answered is not the provider, or does not stream. */
+export function notAStream(contentType: string, beginning?: string): Error {
+  const said = beginning === undefined ? '' : `: ${beginning === '' ? 'nothing' : beginning}`
+  return new Error(
+    `the server answered with ${contentType} where a stream of events (text/event-stream) belongs${said} -- Is the address that of its API, with the path, such as /v1?`,
+  )
+}

@@ -1,8 +1,0 @@
-export type { FieldEvent, FieldKind } from './field-event.ts'
-export { type FieldParser, type FieldParserOptions, fieldParser, type ParserResult } from './field-parser.ts'
-export type { FieldPath, FieldValue } from './field-path.ts'
-export type { ParserLimits } from './limits.ts'
-export { missingFields } from './missing-fields.ts'
-export { matchesPath, type PathPattern, type PathSegment, readPath } from './path-pattern.ts'
-export { dotPath, slashPath, wildcardPath } from './path-text.ts'
-export type { ParserState } from './text-parser.ts'

@@ -1,0 +1,295 @@
+import { isLegateError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { matchName } from '../../grant/match.ts'
+import { splitRule } from '../../grant/rule.ts'
+import type { ExtensionConfig } from '../recipe/recipe.ts'
+import type { AgentFile } from './agent-file.ts'
+import { ownNeeds } from './draft.ts'
+import { modelOf } from './names.ts'
+import { type Slash, writtenPattern } from './patterns.ts'
+import { isOurs, OUR_TOOLS, type ToolWords } from './tool-words.ts'
+
+/** How a dialect names models and tools. */
+export interface Naming {
+  readonly name: string
+  readonly models: ModelNaming
+  readonly toolWords: ToolWords
+  readonly serverWord: (server: string, tool: string) => string
+  readonly slash?: Slash
+}
+
+export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
+
+/** An agent while it is written in the words of a dialect. It says what the dialect can say, and never more. */
+export class Writing {
+  readonly agent: AgentFile
+  private readonly naming: Naming
+
+  constructor(agent: AgentFile, naming: Naming) {
+    this.agent = agent
+    this.naming = naming
+  }
+
+  common(): { readonly [key: string]: Json | undefined } {
+    const { name, description } = this.agent
+    return { name, description, model: modelWord(this.agent, this.naming.name, this.naming.models) }
+  }
+
+  /** Instructions; the prompt of a recipe goes below, for there is no other place. */
+  body(): string {
+    const { instructions, prompt, dialect } = this.agent
+    if (prompt === null || dialect !== 'recipe') return instructions.trim()
+    return `${instructions.trim()}\n\n${prompt.trim()}`.trim()
+  }
+
+  prompt(): string | undefined {
+    return this.agent.dialect === 'recipe' ? undefined : (this.agent.prompt ?? undefined)
+  }
+
+  sampling(topPKey: string): { readonly [key: string]: Json | undefined } {
+    const { temperature, topP, reasoning } = this.agent.settings
+    return { temperature, [topPKey]: topP, reasoningEffort: reasoning }
+  }
+
+  list(values: readonly string[]): string[] | undefined {
+    return values.length === 0 ? undefined : [...values]
+  }
+
+  /** MCP servers by their names. */
+  servers(words: ServerWords): Json | undefined {
+    const known = (this.agent.extensions ?? []).flatMap((extension): [string, Json][] => {
+      const fields = serverFields(extension, words)
+      return fields === undefined ? [] : [[extension.name, fields]]
+    })
+    return known.length === 0 ? undefined : Object.fromEntries(known)
+  }
+
+  /** The same where servers that are configured elsewhere can be named too. */
+  serversAndNames(words: ServerWords): Json | undefined {
+    const { extensions } = this.agent
+    if (extensions?.some(({ type }) => type === 'named') !== true) return this.servers(words)
+    return extensions.flatMap((extension): Json[] => {
+      if (extension.type === 'named') return [extension.name]
+      const fields = serverFields(extension, words)
+      return fields === undefined ? [] : [{ [extension.name]: fields }]
+    })
+  }
+
+  /** What it may use, without what it may not. Undefined: it says nothing of tools. */
+  toolList(delegationWord: string | null, takes: 'names' | 'none' = 'none'): string[] | undefined {
+    const { tools, agents } = this.agent
+    if (tools.allow === null) return undefined
+    const words = this.wordsFor((tool) => isAllowed(tool, this.agent), tools.allow)
+    if (delegationWord === null || agents?.length === 0) return words
+    const names = agents === null || takes === 'none' ? '' : `(${agents.join(', ')})`
+    return [...words, `${delegationWord}${names}`]
+  }
+
+  /** The tools that it may not use at all, where it is not a list of others that says so. */
+  deniedWords(): string[] {
+    const { tools, grant } = this.agent
+    const rules = (grant?.deny ?? []).filter((rule) => rule.startsWith('tool:')).map((rule) => rule.slice(5))
+    // Without programs there is no shell.
+    const isImplied = (name: string) => name === 'shell' && this.isClosed('exec')
+    const denied = [...new Set([...tools.deny, ...rules.filter((name) => !isImplied(name))])]
+    return this.wordsFor((tool) => denied.some((pattern) => matchName(pattern, tool)), denied)
+  }
+
+  /** The patterns that it limits itself to in a domain, beside what it needs for itself; null where it does not. */
+  only(domain: RuleDomain): readonly string[] | null {
+    const use = this.agent.grant?.use
+    if (use === undefined) return null
+    const patterns = patternsIn(use, domain)
+    if (patterns.some((pattern) => pattern === '*' || pattern === '**')) return null
+    const needs = ownNeeds(this.agent.extensions)
+    const own = domain === 'exec' ? needs.exec : domain === 'net' ? needs.net : []
+    return this.foreign(
+      domain,
+      patterns.filter((pattern) => !own.includes(pattern)),
+    )
+  }
+
+  denied(domain: RuleDomain): readonly string[] {
+    return this.foreign(domain, patternsIn(this.agent.grant?.deny ?? [], domain))
+  }
+
+  asked(domain: RuleDomain): readonly string[] {
+    return this.foreign(domain, patternsIn(this.agent.grant?.ask ?? [], domain))
+  }
+
+  /** May it do nothing at all there, but for what it needs for itself? */
+  isClosed(domain: RuleDomain): boolean {
+    const denied = patternsIn(this.agent.grant?.deny ?? [], domain)
+    return denied.some((pattern) => pattern === '*' || pattern === '**') || this.only(domain)?.length === 0
+  }
+
+  /** It may change no files and start no programs. */
+  isReadOnly(): boolean {
+    const denied = this.agent.grant?.deny ?? []
+    return denied.includes('file.delete:**') && this.isClosed('file.write') && this.isClosed('exec')
+  }
+
+  private foreign(domain: RuleDomain, patterns: readonly string[]): readonly string[] {
+    return foreignPatterns(domain, patterns, this.naming.slash ?? 'project')
+  }
+
+  /** A word is written where all that it stands for is meant; a tool of ours without such a word is left out. */
+  private wordsFor(isMeant: (tool: string) => boolean, patterns: readonly string[]): string[] {
+    const meant = new Set(OUR_TOOLS.filter(isMeant))
+    const named = new Set(patterns.filter((pattern) => !isOurs(pattern)))
+    const words: string[] = []
+    for (const [word, tools] of Object.entries(this.naming.toolWords)) {
+      const isWhole = tools.every((tool) => meant.has(tool) || named.has(tool))
+      if (!isWhole || words.some((other) => isWithin(tools, this.naming.toolWords[other] ?? []))) continue
+      words.push(word)
+    }
+    const written = new Set(words.flatMap((word) => this.naming.toolWords[word] ?? []))
+    return [...words, ...[...named].filter((name) => !written.has(name)).map((name) => this.serverWord(name))]
+  }
+
+  private serverWord(tool: string): string {
+    const [, server, name] = /^(.+?)__(.+)$/.exec(tool) ?? []
+    return server === undefined || name === undefined ? tool : this.naming.serverWord(server, name)
+  }
+}
+
+function isAllowed(tool: string, { tools }: AgentFile): boolean {
+  const isIn = (patterns: readonly string[]) => patterns.some((pattern) => matchName(pattern, tool))
+  return isIn(tools.allow ?? []) && !isIn(tools.deny)
+}
+
+function isWithin(tools: readonly string[], others: readonly string[]): boolean {
+  return tools.every((tool) => others.includes(tool))
+}
+
+function patternsIn(rules: readonly string[], domain: string): string[] {
+  return rules.flatMap((rule) => {
+    const { domain: ruled, pattern } = splitRule(rule)
+    return ruled === domain || (ruled === 'file.*' && domain.startsWith('file.')) ? [pattern] : []
+  })
+}
+
+/** Undefined for what is no server of its own. */
+function serverFields(extension: ExtensionConfig, words: ServerWords): Json | undefined {
+  const tools = limitFields(extension, words)
+  if (extension.type === 'stdio') {
+    return { command: extension.cmd, args: [...extension.args], ...environmentFields(extension, words), ...tools }
+  }
+  if (extension.type === 'streamable_http') {
+    return { type: 'http', url: extension.uri, ...headerFields(extension.headers, words), ...tools }
+  }
+  return undefined
+}
+
+/** Where a dialect takes `${NAME}` for a text, what it cannot name is left out: then it is told as lost. */
+function environmentFields({ envs, envKeys, envFrom }: StdioServer, { envKeys: named }: ServerWords) {
+  const made = { ...envFrom, ...Object.fromEntries(envKeys.map((key) => [key, `\${${key}}`])) }
+  const env = named === undefined ? { ...envs, ...made } : envs
+  return {
+    ...(Object.keys(env).length === 0 ? {} : { env: { ...env } }),
+    ...(named === undefined || envKeys.length === 0 ? {} : { [named]: [...envKeys] }),
+  }
+}
+
+function headerFields(
+  headers: Readonly<Record<string, string>>,
+  { headers: key = 'headers', envHeaders }: ServerWords,
+) {
+  const all = Object.entries(headers)
+  const bearer = envHeaders === undefined ? undefined : BEARER.exec(headers['Authorization'] ?? '')?.[1]
+  const named = all.flatMap(([name, value]) => (envHeaders === undefined ? [] : [[name, VARIABLE.exec(value)?.[1]]]))
+  const given = Object.fromEntries(named.filter(([, variable]) => variable !== undefined))
+  const plain = Object.fromEntries(all.filter(([, value]) => envHeaders === undefined || !value.includes('${')))
+  return {
+    ...(Object.keys(plain).length === 0 ? {} : { [key]: plain }),
+    ...(envHeaders === undefined || Object.keys(given).length === 0 ? {} : { [envHeaders]: given }),
+    ...(bearer === undefined ? {} : { bearer_token_env_var: bearer }),
+  }
+}
+
+const VARIABLE = /^\$\{(\w+)\}$/
+const BEARER = /^Bearer \$\{(\w+)\}$/
+
+type StdioServer = Extract<ExtensionConfig, { readonly type: 'stdio' }>
+
+/** How a dialect says of a server which of its tools may be used; left out: it cannot. */
+export interface ServerWords {
+  readonly only?: string
+  readonly not?: string
+  /** What says that none of them may. */
+  readonly none?: { readonly [key: string]: Json }
+  readonly headers?: string
+  /** The list of variables that it is given; left out: `${NAME}` in `env` says it. */
+  readonly envKeys?: string
+  /** Headers by the variables that they are made of, `bearer_token_env_var` beside it; left out: `${NAME}` says it. */
+  readonly envHeaders?: string
+}
+
+function limitFields({ availableTools, excludedTools = [] }: ExtensionConfig, { only, not, none }: ServerWords) {
+  if (none !== undefined && excludedTools.includes('*')) return none
+  return {
+    ...(only === undefined || availableTools.length === 0 ? {} : { [only]: [...availableTools] }),
+    ...(not === undefined || excludedTools.length === 0 ? {} : { [not]: [...excludedTools] }),
+  }
+}
+
+/**
+ * Patterns of ours as other programs write them, where `git *` is also `git` alone and `src` also all that is below it.
+ * What it makes of a pattern may mean more: `convert` reads it again and tells.
+ */
+function foreignPatterns(domain: string, patterns: readonly string[], slash: Slash): readonly string[] {
+  if (domain === 'exec') return withoutTwins(patterns, ' *')
+  if (!domain.startsWith('file.')) return patterns
+  const meant = patterns.filter((pattern) => pattern !== TOP || patterns.length === 1)
+  return [...new Set(withoutBelow(meant).map((pattern) => writtenPattern(pattern, slash)))]
+}
+
+/** Comes along with each list of what may be listed. */
+const TOP = '/workspace'
+
+/** `git` and `git *` are one. */
+function withoutTwins(patterns: readonly string[], more: string): readonly string[] {
+  return patterns.filter((pattern) => !patterns.includes(`${pattern}${more}`))
+}
+
+/** `src` and `src/**` are one. */
+function withoutBelow(patterns: readonly string[]): readonly string[] {
+  return patterns.filter((pattern) => !pattern.endsWith('/**') || !patterns.includes(pattern.slice(0, -3)))
+}
+
+interface ModelParts {
+  readonly provider: string | null
+  readonly model: string | null
+}
+
+/** Model and provider as a dialect that has a word for both writes them: in its own as they are, else in full. */
+export function modelParts(agent: AgentFile, dialect: string): ModelParts {
+  const { provider, model } = agent
+  if (agent.dialect === dialect || (provider !== null && model !== null)) return { provider, model }
+  const whole = wholeModel(agent)
+  if (whole === null) return { provider, model: null }
+  const slash = whole.indexOf('/')
+  return { provider: whole.slice(0, slash), model: whole.slice(slash + 1) }
+}
+
+/** As `provider/model`; null where there is none, or nobody knows whose it is. */
+export function wholeModel(agent: AgentFile): string | null {
+  try {
+    return modelOf(agent)
+  } catch (error) {
+    if (isLegateError(error)) return null
+    throw error
+  }
+}
+
+/** Providers whose models a dialect names without them; `all` where it names the provider too. */
+export type ModelNaming = 'all' | 'as read' | readonly string[]
+
+/** What a dialect writes for the model of an agent; undefined where it has no word for it. */
+function modelWord(agent: AgentFile, dialect: string, naming: ModelNaming): string | undefined {
+  if (agent.dialect === dialect || naming === 'as read') return agent.model ?? undefined
+  const whole = wholeModel(agent)
+  if (whole === null || naming === 'all') return whole ?? undefined
+  const provider = naming.find((one) => whole.startsWith(`${one}/`))
+  return provider === undefined ? undefined : whole.slice(provider.length + 1)
+}

@@ -1,0 +1,262 @@
+import path from 'node:path'
+import { DefinitionError, messageOf } from '../../base/error.ts'
+import { toJson } from '../../base/json.ts'
+import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { schemaProblem } from '../../base/schema/schema.ts'
+import type { AgentFile } from '../agent-file/agent-file.ts'
+import { Draft } from '../agent-file/draft.ts'
+import { withMeantKeys } from '../agent-file/names.ts'
+import { serverTools } from '../agent-file/tool-words.ts'
+import { Fields } from '../text/fields.ts'
+import { Report, refuse } from '../text/notice.ts'
+import { readText } from '../text/read-text.ts'
+import { type Entry, type MapTree, type Tree, treeOf } from '../text/tree.ts'
+import { parseYaml } from '../text/yaml.ts'
+import { claude } from './claude.ts'
+import type { AgentDialect } from './dialect.ts'
+import { AGENT_DIALECTS, agentDialect } from './index.ts'
+
+export interface AgentFileOptions {
+  /** Whose way of writing it is; found out by path and keys when left out. */
+  readonly dialect?: string
+  readonly mode?: 'strict' | 'lenient'
+  /** The folder that it must be in, links followed. */
+  readonly folder?: string
+}
+
+const OPTIONS: Rules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
+
+/** Reads an agent file of any dialect. Throws a RecipeError with file, line and hint. */
+export async function loadAgentFile(given: string, options: AgentFileOptions = {}): Promise<AgentFile> {
+  readOptions('loadAgentFile(file, options)', options, OPTIONS)
+  const file = path.resolve(given)
+  const text = await readText(file, options.folder === undefined ? {} : { inside: options.folder })
+  const agent = await parseAgentFile(text, file, options)
+  if (agent !== undefined) return agent
+  const hint = 'Begin it with "---", "name: ...", "description: ...", "---"; the instructions come below.'
+  throw refuse(
+    { code: 'missing_field', message: 'this is no agent file: it has no name or no description', hint },
+    file,
+  )
+}
+
+/** The same of a text; undefined when it is some other text, as a README beside agent files is. */
+export async function parseAgentFile(
+  text: string,
+  file: string,
+  { dialect, mode = 'strict' }: AgentFileOptions = {},
+): Promise<AgentFile | undefined> {
+  const report = new Report(file, mode === 'lenient')
+  const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
+  if (parts === undefined) return undefined
+  const trial = new Report(file, true)
+  const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
+  // Which keys a dialect has is known when it was read.
+  const first = readDraft(parts, trial, found)
+  const fields = withMeantKeys(
+    parts.fields,
+    (key) => first.meantBy(key),
+    (key, meant, line) => {
+      report.warning({
+        code: 'unknown_key',
+        message: `\`${key}\` is read as \`${meant}\``,
+        line,
+        hint: `Write \`${meant}\`.`,
+      })
+    },
+  )
+  const draft = readDraft({ ...parts, fields }, report, found)
+  if (!isAgent(draft, found)) {
+    report.check()
+    return undefined
+  }
+  const agent = draft.finish()
+  await checkSchemas(agent, new Fields(fields, report), report)
+  report.check()
+  return agent
+}
+
+/** A schema that cannot be used would fail the run, far from its file. */
+async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): Promise<void> {
+  for (const key of ['input', 'output'] as const) {
+    const schema = agent[key]
+    const why = schema === null ? undefined : await schemaProblem(schema)
+    if (why === undefined) continue
+    const message = `\`${key}\` is no JSON Schema that can be used: ${why}`
+    report.error({ code: 'schema', message, line: fields.lineOf(key), hint: 'Correct the schema.' })
+  }
+}
+
+function readDraft({ fields, body }: FrontMatter, report: Report, dialect: AgentDialect): Draft {
+  const tables = [dialect, ...AGENT_DIALECTS.filter((other) => other !== dialect)].map((one) => one.toolWords)
+  const words = { dialect: dialect.name, tables, serverTools: dialect.serverTools ?? serverTools }
+  const draft = new Draft(new Fields(fields, report), report, words)
+  draft.agent.instructions = body
+  dialect.read(draft)
+  return draft
+}
+
+function dialectNamed(name: string): AgentDialect {
+  const found = agentDialect(name)
+  if (found !== undefined) return found
+  const known = AGENT_DIALECTS.map((one) => one.name).join(', ')
+  throw new DefinitionError('definition', `There is no dialect "${name}" of agent files. There are ${known}.`)
+}
+
+/** It needs a name, and in most dialects a description. */
+function isAgent({ agent, fields }: Draft, { isDescribed = true }: AgentDialect): boolean {
+  return agent.name !== '' && (agent.description !== '' || (!isDescribed && fields.keys().length > 0))
+}
+
+async function readToml(text: string, file: string): Promise<FrontMatter> {
+  const { parse, TomlError } = await import('smol-toml')
+  try {
+    const json = toJson(parse(text, { maxDepth: 60 }))
+    const tree = json.ok ? treeOf(json.value) : undefined
+    if (tree?.kind === 'map') return { fields: withLines(tree, text), body: '' }
+    throw refuse({ code: 'syntax', message: json.ok ? 'not valid TOML' : json.error }, file)
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error
+    const [what = ''] = messageOf(error)
+      .replace(/^Invalid TOML document: /, '')
+      .split(' 1:')
+    throw refuse({ code: 'syntax', message: `not valid TOML: ${what.slice(0, 200)}`, line: error.line }, file)
+  }
+}
+
+/** The parser of TOML gives values without places: the line of a key is the first that begins with it. */
+function withLines(tree: MapTree, text: string): MapTree {
+  const lines = new Map<string, number>()
+  for (const [at, line] of text.split('\n').entries()) {
+    const [, key = ''] = /^\s*\[{0,2}["']?([\w-]+)["']?\s*[=.\]]/.exec(line) ?? []
+    if (!lines.has(key)) lines.set(key, at + 1)
+  }
+  const entries = [...tree.entries].map(([key, entry]) => [key, { ...entry, line: lines.get(key) ?? 1 }] as const)
+  return { ...tree, entries: new Map(entries) }
+}
+
+export interface FrontMatter {
+  readonly fields: MapTree
+  /** What is below it, without blank lines around. */
+  readonly body: string
+}
+
+/**
+ * The YAML between a first line `---` and the next one, and the text below. Undefined when the file has none. YAML that is
+ * none is read once more with plain values that hold a colon as text, as many files have it.
+ */
+export async function readFrontMatter(text: string, file: string, report: Report): Promise<FrontMatter | undefined> {
+  const parts = split(text)
+  if (parts === undefined) return undefined
+  const { head, body } = parts
+  // One line more above, so that the lines are those of the file.
+  const strict = await parseYaml(`\n${head}`)
+  if (strict.ok) return whole(merged(strict.tree, report), body, file)
+  const mended = await parseYaml(`\n${asTexts(head)}`)
+  if (!mended.ok) throw refuse({ ...strict.finding, message: `the front matter is ${strict.finding.message}` }, file)
+  const message = 'the front matter is not valid YAML; values with a colon were read as text'
+  report.warning({ code: 'repaired', message, line: strict.finding.line ?? null, hint: 'Put such values in quotes.' })
+  return whole(merged(mended.tree, report), body, file)
+}
+
+/** With what `<<` brings in from elsewhere: its own keys win. What it says may be a restriction. */
+function merged(tree: Tree, report: Report): Tree {
+  if (tree.kind === 'leaf') return tree
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => merged(item, report)) }
+  const own = [...tree.entries].map(([key, entry]): [string, Entry] => {
+    return [key, { ...entry, value: merged(entry.value, report) }]
+  })
+  const [, base] = own.find(([key]) => key === MERGE) ?? []
+  const maps = base?.value.kind === 'list' ? base.value.items : base === undefined ? [] : [base.value]
+  if (base === undefined || !maps.every((map) => map.kind === 'map')) return { ...tree, entries: new Map(own) }
+  report.warning({ code: 'repaired', message: `\`${MERGE}\` is read as the keys that it brings in`, line: base.line })
+  const names = new Set(own.map(([key]) => key))
+  // Of several, the first wins.
+  const others = maps.toReversed().flatMap((map) => [...map.entries].filter(([key]) => !names.has(key)))
+  return { ...tree, entries: new Map([...others, ...own.filter(([key]) => key !== MERGE)]) }
+}
+
+const MERGE = '<<'
+
+/** Only whole lines of three dashes divide; what looks like it inside a line or below does not. */
+function split(text: string): { readonly head: string; readonly body: string } | undefined {
+  const source = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+  const open = /^---[ \t]*\r?\n/.exec(source)
+  if (open === null) return undefined
+  const close = /^---[ \t]*$/gm
+  close.lastIndex = open[0].length
+  const found = close.exec(source)
+  if (found === null) return undefined
+  const body = source.slice(found.index + found[0].length)
+  return { head: source.slice(open[0].length, found.index), body: body.replace(/^\s*\n/, '').trim() }
+}
+
+function whole(
+  tree: MapTree | { readonly kind: 'leaf' | 'list'; readonly line: number },
+  body: string,
+  file: string,
+): FrontMatter {
+  if (tree.kind === 'map') return { fields: tree, body }
+  if (tree.kind === 'leaf') return { fields: { kind: 'map', entries: new Map(), line: 1 }, body }
+  throw refuse({ code: 'syntax', message: 'the front matter must be keys and values', line: tree.line }, file)
+}
+
+/** `key: a: b` becomes a block of text; so does a value that begins with a sign that YAML keeps for itself. */
+function asTexts(head: string): string {
+  return head
+    .split('\n')
+    .map((line) => {
+      const [, key, value] = /^([\w-]+):[ \t]+(\S.*)$/.exec(line.trimEnd()) ?? []
+      if (key === undefined || value === undefined || !needsBlock(key, value)) return line
+      return `${key}: |-\n  ${value}`
+    })
+    .join('\n')
+}
+
+function needsBlock(key: string, value: string): boolean {
+  if (/^[|>]/.test(value)) return false
+  if (/^(["']).*\1$/.test(value) || /^\[.*\]$/.test(value) || /^\{.*\}$/.test(value)) return false
+  // A list or a quote that does not end is a mistake, but for a text.
+  if (/^["'[{]/.test(value)) return key === 'description'
+  return /: |:$| #/.test(value) || /^[@`*&!%]/.test(value)
+}
+
+/**
+ * Whose file it is: by the folder it lies in, else by the ending of its name, else by keys that only one of them has. One
+ * that tells nothing is Claude Code's, which most are.
+ */
+function detectDialect(file: string, fields: Fields): AgentDialect {
+  const place = path.resolve(file).split(path.sep).join('/')
+  const byFolder = innermost(place)
+  if (byFolder !== undefined) return byFolder
+  const byEnding = AGENT_DIALECTS.find(({ ending, otherEndings = [] }) => {
+    return [ending, ...otherEndings].some((one) => one !== USUAL_ENDING && place.endsWith(one))
+  })
+  if (byEnding !== undefined) return byEnding
+  const byForm = AGENT_DIALECTS.find(({ isLike }) => isLike?.(fields) === true)
+  return byForm ?? bySigns(fields) ?? claude
+}
+
+const USUAL_ENDING = '.md'
+
+/** Where one folder of agents lies in another, the nearer one counts. */
+function innermost(place: string): AgentDialect | undefined {
+  const found = AGENT_DIALECTS.map((dialect) => ({ dialect, at: Math.max(...foldersOf(dialect).map(at(place))) }))
+  const [nearest] = found.filter((one) => one.at >= 0).sort((a, b) => b.at - a.at)
+  return nearest?.dialect
+}
+
+/** By their last two parts, for the folder of settings may lie elsewhere. */
+function foldersOf({ folders, sharedFolders = [], homeFolders }: AgentDialect): readonly string[] {
+  return [...folders, ...sharedFolders, ...homeFolders.map((folder) => folder.split('/').slice(-2).join('/'))]
+}
+
+function at(place: string): (folder: string) => number {
+  return (folder) => place.lastIndexOf(`/${folder}/`)
+}
+
+/** Our own keys may stand in every file: they decide last. */
+function bySigns(fields: Fields): AgentDialect | undefined {
+  const ordered = [...AGENT_DIALECTS.filter(({ name }) => name !== 'legate'), ...AGENT_DIALECTS]
+  return ordered.find(({ signs }) => signs.some((key) => fields.has(key)))
+}

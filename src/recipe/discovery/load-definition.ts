@@ -1,0 +1,92 @@
+import path from 'node:path'
+import { readOptions } from '../../base/options.ts'
+import { type AgentFile, EMPTY_AGENT_FILE } from '../agent-file/agent-file.ts'
+import { loadAgentFile } from '../dialects/load-agent-file.ts'
+import {
+  type LoadedRecipe,
+  loadRecipe,
+  RECIPE_OPTIONS,
+  type RecipeOptions,
+  readRecipeFile,
+} from '../recipe/load-recipe.ts'
+import { refuse } from '../text/notice.ts'
+import { readTextNow } from '../text/read-text.ts'
+
+/** Reads a recipe or an agent file of any dialect, to run it. Throws a RecipeError with file, line and hint. */
+export async function loadDefinition(file: string, options: RecipeOptions = {}): Promise<AgentFile> {
+  const { mode, folder } = readOptions('loadDefinition(file, options)', options, RECIPE_OPTIONS)
+  if (!isRecipeFile(file)) {
+    const agent = await loadAgentFile(file, {
+      ...(mode === undefined ? {} : { mode }),
+      ...(folder === undefined ? {} : { folder }),
+    })
+    checkEnabled(agent)
+    return agent
+  }
+  return recipeAgent(await loadRecipe(file, options))
+}
+
+/** A file that is switched off is not run, through whatever door. */
+export function checkEnabled({ isDisabled, file }: Pick<AgentFile, 'isDisabled' | 'file'>): void {
+  if (!isDisabled) return
+  throw refuse(
+    { code: 'disabled', message: 'it is switched off by its file', hint: 'Remove `disable` to run it.' },
+    file,
+  )
+}
+
+/** The same, with the templates of a recipe still in it. */
+export async function readDefinition(
+  file: string,
+  options: Pick<RecipeOptions, 'mode' | 'folder' | 'isKept'> = {},
+): Promise<AgentFile> {
+  return isRecipeFile(file) ? recipeAgent(await readRecipeFile(file, options)) : loadAgentFile(file, options)
+}
+
+/**
+ * By its ending; a file without one is a recipe unless it begins as an agent file does. Throws a RecipeError where the ending
+ * says that it is something else.
+ */
+export function isRecipeFile(file: string): boolean {
+  if (/\.(?:ya?ml|json)$/i.test(file)) return true
+  if (/\.(?:md|markdown|toml)$/i.test(file)) return false
+  const text = readTextNow(path.resolve(file))
+  if (path.extname(file) === '') return !/^\ufeff?---\s*\n/.test(text)
+  const message = 'neither a recipe (.yaml, .json) nor an agent file (.md, .toml)'
+  throw refuse({ code: 'unreadable', message, hint: 'Name it by its kind, if it is one.' }, path.resolve(file))
+}
+
+export function recipeAgent({ recipe, notices }: LoadedRecipe): AgentFile {
+  const { settings } = recipe
+  const file = recipe.file ?? ''
+  const { author, activities } = recipe
+  return {
+    ...EMPTY_AGENT_FILE,
+    dialect: 'recipe',
+    file,
+    name: recipeName(file),
+    title: recipe.title,
+    description: recipe.description,
+    instructions: recipe.instructions ?? '',
+    prompt: recipe.prompt,
+    model: settings.model,
+    provider: settings.provider,
+    settings: settings.temperature === null ? {} : { temperature: settings.temperature },
+    extensions: recipe.extensions,
+    budget: settings.maxTurns === null ? null : { turns: settings.maxTurns },
+    output: recipe.response?.jsonSchema ?? null,
+    retry: recipe.retry,
+    parameters: recipe.parameters,
+    subRecipes: recipe.subRecipes,
+    properties: {
+      ...(author === null ? {} : { author: { ...author } }),
+      ...(activities.length === 0 ? {} : { activities: [...activities] }),
+    },
+    notices,
+  }
+}
+
+/** A recipe is called by the name of its file. */
+export function recipeName(file: string): string {
+  return path.basename(file).replace(/\.(?:ya?ml|json)$/i, '')
+}

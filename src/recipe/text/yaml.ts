@@ -1,0 +1,37 @@
+import { messageOf } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { readYaml, YamlTrouble } from '../../base/yaml-tree.ts'
+import type { Finding } from './notice.ts'
+import type { Tree } from './tree.ts'
+
+export type ParsedYaml = { readonly ok: true; readonly tree: Tree } | { readonly ok: false; readonly finding: Finding }
+
+const LIMITS = { deepest: 100, mostValues: 20_000, mostWords: 50_000, hasTemplates: true } as const
+
+/** Reads YAML as files of recipes and agents have it, and never throws: a `{{ name }}` that was not quoted is a text. */
+export async function parseYaml(text: string): Promise<ParsedYaml> {
+  try {
+    return { ok: true, tree: await readYaml(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text, LIMITS) }
+  } catch (error) {
+    const message = `not valid YAML: ${messageOf(error)}`
+    if (!(error instanceof YamlTrouble)) return { ok: false, finding: { code: 'syntax', message, line: null } }
+    const { at, hint } = error
+    return { ok: false, finding: { code: 'syntax', message, line: at.line, ...(hint === undefined ? {} : { hint }) } }
+  }
+}
+
+/** YAML for people: texts of several lines are literal blocks, so that a template in them stays one; keys keep their order. */
+export async function writeYaml(value: { readonly [key: string]: Json | undefined }): Promise<string> {
+  const { Document, Scalar, visit } = await import('yaml')
+  const document = new Document(withoutUndefined(value))
+  visit(document, {
+    Scalar(_, node) {
+      if (typeof node.value === 'string' && node.value.includes('\n')) node.type = Scalar.BLOCK_LITERAL
+    },
+  })
+  return document.toString({ lineWidth: 0, blockQuote: 'literal', aliasDuplicateObjects: false } as object)
+}
+
+function withoutUndefined(value: { readonly [key: string]: Json | undefined }): Json {
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Json] => entry[1] !== undefined))
+}

@@ -1,0 +1,281 @@
+import { type Json, sizeOf, truncateUtf8 } from '../../base/json.ts'
+import { type TranscriptLine, transcriptOf } from '../../graph/context.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
+import { stopRuns } from '../turn/cancel.ts'
+import { type Claim, heldNode } from '../turn/claim.ts'
+import { endNode } from '../turn/end-node.ts'
+import { hostQuestionOf, markTold, questionOf } from '../turn/question-of.ts'
+import { deliver, newestLink, openLinksTo, ownChild } from './background.ts'
+import { activityOf, childState, reportOf, wordsOf } from './child-report.ts'
+import { endedTask, expiredTask, isExpired, outputOf, runningTask, taskLine } from './join.ts'
+import { inheritedChild } from './session.ts'
+import { type JoinRequest, parkJoin } from './wait.ts'
+
+/** What became of a call about a child. Where it is not `done` nothing was written. */
+export type ChildCall = 'done' | 'not_found' | 'busy' | 'no_question'
+
+const LINE_BYTES = 1_000
+const LINES_BYTES = 48_000
+
+/** What a child is doing and the last that was said. One that is no child of this host is missing, as is any other id. */
+export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const child = readableChild(draft, node, request.childId)
+  if (child === undefined) return end(draft, node, missing(request.childId))
+  const { status, counts, leaf } = childState(draft, child)
+  const link = newestLink(draft, child)
+  if (status === 'idle') deliverAll(draft, child, node)
+  return end(draft, node, {
+    ok: true,
+    child_conversation_id: child.id,
+    child_graph_id: child.id,
+    status,
+    counts,
+    leaf,
+    transcript_lines: linesOf(draft, child, request.limitTurns),
+    ...(link === undefined ? {} : { outcome: link.outcome?.status ?? null, ...activityOf(draft, link.id) }),
+    ...questionAsked(draft, child, node.id),
+  })
+}
+
+/** What it asks its host: told by this node. */
+function questionAsked(draft: Draft, child: Conversation, by: Id): { readonly question?: string } {
+  const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
+  if (asked === undefined) return {}
+  markTold(draft, asked, by)
+  return { question: questionOf(asked)?.text ?? '' }
+}
+
+function missing(childId: Id): { readonly [key: string]: Json } {
+  return {
+    ok: true,
+    child_conversation_id: childId,
+    child_graph_id: null,
+    status: 'missing',
+    counts: { pending: 0, running: 0, awaiting_approval: 0 },
+    leaf: null,
+    transcript_lines: [],
+  }
+}
+
+/** The latest rounds in lines; the newest are kept where all are too much. */
+export function linesOf(draft: Draft, child: Conversation, limitTurns: number): string[] {
+  const turns = draft.stored.turnsOf(child.id, { limit: limitTurns })
+  const said = turns.flatMap(({ id }) => transcriptOf(draft.nodesOf(id), draft.kinds)).filter(({ text }) => text !== '')
+  const lines: string[] = []
+  let bytes = 0
+  for (const one of said.toReversed()) {
+    const line = lineOf(one)
+    bytes += sizeOf(JSON.stringify(line))
+    if (bytes > LINES_BYTES) break
+    lines.unshift(line)
+  }
+  return lines
+}
+
+function lineOf({ role, text }: TranscriptLine): string {
+  return truncateUtf8(`${role === 'user' ? 'U' : 'A'}:${text}`, LINE_BYTES)
+}
+
+const PAGE_CHARS = 16_000
+
+/** The whole answer of a child, page by page, with how it ended. */
+export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const child = readableChild(draft, node, request.childId)
+  const link = child === undefined ? undefined : newestLink(draft, child)
+  if (child === undefined || link === undefined) return 'not_found'
+  const { outcome } = link
+  if (outcome === null) return end(draft, node, { ok: true, ...reportOf(draft, link, 0) })
+  deliverAll(draft, child, node)
+  const text = wordsOf(draft, link)
+  const page = text.slice(request.offset, wholeEnd(text, request.offset + PAGE_CHARS))
+  const next = request.offset + page.length
+  return end(draft, node, {
+    ok: true,
+    child_conversation_id: child.id,
+    status: 'idle',
+    outcome: outcome.status,
+    error: outcome.error === null ? null : { code: outcome.error.code, message: outcome.error.message },
+    text: page,
+    offset: request.offset,
+    next_offset: next < text.length ? next : null,
+    total_chars: text.length,
+    duration_ms: outcome.durationMs,
+    turns: outcome.modelCalls,
+    usage: { input_tokens: outcome.usage.inputTokens, output_tokens: outcome.usage.outputTokens },
+  })
+}
+
+/** A character of two halves is not torn. */
+function wholeEnd(text: string, at: number): number {
+  const code = text.charCodeAt(at - 1)
+  return code >= 0xd800 && code <= 0xdbff && at < text.length ? at - 1 : at
+}
+
+const MOST_LISTED = 50
+const LISTED_TURNS = 200
+
+/** The children that a conversation has started, the newest first. */
+export function planChildList(draft: Draft, claim: Claim): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const seen = new Set<Id>()
+  const children: Json[] = []
+  for (const turn of draft.stored.turnsOf(node.conversationId, { limit: LISTED_TURNS }).toReversed()) {
+    for (const { childConversationId } of draft.stored.linksOf(turn.id).toReversed()) {
+      if (seen.has(childConversationId) || children.length >= MOST_LISTED) continue
+      seen.add(childConversationId)
+      const link = newestLink(draft, draft.conversation(childConversationId))
+      if (link !== undefined) children.push(reportOf(draft, link, LISTED_BYTES))
+    }
+  }
+  return end(draft, node, { ok: true, children })
+}
+
+const LISTED_BYTES = 200
+
+/** All open work of a child is asked to stop, and the task waits as a row until it has. */
+export function planChildCancel(
+  draft: Draft,
+  claim: Claim,
+  request: { childId: Id; reason: string | null },
+): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const child = ownChild(draft, node.conversationId, request.childId)
+  const newest = child === undefined ? undefined : newestLink(draft, child)
+  if (child === undefined || newest === undefined) return 'not_found'
+  const open = openLinksTo(draft, child)
+  if (open.some(({ mode }) => mode !== 'background')) return 'busy'
+  const refs = open.length === 0 ? [newest.id] : open.map(({ id }) => id)
+  parkJoin(draft, node, { refs, join: 'settled', until: null, losers: 'leave' })
+  for (const { id } of open)
+    stopRuns(draft, id, { cause: 'cancelled', reason: request.reason ?? 'Its host stopped it.' })
+  return 'done'
+}
+
+export interface WaitForChildren extends Omit<JoinRequest, 'refs'> {
+  /** Null for all that this conversation has in the background. */
+  readonly childIds: readonly Id[] | null
+}
+
+/** Waits for the newest delegation of each child. */
+export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
+  const refs: Id[] = []
+  for (const link of links) {
+    if (link === undefined) return 'not_found'
+    if (link.outcome === null && link.mode !== 'background') return 'busy'
+    if (!refs.includes(link.id)) refs.push(link.id)
+  }
+  parkJoin(draft, node, { refs, ...request })
+  return 'done'
+}
+
+function allOf(draft: Draft, { conversationId }: Node): Link[] {
+  return draft.conversation(conversationId).background.map((id) => draft.link(id))
+}
+
+function linkTo(draft: Draft, { conversationId }: Node, childId: Id): Link | undefined {
+  const child = ownChild(draft, conversationId, childId)
+  return child === undefined ? undefined : newestLink(draft, child)
+}
+
+/** The host answers what its child has asked: both go on. */
+export function planHostReply(
+  draft: Draft,
+  claim: Claim,
+  { childId, text, by }: { childId: Id; text: string; by: string },
+): ChildCall {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const child = ownChild(draft, node.conversationId, childId)
+  if (child === undefined) return 'not_found'
+  const [asked] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
+  if (asked === undefined) return 'no_question'
+  draft.event(draft.turn(asked.turnId), asked.id, { type: 'answer', by, text })
+  endNode(draft, asked, { state: 'finished', output: { content: text } })
+  const [next] = openLinksTo(draft, child).flatMap((link) => hostQuestionOf(draft, link) ?? [])
+  if (next !== undefined) markTold(draft, next, node.id)
+  return end(draft, node, {
+    ok: true,
+    child_conversation_id: child.id,
+    status: 'answered',
+    ...(next === undefined ? {} : { question: questionOf(next)?.text ?? '' }),
+  })
+}
+
+/** One of its own, or one that its lane has from where it was forked. */
+function readableChild(draft: Draft, node: Node, childId: Id): Conversation | undefined {
+  return ownChild(draft, node.conversationId, childId) ?? inheritedChild(draft, draft.turn(node.turnId), childId)
+}
+
+/** Whoever is told that a child is idle has been told of all its ends. A lane that only reads of it is not. */
+function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId }: Node): void {
+  if (child.parentConversationId !== conversationId) return
+  const host = draft.conversation(conversationId)
+  for (const id of host.background) {
+    const link = draft.link(id)
+    if (link.childConversationId === child.id && link.outcome !== null) deliver(draft, link, to)
+  }
+  const newest = newestLink(draft, child)
+  if (newest?.mode === 'background' && newest.outcome !== null) deliver(draft, newest, to)
+}
+
+function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCall {
+  endNode(draft, node, { state: 'finished', output: outputOf(value) })
+  return 'done'
+}
+
+export type TaskWish = 'wait' | 'peek' | 'cancel'
+
+export interface LoadTask {
+  readonly id: Id
+  readonly wish: TaskWish
+  /** How long a wait for a task at work may take; the task goes on after it. */
+  readonly waitMs: number
+}
+
+/** A task of this host in the background: its result, now or when it ends; a look at it; or its stop. */
+export function planLoadTask(draft: Draft, claim: Claim, { id, wish, waitMs }: LoadTask): 'done' | 'not_found' {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return 'done'
+  const link = taskOf(draft, node, id)
+  if (link === undefined) return 'not_found'
+  if (link.outcome !== null) {
+    deliver(draft, link, node.id)
+    endLoad(draft, node, isExpired(draft, link) ? expiredTask(draft, link) : endedTask(draft, link))
+  } else if (wish === 'peek') endLoad(draft, node, runningTask(draft, link))
+  else {
+    const until = wish === 'wait' ? draft.now + waitMs : null
+    parkJoin(draft, node, { refs: [link.id], join: 'settled', until, losers: 'leave', shows: 'task' })
+    if (wish === 'cancel') stopRuns(draft, link.id, { cause: 'cancelled', reason: 'Its host stopped it.' })
+  }
+  return 'done'
+}
+
+/** Tasks that have ended and that nobody has read yet, one line each. */
+export function finishedTasks(draft: Draft, { background }: Conversation): readonly string[] {
+  const links = background.map((id) => draft.link(id))
+  return links
+    .filter(({ contract, outcome }) => contract === 'open' && outcome !== null)
+    .filter((link) => !isExpired(draft, link))
+    .map((link) => taskLine(draft, link))
+}
+
+/** I9: what is no task of this host is no task. */
+function taskOf(draft: Draft, { conversationId }: Node, id: Id): Link | undefined {
+  const child = ownChild(draft, conversationId, id)
+  const link = child === undefined ? undefined : newestLink(draft, child)
+  return link?.contract === 'open' && link.mode === 'background' ? link : undefined
+}
+
+function endLoad(draft: Draft, node: Node, content: string): void {
+  endNode(draft, node, { state: 'finished', output: { content } })
+}

@@ -1,0 +1,250 @@
+import type { Json } from '../../base/json.ts'
+import { outputContent } from '../../graph/commit.ts'
+import { outcomeOf } from '../../graph/conclude.ts'
+import type { Block, Content } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { type Outcome, type OutcomeRecord, withWords } from '../../graph/outcome.ts'
+import type { Id, Link, Node, NodeOutput } from '../../graph/rows.ts'
+import { type OpenFacts, openContent, openFactsOf, saidAndFound, withAbsent } from '../turn/fold-open.ts'
+
+const INTERRUPTED = '<system-info>The tool call has been interrupted by the user.</system-info>'
+
+/** What of a delegation its result needs to know: frozen in the link's row. */
+export type FoldFacts = Pick<Link, 'contract' | 'agentName' | 'hostName' | 'delegationContext' | 'childConversationId'>
+
+export interface Folded {
+  readonly content: Content
+  readonly isError: boolean
+  /** The reserved set; business data belongs in the content. */
+  readonly metadata: { readonly [key: string]: Json }
+}
+
+/** What a delegation's result tells beside its outcome. */
+export interface FoldNotes {
+  /** What the child has to say of its answer. */
+  readonly response?: Json | undefined
+  /** What is wrong with the input, field by field. */
+  readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
+  /** All that the child said and found, for hosts that want it. */
+  readonly all?: () => string
+}
+
+/** A child's end as the result of the host's tool call: words the host's model can act on, whatever happened. */
+export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
+  const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
+  if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
+  const { issues = [] } = notes
+  const response = responseOf(outcome, notes)
+  const plain = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: facts.delegationContext,
+    outcome: facts.contract === 'message' ? withValue(outcome) : summaryOf(outcome),
+  }
+  const metadata = response === undefined ? plain : { ...plain, response_metadata: response }
+  return {
+    content: withDelegations(
+      facts.contract === 'typed' ? typedContent(outcome) : messageContent(facts, outcome),
+      outcome,
+    ),
+    isError: outcome.status !== 'completed',
+    metadata: isUnavailable(outcome) ? { ...metadata, unavailable: true, error: diagnosis(outcome, issues) } : metadata,
+  }
+}
+
+/** What the child has to say of its answer: what its hooks put into `extra`, and its own notes. */
+function responseOf({ extra }: Outcome, { response }: FoldNotes): Json | undefined {
+  if (Object.keys(extra).length === 0) return response
+  return { ...extra, ...(response as { readonly [key: string]: Json } | undefined) }
+}
+
+/** What an answer's items have started is a part of the answer. */
+function withDelegations(content: Content, { status, delegations }: Outcome): Content {
+  if (delegations.length === 0 || status !== 'completed') return content
+  const lines = delegations.map(({ field, status, text, output, error }) => {
+    return JSON.stringify({
+      field,
+      status,
+      result: output ?? text,
+      ...(error === null ? {} : { error: error.message }),
+    })
+  })
+  const text = `What was done for it:\n${lines.join('\n')}`
+  return typeof content === 'string' ? `${content}\n\n${text}` : [...content, { type: 'text', text }]
+}
+
+/** The same in the words of a tool whose child its model has described. */
+function foldOpen(
+  facts: FoldFacts,
+  outcome: Outcome,
+  { open, all, ...notes }: FoldNotes & { open: OpenFacts },
+): Folded {
+  const response = responseOf(outcome, notes)
+  const isError = outcome.status !== 'completed'
+  const metadata = {
+    subagent: facts.agentName,
+    supervisor: facts.hostName,
+    delegation_context: { input_payload: open.prompt },
+    outcome: withValue(outcome),
+    subagent_session_id: facts.childConversationId,
+    ...(open.notes.length === 0 ? {} : { notes: [...open.notes] }),
+    ...(response === undefined ? {} : { response_metadata: response }),
+    ...(isError ? { error: { code: 'INTERNAL_ERROR', message: outcome.error?.message ?? outcome.status } } : {}),
+  }
+  return { content: openContent(open, outcome, all ?? (() => outcome.text)), isError, metadata }
+}
+
+/** What code that reads the result's metadata can act on; the words are in the content. */
+function summaryOf({
+  status,
+  runId,
+  conversationId,
+  error,
+  usage,
+  durationMs,
+  modelCalls,
+  retryable,
+  advice,
+  absent,
+}: Outcome): { readonly [key: string]: Json } {
+  return {
+    status,
+    run_id: runId,
+    conversation_id: conversationId,
+    error: error === null ? null : { code: error.code, message: error.message },
+    usage: {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadTokens: usage.cacheReadTokens,
+      cacheWriteTokens: usage.cacheWriteTokens,
+    },
+    duration_ms: durationMs,
+    turns: modelCalls,
+    retryable,
+    advice,
+    ...(absent.length === 0 ? {} : { absent: absent.map(({ name, reason }) => ({ name, reason })) }),
+  }
+}
+
+/** The answer of the message contract is a text: a value that it is made of is told beside it. */
+function withValue(outcome: Outcome): Json {
+  return outcome.output === null ? summaryOf(outcome) : { ...summaryOf(outcome), output: outcome.output }
+}
+
+function diagnosis({ error, status }: Outcome, issues: NonNullable<FoldNotes['issues']>): Json {
+  if (issues.length === 0) return error?.message ?? status
+  return issues.map(({ path, message }) => ({ loc: path.map(String), msg: message }))
+}
+
+function isUnavailable({ status }: Outcome): boolean {
+  return !['completed', 'max_turns', 'over_budget', 'timed_out', 'cancelled'].includes(status)
+}
+
+function typedContent(outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  switch (outcome.status) {
+    case 'completed':
+      return answerContent(outcome)
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return outcome.text.startsWith(INTERRUPTED) ? outcome.text : join(INTERRUPTED, outcome.text)
+    case 'invalid_output':
+      return `Subagent produced invalid reply payload. ${why}`
+    case 'invalid_input':
+      return `Subagent input validation failed. Details: ${why}`
+    case 'unavailable':
+    case 'denied':
+      if (!hasBegun(outcome)) return `Delegation skipped: subagent unavailable. ${why}`
+      return join(`Subagent execution unavailable. ${why}`, outcome.text)
+    default:
+      return join(`Subagent execution unavailable. ${why}`, outcome.text)
+  }
+}
+
+function messageContent(facts: FoldFacts, outcome: Outcome): Content {
+  const why = outcome.error?.message ?? ''
+  const head = `session_id: ${facts.childConversationId}`
+  switch (outcome.status) {
+    case 'completed':
+      return withMedia(`${head}\n\n${answerText(outcome)}`, outcome.content)
+    case 'max_turns':
+    case 'over_budget':
+    case 'timed_out':
+      return join(`${head}\n\n[${outcome.status}] ${why}`, outcome.text)
+    case 'cancelled':
+      return join('Error: Execution error: cancelled', outcome.text)
+    case 'invalid_input':
+      return `Error: ${why}`
+    case 'unavailable':
+    case 'denied':
+      if (!hasBegun(outcome)) return `Error: Session setup failed: ${why}`
+      return join(`Error: Execution error: ${why}`, outcome.text)
+    default:
+      return join(`Error: Execution error: ${why}`, outcome.text)
+  }
+}
+
+/** A child of which a person denied a call has begun; one that may not start has not. */
+function hasBegun({ error }: Outcome): boolean {
+  return error?.code === 'approval_denied'
+}
+
+/** The checked value, where there is one: not the words it was found in. */
+export function answerText({ output, text }: Pick<Outcome, 'output' | 'text'>): string {
+  if (output === null) return text
+  return typeof output === 'string' ? output : JSON.stringify(output)
+}
+
+/** The answer without what only the child should see: reasoning does not leave it. */
+function answerContent(outcome: Outcome): Content {
+  if (outcome.output !== null) return withMedia(answerText(outcome), outcome.content)
+  if (typeof outcome.content === 'string') return outcome.content
+  const kept = outcome.content.filter((block: Block) => block.type !== 'reasoning')
+  return kept.length === 1 && kept[0]?.type === 'text' ? kept[0].text : kept
+}
+
+/** Values are in the text already. */
+function withMedia(text: string, content: Content): Content {
+  if (typeof content === 'string') return text
+  const media = content.filter(({ type }) => type !== 'text' && type !== 'json' && type !== 'reasoning')
+  return media.length === 0 ? text : [{ type: 'text', text }, ...media]
+}
+
+function join(first: string, partial: string): string {
+  return partial === '' ? first : `${first}\n\n${partial}`
+}
+
+/** The child's end as the output of the task that waits for it. A text too long to show is kept as a body. */
+export function foldInto(draft: Draft, task: Node, link: Link): NodeOutput {
+  const outcome = link.outcome as OutcomeRecord
+  const said = outcome.answerNodeId === null ? undefined : draft.findNode(outcome.answerNodeId)
+  const notes = { response: said?.metadata['response'], all: () => saidAndFound(draft, link) }
+  const { content, isError, metadata } = fold(factsOf(link), wholeOutcome(draft, outcome, said), notes)
+  const subagent = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const value = outcome.status === 'completed' ? said?.output.value : undefined
+  const shown = outputContent(content, task.id)
+  if (shown.body !== null) draft.addBody(shown.body)
+  const isPlain = shown.body === null && value === undefined && !isError
+  if (isPlain) return { content, metadata, subagent }
+  return {
+    ...shown.output,
+    ...(value === undefined ? {} : { value }),
+    ...(isError ? { isError } : {}),
+    metadata,
+    subagent,
+  }
+}
+
+function factsOf(link: Link): FoldFacts {
+  const open = link.contract === 'open' ? openFactsOf(link) : undefined
+  if (open === undefined) return link
+  return { ...link, delegationContext: { open: withAbsent(open, link) as unknown as Json } }
+}
+
+function wholeOutcome(draft: Draft, outcome: OutcomeRecord, said: Node | undefined): Outcome {
+  if (outcome.delegations.length === 0) return withWords(outcome, said?.output ?? {})
+  return outcomeOf({ node: (id: Id) => draft.findNode(id), turn: (id: Id) => draft.findTurn(id) }, outcome)
+}

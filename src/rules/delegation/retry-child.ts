@@ -1,0 +1,136 @@
+import { deriveIds } from '../../base/id.ts'
+import { textOf } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { OutcomeRecord } from '../../graph/outcome.ts'
+import type { Reader } from '../../graph/reader.ts'
+import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
+import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
+import { newConversation } from '../turn/say.ts'
+import { treeBelow } from './release.ts'
+import { enlist } from './spawn.ts'
+
+/** No longer than this between two tries. */
+const MAX_RETRY_DELAY_MS = 30_000
+
+/**
+ * One more try of a delegation whose child has ended, in a way that may pass: another child, asked the same. It needs rows
+ * only. Undefined when the end stands.
+ */
+export function retryChild(draft: Draft, link: Link): Link | undefined {
+  const { retry, outcome } = link
+  if (retry === null || outcome === null || link.attempt > retry.most || !mayPass(outcome)) return undefined
+  const delayMs = Math.min(retry.delayMs * 2 ** (link.attempt - 1), MAX_RETRY_DELAY_MS)
+  const host = draft.turn(link.hostTurnId)
+  if (!isStillWanted(draft, link, host) || isTooLate(host, draft.now + delayMs)) return undefined
+  return tryAgain(draft, link, { host, wakeAt: draft.now + delayMs, outcome })
+}
+
+/** The next try of a delegation that has ended; undefined when there is none. */
+export function nextTryOf(reader: Pick<Reader, 'link'>, linkId: Id): Id | undefined {
+  const retry = reader.link(linkId)?.retry ?? null
+  return retry === null ? undefined : reader.link(idsOf(linkId).turn)?.id
+}
+
+/** What a person has stopped stays stopped; what may have had an effect is never silently repeated (I4). */
+function mayPass({ status, retryable, uncertain, error }: OutcomeRecord): boolean {
+  return retryable && status !== 'cancelled' && uncertain.length === 0 && error?.code !== 'dead_letter'
+}
+
+function isStillWanted(draft: Draft, link: Link, host: Turn): boolean {
+  if (host.state === 'ended' || host.cancel !== null) return false
+  const { state } = draft.node(link.taskId)
+  if (state !== (link.mode === 'parked' ? 'waiting' : 'running')) return false
+  return link.mode !== 'background' && host.account.children < host.limits.children
+}
+
+function isTooLate(host: Turn, at: number): boolean {
+  return host.deadline !== null && host.deadline <= at
+}
+
+interface Retrying {
+  readonly host: Turn
+  readonly wakeAt: number
+  readonly outcome: OutcomeRecord
+}
+
+function tryAgain(draft: Draft, link: Link, { host, wakeAt, outcome }: Retrying): Link {
+  const ids = idsOf(link.id)
+  const first = draft.turn(link.id)
+  const attempt = link.attempt + 1
+  const home = homeOf(draft, link)
+  draft.changeLink(link, { deliveredTo: link.taskId })
+  const next = enlist(draft, host, {
+    ...link,
+    id: ids.turn,
+    childConversationId: home?.id ?? ids.conversation,
+    attempt,
+  })
+  const error = outcome.error?.message ?? outcome.status
+  draft.event(draft.turn(host.id), link.taskId, { type: 'retry', attempt, wakeAt, error })
+  const [seed, ...others] = draft.nodesOf(first.id)
+  const briefing = seed === undefined ? null : briefingOf(seed)
+  openTurn(draft, home ?? freshHome(draft, link, ids.conversation), {
+    turnId: ids.turn,
+    nodeIds: briefing === null ? ids.nodes.slice(1) : ids.nodes,
+    input: first.input,
+    asked: draft.node(first.entryNodeId).metadata['asked'],
+    content: (briefing === null ? seed : others[0])?.input.content ?? '',
+    briefing,
+    limits: first.limits,
+    deadline: host.deadline,
+    money: first.spend?.limit ?? null,
+    tree: treeBelow(host, first.tree?.limit ?? null),
+    mayStart: next.released,
+    wakeAt,
+  })
+  if (link.mode === 'parked') waitFor(draft, draft.node(link.taskId), next)
+  return next
+}
+
+/** What the failed child was told, or would have been: it is not made twice. */
+function briefingOf({ kind, purpose, state, input, output }: Node): TurnBriefing | null {
+  if (kind === 'user_message') return null
+  const content = textOf(input.content ?? '')
+  const isHostData = purpose === 'brief'
+  if (kind === 'developer_message')
+    return { content, isHostData, ...(input.messages === undefined ? {} : { messages: input.messages }) }
+  if (state === 'finished') return { content: `${content}\n${textOf(output.content ?? '')}`, isHostData }
+  const { tokens } = input.value as { readonly tokens: number }
+  return { summarize: content, tokens }
+}
+
+interface RetryIds {
+  readonly turn: Id
+  readonly conversation: Id
+  readonly nodes: readonly Id[]
+}
+
+function idsOf(linkId: Id): RetryIds {
+  const [turn = '', conversation = '', ...nodes] = deriveIds(linkId, 'retry', 5)
+  return { turn, conversation, nodes }
+}
+
+/** A conversation that others may go on with is gone on with; undefined where each call has a child of its own. */
+function homeOf(draft: Draft, link: Link): Conversation | undefined {
+  const home = draft.conversation(link.childConversationId)
+  const isOwn = home.parentTaskId === link.taskId && (link.contract === 'typed' || link.contract === 'open')
+  const { sessions } = draft.conversation(link.hostConversationId).metadata as { sessions?: { [tool: string]: Id } }
+  return isOwn && sessions?.[link.toolName] !== home.id ? undefined : home
+}
+
+function freshHome(draft: Draft, link: Link, id: Id): Conversation {
+  const home = draft.conversation(link.childConversationId)
+  const fresh = newConversation({ ...home, id, groups: null, background: [] }, home.rootId, draft.now)
+  draft.addConversation(fresh)
+  return fresh
+}
+
+/** The task that waited for the failed child waits for the next. */
+function waitFor(draft: Draft, task: Node, link: Link): void {
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  draft.changeNode(task, {
+    wait: task.wait === null ? null : { ...task.wait, refs: [link.id] },
+    metadata: { ...task.metadata, subagent: child },
+    output: { subagent: child },
+  })
+}

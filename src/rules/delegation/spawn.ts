@@ -1,0 +1,448 @@
+import { deriveIds } from '../../base/id.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Content } from '../../graph/content.ts'
+import { changedAccount } from '../../graph/copy.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
+import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from '../../graph/rows.ts'
+import { type Claim, heldNode } from '../turn/claim.ts'
+import { endNode } from '../turn/end-node.ts'
+import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
+import { newConversation, stacked } from '../turn/say.ts'
+import { deliver, keepInBackground } from './background.ts'
+import { foldInto } from './fold.ts'
+import { mayRun, takePlace, treeBelow } from './release.ts'
+import {
+  beginSession,
+  forkSession,
+  isClosed,
+  isOwnDocument,
+  isOwnersDocument,
+  type MeantSession,
+  meantSession,
+  type SessionPlan,
+  sessionFault,
+  sessionInTheWay,
+  unknownSession,
+} from './session.ts'
+import { parkJoin, watchHosts } from './wait.ts'
+
+export interface SpawnRequest {
+  readonly claim: Claim
+  /** Derived from the task and which of its delegations this is: see `childIds`. */
+  readonly ids: ChildIds
+  readonly mode: Link['mode']
+  readonly contract: Link['contract']
+  readonly agent: AgentRef
+  readonly hostName: string
+  readonly toolName: string
+  readonly input: Json
+  readonly content: Content
+  readonly asked?: Json | undefined
+  readonly briefing: string | TurnBriefing | null
+  readonly delegationContext: Json
+  readonly ceiling: readonly Json[]
+  readonly limits: TurnLimits
+  readonly money: Spend['limit'] | null
+  readonly onParentClose: Link['onParentClose']
+  /** How many delegations the child and all below it may have at the same time; left out: no limit of its own. */
+  readonly treeLimit?: number | null
+  readonly keyed?: Link['keyed']
+  readonly retry?: Link['retry']
+  /** A child conversation to go on with; null for a new one. */
+  readonly sessionId: Id | null
+  /** One child conversation for all delegations of this tool in the host's conversation. */
+  readonly isShared: boolean
+  /** How the host hears of the child's end if it does not wait: see Link. */
+  readonly wake: Link['wake']
+  /** When a call that waits for its child goes on without it; null for never. */
+  readonly promoteAfterMs: number | null
+  /** For mode `background`. */
+  readonly background: BackgroundSpawn | null
+  /** Of a conversation that its host can go on with; left out: of none. */
+  readonly session?: SessionPlan | undefined
+  /** What readers of its host see of it; left out: all. */
+  readonly forward?: Forward | null
+}
+
+export interface BackgroundSpawn {
+  /** Of a new conversation, instead of what is said of every child. */
+  readonly metadata: Conversation['metadata'] | null
+  readonly title: string | null
+  /** What the task ends with at once; null when its code goes on, or when it waits. */
+  readonly result: NodeOutput | null
+  /** The task waits for the child, at most so long. */
+  readonly wait: { readonly timeoutMs: number | null } | null
+}
+
+export type Spawned = { readonly link: Link } | Refused | { readonly lost: true }
+
+interface Refused {
+  readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'
+  readonly reason: string
+}
+
+/**
+ * The child and the waiting of its host in one commit: conversation, turn, seed nodes, link, task parked. The child's ids
+ * come from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
+ */
+export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
+  const task = heldNode(draft, request.claim)
+  if (task === undefined) return { lost: true }
+  const { ids } = request
+  const known = draft.findLink(ids.turn)
+  if (known !== undefined && !isSame(draft, known, request)) {
+    return { refused: 'changed', reason: 'this call asked for something else before it was interrupted' }
+  }
+  if (known !== undefined) return { link: attach(draft, task, { link: known, request }) }
+  const host = draft.turn(task.turnId)
+  const refused = task.marks?.stop == null ? spawnRefusal(draft, host, request) : STOPPED
+  return refused ?? { link: startChild(draft, task, request) }
+}
+
+/** One that may be started. */
+export function startChild(draft: Draft, task: Node, request: SpawnRequest): Link {
+  const { ids } = request
+  const host = draft.turn(task.turnId)
+  if (request.mode === 'parked') draft.unclaim(task)
+  const meant = sessionMeant(draft, host, request)
+  const making = { task, host, ids, request: withSession(draft, task, { request, meant }) }
+  const link = addLink(draft, making)
+  const child = childConversation(draft, making)
+  if (request.isShared) keepSession(draft, host, { toolName: request.toolName, id: child.id })
+  openTurn(draft, child, {
+    turnId: ids.turn,
+    nodeIds: request.briefing === null ? ids.nodes.slice(1) : ids.nodes,
+    input: request.input,
+    content: request.content,
+    asked: request.asked,
+    briefing: request.briefing,
+    limits: request.limits,
+    deadline: host.deadline,
+    money: request.money,
+    tree: treeBelow(host, request.treeLimit ?? null),
+    mayStart: link.released,
+  })
+  leaveTask(draft, task, { link, request })
+  return draft.link(link.id)
+}
+
+export interface ChildIds {
+  readonly turn: Id
+  readonly conversation: Id
+  readonly nodes: readonly Id[]
+}
+
+export function childIds(taskId: Id, ordinal: number): ChildIds {
+  const [turn = '', conversation = '', ...nodes] = deriveIds(taskId, `child/${ordinal}`, 5)
+  return { turn, conversation, nodes }
+}
+
+/** Code inside a task has the child's outcome now. */
+export function planDeliver(draft: Draft, linkId: Id): void {
+  const link = draft.link(linkId)
+  if (link.deliveredTo === null) deliver(draft, link, link.taskId)
+}
+
+export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): Refused | undefined {
+  const { account, limits } = host
+  if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
+  const depth = draft.conversation(host.conversationId).depth + 1
+  if (depth > limits.depth) {
+    return {
+      refused: 'depth',
+      reason: `${depth > 1 ? 'Subagents cannot create other subagents: ' : ''}delegation is ${depth} deep and the limit is ${limits.depth}. Do this work yourself`,
+    }
+  }
+  if (account.children >= limits.children) {
+    return {
+      refused: 'children',
+      reason: `this run has started ${account.children} subagents, its limit. Use what they gave`,
+    }
+  }
+  const reason = sessionRefusal(draft, host, { request, meant: sessionMeant(draft, host, request) })
+  return reason === undefined ? undefined : { refused: 'session', reason }
+}
+
+const STOPPED: Refused = { refused: 'stopped', reason: 'this call was asked to stop' }
+
+interface Asked {
+  readonly request: SpawnRequest
+  readonly meant: MeantSession | undefined
+}
+
+/**
+ * The session that the call names, or the conversation that this tool's earlier delegations made here, if its agent is
+ * still the same.
+ */
+function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): MeantSession | undefined {
+  const { sessionId, isShared, toolName, agent } = request
+  if (sessionId !== null) return ownSession(meantSession(draft, host, sessionId), agent.name)
+  const known = isShared ? keptSession(draft.conversation(host.conversationId), toolName) : undefined
+  const meant = known === undefined ? undefined : ownSession(meantSession(draft, host, known), agent.name)
+  return meant === undefined || isClosed(meant.session) ? undefined : meant
+}
+
+/** I9: a session of another host, agent or nobody are all the same answer. */
+function ownSession(meant: MeantSession | undefined, agentName: string): MeantSession | undefined {
+  return meant?.session.agent.name === agentName ? meant : undefined
+}
+
+function withSession(draft: Draft, task: Node, { request, meant }: Asked): SpawnRequest {
+  // A session of another conversation of the owner is begun anew, with all that was said in it.
+  if (meant === undefined && isCopied(draft, draft.turn(task.turnId), request)) return { ...request, sessionId: null }
+  if (meant === undefined) return request
+  const session = meant.forkAfter === null ? meant.session : forkSession(draft, task, meant)
+  return session.id === request.sessionId ? request : { ...request, sessionId: session.id }
+}
+
+function keepSession(draft: Draft, host: Turn, { toolName, id }: { toolName: string; id: Id }): void {
+  const conversation = draft.conversation(host.conversationId)
+  const sessions = sessionsOf(conversation)
+  if (keptSession(conversation, toolName) === id) return
+  draft.changeConversation(conversation, {
+    metadata: { ...conversation.metadata, sessions: { ...sessions, [toolName]: id } },
+  })
+}
+
+function keptSession(conversation: Conversation, toolName: string): Id | undefined {
+  const sessions = sessionsOf(conversation)
+  return Object.hasOwn(sessions, toolName) ? sessions[toolName] : undefined
+}
+
+function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: Id } {
+  return (metadata['sessions'] ?? {}) as { readonly [toolName: string]: Id }
+}
+
+function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): string | undefined {
+  const { sessionId, session } = request
+  if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
+  const isCopy = meant === undefined && isCopied(draft, host, request)
+  if (meant === undefined && !isCopy && !isDocumented(draft, host, request)) {
+    const words = unknownSession(draft.conversation(host.conversationId), session?.scope ?? 'host', sessionId)
+    return `${words}. Leave session_id out to start one`
+  }
+  const fault = session === undefined ? undefined : sessionFault(draft, asKnown(draft, host, meant), session)
+  if (fault !== undefined) return `${fault}. Leave session_id out to start another`
+  return isCopy ? noRoom(draft, host, request) : undefined
+}
+
+/** What was closed after the lane was forked is open as far as the lane knows. */
+function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Conversation | undefined {
+  if (meant === undefined || meant.forkAfter === null) return meant?.session
+  const { closed_at: closedAt, ...metadata } = meant.session.metadata
+  const { createdAt } = draft.conversation(host.conversationId)
+  return typeof closedAt === 'number' && closedAt >= createdAt ? { ...meant.session, metadata } : meant.session
+}
+
+/** Its rows are nowhere, and what is known of it says that it is this conversation's own. */
+function isDocumented(draft: Draft, host: Turn, { agent, hostName, session, sessionId }: SpawnRequest): boolean {
+  const document = session?.isElsewhere === true ? null : (session?.document ?? null)
+  if (document === null || draft.findConversation(sessionId ?? '') !== undefined) return false
+  return isOwnDocument(draft.conversation(host.conversationId), { document, agentName: agent.name, hostName })
+}
+
+/** What is known of it is of another conversation of the same owner. */
+function isCopied(draft: Draft, host: Turn, request: SpawnRequest): boolean {
+  const { agent, session, sessionId } = request
+  if (sessionId === null || session === undefined || isDocumented(draft, host, request)) return false
+  return isOwnersDocument(draft.conversation(host.conversationId), session, agent.name)
+}
+
+function noRoom(draft: Draft, host: Turn, { toolName, session }: SpawnRequest): string | undefined {
+  if (session === undefined) return undefined
+  const way = sessionInTheWay(draft, draft.conversation(host.conversationId), { tool: toolName, max: session.max })
+  return typeof way === 'string' ? way : undefined
+}
+
+/** A repeated delegation must be the one it was: its child may not answer another question. */
+function isSame(draft: Draft, link: Link, request: SpawnRequest): boolean {
+  if (link.agentName !== request.agent.name) return false
+  return canonicalJson(draft.turn(link.id).input) === canonicalJson(request.input)
+}
+
+interface Making {
+  readonly task: Node
+  readonly host: Turn
+  readonly request: SpawnRequest
+  readonly ids: ChildIds
+}
+
+function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
+  const known = request.sessionId === null ? undefined : draft.findConversation(request.sessionId)
+  if (known !== undefined) return continued(draft, known, request)
+  const parent = draft.conversation(host.conversationId)
+  const child = newConversation(
+    {
+      id: request.sessionId ?? ids.conversation,
+      type: 'sub_agent',
+      depth: parent.depth + 1,
+      agent: request.agent,
+      path: [...parent.path, request.agent.name],
+      parentConversationId: parent.id,
+      parentTurnId: host.id,
+      parentTaskId: task.id,
+      owner: parent.owner,
+      ceiling: stacked(request.ceiling, request.session?.ceiling ?? NO_LAYERS),
+      title: request.background?.title ?? null,
+      metadata: withForward(
+        request.background?.metadata ?? {
+          subagent: {
+            name: request.agent.name,
+            parent_conversation_id: parent.id,
+            parent_graph_id: parent.id,
+            spawned_from_node_id: task.id,
+          },
+        },
+        request.forward ?? null,
+      ),
+    },
+    parent.rootId,
+    draft.now,
+  )
+  draft.addConversation(child)
+  if (request.session === undefined) return child
+  const { toolName, session, limits } = request
+  beginSession(draft, child, { tool: toolName, plan: session, nextTurnId: ids.turn, limits })
+  return draft.conversation(child.id)
+}
+
+const NO_LAYERS: readonly Json[] = []
+
+/** A session is bound by all that bound it before, and by how it is asked for now. */
+function continued(draft: Draft, session: Conversation, request: SpawnRequest): Conversation {
+  const ceiling = stacked(session.ceiling, request.ceiling)
+  const forwarded = sameForward(forwardOf(session), request.forward ?? null)
+  if (ceiling === session.ceiling && forwarded) return session
+  const metadata = forwarded ? session.metadata : withForward(session.metadata, request.forward ?? null)
+  return draft.changeConversation(session, { ceiling, metadata })
+}
+
+function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
+  return enlist(draft, host, {
+    id: ids.turn,
+    rootId: host.rootId,
+    taskId: task.id,
+    hostTurnId: host.id,
+    hostConversationId: host.conversationId,
+    childConversationId: request.sessionId ?? ids.conversation,
+    contract: request.contract,
+    agentName: request.agent.name,
+    hostName: request.hostName,
+    toolName: request.toolName,
+    depth: draft.conversation(host.conversationId).depth + 1,
+    mode: request.mode,
+    wake: request.wake,
+    onParentClose: request.onParentClose,
+    keyed: request.keyed ?? null,
+    attempt: 1,
+    retry: request.retry ?? null,
+    delegationContext: request.delegationContext,
+  })
+}
+
+interface Made {
+  readonly link: Link
+  readonly request: SpawnRequest
+}
+
+/** What becomes of the task whose delegation this is. */
+function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
+  if (link.mode === 'parked') return park(draft, task, { link, request })
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  const { result = null, wait = null } = request.background ?? {}
+  const { metadata } = draft.node(task.id)
+  const named = draft.changeNode(task, { metadata: { ...metadata, subagent: child } })
+  if (wait !== null) {
+    const until = wait.timeoutMs === null ? null : draft.now + wait.timeoutMs
+    parkJoin(draft, named, { refs: [link.id], join: 'settled', until, losers: 'leave' })
+  } else if (result !== null) endNode(draft, named, { state: 'finished', output: { ...result, subagent: child } })
+}
+
+/** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
+function park(draft: Draft, task: Node, { link, request }: Made): void {
+  const { promoteAfterMs } = request
+  const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
+  if (until !== null) draft.due(until)
+  const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
+  draft.changeNode(task, {
+    state: 'waiting',
+    engineId: null,
+    wait: { on: 'children', refs: [link.id], join: 'all', until },
+    wakeAt: until,
+    metadata: isPlain(task) ? { subagent: child } : { ...task.metadata, subagent: child },
+    output: { subagent: child },
+  })
+  if (draft.turn(link.id).state !== 'queued') return
+  watchHosts(draft, task.turnId)
+}
+
+/** The task was run again after a crash and its child is already there. */
+function attach(draft: Draft, task: Node, { link, request }: Made): Link {
+  if (link.mode !== 'parked') return link
+  if (link.outcome === null) {
+    park(draft, task, { link, request })
+    return link
+  }
+  endNode(draft, task, { state: 'finished', output: foldInto(draft, task, link) })
+  return draft.changeLink(link, { deliveredTo: task.id })
+}
+
+/** Few shapes of metadata keep the rows alike. */
+function isPlain({ metadata }: Node): boolean {
+  for (const _ in metadata) return false
+  return true
+}
+
+export type NewLink = Omit<Link, 'version' | 'ordinal' | 'released' | 'outcome' | 'deliveredTo'>
+
+/** One more delegation of a run: counted and told, it may run or waits its turn. */
+export function enlist(draft: Draft, host: Turn, given: NewLink): Link {
+  const { account } = host
+  const { keyed } = given
+  const released = mayRun(draft, host, keyed)
+  const link: Link = {
+    id: given.id,
+    version: 1,
+    rootId: given.rootId,
+    taskId: given.taskId,
+    hostTurnId: given.hostTurnId,
+    hostConversationId: given.hostConversationId,
+    childConversationId: given.childConversationId,
+    ordinal: account.children,
+    contract: given.contract,
+    agentName: given.agentName,
+    hostName: given.hostName,
+    toolName: given.toolName,
+    depth: given.depth,
+    mode: given.mode,
+    wake: given.wake,
+    onParentClose: given.onParentClose,
+    released,
+    keyed,
+    attempt: given.attempt,
+    retry: given.retry,
+    delegationContext: given.delegationContext,
+    outcome: null,
+    deliveredTo: null,
+  }
+  draft.addLink(link)
+  if (link.mode === 'background') keepInBackground(draft, link)
+  const isPassed = released || (keyed !== null && account.nextRelease === account.children)
+  draft.changeTurn(host, {
+    account: changedAccount(account, {
+      children: account.children + 1,
+      live: released ? account.live + 1 : account.live,
+      nextRelease: isPassed ? account.nextRelease + 1 : account.nextRelease,
+    }),
+  })
+  if (keyed !== null || host.tree !== null) takePlace(draft, link)
+  draft.event(draft.turn(host.id), link.taskId, {
+    type: 'delegation-start',
+    agent: link.agentName,
+    tool: link.toolName,
+    childConversationId: link.childConversationId,
+    childRunId: link.id,
+  })
+  return link
+}

@@ -1,0 +1,199 @@
+import { deriveIds } from '../../base/id.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { isBeside, isEager } from '../../graph/kinds.ts'
+import { isSkipped } from '../../graph/lane.ts'
+import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../graph/refused.ts'
+import type { Id, Node, Turn } from '../../graph/rows.ts'
+import { slotOf, taskIdsOf } from '../../graph/tasks.ts'
+import { heldBack } from '../turn/end-node.ts'
+import {
+  askAgain,
+  type ChangeScope,
+  callerOf,
+  descendantsOf,
+  newestVersion,
+  nextAttempt,
+  type Remade,
+  replaceTurn,
+  requireLast,
+} from './remake-turn.ts'
+
+/**
+ * Does once more what did not come to a good end: a model call, a tool, one child among several. In a turn that goes on
+ * the new version takes the node's place; one that is over is made anew up to there, and everything else in it keeps its
+ * results. A second retry finds the first.
+ */
+export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Remade {
+  const { conversationId } = scope
+  const running = replacement(draft, nodeId, conversationId)
+  if (running !== undefined) return remadeAs(draft, running.id)
+  const node = nodeOf(draft, conversationId, nodeId)
+  requireWord(node)
+  requireRetriable(draft, node)
+  const turn = draft.turn(node.turnId)
+  const lane = draft.conversation(turn.laneId)
+  if (isSkipped(lane, turn.ordinal)) return retriedBefore(draft, node)
+  if (turn.state !== 'ended') return retryInPlace(draft, node, turn)
+  requireOwn(draft, turn)
+  requireIdle(draft, lane)
+  requireLast(draft, turn)
+  return replaceTurn(draft, {
+    change: 'retry',
+    source: turn,
+    about: node,
+    edited: null,
+    ...scope,
+    ...split(draft, node),
+  })
+}
+
+/** The version that took its place in its turn, while that is at work. */
+function replacement(draft: Draft, nodeId: Id, conversationId: Id): Node | undefined {
+  const known = typeof nodeId === 'string' ? draft.findNode(nodeId) : undefined
+  const by = known?.conversationId === conversationId ? (known.marks?.replacedBy ?? null) : null
+  const version = by === null ? undefined : draft.node(by)
+  return version?.endedAt === null ? version : undefined
+}
+
+function requireRetriable(draft: Draft, node: Node): void {
+  const { id, kind, state } = node
+  if (draft.kinds.get(kind)?.retriable !== true) {
+    throw refused('wrong_kind', `The ${kind} cannot be retried: nothing was run. Edit it instead.`, {
+      nodeId: id,
+      kind,
+    })
+  }
+  if (isBeside(node)) {
+    const by = isEager(node) ? 'started by an item of a plan: rerun the plan' : 'asked by code: retry its message'
+    const message = `The task ${id} was ${by}.`
+    throw refused('wrong_kind', message, { nodeId: id, kind })
+  }
+  if (FAILED.includes(state) || isFailedChild(node)) return
+  const instead = INSTEAD[state] ?? 'Wait until it has ended.'
+  throw refused('wrong_state', `The node ${id} is ${state}: only what failed is retried. ${instead}`, {
+    nodeId: id,
+    state,
+  })
+}
+
+const FAILED: readonly Node['state'][] = ['errored', 'rejected', 'stopped', 'uncertain']
+
+const INSTEAD: Readonly<Partial<Record<Node['state'], string>>> = {
+  finished: 'Rerun it if it is the last answer, or fork before it.',
+  skipped: 'Retry what it depended on.',
+}
+
+/** A delegation ends with whatever its child came to. */
+function isFailedChild({ state, input, output }: Node): boolean {
+  return state === 'finished' && input.delegates === true && output.isError === true
+}
+
+/** The turn was made anew since: the version that is there now is what was asked for, while it is at work. */
+function retriedBefore(draft: Draft, node: Node): Remade {
+  const id = newestVersion(draft, node)
+  const newest = id === undefined ? undefined : draft.node(id)
+  if (newest !== undefined && newest.endedAt === null) return remadeAs(draft, newest.id)
+  const message = `The turn of ${node.id} was made anew: ${newest === undefined ? 'look there' : `its version is now ${newest.id}, ${newest.state}`}.`
+  throw refused('replaced', message, { nodeId: node.id, by: newest?.id ?? null })
+}
+
+function remadeAs(draft: Draft, nodeId: Id): Remade {
+  return { turn: draft.turn(draft.node(nodeId).turnId), nodeId }
+}
+
+/** What follows it must not have begun: it then waits for the new version instead of the old one. */
+function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
+  if (turn.cancel !== null) {
+    const message = `The turn ${turn.id} was asked to stop: wait until it has ended, then retry.`
+    throw refused('busy', message, { turnId: turn.id })
+  }
+  const after = [...descendantsOf(draft, node)].map((id) => draft.node(id))
+  const begun = after.find(({ state, marks }) => !WAITING.includes(state) && marks?.replacedBy == null)
+  if (begun !== undefined) {
+    const how = begun.state === 'skipped' ? 'was skipped after' : 'has gone on from'
+    const message = `The ${begun.kind} ${begun.id} ${how} ${node.id} already: wait until the turn has ended, then retry.`
+    throw refused('used', message, { nodeId: node.id, by: begun.id })
+  }
+  const [id = node.id] = deriveIds(node.id, 'retry', 1)
+  const attempt = nextAttempt(draft, node)
+  const added = draft.addNode(turn, {
+    ...attempt,
+    id,
+    metadata: node.input.call === undefined ? attempt.metadata : { ...attempt.metadata, slot: slotOf(node) },
+    versionSet: node.versionSet,
+    idempotencyKey: node.idempotencyKey === null ? node.id : `${node.idempotencyKey}#${node.attempt + 1}`,
+  })
+  draft.changeNode(node, { marks: { ...NO_MARKS, ...node.marks, replacedBy: id } })
+  takeOver(draft, node, added)
+  askAgain(draft, added)
+  draft.event(draft.turn(turn.id), id, {
+    type: 'graph-change',
+    change: 'retry',
+    detail: { node: node.id, turn: turn.id },
+  })
+  const version = draft.node(id)
+  if (version.state === 'pending' && version.blockers === 0) draft.claim(version)
+  return remadeAs(draft, id)
+}
+
+const WAITING: readonly Node['state'][] = ['pending', 'awaiting_approval']
+
+export const NO_MARKS = { replacedBy: null, excludedAt: null, deletedAt: null, stop: null } as const
+
+function takeOver(draft: Draft, old: Node, added: Node): void {
+  waitFor(draft, old, added)
+  for (const { to, type } of draft.edgesFrom(old.id)) {
+    if (type === 'branch') continue
+    const next = draft.node(to)
+    if (next.marks?.replacedBy != null) continue
+    draft.addEdge(added, next, type)
+    // What depended on it is still held back by the old one; any other edge let it go.
+    if (!holdsBack(old, type)) draft.changeNode(next, { blockers: next.blockers + 1 })
+  }
+  draft.addEdge(old, added, 'branch')
+}
+
+/** The new one comes after all that the old one came after; one that was stopped early may have to wait for some of it. */
+function waitFor(draft: Draft, old: Node, added: Node): void {
+  for (const { from, type } of draft.edgesTo(old.id)) {
+    const before = draft.node(from)
+    if (type === 'branch' || before.marks?.replacedBy != null) continue
+    draft.addEdge(before, added, type)
+    if (before.endedAt !== null && !holdsBack(before, type)) continue
+    requireHope(old, before)
+    draft.watchNode(before)
+    draft.changeNode(added, { blockers: draft.node(added.id).blockers + 1 })
+  }
+}
+
+/** What it depended on may still finish. */
+function requireHope(old: Node, before: Node): void {
+  if (before.endedAt === null) return
+  const message = `The node ${old.id} depends on ${before.id}, which is ${before.state}: retry that one.`
+  throw refused('wrong_state', message, { nodeId: old.id, by: before.id })
+}
+
+function holdsBack(ended: Node, type: string): boolean {
+  return heldBack(ended) !== undefined || (type === 'dependency' && ended.state !== 'finished')
+}
+
+/** What stays, what is done again, and which model call reads the results. */
+function split(draft: Draft, node: Node) {
+  const nodes = draft.nodesOf(node.turnId).filter(({ marks }) => marks?.replacedBy == null)
+  const after = descendantsOf(draft, node)
+  const again = nodes.filter(({ id, metadata }) => id === node.id || (after.has(id) && metadata['byHand'] === true))
+  // Items of a plan start their children again when the plan is written again.
+  const kept = nodes.filter((one) => one.id !== node.id && !after.has(one.id) && !isBeside(one))
+  return { kept, again, next: nextOf(draft, node, nodes) }
+}
+
+/** The results of a message's calls are read together, by a call made anew. */
+function nextOf(draft: Draft, node: Node, nodes: readonly Node[]) {
+  const caller = callerOf(nodes, node)
+  if (caller === undefined) return null
+  const ids = taskIdsOf(caller)
+  const tasks = nodes.filter((one) => ids.includes(slotOf(one)))
+  const reader = draft.edgesFrom(node.id).find(({ type }) => type !== 'branch')?.to
+  const version = reader === undefined ? undefined : draft.node(reader)
+  return { after: tasks, version: version?.kind === 'agent_message' ? version : null }
+}

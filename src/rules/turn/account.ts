@@ -1,0 +1,94 @@
+import { lineOf } from '../../graph/ancestors.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Id, Money, Node, Spend } from '../../graph/rows.ts'
+
+/** Of each limit a tenth is kept for one call of its own run to wrap up: no child may spend it. */
+export const USABLE = 0.9
+
+const NOTHING: Money = { tokens: 0, usd: 0 }
+
+export function newSpend(limit: Spend['limit']): Spend {
+  return { limit, spent: NOTHING, held: NOTHING }
+}
+
+/** What was held back is released, and what was spent is counted, here and above. */
+export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  if (node === undefined || held === undefined) return
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    const { limit } = turn.spend
+    draft.changeTurn(turn, {
+      spend: { limit, spent: plus(turn.spend.spent, spent), held: minus(turn.spend.held, held) },
+    })
+  }
+  const { held: _, ...metadata } = node.metadata
+  draft.changeNode(node, { metadata })
+}
+
+/** An answer of which nobody tells what it used is taken to have used what was held back for it: none is free. */
+export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+  const node = draft.findNode(nodeId)
+  const held = node === undefined ? undefined : heldBy(node)
+  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+}
+
+/** A call that came to nothing has cost nothing that is known of. */
+export function releaseSpend(draft: Draft, nodeId: Id): void {
+  settleSpend(draft, nodeId, NOTHING)
+}
+
+/** Holds back what a call may cost, on the run and every run above it. */
+export function hold(draft: Draft, node: Node, estimate: Money): void {
+  for (const turn of lineOf(draft, node.turnId)) {
+    if (turn.spend === null) continue
+    draft.changeTurn(turn, { spend: { ...turn.spend, held: plus(turn.spend.held, estimate) } })
+  }
+  draft.changeNode(node, { metadata: { ...node.metadata, held: { tokens: estimate.tokens, usd: estimate.usd } } })
+}
+
+/** What the tightest limit of the line leaves to a run; without a limit, any amount. */
+export function leastLeft(draft: Draft, turnId: Id): Money {
+  let [tokens, usd] = [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]
+  for (const { id, spend } of lineOf(draft, turnId)) {
+    if (spend === null) continue
+    const { limit, spent, held } = spend
+    const share = id === turnId ? 1 : USABLE
+    if (limit.tokens !== null) tokens = Math.min(tokens, limit.tokens * share - spent.tokens - held.tokens)
+    if (limit.usd !== null) usd = Math.min(usd, limit.usd * share - spent.usd - held.usd)
+  }
+  return { tokens, usd }
+}
+
+function heldBy({ metadata }: Node): Money | undefined {
+  return metadata['held'] as Money | undefined
+}
+
+function plus(a: Money, b: Money): Money {
+  return { tokens: a.tokens + b.tokens, usd: a.usd + b.usd }
+}
+
+function minus(a: Money, b: Money): Money {
+  return { tokens: Math.max(0, a.tokens - b.tokens), usd: Math.max(0, a.usd - b.usd) }
+}
+
+/** A person is awaited: the clock of the run and of all above it stands still. */
+export function pauseClocks(draft: Draft, turnId: Id): void {
+  for (const turn of lineOf(draft, turnId)) {
+    if (turn.state === 'ended') continue
+    const leftMs = turn.paused?.leftMs ?? (turn.deadline === null ? null : turn.deadline - draft.now)
+    draft.changeTurn(turn, { paused: { asks: (turn.paused?.asks ?? 0) + 1, leftMs }, deadline: null })
+  }
+}
+
+/** A person has answered, or need not any more: clocks go on where nobody else is awaited. */
+export function resumeClocks(draft: Draft, turnId: Id): void {
+  for (const turn of lineOf(draft, turnId)) {
+    if (turn.paused === null) continue
+    const { asks, leftMs } = turn.paused
+    if (asks > 1) draft.changeTurn(turn, { paused: { asks: asks - 1, leftMs } })
+    else draft.changeTurn(turn, { paused: null, deadline: leftMs === null ? null : draft.now + leftMs })
+    draft.watchTurn(turn)
+  }
+}

@@ -1,0 +1,351 @@
+import { ConflictError, NotFoundError } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Conversation, Id, Node } from '../../graph/rows.ts'
+import { pauseClocks, releaseSpend, resumeClocks } from './account.ts'
+import { type Claim, heldNode } from './claim.ts'
+import { endNode } from './end-node.ts'
+
+/** How long a person has to answer; then it is a no. */
+export const APPROVAL_MS: number = 24 * 3_600_000
+
+/** What a node must be allowed before it may go on. */
+export interface Ask {
+  /** `tool:deploy`, `agent:expert`, `file.write:/workspace/x`. */
+  readonly request: string
+  /** Who wants to be asked, by which rule. */
+  readonly reason: string
+  /** What it would be done with: an answer holds for this and nothing else. */
+  readonly input: Json
+  /** A denial keeps what comes after it from running. */
+  readonly required: boolean
+  /** Of what is asked for, where it may change: an answer holds for this one. */
+  readonly version?: string
+  /** Which of the things that a call needs it is; left out for the call itself. */
+  readonly place?: number
+  /** What a run would start for its tools. A denial of what it does not require ends nothing: it goes on without. */
+  readonly start?: Start
+  /** JSON Schema of the arguments: others are held against it before they are taken. */
+  readonly schema?: Json
+}
+
+type Start = {
+  readonly name: string
+  readonly required: boolean
+  /** Whose definition it is of, as people call it. */
+  readonly whose: 'agent' | 'recipe'
+}
+
+/** The node waits as a row for a person; the clock of its run stands still. */
+export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
+    return
+  }
+  releaseSpend(draft, node.id)
+  const word = editedWord(node, ask)
+  if (word !== undefined) return allowEdited(draft, node, { ask, word })
+  const changes = changesOf(node, ask)
+  if (changes > MOST_CHANGES) return refuseChanged(draft, node, ask)
+  const wakeAt = draft.now + APPROVAL_MS
+  const { request, reason } = ask
+  const approval = { ...ask, digest: digestOf(ask, ask.input), since: draft.now }
+  draft.changeNode(node, {
+    state: 'awaiting_approval',
+    engineId: null,
+    startedAt: null,
+    wakeAt,
+    metadata: { ...draft.node(node.id).metadata, approval, ...(changes === 0 ? {} : { changes }) },
+  })
+  pauseClocks(draft, node.turnId)
+  draft.due(wakeAt)
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'approval-request',
+    call: node.input.call ?? null,
+    request,
+    input: ask.input,
+    digest: approval.digest,
+    reason,
+    expiresAt: wakeAt,
+  })
+}
+
+/** What is asked for changes each time that it is allowed: nobody is asked without end. */
+const MOST_CHANGES = 2
+
+/** How often what this node asks for has changed while a person was asked for it. */
+function changesOf({ metadata }: Node, { request, version }: Ask): number {
+  const before = metadata['approval'] as Partial<Ask> | undefined
+  const changes = typeof metadata['changes'] === 'number' ? metadata['changes'] : 0
+  return before?.request === request && before.version !== version ? changes + 1 : changes
+}
+
+function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
+  const message = `${request} is refused: it was changed ${MOST_CHANGES + 1} times while a person was asked to allow it.`
+  const isCall = node.input.call !== undefined
+  endNode(
+    draft,
+    node,
+    isCall
+      ? { state: 'finished', output: { content: message, isError: true } }
+      : { state: 'errored', failure: { code: 'denied', message } },
+  )
+}
+
+type Asked = Pick<Ask, 'request' | 'input' | 'version'>
+
+/** Has a person allowed this node, or its conversation, to do just this? */
+export function isApproved(node: Node, conversation: Conversation, about: Asked): boolean {
+  if (allowedIn(conversation).some((one) => isSame(one, about))) return true
+  const once = node.metadata['approved']
+  return Array.isArray(once) && once.includes(digestOf(about, about.input))
+}
+
+/** Has a person allowed an earlier version of this for the whole conversation? */
+export function wasApproved({ metadata }: Conversation, { request, version }: Asked): boolean {
+  if (version === undefined) return false
+  return allowedIn({ metadata }).some((one) => one.request === request && one.version !== undefined)
+}
+
+/** What a person has allowed for a whole conversation. Request and version stand apart: no text can be both. */
+type Allowed = Pick<Ask, 'request' | 'version'>
+
+function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly Allowed[] {
+  const known = metadata['approved']
+  return Array.isArray(known) ? known.flatMap(readAllowed) : NONE
+}
+
+const NONE: readonly Allowed[] = []
+
+/** Older stores have a text, with the version behind it: one that may hold a version is asked for again. */
+function readAllowed(stored: Json): Allowed[] {
+  if (typeof stored === 'string') return stored.includes(' version ') ? [] : [{ request: stored }]
+  if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return []
+  const { request, version } = stored as Readonly<Record<string, Json>>
+  if (typeof request !== 'string') return []
+  return [typeof version === 'string' ? { request, version } : { request }]
+}
+
+function isSame(one: Allowed, other: Allowed): boolean {
+  return one.request === other.request && one.version === other.version
+}
+
+export interface ApprovalAnswer {
+  readonly allowed: boolean
+  readonly by: string
+  readonly reason: string | null
+  /** Allow the same request for the rest of this conversation too. */
+  readonly always?: boolean
+  /** Do it with these arguments instead. */
+  readonly edit?: Json
+  /** Which of the things that a node asks for is meant. */
+  readonly digest?: string
+}
+
+/** A person's word on a node that awaits it: it runs, or it is rejected and the model reads why. */
+export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined) throw new NotFoundError('not_found', `There is no node ${nodeId}.`)
+  if (node.state !== 'awaiting_approval') {
+    const message = `The node ${nodeId} does not await approval: ${answeredBy(node) ?? `it is ${node.state}`}.`
+    throw new ConflictError('conflict', message, { details: { state: node.state } })
+  }
+  if (answer.digest !== undefined && answer.digest !== approvalOf(node).digest) {
+    const { request } = approvalOf(node)
+    throw new ConflictError(
+      'conflict',
+      `Nothing was answered: the node ${nodeId} asks for something else now, ${request}.`,
+    )
+  }
+  if (allowedTooLate(draft, node, answer)) {
+    throw new ConflictError('conflict', `The time to answer ${nodeId} is over: it counts as denied.`)
+  }
+  const { allowed, by, reason, always = false, edit } = answer
+  const turn = draft.turn(node.turnId)
+  const edited = edit === undefined ? { edited: false } : { edited: true, input: edit }
+  draft.event(turn, node.id, { type: 'approval-answer', allowed, by, reason, always, ...edited })
+  if (allowed) return allow(draft, node, answer)
+  if (approvalOf(node).start?.required === false) return goOnWithout(draft, node, answer)
+  endNode(draft, node, {
+    state: 'rejected',
+    failure: { code: 'approval_denied', message: denialText(approvalOf(node), answer) },
+    metadata: { ...node.metadata, deniedBy: by, answered: answeredAs(answer) },
+  })
+}
+
+function denialText({ request, start }: Approval, { by, reason }: ApprovalAnswer): string {
+  if (start === undefined) return reason ?? `${by} denied ${request || 'it'}, and gave no reason.`
+  const server = `MCP server \`${start.name}\`, which this ${start.whose} requires`
+  if (by === NOBODY) return `Nobody allowed in time to start ${server}.`
+  return `You denied starting ${server}${reason === null ? '.' : `: ${reason}`}`
+}
+
+/** The node runs, and knows what it may not start. */
+function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+  const { by, reason } = answer
+  const why = by === NOBODY ? 'nobody allowed in time to start it' : `${by} denied starting it`
+  const said = by === NOBODY || reason === null ? why : `${why}: ${reason}`
+  const denied = [...deniedIn(node), { digest: approvalOf(node).digest, reason: said }]
+  const ready = draft.changeNode(node, {
+    state: 'pending',
+    wakeAt: null,
+    metadata: { ...node.metadata, denied, deniedBy: by, answered: answeredAs(answer) },
+  })
+  resumeClocks(draft, node.turnId)
+  if (ready.blockers === 0) draft.claim(ready)
+}
+
+/** Why a node has to do without what it asked for; undefined where nobody has denied it just this. */
+export function deniedTo(node: Node, about: Asked): string | undefined {
+  const digest = digestOf(about, about.input)
+  return deniedIn(node).find((one) => one.digest === digest)?.reason
+}
+
+function deniedIn({ metadata }: Node): { readonly digest: string; readonly reason: string }[] {
+  const denied = metadata['denied']
+  return Array.isArray(denied) ? (denied as { digest: string; reason: string }[]) : []
+}
+
+/** Also when no process was there to see it expire. */
+function allowedTooLate({ now }: Draft, { wakeAt }: Node, { allowed }: ApprovalAnswer): boolean {
+  return allowed && wakeAt !== null && wakeAt <= now
+}
+
+const NOBODY = 'nobody'
+
+/** Nobody answered in time: that is a no. */
+export function planExpiry(draft: Draft, nodeId: Id): void {
+  const node = draft.findNode(nodeId)
+  const isDue = node?.state === 'awaiting_approval' && node.wakeAt !== null && node.wakeAt <= draft.now
+  if (isDue) planApproval(draft, nodeId, { allowed: false, by: NOBODY, reason: 'Nobody answered in time.' })
+}
+
+function allow(draft: Draft, node: Node, answer: ApprovalAnswer): void {
+  const { by, always, edit } = answer
+  const approval = approvalOf(node)
+  const input = edit === undefined ? node.input : editedInput(node, edit)
+  // What other arguments need is known when they are read: it may be something else than was asked for.
+  const isKnown = edit === undefined || approval.request === `tool:${node.input.call?.name}`
+  const said = isKnown
+    ? { approved: [...onceIn(node), digestOf(approval, edit ?? approval.input)] }
+    : { approved: [...onceIn(node), ...callWith(node, edit)], edited: wordOf(approval, answer) }
+  const ready = draft.changeNode(node, {
+    state: 'pending',
+    wakeAt: null,
+    input,
+    metadata: { ...node.metadata, ...said, approvedBy: by, answered: answeredAs(answer) },
+  })
+  if (always && isKnown) allowAlways(draft, node.conversationId, approval)
+  resumeClocks(draft, node.turnId)
+  if (ready.blockers === 0) draft.claim(ready)
+}
+
+/** Who allowed the call itself, and gives it other arguments, allows it with those. */
+function callWith(node: Node, edit: Json): readonly Json[] {
+  const call = { request: `tool:${node.input.call?.name}` }
+  return onceIn(node).includes(digestOf(call, approvalOf(node).input)) ? [digestOf(call, edit)] : []
+}
+
+/** A person's yes to other arguments, until what they need is known. */
+interface EditedWord {
+  readonly domain: string
+  readonly place: number | null
+  /** Hash of the arguments. */
+  readonly input: string
+  readonly always: boolean
+}
+
+function wordOf({ request, place }: Approval, { always = false, edit = null }: ApprovalAnswer): Record<string, Json> {
+  const word: EditedWord = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
+  return { ...word }
+}
+
+/** The yes that this node has for what stands in the place of what was asked for, with just these arguments. */
+function editedWord({ metadata }: Node, { request, place, input }: Ask): EditedWord | undefined {
+  const word = metadata['edited'] as unknown as EditedWord | undefined
+  if (word === undefined || word.domain !== domainOf(request) || word.place !== (place ?? null)) return undefined
+  return word.input === hashOf(input) ? word : undefined
+}
+
+/** It goes on at once, and the yes is used up. */
+function allowEdited(draft: Draft, node: Node, { ask, word }: { readonly ask: Ask; readonly word: EditedWord }): void {
+  const { edited: _, ...metadata } = node.metadata
+  const ready = draft.changeNode(node, {
+    state: 'pending',
+    engineId: null,
+    startedAt: null,
+    metadata: { ...metadata, approved: [...onceIn(node), digestOf(ask, ask.input)] },
+  })
+  if (word.always) allowAlways(draft, node.conversationId, ask)
+  if (ready.blockers === 0) draft.claim(ready)
+}
+
+function domainOf(request: string): string {
+  return request.slice(0, request.indexOf(':') + 1)
+}
+
+function hashOf(input: Json): string {
+  return sha256(canonicalJson(input))
+}
+
+function onceIn({ metadata }: Node): readonly Json[] {
+  return Array.isArray(metadata['approved']) ? metadata['approved'] : []
+}
+
+function allowAlways(draft: Draft, conversationId: Id, { request, version }: Allowed): void {
+  const conversation = draft.conversation(conversationId)
+  const known = conversation.metadata['approved']
+  if (allowedIn(conversation).some((one) => isSame(one, version === undefined ? { request } : { request, version })))
+    return
+  const approved = [...(Array.isArray(known) ? known : []), { request, version: version ?? null }]
+  draft.changeConversation(conversation, { metadata: { ...conversation.metadata, approved } })
+}
+
+function answeredAs({ allowed, by, reason, always = false, edit }: ApprovalAnswer): Json {
+  return { allowed, by, reason, always, edited: edit !== undefined }
+}
+
+/** Who answered a node last, and how; undefined for one that nobody was asked about. */
+function answeredBy({ metadata }: Node): string | undefined {
+  const answered = metadata['answered'] as Readonly<Record<string, Json>> | undefined
+  if (answered === undefined) return undefined
+  const { allowed, by, reason, always, edited } = answered
+  const how = [always === true ? 'for the conversation' : '', edited === true ? 'with other arguments' : '']
+  const words = [`${by} has ${allowed === true ? 'allowed' : 'denied'} it already`, ...how].filter(
+    (word) => word !== '',
+  )
+  return typeof reason === 'string' ? `${words.join(', ')}: ${reason.replace(/\.$/, '')}` : words.join(', ')
+}
+
+function editedInput(node: Node, edit: Json): Node['input'] {
+  const { call } = node.input
+  if (call === undefined) throw new ConflictError('conflict', `The node ${node.id} has no arguments to edit.`)
+  return { ...node.input, call: { ...call, input: edit } }
+}
+
+/** What a node waits for; empty for one that was put in by hand. */
+export function approvalOf({ metadata }: Node): Approval {
+  return {
+    request: '',
+    reason: '',
+    required: false,
+    input: null,
+    digest: '',
+    since: 0,
+    ...(metadata['approval'] as object),
+  }
+}
+
+export interface Approval extends Ask {
+  readonly digest: string
+  readonly since: number
+}
+
+/** A list, so that no request and input can be taken for another pair. */
+export function digestOf({ request, version }: Pick<Ask, 'request' | 'version'>, input: Json): string {
+  return sha256(canonicalJson(version === undefined ? [request, input] : [request, input, version]))
+}

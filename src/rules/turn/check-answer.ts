@@ -1,0 +1,105 @@
+import { deriveIds } from '../../base/id.ts'
+import type { Json } from '../../base/json.ts'
+import type { Content } from '../../graph/content.ts'
+import { RESET } from '../../graph/context.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { Failure, Id, Node, Turn } from '../../graph/rows.ts'
+import { type Claim, heldNode, mayCall } from './claim.ts'
+import { endNode } from './end-node.ts'
+import type { PlannedTask } from './expand.ts'
+
+/** A task that must finish well before what `answer` says is the last word of its turn. */
+export function addCheck(draft: Draft, answer: Node, planned: PlannedTask): void {
+  const turn = draft.turn(answer.turnId)
+  const [id = answer.id] = deriveIds(answer.id, 'check', 1)
+  addLast(draft, turn, { id, after: answer, answers: answer.id, planned })
+}
+
+/** The node whose words such a task is about; undefined for any other. */
+export function checkedAnswer({ metadata }: Node): Id | undefined {
+  const { answers } = metadata
+  return typeof answers === 'string' ? answers : undefined
+}
+
+/** What was collected is the last word: the turn ends with it, and no model was called. */
+export function planCollected(draft: Draft, claim: Claim, collected: Collected): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const { limit, ...metadata } = node.metadata
+  const { content, value, check } = collected
+  endNode(draft, node, { state: 'finished', output: { content, value }, metadata })
+  if (check !== null && draft.turn(node.turnId).cancel === null) addCheck(draft, draft.node(node.id), check)
+}
+
+export interface Collected {
+  readonly content: Content
+  readonly value: Json
+  readonly check: PlannedTask | null
+}
+
+export type Verdict =
+  | { readonly is: 'passed'; readonly text: string }
+  /** The answer is not one, and nothing is tried any more. */
+  | { readonly is: 'over'; readonly failure: Failure }
+  /** All is begun again from the input, after one more task where there is one. */
+  | {
+      readonly is: 'again'
+      readonly text: string
+      readonly isError: boolean
+      readonly attempt: number
+      readonly first: PlannedTask | null
+    }
+
+/** What became of a check, in one commit with what follows of it. */
+export function planChecked(draft: Draft, claim: Claim, verdict: Verdict): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  if (verdict.is === 'again') goOn(draft, node, verdict)
+  else if (verdict.is === 'over') endNode(draft, node, { state: 'errored', failure: verdict.failure })
+  else endNode(draft, node, { state: 'finished', output: { content: verdict.text } })
+}
+
+function goOn(draft: Draft, node: Node, { text, isError, attempt, first }: Extract<Verdict, { is: 'again' }>): void {
+  const turn = draft.turn(node.turnId)
+  if (!mayCall(turn)) {
+    const message = `The limit of ${turn.limits.turns} turns was reached before the checks passed. ${text}`
+    return endNode(draft, node, { state: 'errored', failure: { code: 'max_turns', message } })
+  }
+  endNode(draft, node, { state: 'finished', output: isError ? { content: text, isError } : { content: text } })
+  if (turn.cancel !== null) return
+  const [id = node.id] = deriveIds(node.id, 'again', 1)
+  const answers = checkedAnswer(node) ?? node.id
+  if (first !== null) return addLast(draft, turn, { id, after: node, answers, planned: first })
+  draft.event(turn, node.id, { type: 'retry', attempt: attempt + 1, wakeAt: draft.now, error: text })
+  const next = draft.addNode(turn, {
+    id,
+    kind: 'agent_message',
+    purpose: 'answer',
+    effect: 'idempotent',
+    metadata: { [RESET]: true },
+  })
+  draft.addEdge(node, next, 'sequence')
+  draft.claim(next)
+}
+
+interface LastTask {
+  readonly id: Id
+  readonly after: Node
+  readonly answers: Id
+  readonly planned: PlannedTask
+}
+
+function addLast(draft: Draft, turn: Turn, { id, after, answers, planned }: LastTask): void {
+  const { call, effect, timeoutMs } = planned
+  const task = draft.addNode(turn, {
+    id,
+    kind: 'task',
+    input: { call },
+    effect,
+    timeoutMs,
+    metadata: { leaf: true, answers },
+  })
+  draft.event(turn, task.id, { type: 'tool-call', call, effect, delegates: false })
+  draft.addEdge(after, task, 'sequence')
+  draft.claim(task)
+}

@@ -1,0 +1,72 @@
+import type { Draft } from '../../graph/draft.ts'
+import { isRunnable } from '../../graph/kinds.ts'
+import type { Effect, Id, Node, Purpose, Turn } from '../../graph/rows.ts'
+
+/** Takes the nodes that are still runnable, as far as the engine has workers; gives how many it took. */
+export function planClaim(draft: Draft, nodeIds: readonly Id[]): number {
+  for (const id of nodeIds) {
+    const node = draft.findNode(id)
+    if (node !== undefined && isRunnable(node, draft.now)) draft.claim(node)
+  }
+  return draft.started.length
+}
+
+/** The right to write a node's result: the engine and the epoch of the claim it runs under. */
+export interface Claim {
+  readonly nodeId: Id
+  readonly engineId: Id
+  readonly epoch: number
+}
+
+/**
+ * The claimed node, if the claim still holds. Else the result comes too late: that is noted and nothing else changes
+ * (I4), and the caller gets undefined.
+ */
+export function heldNode(draft: Draft, claim: Claim): Node | undefined {
+  const node = draft.findNode(claim.nodeId)
+  // Its run was over, and somebody has deleted it.
+  if (node === undefined) return undefined
+  const held = node.epoch === claim.epoch && node.engineId === claim.engineId && node.state === 'running'
+  if (held) return node
+  draft.event(draft.turn(node.turnId), node.id, {
+    type: 'late-result',
+    reason: `the node is ${node.state}, epoch ${node.epoch}; the result was made under epoch ${claim.epoch}`,
+  })
+  return undefined
+}
+
+/** From here on the code of a message may have had its effect (I4). Undefined when the claim was lost. */
+export function planBeginCode(draft: Draft, claim: Claim, effect: Effect): Node | undefined {
+  const node = heldNode(draft, claim)
+  return node === undefined ? undefined : draft.changeNode(node, { effect })
+}
+
+export interface NextCall {
+  readonly purpose: Purpose
+  readonly nudge: string | null
+  /** The outcome this run will have although its last call finishes, such as max_turns. */
+  readonly limit: string | null
+}
+
+/** The model call that reads the results. At a limit it is one without tools, to wrap up: that one is no turn. */
+export function nextCall(turn: Turn, droppedCalls: number): NextCall {
+  const { limits } = turn
+  if (droppedCalls > 0) return wrapUp('over_budget', `You have used all ${limits.toolCalls} tool calls of this run.`)
+  return mayCall(turn) ? ANSWER : wrapUp('max_turns', `You have used all ${limits.turns} turns of this run.`)
+}
+
+/** Has the run a model call left, beside the wrap-up? */
+export function mayCall({ account, limits }: Turn): boolean {
+  return account.modelCalls < limits.turns
+}
+
+/** How many of its next tool calls a run may still make. */
+export function toolCallsLeft({ account, limits }: Turn): number {
+  return Math.max(0, limits.toolCalls - account.toolCalls)
+}
+
+const ANSWER: NextCall = { purpose: 'answer', nudge: null, limit: null }
+
+function wrapUp(limit: 'max_turns' | 'over_budget', why: string): NextCall {
+  return { purpose: 'wrap_up', limit, nudge: `${why} Sum up what you have and what is missing.` }
+}

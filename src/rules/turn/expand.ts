@@ -1,0 +1,310 @@
+import type { Json } from '../../base/json.ts'
+import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usage } from '../../graph/content.ts'
+import { changedAccount } from '../../graph/copy.ts'
+import type { Draft } from '../../graph/draft.ts'
+import type { EventBody } from '../../graph/event.ts'
+import type { Delegated } from '../../graph/outcome.ts'
+import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
+import { expansionIds } from '../../graph/tasks.ts'
+import { settleAnswer, settleSpend } from './account.ts'
+import { supersede } from './cancel.ts'
+import { type Claim, heldNode, mayCall, type NextCall, nextCall, toolCallsLeft } from './claim.ts'
+import { applyCompaction } from './compaction.ts'
+import { endNode, type NodeEnd } from './end-node.ts'
+
+export interface Answer {
+  readonly content: Content
+  readonly reasoning: string
+  readonly calls: readonly ToolCall[]
+  readonly droppedCalls: number
+  readonly usage: Usage
+  /** What the model said of it that could not be counted, in words; null for most. */
+  readonly usageFault: string | null
+  readonly model: string
+  /** What it cost; null when the price is not known. */
+  readonly usd: number | null
+  /** Why the model stopped, in its words; null when it said all it had to say. */
+  readonly cutBy: 'length' | 'content-filter' | null
+  readonly streamed: NonNullable<NodeEnd['streamed']> | null
+  /** Rounds that the model was not shown; only of the first answer of a run where there are any. */
+  readonly contextCut?: Omit<Extract<EventBody, { type: 'context-cut' }>, 'type'> | undefined
+}
+
+/** A call of the answer as it will run: what must be known of it without its code is frozen here. */
+export interface PlannedTask {
+  readonly call: ToolCall
+  readonly effect: Effect
+  readonly timeoutMs: number | null
+  readonly delegates: boolean
+}
+
+/**
+ * The answer is kept, and in the same commit one task per call and the agent_message that will read their results: a
+ * crash never leaves a call without its task, or a result without its call. Calls beyond the run's limit are dropped.
+ */
+export function planExpand(draft: Draft, claim: Claim, step: Step): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const before = draft.turn(node.turnId)
+  if (before.cancel !== null || node.marks?.stop != null) return keepWords(draft, node, step.answer)
+  const answer = withinLimit(step.answer, toolCallsLeft(before))
+  const planned = step.tasks.length === answer.calls.length ? step.tasks : step.tasks.slice(0, answer.calls.length)
+  const turn = countCall(draft, node, answer)
+  const { plan } = step
+  const ended = draft.changeNode(
+    node,
+    plan === undefined ? { usage: answer.usage } : { ...PLANNED, usage: answer.usage },
+  )
+  if (plan !== undefined && plan.warning !== null)
+    draft.event(turn, node.id, { type: 'warning', message: plan.warning })
+  const tasks = planned.map((task, at) => addTask(draft, turn, { task, ids: step.ids, at, plan }))
+  const next = addNext(draft, turn, {
+    id: step.ids[step.tasks.length] ?? node.id,
+    blockers: tasks.length,
+    call: nextCall(turn, answer.droppedCalls),
+  })
+  endNode(draft, ended, { state: 'finished', output: outputOf(answer), streamed: answer.streamed })
+  tellCalls(draft, turn, { tasks, planned })
+  linkTasks(draft, { node, next, tasks, lanes: lanesOf(plan) })
+}
+
+const PLANNED: Pick<Node, 'purpose'> = { purpose: 'plan' }
+
+/** The answer only said which tool is needed, or none: the next one is told what came of it. */
+export interface PlanNote {
+  /** What each call is for. */
+  readonly purposes: readonly string[]
+  /** How many of the calls run at the same time; null for all. */
+  readonly concurrency: number | null
+  /** Why what was said is no plan; null where it is one. */
+  readonly warning: string | null
+}
+
+export interface Step {
+  readonly plan?: PlanNote | undefined
+  readonly answer: Answer
+  /** One per call of the answer. */
+  readonly tasks: readonly PlannedTask[]
+  /** One id per task, then the next agent_message's: see `expansionIds`. */
+  readonly ids: readonly Id[]
+}
+
+function withinLimit(answer: Answer, left: number): Answer {
+  const dropped = answer.calls.length - left
+  return dropped <= 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
+}
+
+/** The answer was the last word: the turn ends with it. Unless it is to be asked for once more, and may be. */
+export function planAnswer(draft: Draft, claim: Claim, end: FinalAnswer): void {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return
+  const turn = countCall(draft, node, end.answer)
+  const ended = draft.changeNode(node, { usage: end.answer.usage })
+  const output = outputOf(end.answer)
+  if (
+    end.again !== null &&
+    node.purpose !== 'wrap_up' &&
+    turn.cancel === null &&
+    node.marks?.stop == null &&
+    mayCall(turn)
+  ) {
+    const [id = node.id] = expansionIds(node.id, 0)
+    const call = { purpose: 'repair', nudge: end.again.nudge, limit: null } as const
+    const next = addNext(draft, turn, { id, blockers: 0, call })
+    endNode(draft, ended, { state: 'finished', output, streamed: end.answer.streamed })
+    linkTasks(draft, { node, next, tasks: [], lanes: 0 })
+    return
+  }
+  if (end.delegations !== undefined) supersede(draft, turn.id, end.failure === null ? end.delegations : [])
+  endNode(draft, ended, {
+    state: end.failure === null ? 'finished' : 'errored',
+    output: finalOutput(output, end),
+    failure: end.failure,
+    streamed: end.answer.streamed,
+    ...withNotes(ended, end),
+  })
+  if (end.check != null && end.failure === null && turn.cancel === null) end.check(draft, draft.node(node.id))
+  if (node.purpose === 'summarize' && end.failure === null) applyCompaction(draft, draft.node(node.id))
+}
+
+function finalOutput(output: NodeOutput, { value, extra }: FinalAnswer): NodeOutput {
+  const whole = value === undefined ? output : { ...output, value }
+  return extra === undefined ? whole : { ...whole, extra }
+}
+
+/** What the end of the message says beside its words. */
+function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): Pick<NodeEnd, 'metadata'> {
+  if (response === undefined && delegations === undefined) return {}
+  return {
+    metadata: {
+      ...metadata,
+      ...(response === undefined ? {} : { response }),
+      ...(delegations === undefined ? {} : { delegations: delegations as unknown as Json }),
+    },
+  }
+}
+
+export interface FinalAnswer {
+  readonly answer: Answer
+  /** It is to be asked for again if that can be, with these words or without any; null when the answer stands. */
+  readonly again: { readonly nudge: string | null } | null
+  readonly value: NodeOutput['value']
+  readonly failure: Node['failure']
+  /** What is told with it where it is the result of a delegation. */
+  readonly response?: Json | undefined
+  /** What extensions have put beside it. */
+  readonly extra?: NodeOutput['extra'] | undefined
+  /** Where items of it start children: their tasks, in the order of the items. Others of the turn are superseded. */
+  readonly delegations?: readonly Delegated[] | undefined
+  /** Adds what must finish well before the answer is the last word; null when it is one. */
+  readonly check?: ((draft: Draft, answer: Node) => void) | null | undefined
+}
+
+/** The run was asked to stop while the model spoke: what it said is kept, what it asked for is not begun. */
+function keepWords(draft: Draft, node: Node, answer: Answer): void {
+  const said = { ...answer, calls: [], droppedCalls: answer.droppedCalls + answer.calls.length }
+  countCall(draft, node, said)
+  endNode(draft, draft.changeNode(node, { usage: answer.usage }), {
+    state: 'stopped',
+    output: outputOf(said),
+    failure: { code: 'stopped', message: 'The run was asked to stop.' },
+    streamed: answer.streamed,
+  })
+}
+
+/** A call that failed or was stopped has cost what it has cost. */
+export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
+  const node = draft.findNode(claim.nodeId)
+  if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
+  const count = isHeard(partial) ? settleAnswer : settleSpend
+  count(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
+  if (partial.usage === NO_USAGE) return
+  const turn = draft.turn(node.turnId)
+  draft.event(turn, node.id, { type: 'usage', usage: partial.usage, model: partial.model })
+  const usage = addUsage(turn.account.usage, partial.usage)
+  draft.changeTurn(turn, { account: changedAccount(turn.account, { usage }) })
+}
+
+/** A provider charges for what it said, also when the end of it never came. */
+function isHeard({ content, reasoning, calls }: Answer): boolean {
+  return content.length > 0 || reasoning !== '' || calls.length > 0
+}
+
+const CUT = {
+  length: 'The model reached its output limit: the answer may be incomplete. Raise settings.maxOutputTokens.',
+  'content-filter': 'The provider stopped the answer by its content filter: it may be incomplete.',
+} as const
+
+function countCall(draft: Draft, node: Node, answer: Answer): Turn {
+  const turn = draft.turn(node.turnId)
+  draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
+  if (answer.contextCut !== undefined) draft.event(turn, node.id, { type: 'context-cut', ...answer.contextCut })
+  if (answer.usageFault !== null) draft.event(turn, node.id, { type: 'warning', message: answer.usageFault })
+  if (answer.cutBy !== null) draft.event(turn, node.id, { type: 'warning', message: CUT[answer.cutBy] })
+  if (turn.spend !== null) return countSpent(draft, node, answer)
+  return countIn(draft, turn, { node, answer })
+}
+
+function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
+  settleAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
+  return countIn(draft, draft.turn(node.turnId), { node, answer })
+}
+
+function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: Answer }): Turn {
+  const { account } = turn
+  const own = draft.ownTurn(turn)
+  own.account = changedAccount(account, {
+    modelCalls: account.modelCalls + (isBeside(node) ? 0 : 1),
+    toolCalls: account.toolCalls + answer.calls.length,
+    usage: addUsage(account.usage, answer.usage),
+  })
+  return own
+}
+
+/** A call to wrap up, to brief or to sum up is no turn of the run; one that became a wrap-up for want of money is. */
+function isBeside({ purpose, metadata }: Node): boolean {
+  if (purpose === 'wrap_up') return metadata['limitReason'] === undefined
+  return purpose === 'brief' || purpose === 'summarize'
+}
+
+/** Few shapes of output keep the rows alike. */
+function outputOf(answer: Answer): NodeOutput {
+  const { content, calls, reasoning, droppedCalls } = answer
+  const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
+  if (reasoning === '' && droppedCalls === 0) return output
+  return { ...output, ...(reasoning === '' ? {} : { reasoning }), ...(droppedCalls > 0 ? { droppedCalls } : {}) }
+}
+
+interface NextNode {
+  readonly id: Id
+  readonly blockers: number
+  readonly call: NextCall
+}
+
+function addNext(draft: Draft, turn: Turn, { id, blockers, call }: NextNode): Node {
+  return draft.addNode(turn, {
+    id,
+    kind: 'agent_message',
+    purpose: call.purpose,
+    effect: 'idempotent',
+    blockers,
+    input: call.nudge === null ? {} : { nudge: call.nudge },
+    metadata: call.limit === null ? {} : { limit: call.limit },
+  })
+}
+
+function addTask(draft: Draft, turn: Turn, { task, ids, at, plan }: NewTask): Node {
+  const id = ids[at] ?? turn.id
+  return draft.addNode(turn, {
+    id,
+    kind: 'task',
+    input: task.delegates ? { call: task.call, delegates: true } : { call: task.call },
+    effect: task.effect,
+    timeoutMs: task.timeoutMs,
+    blockers: at < lanesOf(plan) ? 0 : 1,
+    ...(plan === undefined ? {} : { metadata: { planned: { purpose: plan.purposes[at] ?? '' } } }),
+  })
+}
+
+interface NewTask {
+  readonly task: PlannedTask
+  readonly ids: readonly Id[]
+  readonly at: number
+  readonly plan: PlanNote | undefined
+}
+
+function lanesOf(plan: PlanNote | undefined): number {
+  return plan?.concurrency ?? Number.POSITIVE_INFINITY
+}
+
+interface Linking {
+  readonly node: Node
+  readonly next: Node
+  readonly tasks: readonly Node[]
+  /** So many run at the same time: each other one after the one as many places before it. */
+  readonly lanes: number
+}
+
+function linkTasks(draft: Draft, { node, next, tasks, lanes }: Linking): void {
+  if (tasks.length === 0) {
+    draft.addEdge(node, next, 'sequence')
+    draft.claim(next)
+    return
+  }
+  for (const [at, task] of tasks.entries()) {
+    const before = at < lanes ? undefined : tasks[at - lanes]
+    draft.addEdge(before ?? node, task, 'sequence')
+    draft.addEdge(task, next, 'sequence')
+    if (before === undefined) draft.claim(task)
+  }
+}
+
+function tellCalls(
+  draft: Draft,
+  turn: Turn,
+  { tasks, planned }: { tasks: readonly Node[]; planned: readonly PlannedTask[] },
+): void {
+  for (const [at, { call, effect, delegates }] of planned.entries()) {
+    draft.event(turn, tasks[at]?.id ?? null, { type: 'tool-call', call, effect, delegates })
+  }
+}

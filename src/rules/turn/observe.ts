@@ -1,0 +1,72 @@
+import { freshId } from '../../base/id.ts'
+import { conclude } from '../../graph/conclude.ts'
+import { type Content, textOf } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { previewOf } from '../../graph/kinds.ts'
+import { requireOpen } from '../../graph/refused.ts'
+import type { Id, Node, Turn, TurnLimits } from '../../graph/rows.ts'
+import { newTurn } from './open-turn.ts'
+
+export interface Observed {
+  readonly role: 'user' | 'developer' | 'agent'
+  readonly content: Content
+}
+
+const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'agent_message' } as const
+
+/**
+ * A message that nobody is asked to answer: it stands for itself, in a turn that ends as it is made, so that it comes
+ * between the turns before and after it whatever is running. Gives the id of its node.
+ */
+export function planObserve(draft: Draft, conversationId: Id, { message, limits }: Observation): Id {
+  const conversation = draft.conversation(conversationId)
+  requireOpen(conversation)
+  const [turnId, nodeId] = [freshId(draft.now), freshId(draft.now)]
+  const turn: Turn = newTurn(draft, conversation, {
+    id: turnId,
+    entryNodeId: nodeId,
+    limits,
+    input: null,
+    deadline: null,
+    spend: null,
+  })
+  draft.addTurn(turn)
+  draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1 })
+  draft.event(turn, null, { type: 'run-queued' })
+  const node = addObserved(draft, turn, { id: nodeId, message })
+  draft.event(turn, node.id, {
+    type: 'message',
+    role: message.role,
+    purpose: node.purpose,
+    content: message.content,
+    state: 'finished',
+    calls: [],
+    streamed: null,
+  })
+  const outcome = conclude(draft.turn(turnId), [node], draft.now)
+  draft.changeTurn(draft.turn(turnId), { state: 'ended', outcome, endedAt: draft.now })
+  draft.event(turn, null, { type: 'run-end', outcome })
+  return node.id
+}
+
+export interface Observation {
+  readonly message: Observed
+  /** Of the turn it is in: nothing is spent. */
+  readonly limits: TurnLimits
+}
+
+function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: Observed }): Node {
+  const { role, content } = message
+  const kind = KINDS[role]
+  return draft.addNode(turn, {
+    id,
+    kind,
+    purpose: role === 'agent' ? 'answer' : null,
+    state: 'finished',
+    effect: 'pure',
+    ...(role === 'agent' ? { output: { content } } : { input: { content } }),
+    preview: previewOf(textOf(content), kind, draft.kinds),
+    metadata: { observed: true },
+    endedAt: draft.now,
+  })
+}

@@ -1,0 +1,282 @@
+import { freshId } from '../../base/id.ts'
+import type { Json } from '../../base/json.ts'
+import { type Content, NO_USAGE, textOf } from '../../graph/content.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { isRunnable, newTree, previewOf } from '../../graph/kinds.ts'
+import { historyAfter } from '../../graph/lane.ts'
+import type {
+  Account,
+  Conversation,
+  Id,
+  Node,
+  Spend,
+  TreePlaces,
+  Turn,
+  TurnHistory,
+  TurnLimits,
+} from '../../graph/rows.ts'
+import { newSpend } from './account.ts'
+
+export interface TurnRequest {
+  readonly turnId: Id
+  /** One id per seed node: briefing (if any), user_message, agent_message. */
+  readonly nodeIds: readonly Id[]
+  readonly input: Json
+  readonly content: Content
+  /** What the input was asked with, for the node that answers it. Opaque to the graph. */
+  readonly asked?: Json | undefined
+  /** What the agent is told before the input; null for nothing. */
+  readonly briefing: string | TurnBriefing | null
+  readonly limits: TurnLimits
+  /** What it may spend; null for no limit here and above. */
+  readonly money: Spend['limit'] | null
+  /** How many delegations it and all below it may have at the same time; left out: no limit. */
+  readonly tree?: TreePlaces | null
+  /** A moment the turn may not outlive, whatever its own limits say. */
+  readonly deadline: number | null
+  /** False keeps it queued although its lane is idle. */
+  readonly mayStart: boolean
+  /** Nothing of it runs before this moment. */
+  readonly wakeAt?: number
+  /** The run on whose budget it goes on. */
+  readonly wokenBy?: Id
+  /** Of the request it is for. */
+  readonly attributes?: Turn['attributes']
+}
+
+/**
+ * A message for the agent, with messages after it that it did not hear itself; or one that a model call has to make.
+ * What comes from a host is data: the agent's model reads it as a user's message, never as a rule.
+ */
+export type TurnBriefing =
+  | { readonly content: string; readonly messages?: readonly Json[]; readonly isHostData?: boolean }
+  | { readonly summarize: string; readonly tokens: number }
+
+/**
+ * One more round in a conversation: [developer_message or a call to brief ->] user_message -> agent_message. It starts at once when its
+ * lane is idle, else it is queued and the commit that ends the running turn starts it.
+ */
+export function openTurn(draft: Draft, conversation: Conversation, request: TurnRequest): Turn {
+  const first = isSummary(request.briefing) ? 0 : request.nodeIds.length - 1
+  const entryNodeId = request.nodeIds[first] ?? request.turnId
+  const turn = newTurn(draft, conversation, {
+    id: request.turnId,
+    entryNodeId,
+    limits: request.limits,
+    input: request.input,
+    deadline: request.deadline,
+    spend: request.money === null ? null : newSpend(request.money),
+    tree: request.tree ?? null,
+    wokenBy: request.wokenBy ?? null,
+    attributes: request.attributes ?? null,
+  })
+  draft.addTurn(turn)
+  draft.ownConversation(conversation).turnCount++
+  const starts = request.mayStart && conversation.activeTurnId === null
+  const messages = addSeedNodes(draft, turn, request)
+  if (starts) startTurn(draft, draft.turn(turn.id))
+  else draft.event(turn, null, { type: 'run-queued' })
+  for (const message of messages) tellMessage(draft, turn, message)
+  return draft.turn(turn.id)
+}
+
+export type NewTurn = Pick<Turn, 'id' | 'entryNodeId' | 'limits' | 'input' | 'deadline' | 'spend'> &
+  Partial<Pick<Turn, 'wokenBy' | 'tree' | 'attributes' | 'history'>>
+
+/** A turn that has not started and holds nothing yet. */
+export function newTurn(draft: Draft, conversation: Conversation, given: NewTurn): Turn {
+  const isFirst = conversation.turnCount === 0 && conversation.id === conversation.rootId
+  return {
+    id: given.id,
+    version: 1,
+    rootId: conversation.rootId,
+    conversationId: conversation.id,
+    laneId: conversation.id,
+    ordinal: conversation.turnCount,
+    state: 'queued',
+    input: given.input,
+    limits: given.limits,
+    account: EMPTY_ACCOUNT,
+    deadline: given.deadline,
+    paused: null,
+    spend: given.spend,
+    tree: given.tree ?? null,
+    cancel: null,
+    outcome: null,
+    wokenBy: given.wokenBy ?? null,
+    attributes: given.attributes ?? null,
+    history: given.history ?? historyAfter(conversation),
+    absent: null,
+    nodeCount: 0,
+    entryNodeId: given.entryNodeId,
+    afterSeq: isFirst ? 0 : draft.stored.lastSeq(conversation.rootId),
+    createdAt: draft.now,
+    startedAt: null,
+    endedAt: null,
+  }
+}
+
+const EMPTY_ACCOUNT: Account = {
+  modelCalls: 0,
+  toolCalls: 0,
+  children: 0,
+  live: 0,
+  nextRelease: 0,
+  usage: NO_USAGE,
+  uncertain: [],
+}
+
+function isSummary(briefing: TurnRequest['briefing']): briefing is Extract<TurnBriefing, { summarize: string }> {
+  return typeof briefing === 'object' && briefing !== null && 'summarize' in briefing
+}
+
+function addSeedNodes(draft: Draft, turn: Turn, request: TurnRequest): Node[] {
+  const ids = request.nodeIds
+  const { briefing, wakeAt = null } = request
+  const before = briefing === null ? undefined : addBriefing(draft, turn, { id: ids[0] ?? turn.id, briefing, wakeAt })
+  const userId = ids[ids.length - 2] ?? turn.id
+  const user = addMessage(draft, turn, { id: userId, kind: 'user_message', content: request.content })
+  const answer = draft.addNode(turn, {
+    id: ids[ids.length - 1] ?? turn.id,
+    kind: 'agent_message',
+    purpose: 'answer',
+    effect: 'idempotent',
+    blockers: 1,
+    wakeAt,
+    ...(request.asked === undefined ? {} : { metadata: { asked: request.asked } }),
+  })
+  if (before?.kind === 'developer_message') draft.addEdge(before, user, 'sequence')
+  else if (before !== undefined) draft.addEdge(before, answer, 'dependency')
+  draft.addEdge(user, answer, 'sequence')
+  return before?.kind === 'developer_message' ? [before, user] : [user]
+}
+
+interface SeedBriefing {
+  readonly id: Id
+  readonly wakeAt: number | null
+  readonly briefing: string | TurnBriefing
+}
+
+/** Told at once, or made by the turn's first call: without it the agent is not asked. */
+function addBriefing(draft: Draft, turn: Turn, { id, briefing, wakeAt }: SeedBriefing): Node {
+  if (isSummary(briefing)) {
+    const { summarize, tokens } = briefing
+    const input = { content: summarize, value: { tokens } }
+    return draft.addNode(turn, {
+      id,
+      kind: 'agent_message',
+      purpose: 'brief',
+      effect: 'idempotent',
+      blockers: 1,
+      wakeAt,
+      input,
+    })
+  }
+  if (typeof briefing === 'string') return addMessage(draft, turn, { id, kind: 'developer_message', content: briefing })
+  const { isHostData = false, ...told } = briefing
+  return addMessage(draft, turn, { id, kind: 'developer_message', purpose: isHostData ? 'brief' : null, ...told })
+}
+
+interface SeedMessage {
+  readonly id: Id
+  readonly kind: 'developer_message' | 'user_message'
+  readonly purpose?: 'brief' | null
+  readonly content: Content
+  readonly messages?: readonly Json[]
+}
+
+export function addMessage(draft: Draft, turn: Turn, message: SeedMessage): Node {
+  const { id, kind, purpose = null, content, messages } = message
+  return draft.addNode(turn, {
+    id,
+    kind,
+    purpose,
+    state: 'finished',
+    effect: 'pure',
+    input: messages === undefined ? { content } : { content, messages },
+    preview: previewOf(textOf(content), kind, draft.kinds),
+    endedAt: draft.now,
+  })
+}
+
+export function tellMessage(draft: Draft, turn: Turn, node: Node): void {
+  draft.event(turn, node.id, {
+    type: 'message',
+    role: node.kind === 'user_message' ? 'user' : 'developer',
+    purpose: null,
+    content: node.input.content ?? '',
+    state: 'finished',
+    calls: [],
+    streamed: null,
+  })
+}
+
+/** A queued turn begins: its clock starts, its lane is taken, its first node may run. */
+function startTurn(draft: Draft, turn: Turn): Turn {
+  const entry = draft.node(turn.entryNodeId)
+  const ends = Math.max(draft.now, entry.wakeAt ?? 0) + turn.limits.wallMs
+  const started = draft.ownTurn(turn)
+  started.state = 'running'
+  started.startedAt = draft.now
+  started.deadline = turn.deadline === null ? ends : Math.min(turn.deadline, ends)
+  draft.due(started.deadline)
+  const conversation = draft.ownConversation(draft.conversation(turn.conversationId))
+  conversation.activeTurnId = turn.id
+  draft.event(started, null, { type: 'run-start', agent: conversation.agent.name })
+  const ready = draft.ownNode(entry)
+  ready.blockers--
+  if (isRunnable(ready, draft.now)) draft.claim(ready)
+  else if (ready.wakeAt !== null) draft.due(ready.wakeAt)
+  return started
+}
+
+/** It begins when its lane is free, and it may run as far as limits go. */
+export function startIfIdle(draft: Draft, turn: Turn): void {
+  if (turn.state !== 'queued') return
+  const conversation = draft.conversation(turn.conversationId)
+  if (conversation.activeTurnId !== null) return
+  const link = conversation.type === 'sub_agent' ? draft.findLink(turn.id) : undefined
+  if (link !== undefined && !link.released) return
+  startTurn(draft, turn)
+}
+
+/** What a turn that is put in by hand may use. */
+export interface TurnBounds {
+  readonly limits: TurnLimits
+  /** What it may spend; left out or null: no limit. */
+  readonly money?: Spend['limit'] | null
+  /** How many delegations it and all below it may have at the same time; left out or null: no limit. */
+  readonly treeLimit?: number | null
+}
+
+export interface BegunTurn extends TurnBounds {
+  readonly input?: Json
+  readonly attributes?: Turn['attributes']
+  readonly history?: TurnHistory | null
+}
+
+/** A turn without nodes that runs from now on: its lane must be idle. */
+export function beginTurn(draft: Draft, conversation: Conversation, given: BegunTurn): Turn {
+  const id = freshId(draft.now)
+  const turn: Turn = {
+    ...newTurn(draft, conversation, {
+      id,
+      entryNodeId: id,
+      limits: given.limits,
+      input: given.input ?? null,
+      deadline: null,
+      spend: given.money ? newSpend(given.money) : null,
+      tree: newTree(given.treeLimit ?? null),
+      attributes: given.attributes ?? null,
+      ...(given.history === undefined ? {} : { history: given.history }),
+    }),
+    state: 'running',
+    deadline: draft.now + given.limits.wallMs,
+    startedAt: draft.now,
+  }
+  if (turn.deadline !== null) draft.due(turn.deadline)
+  draft.addTurn(turn)
+  draft.changeConversation(conversation, { turnCount: conversation.turnCount + 1, activeTurnId: id })
+  draft.event(turn, null, { type: 'run-start', agent: conversation.agent.name })
+  return turn
+}

@@ -1,0 +1,123 @@
+import type { Draft } from '../../graph/draft.ts'
+import { askerOf } from '../../graph/kinds.ts'
+import type { Id, Node } from '../../graph/rows.ts'
+import { releaseSpend } from './account.ts'
+import { cancelCalled } from './cancel.ts'
+import { type Claim, heldNode } from './claim.ts'
+import { endNode, interruptedEnd, type NodeEnd } from './end-node.ts'
+
+/** A claimed node ended. False when the claim was lost: the result is then noted as late and changes nothing. */
+export function planResult(draft: Draft, claim: Claim, end: NodeEnd): boolean {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return false
+  cancelCalled(draft, node)
+  endNode(draft, draft.node(node.id), end)
+  return true
+}
+
+/** A failure that may pass: the same node again, later. It waits as a row and holds no worker (I5). */
+export function planRetry(
+  draft: Draft,
+  claim: Claim,
+  retry: { readonly wakeAt: number; readonly error: string },
+): boolean {
+  const node = heldNode(draft, claim)
+  if (node === undefined) return false
+  const turn = draft.turn(node.turnId)
+  if (turn.cancel !== null || node.marks?.stop != null) {
+    endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: retry.error } })
+    return true
+  }
+  draft.watchTurn(turn)
+  draft.changeNode(node, {
+    state: 'pending',
+    engineId: null,
+    startedAt: null,
+    wakeAt: retry.wakeAt,
+    attempt: node.attempt + 1,
+  })
+  draft.dropBlock(node.id)
+  draft.due(retry.wakeAt)
+  draft.event(turn, node.id, { type: 'retry', attempt: node.attempt + 1, wakeAt: retry.wakeAt, error: retry.error })
+  return true
+}
+
+export interface LostClaim {
+  /** Null for a node that runs without a claim. */
+  readonly engineId: Id | null
+  readonly reason: string
+  /** The engine gave it back in good order: that does not count against the node. */
+  readonly isClosed?: boolean
+}
+
+/** A node whose process was lost this often is given up, so that one that kills its worker does not do so for ever. */
+export const MAX_RECOVERIES = 5
+
+/**
+ * A claim is gone with its engine. What may run again does; what may have had an effect is `uncertain` and shown, never
+ * silently repeated (I4).
+ */
+export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
+  const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
+  releaseSpend(draft, nodeId)
+  recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
+}
+
+/** A node of a cancelled run did not stop within the grace: it is stopped here, and what it still writes is refused. */
+export function planForce(draft: Draft, nodeId: Id): void {
+  const node = draft.findNode(nodeId)
+  if (node === undefined || node.state !== 'running' || !isAskedToStop(draft, node)) return
+  draft.aborted.push(nodeId)
+  interrupt(draft, draft.changeNode(node, { epoch: node.epoch + 1 }), 'It did not stop when asked to.')
+}
+
+function recover(draft: Draft, node: Node, reason: string): void {
+  if (isAskedToStop(draft, node) || node.effect === 'effectful') return interrupt(draft, node, reason)
+  if (node.recoveries > MAX_RECOVERIES && !isAwaiting(draft, node)) {
+    const message = `Given up after its process was lost ${node.recoveries} times: ${reason}`
+    cancelCalled(draft, node)
+    return endNode(draft, node, { state: 'errored', failure: { code: 'dead_letter', message } })
+  }
+  const turn = draft.turn(node.turnId)
+  draft.watchTurn(turn)
+  draft.event(turn, node.id, {
+    type: 'node-state',
+    kind: node.kind,
+    from: 'running',
+    to: 'pending',
+    reason,
+  })
+  draft.dropBlock(node.id)
+  draft.claim(draft.changeNode(node, { state: 'pending', engineId: null, startedAt: null }))
+}
+
+/** Its code waits for a child or a person, who may take longer than many processes live: it is not given up meanwhile. */
+function isAwaiting(draft: Draft, { id, turnId }: Node): boolean {
+  if (draft.openLinks(turnId).some(({ taskId, mode }) => taskId === id && mode === 'called')) return true
+  return draft.openNodes(turnId).some((node) => askerOf(node) === id)
+}
+
+function isAskedToStop(draft: Draft, { turnId, marks }: Node): boolean {
+  return draft.turn(turnId).cancel !== null || (marks !== null && marks.stop !== null)
+}
+
+function interrupt(draft: Draft, node: Node, reason: string): void {
+  cancelCalled(draft, node)
+  endNode(draft, draft.node(node.id), interruptedEnd(node, reason))
+}
+
+/**
+ * A node that waits for its next try, in a tree that was last written at a time which is still to come: the clock was set
+ * back. It waits for what was left of its delay then, and not until the clock has caught up.
+ */
+export function planWaitAgain(draft: Draft, nodeId: Id, writtenAt: number): void {
+  const node = draft.findNode(nodeId)
+  if (node?.state !== 'pending' || node.wakeAt === null || node.wakeAt <= draft.now || writtenAt <= draft.now) return
+  const wakeAt = draft.now + Math.max(0, node.wakeAt - writtenAt)
+  draft.changeNode(node, { wakeAt })
+  draft.due(wakeAt)
+  const message = 'The clock was set back: the next try comes after its delay all the same.'
+  draft.event(draft.turn(node.turnId), node.id, { type: 'warning', message })
+}

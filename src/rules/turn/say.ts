@@ -1,0 +1,139 @@
+import { NotFoundError } from '../../base/error.ts'
+import { canonicalJson, type Json } from '../../base/json.ts'
+import type { Draft } from '../../graph/draft.ts'
+import { requireOpen } from '../../graph/refused.ts'
+import { type AgentRef, type Conversation, codeOf, type Id, type Turn } from '../../graph/rows.ts'
+import { stopRuns } from './cancel.ts'
+import { openTurn, type TurnRequest } from './open-turn.ts'
+
+export type NewConversation = Pick<Conversation, 'id' | 'agent' | 'ceiling'> &
+  Partial<Conversation> & {
+    /** False for one that was there: deleted meanwhile, it is not begun anew. */
+    readonly isNew?: boolean
+  }
+
+/** An input for a conversation, which is made when it is not there yet. A repeated say finds its turn. */
+export function planSay(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
+  const existing = draft.findTurn(request.turnId)
+  if (existing !== undefined) return existing
+  const known = draft.findConversation(conversation.id)
+  if (known !== undefined) requireOpen(known)
+  if (known === undefined && conversation.isNew === false) throw deletedMeanwhile(conversation.id)
+  if (known === undefined) return openTurn(draft, addRoot(draft, conversation), request)
+  const row = withCodeOf(draft, boundAnew(draft, known, conversation.ceiling), conversation.agent)
+  const turn = openTurn(draft, row, request)
+  const { name, hash } = row.agent
+  if (row.agent === conversation.agent && hash !== known.agent.hash)
+    draft.event(turn, null, { type: 'definition-changed', agent: name, from: known.agent.hash, to: hash })
+  return turn
+}
+
+/**
+ * A process is found by the code that a conversation needs: where that is another's, one of a file in the place of one in code or
+ * the other way round, nobody would take the turn up. While a turn is open it stays whose it is.
+ */
+function withCodeOf(draft: Draft, row: Conversation, agent: AgentRef): Conversation {
+  if (row.activeTurnId !== null || codeOf(row.agent) === codeOf(agent)) return row
+  return draft.changeConversation(row, { agent })
+}
+
+/** Each run is bound by the application that starts it; one that goes on keeps what it was started with too. */
+function boundAnew(draft: Draft, known: Conversation, ceiling: Conversation['ceiling']): Conversation {
+  // A lane of a child's conversation stays under all that bound the child (I1).
+  const isRoot = known.depth === 0
+  const bound = known.activeTurnId === null && isRoot ? ceiling : stacked(known.ceiling, ceiling)
+  const isSame = bound.length === known.ceiling.length && stacked(known.ceiling, bound) === known.ceiling
+  return isSame ? known : draft.changeConversation(known, { ceiling: bound })
+}
+
+/** Both: layers only stack, and what is there already is not put there again. */
+export function stacked(ceiling: readonly Json[], more: readonly Json[]): readonly Json[] {
+  if (more === ceiling || more.length === 0) return ceiling
+  const known = new Set(ceiling.map(canonicalJson))
+  const others = more.filter((layer) => !known.has(canonicalJson(layer)))
+  return others.length === 0 ? ceiling : [...ceiling, ...others]
+}
+
+function deletedMeanwhile(id: Id): NotFoundError {
+  return new NotFoundError('not_found', `The conversation ${id} was deleted while something was being said in it.`)
+}
+
+function addRoot(draft: Draft, conversation: NewConversation): Conversation {
+  const row = newConversation(conversation, conversation.id, draft.now)
+  draft.addConversation(row)
+  return row
+}
+
+const NONE: readonly Id[] = []
+
+/** The one way a conversation begins, made of another or not: what people allowed for another does not go along. */
+export function newConversation(given: NewConversation, rootId: Id, now: number): Conversation {
+  return {
+    id: given.id,
+    version: 1,
+    rootId,
+    type: given.type ?? 'user',
+    depth: given.depth ?? 0,
+    agent: given.agent,
+    path: given.path ?? [given.agent.name],
+    parentConversationId: given.parentConversationId ?? null,
+    parentTurnId: given.parentTurnId ?? null,
+    parentTaskId: given.parentTaskId ?? null,
+    owner: given.owner ?? null,
+    title: given.title ?? null,
+    metadata: given.metadata === undefined ? {} : withoutApprovals(given.metadata),
+    ceiling: given.ceiling,
+    groups: given.groups ?? null,
+    activeTurnId: null,
+    places: null,
+    background: given.background ?? NONE,
+    turnCount: 0,
+    lane: given.lane ?? null,
+    createdAt: now,
+  }
+}
+
+/**
+ * An input that takes the place of what is going on: the running turn is stopped, and what it had begun is not shown to
+ * the model that answers this one; what was asked stays. A repeated one finds its turn.
+ */
+export function planRestart(draft: Draft, conversation: NewConversation, request: TurnRequest): Turn {
+  const isKnown = draft.findTurn(request.turnId) !== undefined
+  const running = draft.findConversation(conversation.id)?.activeTurnId ?? null
+  const turn = planSay(draft, conversation, request)
+  if (isKnown || running === null) return turn
+  stopRuns(draft, running, { cause: 'restarted', reason: 'Another input took its place.' })
+  return draft.turn(turn.id)
+}
+
+/** What a person allows holds for one conversation, or for one node: a copy of either begins without it. */
+export function withoutApprovals<T extends { readonly [key: string]: Json }>(metadata: T): T {
+  if (metadata['approved'] === undefined && metadata['edited'] === undefined) return metadata
+  const { approved: _, edited: __, ...others } = metadata
+  return others as unknown as T
+}
+
+/** What a conversation says of its own agent, beside the agent's definition. It only narrows: the ceiling stays. */
+export interface ConversationSettings {
+  /** A named layer: `full`, `minimal`, `memory_only`, `skills_only`, or one of createRuntime({ profiles }). */
+  readonly policyProfile?: string | undefined
+  /** Rounds its model is shown, 1 to 1000. */
+  readonly contextTurns?: number | undefined
+}
+
+/** Kept in the conversation's metadata under `agent`: each node reads it when it starts. */
+export function planSettings(draft: Draft, id: Id, { policyProfile, contextTurns }: ConversationSettings): void {
+  const conversation = draft.conversation(id)
+  const known = conversation.metadata['agent']
+  const agent = typeof known === 'object' && known !== null && !Array.isArray(known) ? known : { key: 'main' }
+  draft.changeConversation(conversation, {
+    metadata: {
+      ...conversation.metadata,
+      agent: {
+        ...agent,
+        ...(policyProfile === undefined ? {} : { policy_profile: policyProfile }),
+        ...(contextTurns === undefined ? {} : { context_turns: contextTurns }),
+      },
+    },
+  })
+}

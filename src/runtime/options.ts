@@ -1,0 +1,246 @@
+import { type AnyAgent, isAgent, type RunOptions } from '../agent/definition/agent.ts'
+import { type CompactionOptions, readCompaction } from '../agent/definition/compaction-settings.ts'
+import { checkExtension, type ExtensionCore } from '../agent/definition/extension.ts'
+import type { Home } from '../agent/hooks/node-run.ts'
+import type { Clock } from '../base/clock.ts'
+import { DefinitionError, messageOf } from '../base/error.ts'
+import type { Json } from '../base/json.ts'
+import { anything, list, number, orJust, readOptions, record } from '../base/options.ts'
+import type { KindDefinition } from '../delegation/run/kind.ts'
+import type { FileDomain } from '../files/domain.ts'
+import { type Budget, checkBudget } from '../grant/budget.ts'
+import { checkGrant, type Grant } from '../grant/grant.ts'
+import type { Profiles } from '../grant/profile.ts'
+import { CANCEL_GRACE_MS } from '../graph/kinds.ts'
+import type { Id } from '../graph/rows.ts'
+import { type ModelLike, toModel } from '../model/named/to-model.ts'
+import type { Store } from '../store/store.ts'
+import { ATTEMPTS, type Attempts } from '../tool/attempts.ts'
+import type { Logger } from '../tool/tool.ts'
+
+export interface RuntimeOptions {
+  /** Where graphs are kept. Default: in memory, the newest 1000 ended trees. Closed with the runtime. */
+  readonly store?: Store
+  /** Agents this process has code for, beside those it starts: needed to go on with runs of other processes. */
+  readonly agents?: readonly AnyAgent[]
+  /** For agents that name no model. Left out: `LEGATE_MODEL`, your config file's, or a local Ollama's. */
+  readonly model?: ModelLike
+  /** Models by the names that recipes, agent files and calls give them, before any provider is asked for one. */
+  readonly models?: Readonly<Record<string, ModelLike>>
+  /** Node kinds of your own. */
+  readonly kinds?: Readonly<Record<string, KindDefinition>>
+  /** A layer over every run. `{ use: [] }` denies everything. */
+  readonly grant?: Grant
+  /** Named layers for subagents, beside the built-in ones: subagents: { x: { agent, profile } }. */
+  readonly profiles?: Profiles
+  /** Limits over every run; each run has the smaller of this and its agent's. */
+  readonly budget?: Budget
+  /** How delegations are tried, where neither the call, the host's settings nor the agent says it. */
+  readonly delegation?: Attempts
+  /** How contexts are kept within what a model can read; false: they are not. Default: summed up at 0.8 of a window that is known. */
+  readonly compaction?: CompactionOptions | false
+  /** What the agents' grants are about when they name files: `diskFiles()` or `memoryFiles()`. */
+  readonly files?: FileDomain
+  readonly logger?: Logger
+  /** Hooks for every agent and child: called after an agent's own. Their `methods` are an agent's: use them there. */
+  readonly extensions?: readonly ExtensionCore[]
+  /** Yours, handed as they are to every tool of every agent and child: `context.tracer`, `context.longTermMemory`. */
+  readonly tracer?: object
+  readonly longTermMemory?: object
+  /** What may be told of why something failed: applied to each cause before it is recorded and read by models. */
+  readonly redact?: (cause: string) => string
+  readonly engine?: {
+    /** Nodes that run at the same time in this process. Default 256; 0: it runs none, and only reads and changes rows. */
+    readonly workers?: number
+    /** How long `close` and a cancelled node may take. Default 5 s. */
+    readonly graceMs?: number
+    readonly sweepMs?: number
+    readonly leaseMs?: number
+    /** How long a model may think before its first word; then it is asked again. Default 30 min. */
+    readonly firstWordMs?: number
+    /** How long a model may be silent in the middle of its answer; then it is asked again. Default 5 min. */
+    readonly stalledMs?: number
+  }
+  /** For tests. */
+  readonly clock?: Clock
+}
+
+/** A person's answer to a node that awaits approval. */
+export interface ApprovalWord {
+  readonly allow: boolean
+  /** Who says so: recorded. Default `user`. */
+  readonly by?: string
+  /** What the model reads when it is denied. */
+  readonly reason?: string
+  /** Allow the same request for the rest of its conversation. */
+  readonly always?: boolean
+  /** Allow it with these arguments instead. */
+  readonly edit?: Json
+  /** Answers only the approval with this digest. Without it: whatever the node asks for now. */
+  readonly digest?: string
+}
+
+/** An answer to a question that an agent has asked. */
+export interface AnswerWord {
+  readonly text: string
+  /** Who says so: recorded. Default `user`. */
+  readonly by?: string
+}
+
+export interface StartOptions extends RunOptions {
+  /** Goes on in this conversation instead of a new one; waits its turn when a run is going on there. */
+  readonly conversationId?: Id
+  /** Makes the conversation of that id where there is none. */
+  readonly createConversation?: boolean
+  /**
+   * Goes on in the conversation that you know by this text, such as the id of a chat in `useChat`, or begins it. The same
+   * text of another owner or another agent is another conversation.
+   */
+  readonly conversationKey?: string
+  /**
+   * While a run is going on there: `queue` (default) waits its turn; `restart` stops that run, and what it had begun is not
+   * shown to the model that answers this input.
+   */
+  readonly whileRunning?: 'queue' | 'restart'
+  /**
+   * Whose conversation it is. A new one keeps it; one that is there answers to another owner as if it were not. Left out, any
+   * conversation can be gone on with: give it wherever a caller has named the conversation.
+   */
+  readonly owner?: string
+  readonly title?: string
+}
+
+export const ENGINE_DEFAULTS = {
+  workers: 256,
+  graceMs: CANCEL_GRACE_MS,
+  sweepMs: 1_000,
+  leaseMs: 15_000,
+  firstWordMs: 1_800_000,
+  stalledMs: 300_000,
+} as const
+
+const OPTIONS = {
+  store: anything,
+  agents: list,
+  model: anything,
+  models: record,
+  kinds: record,
+  grant: record,
+  profiles: record,
+  budget: record,
+  delegation: record,
+  compaction: orJust(false, record),
+  files: anything,
+  logger: record,
+  extensions: list,
+  tracer: anything,
+  longTermMemory: anything,
+  redact: anything,
+  engine: record,
+  clock: anything,
+}
+
+const ENGINE = {
+  workers: number(0),
+  graceMs: number(0),
+  sweepMs: number(1),
+  leaseMs: number(1),
+  firstWordMs: number(1),
+  stalledMs: number(1),
+}
+
+/** Refuses what could never work: a mistake is said where it was made. */
+export function checkOptions(options: RuntimeOptions): void {
+  readOptions('createRuntime()', options, OPTIONS)
+  if (options.engine !== undefined) readOptions('createRuntime({ engine })', options.engine, ENGINE)
+  for (const [kind, { execute }] of Object.entries(options.kinds ?? {})) {
+    if (typeof execute !== 'function') refuse(`the node kind "${kind}" needs execute(node, context).`)
+  }
+  checkParts(options)
+  for (const agent of options.agents ?? []) checkIsAgent(agent, 'createRuntime({ agents })')
+  checkModels(options)
+  checkExtensions(options.extensions)
+  checkHandles(options)
+  if (options.grant !== undefined) checkGrant(options.grant, 'createRuntime')
+  if (options.budget !== undefined) checkBudget(options.budget, 'createRuntime')
+  if (options.delegation !== undefined) readOptions('createRuntime({ delegation })', options.delegation, ATTEMPTS)
+}
+
+function checkParts({ store, clock }: RuntimeOptions): void {
+  if (store !== undefined && typeof store?.commit !== 'function') {
+    refuse('createRuntime({ store }): make one with sqliteStore(path), jsonStore(folder) or memoryStore().')
+  }
+  if (clock !== undefined && (typeof clock?.now !== 'function' || typeof clock.at !== 'function')) {
+    refuse('createRuntime({ clock }): it needs now() and at(time, run).')
+  }
+}
+
+function checkModels({ model, models = {} }: RuntimeOptions): void {
+  if (model !== undefined && toModel(model) === undefined) {
+    refuse('createRuntime({ model }) is none: give "provider/model", a model of the AI SDK, or a Model.')
+  }
+  for (const [name, one] of Object.entries(models)) {
+    if (toModel(one) === undefined) refuse(`createRuntime({ models }): "${name}" is no model.`)
+  }
+}
+
+function checkHandles({ tracer, longTermMemory, redact, files }: RuntimeOptions): void {
+  if (files !== undefined && typeof files?.bind !== 'function') {
+    refuse('createRuntime({ files }): make them with diskFiles({ ... }) or memoryFiles({ ... }).')
+  }
+  checkHandle(tracer, 'tracer')
+  checkHandle(longTermMemory, 'longTermMemory')
+  if (redact !== undefined && typeof redact !== 'function') {
+    refuse('createRuntime({ redact }) must be a function of a text that gives what may be told of it.')
+  }
+}
+
+function checkExtensions(extensions: RuntimeOptions['extensions'] = []): void {
+  for (const extension of extensions) checkExtension(extension, 'createRuntime({ extensions })')
+}
+
+function checkHandle(handle: unknown, key: string): void {
+  if (handle === undefined || (typeof handle === 'object' && handle !== null)) return
+  refuse(`createRuntime({ ${key} }) must be an object: tools get it as context.${key}.`)
+}
+
+export function checkIsAgent(agent: unknown, where: string): void {
+  if (!isAgent(agent)) refuse(`${where}: that is not an agent. Make it with agent({ ... }).`)
+}
+
+function refuse(message: string): never {
+  throw new DefinitionError('definition', message)
+}
+
+/** What every node of a runtime is handed as it is. */
+export function handlesOf({ tracer, longTermMemory, redact, compaction }: RuntimeOptions): Handles {
+  const causeOf = redact === undefined ? messageOf : (error: unknown) => told(error, redact)
+  return {
+    tracer: tracer ?? null,
+    longTermMemory: longTermMemory ?? null,
+    causeOf,
+    compaction: readCompaction(compaction),
+  }
+}
+
+type Handles = Pick<Home, 'tracer' | 'longTermMemory' | 'causeOf' | 'compaction'>
+
+/** A policy that fails tells nothing. */
+function told(error: unknown, redact: (cause: string) => string): string {
+  try {
+    const text: unknown = redact(messageOf(error))
+    return typeof text === 'string' ? text : UNTOLD
+  } catch {
+    return UNTOLD
+  }
+}
+
+const UNTOLD = 'The cause is not told.'
+
+/** A library does not print; what went wrong inside it must still be seen. */
+export const warningLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: (message) => process.emitWarning(message, { type: 'LegateWarning' }),
+}

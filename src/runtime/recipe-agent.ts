@@ -1,0 +1,88 @@
+import path from 'node:path'
+import type { Agent } from '../agent/definition/agent.ts'
+import { anything, code, oneOf, orJust, readOptions, record, text } from '../base/options.ts'
+import { type Budget, checkBudget } from '../grant/budget.ts'
+import { checkGrant, type Grant } from '../grant/grant.ts'
+import type { Content } from '../graph/content.ts'
+import { namedModel } from '../model/named/named-model.ts'
+import type { AgentFile } from '../recipe/agent-file/agent-file.ts'
+import { MODE_NAMES, type Mode, type Surface } from '../recipe/inline/spec.ts'
+import { type OpenOptions, readOpenOptions } from '../recipe/open/open-subagents.ts'
+import type { RecipeOptions } from '../recipe/recipe/load-recipe.ts'
+import { coreOf } from '../recipe/run/inline-core.ts'
+import { asAgent } from './standalone.ts'
+
+export interface RecipeAgentOptions extends Pick<RecipeOptions, 'parameters' | 'ask' | 'readFile'> {
+  /** How its file is read: `lenient` goes on where `strict` refuses. Default strict. */
+  readonly reading?: 'strict' | 'lenient'
+  /** `provider/model`, instead of what the file says. */
+  readonly model?: string
+  /**
+   * What it may do; its file can narrow it and never loosen it. Without one it reaches no files, programs or hosts, as any
+   * agent: `{ use: ['tool:*', 'agent:*', 'model:*', 'file.*:/workspace/**'] }` lets it work on files.
+   */
+  readonly grant?: Grant
+  readonly budget?: Budget
+  /** How much it does without asking. Default auto. */
+  readonly mode?: Mode
+  /** Where its programs run. Default: the current folder. */
+  readonly cwd?: string
+  /** How it may start subagents, beside its own sub-recipes; false: not at all. */
+  readonly subagents?: Omit<OpenOptions, 'mode' | 'cwd'> | false
+}
+
+/**
+ * The agent of a recipe or agent file. Its conversations keep all of it, so any process can go on with them without the
+ * file. Throws a RecipeError with file, line and hint.
+ */
+export async function recipeAgent(
+  source: string | AgentFile,
+  options: RecipeAgentOptions = {},
+): Promise<Agent<Content | undefined, unknown>> {
+  readOptions('recipeAgent()', options, OPTIONS)
+  const { grant, budget, mode = 'auto', model, subagents = {}, reading = 'strict' } = options
+  if (grant !== undefined) checkGrant(grant, 'recipeAgent()')
+  if (budget !== undefined) checkBudget(budget, 'recipeAgent()')
+  const { parameters, ask, readFile } = options
+  const reader = {
+    mode: reading,
+    ...(parameters === undefined ? {} : { parameters }),
+    ...(ask === undefined ? {} : { ask }),
+    ...(readFile === undefined ? {} : { readFile }),
+  }
+  const { loadDefinition } = await import('../recipe/discovery/load-definition.ts')
+  const { rootInline } = await import('../recipe/run/root-inline.ts')
+  const file = typeof source === 'string' ? await loadDefinition(source, reader) : source
+  checkParameters(file, parameters ?? {})
+  const cwd = path.resolve(options.cwd ?? process.cwd())
+  const surfaces = surfacesOf(file)
+  const open = subagents === false ? null : readOpenOptions({ surfaces, ...subagents, mode, cwd })
+  const inline = await rootInline(file, { model: model ?? null, grant: grant ?? null, budget, mode, cwd, open })
+  return asAgent<Content | undefined, unknown, unknown>(coreOf(inline, undefined, namedModel))
+}
+
+/** A name that nobody defined is a slip of the finger: its default would be used. */
+function checkParameters({ parameters }: AgentFile, given: Readonly<Record<string, unknown>>): void {
+  const rules = Object.fromEntries((parameters ?? []).map(({ key }) => [key, anything]))
+  readOptions<Readonly<Record<string, unknown>>>('recipeAgent(): parameters', given, rules)
+}
+
+/** Recipes that speak of delegates are written for the tools of that name. */
+function surfacesOf({ instructions, prompt, extensions }: AgentFile): readonly Surface[] {
+  const isSummoned = extensions?.some(({ name }) => name === 'summon') === true
+  const speaksOfIt = /\bdelegates?\b|\bload\(/i.test(`${instructions}\n${prompt ?? ''}`)
+  return isSummoned || speaksOfIt ? ['subagent', 'delegate'] : ['subagent']
+}
+
+const OPTIONS = {
+  parameters: record,
+  ask: orJust(false, code),
+  readFile: code,
+  reading: oneOf('strict', 'lenient'),
+  model: text,
+  grant: record,
+  budget: record,
+  mode: oneOf(...MODE_NAMES),
+  cwd: text,
+  subagents: orJust(false, record),
+}

@@ -1,0 +1,156 @@
+import { autoCore, autoOf, callable } from '../agent/build/auto.ts'
+import { defineAgent } from '../agent/build/definition.ts'
+import { identified } from '../agent/build/identity.ts'
+import type { ReplyDefinition } from '../agent/build/reply.ts'
+import { methodsOf, withChosen, withExtension, withFunction, withMcp, withTool } from '../agent/build/with-tools.ts'
+import {
+  type Agent,
+  type AgentCore,
+  type AgentDefinition,
+  type AgentInput,
+  type AgentOutput,
+  type AgentWritten,
+  type AnyAgent,
+  type AutoDefinition,
+  type AutoFunction,
+  type DirectInput,
+  type Extension,
+  markAgent,
+  type RunOptions,
+  type Subagents,
+} from '../agent/definition/agent.ts'
+import {
+  AgentRequest,
+  type Asked,
+  type RequestAgent,
+  type RequestStartOptions,
+} from '../agent/definition/agent-request.ts'
+import { Direct } from '../agent/definition/input.ts'
+import { refuseForReply } from '../agent/definition/reply-core.ts'
+import { DefinitionError, RunError } from '../base/error.ts'
+import type { InferInput, InferOutput, Schema } from '../base/schema/schema.ts'
+import type { CompletedOutcome, Run } from '../conversation/run.ts'
+import { currentCall } from '../tool/current.ts'
+import type { StartOptions } from './options.ts'
+import { createRuntime, Runtime } from './runtime.ts'
+
+/** Code as an agent: what it is given, answers and may do is as of one with a model. */
+export function agent<
+  const In extends Schema | undefined = undefined,
+  const Out extends Schema | undefined = undefined,
+  const Below extends Subagents = Record<never, never>,
+>(definition: ReplyDefinition<In, Out, Below>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
+/** Defines an agent: an immutable value, which may be run by itself, by a runtime, or as a subagent of others. */
+export function agent<
+  const In extends Schema | undefined = undefined,
+  const Out extends Schema | undefined = undefined,
+>(definition: AgentDefinition<In, Out>): Agent<AgentInput<In>, AgentOutput<Out>, AgentWritten<Out>>
+export function agent(definition: object): unknown {
+  return asAgent(defineAgent(definition as Parameters<typeof defineAgent>[0]))
+}
+
+/** The object that users hold of an agent. */
+export function asAgent<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+  const start = (input: In | DirectInput, options?: RunOptions) => run(new Direct(input), runtimeHere(), options)
+  const run = (input: Direct, runtime: Runtime, options?: StartOptions) => runtime.run(agent, input as In, options)
+  const request = () => {
+    refuseForReply(core, 'a request')
+    return new AgentRequest<Out>(requestAgent(run))
+  }
+  const agent = Object.defineProperties(
+    {
+      generate: (input: In | DirectInput, options?: RunOptions) => completedHere(() => start(input, options)),
+      stream: start,
+      use: (extension: Extension) => changed(withExtension(core, extension)),
+      registerTool: (...given: Rest<typeof withTool>) => changed(withTool(core, ...given)),
+      useTools: (...given: Rest<typeof withChosen>) => changed(withChosen(core, ...given)),
+      toolFunc: (...given: Rest<typeof withFunction>) => changed(withFunction(core, ...given)),
+      useMcp: (...given: Rest<typeof withMcp>) => changed(withMcp(core, ...given)),
+      auto: (definition: AutoDefinition<Schema, Schema>) => madeFunction(autoOf(core, definition)),
+      request,
+      loadYamlPrompt: (...given: Parameters<AgentRequest['loadYamlPrompt']>) => request().loadYamlPrompt(...given),
+      loadJsonPrompt: (...given: Parameters<AgentRequest['loadJsonPrompt']>) => request().loadJsonPrompt(...given),
+      loadPromptFile: (...given: Parameters<AgentRequest['loadPromptFile']>) => request().loadPromptFile(...given),
+      loadPromptText: (...given: Parameters<AgentRequest['loadPromptText']>) => request().loadPromptText(...given),
+    },
+    Object.getOwnPropertyDescriptors(core),
+  ) as unknown as Agent<In, Out, Written>
+  if (core.extensions.length > 0) Object.defineProperties(agent, methodsOf(agent as AnyAgent))
+  return markAgent(agent)
+}
+
+/** It has code now that no row keeps, and is found by its name from here on. */
+function changed<In, Out, Written>(core: AgentCore): Agent<In, Out, Written> {
+  return asAgent(core.inline === null ? core : identified({ ...core, inline: null }))
+}
+
+type Rest<F extends (agent: AgentCore, ...others: never[]) => unknown> =
+  Parameters<F> extends [AgentCore, ...infer Others] ? Others : never
+
+/** A typed function that a model implements. What cannot work is refused here, not when it is called. */
+export function auto<const In extends Schema, const Out extends Schema>(
+  definition: AutoDefinition<In, Out>,
+): AutoFunction<InferInput<In>, InferOutput<Out>> {
+  const own = autoCore(null, definition)
+  const core = identified({ ...defineAgent({ name: own.name ?? '', instructions: '' }), ...own })
+  return madeFunction(core) as unknown as AutoFunction<InferInput<In>, InferOutput<Out>>
+}
+
+function madeFunction(core: AgentCore): AnyAgent {
+  const agent = asAgent<unknown, unknown, unknown>(core)
+  const call = async (input: unknown, options?: RunOptions) =>
+    (await completedHere(() => runtimeHere().run(agent, input, options))).output
+  return callable(agent as AnyAgent, call)
+}
+
+type Start = (input: Direct, runtime: Runtime, options?: StartOptions) => Run
+
+function requestAgent(run: Start): RequestAgent {
+  const start = (asked: Asked, { runtime, ...options }: RequestStartOptions) => run(asked, runtimeOf(runtime), options)
+  return {
+    start,
+    generate: (asked, options) => completedHere(() => start(asked, options)),
+    reader: (runtime) => runtimeOf(runtime).store,
+    load: async (onto, { kind, given, options }) =>
+      (await loaders())[kind](given, { ...options, onto }) as Promise<AgentRequest>,
+  }
+}
+
+async function loaders() {
+  const { loadJsonPrompt, loadPromptFile, loadYamlPrompt } = await import('../extension/prompt-files.ts')
+  const { loadPromptText } = await import('../prompt/file/load-text.ts')
+  return { yaml: loadYamlPrompt, json: loadJsonPrompt, file: loadPromptFile, text: loadPromptText } as const
+}
+
+function runtimeOf(given: object | undefined): Runtime {
+  if (given === undefined) return runtimeHere()
+  if (given instanceof Runtime) return given
+  throw new DefinitionError('definition', 'start({ runtime }): make the runtime with createRuntime().')
+}
+
+function completedHere<Out, Written>(start: () => Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+  const outcome = completed(start)
+  // A tool that ends without awaiting its child cancels it: that is no error nobody handled.
+  if (currentCall() !== undefined) outcome.catch(() => undefined)
+  return outcome
+}
+
+async function completed<Out, Written>(start: () => Run<Out, Written>): Promise<CompletedOutcome<Out>> {
+  const run = start()
+  const outcome = await run.result
+  if (outcome.status === 'completed') return outcome as CompletedOutcome<Out>
+  throw new RunError('run', `The run ${run.id} ended ${outcome.status}: ${outcome.error?.message ?? ''}`, {
+    details: { outcome },
+    isRetryable: outcome.retryable,
+  })
+}
+
+let shared: Runtime | undefined
+
+/** The runtime of the tool call we are in, else one in memory for all agents that are run by themselves. */
+function runtimeHere(): Runtime {
+  const current = currentCall()?.runtime
+  if (current instanceof Runtime) return current
+  shared ??= createRuntime()
+  return shared
+}

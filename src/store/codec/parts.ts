@@ -1,0 +1,272 @@
+import type { Json } from '../../base/json.ts'
+import { NO_USAGE, type Usage } from '../../graph/content.ts'
+import type { OutcomeRecord } from '../../graph/outcome.ts'
+import type { Account, Conversation, Id, Node, NodeOutput, TurnLimits } from '../../graph/rows.ts'
+
+/** Undefined, which JSON leaves out, for the usual value. */
+export function unless<T>(value: T, usual: T): T | undefined {
+  return value === usual ? undefined : value
+}
+
+export type UsageParts = readonly [input: number, output: number, cacheRead: number, cacheWrite: number]
+
+/** Undefined for none. */
+export function packUsage(usage: Usage): UsageParts | undefined {
+  if (usage === NO_USAGE) return undefined
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage
+  const isNone = inputTokens === 0 && outputTokens === 0 && cacheReadTokens === 0 && cacheWriteTokens === 0
+  return isNone ? undefined : [inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens]
+}
+
+export function toUsage(parts: UsageParts | undefined): Usage {
+  if (parts === undefined) return NO_USAGE
+  const [inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens] = parts
+  return { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens }
+}
+
+/** When it was made, and how many milliseconds after that it began and ended, as far as it has. */
+export type TimeParts = readonly [createdAt: number, started?: Later | null, ended?: Later | null]
+/** A moment, as text, where the difference is not exact. */
+type Later = number | string
+
+export interface Times {
+  createdAt: number
+  startedAt: number | null
+  endedAt: number | null
+}
+
+export function packTimes({ createdAt, startedAt, endedAt }: Readonly<Times>): TimeParts {
+  if (endedAt !== null) return [createdAt, packLater(startedAt, createdAt), packLater(endedAt, createdAt)]
+  return startedAt === null ? [createdAt] : [createdAt, packLater(startedAt, createdAt)]
+}
+
+/** Rows that were written before there were such parts have the fields themselves. */
+export function setTimes(row: Times, parts: TimeParts | undefined): void {
+  if (parts === undefined) return
+  const [createdAt, started = null, ended = null] = parts
+  row.createdAt = createdAt
+  row.startedAt = toLater(started, createdAt)
+  row.endedAt = toLater(ended, createdAt)
+}
+
+function packLater(moment: number | null, createdAt: number): Later | null {
+  if (moment === null) return null
+  const after = moment - createdAt
+  return createdAt + after === moment ? after : String(moment)
+}
+
+function toLater(later: Later | null, createdAt: number): number | null {
+  if (later === null) return null
+  return typeof later === 'string' ? Number(later) : createdAt + later
+}
+
+export type LimitParts = readonly [
+  turns: number,
+  toolCalls: number,
+  children: number,
+  concurrency: number,
+  depth: number,
+  wallMs: number,
+]
+
+export function packLimits({ turns, toolCalls, children, concurrency, depth, wallMs }: TurnLimits): LimitParts {
+  return [turns, toolCalls, children, concurrency, depth, wallMs]
+}
+
+export function toLimits([turns, toolCalls, children, concurrency, depth, wallMs]: LimitParts): TurnLimits {
+  return { turns, toolCalls, children, concurrency, depth, wallMs }
+}
+
+export type AccountParts = readonly [
+  modelCalls: number,
+  toolCalls: number,
+  children: number,
+  live: number,
+  nextRelease: number,
+  usage: UsageParts | 0,
+  ...uncertain: readonly string[],
+]
+
+export function packAccount(account: Account): AccountParts {
+  const { modelCalls, toolCalls, children, live, nextRelease, usage, uncertain } = account
+  return [modelCalls, toolCalls, children, live, nextRelease, packUsage(usage) ?? 0, ...uncertain]
+}
+
+export function toAccount(parts: AccountParts): Account {
+  const [modelCalls, toolCalls, children, live, nextRelease, usage, ...uncertain] = parts
+  return { modelCalls, toolCalls, children, live, nextRelease, usage: toUsage(usage || undefined), uncertain }
+}
+
+/** Of which run it is the outcome, as far as the place it is kept at says that. */
+export interface OutcomePlace {
+  readonly runId: string
+  readonly conversationId: string
+}
+
+export type PackedOutcome = Partial<Omit<OutcomeRecord, 'usage'>> & {
+  readonly usage?: UsageParts
+  readonly counts: readonly [modelCalls: number, toolCalls: number, children: number, durationMs: number]
+}
+
+export function packOutcome(outcome: OutcomeRecord, place: OutcomePlace): PackedOutcome {
+  const { modelCalls, toolCalls, children, durationMs, uncertain } = outcome
+  return {
+    status: unless(outcome.status, 'completed'),
+    runId: unless(outcome.runId, place.runId),
+    conversationId: unless(outcome.conversationId, place.conversationId),
+    answerNodeId: unless(outcome.answerNodeId, null),
+    error: unless(outcome.error, null),
+    usage: packUsage(outcome.usage),
+    counts: [modelCalls, toolCalls, children, durationMs],
+    retryable: unless(outcome.retryable, false),
+    advice: unless(outcome.advice, null),
+    uncertain: uncertain.length === 0 ? undefined : uncertain,
+    open: outcome.open.length === 0 ? undefined : outcome.open,
+    absent: outcome.absent.length === 0 ? undefined : outcome.absent,
+    delegations: outcome.delegations.length === 0 ? undefined : outcome.delegations,
+  } as PackedOutcome
+}
+
+export function toOutcome(packed: PackedOutcome, place: OutcomePlace): OutcomeRecord {
+  const [modelCalls, toolCalls, children, durationMs] = packed.counts
+  return {
+    status: packed.status ?? 'completed',
+    runId: packed.runId ?? place.runId,
+    conversationId: packed.conversationId ?? place.conversationId,
+    answerNodeId: packed.answerNodeId ?? null,
+    error: packed.error ?? null,
+    usage: toUsage(packed.usage),
+    modelCalls,
+    toolCalls,
+    children,
+    durationMs,
+    retryable: packed.retryable ?? false,
+    advice: packed.advice ?? null,
+    uncertain: packed.uncertain ?? [],
+    open: packed.open ?? [],
+    absent: packed.absent ?? [],
+    delegations: packed.delegations ?? [],
+  }
+}
+
+/** The task of a delegation says in its metadata and in its output who its child is: both are written as one `child`. */
+export function childOf({ output, metadata }: Node): Id | undefined {
+  const id = output.subagent?.child_conversation_id
+  if (Array.isArray(output.metadata?.['outcome'])) return undefined
+  return id !== undefined && names(output.subagent, id) && names(metadata['subagent'], id) ? id : undefined
+}
+
+/** What is to be written of the metadata beside `child`; undefined for nothing. */
+export function metadataBeside({ subagent, ...others }: Node['metadata']): Node['metadata'] | undefined {
+  return isEmpty(others) ? undefined : others
+}
+
+export function outputBeside({ subagent, ...others }: NodeOutput, child: Id): NodeOutput | undefined {
+  const { metadata } = others
+  if (metadata !== undefined) return { ...others, metadata: packEnd(metadata, child) }
+  return isEmpty(others) ? undefined : others
+}
+
+export function metadataWith(metadata: Node['metadata'], child: Id): Node['metadata'] {
+  return { ...metadata, subagent: subagentOf(child) }
+}
+
+export function outputWith(output: NodeOutput, child: Id): NodeOutput {
+  const { metadata } = output
+  const subagent = subagentOf(child)
+  return metadata === undefined ? { ...output, subagent } : { ...output, metadata: toWhole(metadata, child), subagent }
+}
+
+/** Whether a conversation says of itself only what its other fields say too. */
+export function isUsualMetadata(row: Conversation): boolean {
+  const { metadata, agent, parentConversationId, parentTaskId } = row
+  if (parentTaskId === null) return isEmpty(metadata)
+  const origin = fieldsOf(metadata['subagent'])
+  return (
+    Object.keys(metadata).length === 1 &&
+    Object.keys(origin).length === 4 &&
+    origin['name'] === agent.name &&
+    origin['parent_conversation_id'] === parentConversationId &&
+    origin['parent_graph_id'] === parentConversationId &&
+    origin['spawned_from_node_id'] === parentTaskId
+  )
+}
+
+export function usualMetadata({ agent, parentConversationId, parentTaskId }: Conversation): Conversation['metadata'] {
+  if (parentTaskId === null) return {}
+  const name = agent.name
+  const parent = { parent_conversation_id: parentConversationId, parent_graph_id: parentConversationId }
+  return { subagent: { name, ...parent, spawned_from_node_id: parentTaskId } }
+}
+
+function names(value: unknown, id: Id): boolean {
+  const fields = fieldsOf(value)
+  const isSame = fields['child_conversation_id'] === id && fields['child_graph_id'] === id
+  return isSame && Object.keys(fields).length === 2
+}
+
+function subagentOf(id: Id): NonNullable<NodeOutput['subagent']> {
+  return { child_conversation_id: id, child_graph_id: id }
+}
+
+export function isEmpty(fields: object): boolean {
+  for (const _ in fields) return false
+  return true
+}
+
+const NONE = {}
+
+function fieldsOf(value: unknown): { readonly [key: string]: Json } {
+  return typeof value === 'object' && value !== null ? (value as { readonly [key: string]: Json }) : NONE
+}
+
+type Metadata = NonNullable<NodeOutput['metadata']>
+
+/** Of a good end: the run, its usage, milliseconds, model calls. */
+type EndParts = readonly [runId: string, usage: UsageParts | 0, durationMs: number, turns: number]
+
+/** What the result of a delegation tells of its child's end, in short where that is what a good end usually says. */
+function packEnd(metadata: Metadata, child: Id): Metadata {
+  const end = metadata['outcome'] as Partial<End> | null | undefined
+  if (end?.status !== 'completed' || end.usage === undefined) return metadata
+  const { run_id: runId = '', duration_ms: durationMs = 0, turns = 0 } = end
+  const parts: EndParts = [runId, packUsage(end.usage) ?? 0, durationMs, turns]
+  return isSame(end, toEnd(parts, child)) ? { ...metadata, outcome: parts as unknown as Json } : metadata
+}
+
+function toWhole(metadata: Metadata, child: Id): Metadata {
+  const { outcome } = metadata
+  if (!Array.isArray(outcome)) return metadata
+  return { ...metadata, outcome: toEnd(outcome as unknown as EndParts, child) as unknown as Json }
+}
+
+interface End {
+  readonly status: string
+  readonly run_id: string
+  readonly conversation_id: Id
+  readonly error: null
+  readonly usage: ReturnType<typeof toUsage>
+  readonly duration_ms: number
+  readonly turns: number
+  readonly retryable: boolean
+  readonly advice: null
+}
+
+function toEnd([run_id, usage, duration_ms, turns]: EndParts, child: Id): End {
+  return {
+    status: 'completed',
+    run_id,
+    conversation_id: child,
+    error: null,
+    usage: toUsage(usage || undefined),
+    duration_ms,
+    turns,
+    retryable: false,
+    advice: null,
+  }
+}
+
+/** In every field, and in their order: what is read back is written as the same text. */
+function isSame(end: object, usual: object): boolean {
+  return JSON.stringify(end) === JSON.stringify(usual)
+}

@@ -1,0 +1,338 @@
+import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { StoreError } from '../../base/error.ts'
+import { anything, code, oneOf, positive, type Rules, readOptions } from '../../base/options.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
+import { finding, type Removal, type Tombstone, type Verified, type WholeTree } from '../archive.ts'
+import { fileError, watchFile } from '../file-presence.ts'
+import { bury, lift, memoryArchive, putWhole, tombstoneIn } from '../memory/archive.ts'
+import { applyCommit, checkCommit } from '../memory/commit.ts'
+import { memoryScanner } from '../memory/scan.ts'
+import { piecesOf, putPiece } from '../memory/snapshot.ts'
+import { emptyTables, type Tables, type Tree } from '../memory/tables.ts'
+import { liftedBy, tampered } from '../not-found.ts'
+import type { Store } from '../store.ts'
+import { Documents } from './documents.ts'
+import { Journal } from './journal.ts'
+import { isRunning, lockFolder } from './lock.ts'
+import { extend, type JournalEntry, newRows, nextLink } from './record.ts'
+
+export { type JsonSession, jsonSession } from './session.ts'
+
+export interface JsonStoreOptions {
+  readonly folder: string
+  /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
+  readonly durability?: 'process' | 'power'
+  /** How many trees without an open turn are kept, with their documents. Default: all. */
+  readonly keep?: number
+  /** The journal is written anew when it has grown to this, and to four times what it was then. Default 8 MB. */
+  readonly compactBytes?: number
+  /** Told when a document could not be written; nothing else fails with it. Default: a warning of the process. */
+  readonly report?: (error: Error) => void
+}
+
+const OPTIONS: Rules<JsonStoreOptions> = {
+  folder: anything,
+  durability: oneOf('process', 'power'),
+  keep: anything,
+  compactBytes: positive,
+  report: code,
+}
+
+/**
+ * Rows in memory and in a journal of this folder, for one process at a time; beside it a document per conversation that
+ * people can read. Opens the folder at once; throws StoreError when that is not possible.
+ */
+export function jsonStore(folderOrOptions: string | JsonStoreOptions): Store {
+  const given = typeof folderOrOptions === 'string' ? { folder: folderOrOptions } : folderOrOptions
+  const options = readOptions<JsonStoreOptions>('jsonStore()', given ?? {}, OPTIONS)
+  const folder = resolve(folderOf(options))
+  checkKeep(options)
+  let current: JsonRows | undefined = openRows({ ...options, folder })
+  const rows = (): JsonRows => {
+    if (current !== undefined) return current.present()
+    const message = `The JSON store in ${folder} was closed. Open a new one.`
+    throw new StoreError('store_closed', message, { details: { path: folder } })
+  }
+  // One process at a time has it: there is no news but that the journal is gone.
+  const watchers = watchFile(() => rows().lookForJournal())
+  return {
+    name: 'json',
+    shared: false,
+    commit: (commit) => rows().commit(commit),
+    ...memoryScanner(() => rows().tables),
+    tampered: () => [...rows().tampered.values()],
+    archive: {
+      ...memoryArchive(() => rows().tables),
+      verify: (rootId) => rows().verify(rootId),
+      restore: (whole) => rows().restore(whole),
+      remove: (rootId, removal) => rows().remove(rootId, removal),
+      compact: () => rows().compact(),
+    },
+    watch: (changed) => {
+      rows()
+      return watchers.add(changed)
+    },
+    reopen: () => rows().reload(),
+    close: async () => {
+      watchers.end()
+      const open = current
+      current = undefined
+      open?.close()
+    },
+  }
+}
+
+const JOURNAL = 'store.journal'
+const GROWTH = 4
+
+function folderOf({ folder }: JsonStoreOptions): string {
+  if (typeof folder === 'string' && folder !== '') return folder
+  throw new StoreError('store', 'A JSON store needs the path of a folder: jsonStore("sessions").')
+}
+
+/** What it deletes does not come back: a slip must not delete all. */
+function checkKeep({ keep = Number.POSITIVE_INFINITY }: JsonStoreOptions): void {
+  if (keep === Number.POSITIVE_INFINITY || (Number.isInteger(keep) && keep >= 0)) return
+  throw new StoreError('store', 'jsonStore({ keep }) is a whole number, 0 or more; left out, all trees are kept.')
+}
+
+function openRows(options: JsonStoreOptions): JsonRows {
+  const { folder } = options
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const release = lockFolder(folder)
+    try {
+      return new JsonRows(options, release)
+    } catch (error) {
+      release()
+      throw error
+    }
+  } catch (error) {
+    throw fileError(error, folder)
+  }
+}
+
+/** The tables, and the file that brings them back. */
+class JsonRows {
+  tables: Tables = emptyTables()
+  /** By tree: those that were found to be changed from outside. */
+  readonly tampered = new Map<Id, StoreError>()
+  private readonly options: JsonStoreOptions
+  private readonly release: () => void
+  private readonly journal: Journal
+  private readonly documents: Documents
+  /** Where there was no room to write it anew, it is tried again when it is as large as this. */
+  private nextTryBytes = 0
+
+  constructor(options: JsonStoreOptions, release: () => void) {
+    const { folder, durability = 'process', report = warn } = options
+    this.options = options
+    this.release = release
+    this.documents = new Documents({ folder, report, reader: memoryScanner(() => this.tables) })
+    this.journal = Journal.open({ path: join(folder, JOURNAL), flush: durability === 'power' }, (entry) =>
+      this.take(entry),
+    )
+    this.distrust()
+    if (this.journal.isOld) this.migrate()
+    removeLeftovers(folder)
+    this.trim(Date.now())
+    this.documents.removeDeleted(this.tables.tombstones)
+    this.documents.repair(this.tables.conversations.values().map(({ id }) => id))
+  }
+
+  /** An older store is written anew, if its rows are what their record says. Where none are, they have another form. */
+  private migrate(): void {
+    const archive = memoryArchive(() => this.tables)
+    const trees = [...this.tables.trees.values()].map(({ id }) => id)
+    if (trees.length > 0 && trees.every((id) => archive.verify(id).findings.length > 0)) {
+      this.journal.close()
+      throw olderForm(this.options.folder)
+    }
+    this.compact()
+  }
+
+  /** Itself; throws when its journal is gone. */
+  present(): this {
+    this.journal.presence.requireUnseen()
+    return this
+  }
+
+  /** Throws when its journal is gone; else there is nothing new. */
+  lookForJournal(): number {
+    this.journal.presence.require()
+    return 0
+  }
+
+  /** Written first: what is in the tables can be read back. */
+  commit(commit: Commit): void {
+    this.requireAsWritten(commit.rootId)
+    checkCommit(this.tables, commit)
+    const link = nextLink(this.tables, commit)
+    this.journal.append(link === undefined ? { commit } : { commit, link })
+    const tree = applyCommit(this.tables, commit)
+    if (tree !== undefined && link !== undefined) extend(tree, link)
+    for (const id of shownIn(commit)) this.documents.changed(id)
+    if (tree !== undefined) {
+      settle(this.tables, tree)
+      this.trim(commit.at)
+    }
+    if (this.isGrown()) this.compact()
+  }
+
+  /** What was read from the file is held against its record before anything is added to it. */
+  private requireAsWritten(rootId: Id | null): void {
+    const tree = rootId === null ? undefined : this.tables.trees.get(rootId)
+    if (tree?.isUnchecked !== true) return
+    const known = this.tampered.get(tree.id)
+    if (known !== undefined) throw known
+    const [wrong] = memoryArchive(() => this.tables).verify(tree.id).findings
+    if (wrong !== undefined) {
+      const error = tampered(wrong.message.replace(/\.$/, ''), { rootId, path: this.options.folder })
+      this.tampered.set(tree.id, error)
+      throw error
+    }
+    tree.isUnchecked = false
+  }
+
+  restore(whole: WholeTree): void {
+    checkCommit(this.tables, newRows(whole))
+    liftedBy(this.tables.tombstones, whole, headOf(whole))
+    this.journal.append({ tree: whole })
+    this.put(whole)
+    for (const { letter, id } of whole.rows) if (letter === 'c') this.documents.changed(id)
+    this.trim(Date.now())
+    if (this.isGrown()) this.compact()
+  }
+
+  remove(rootId: Id, removal: Removal): Tombstone | undefined {
+    const stone = tombstoneIn(this.tables, rootId, removal)
+    if (stone === undefined || removal.dryRun === true) return stone
+    this.bury(stone)
+    this.tampered.delete(rootId)
+    return stone
+  }
+
+  /** Rows and their record; and the file itself, line by line. */
+  verify(rootId?: Id): Verified {
+    const verified = memoryArchive(() => this.tables).verify(rootId)
+    const damage = this.journal.damage()
+    if (damage === null) return verified
+    const place = { subject: 'store', id: this.options.folder, rootId: null, conversationId: null } as const
+    return { ...verified, findings: [...verified.findings, finding('unreadable', place, damage)] }
+  }
+
+  reload(): void {
+    this.tables = emptyTables()
+    this.journal.reread((entry) => this.take(entry))
+    this.distrust()
+  }
+
+  private distrust(): void {
+    for (const tree of this.tables.trees.values()) tree.isUnchecked = true
+  }
+
+  close(): void {
+    try {
+      if (!this.journal.presence.isGone) this.documents.flush()
+      this.journal.close()
+    } finally {
+      this.release()
+    }
+  }
+
+  private take(entry: JournalEntry): void {
+    if ('commit' in entry) {
+      const tree = applyCommit(this.tables, entry.commit)
+      if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
+      if (tree !== undefined) settle(this.tables, tree)
+    } else if ('tree' in entry) this.put(entry.tree)
+    else if ('stone' in entry) bury(this.tables, entry.stone)
+    else if (!('store' in entry)) putPiece(this.tables, entry)
+  }
+
+  private put(whole: WholeTree): void {
+    const tree = putWhole(this.tables, whole)
+    if (tree === undefined) return
+    tree.chain = whole.records.map(({ events: _, ...link }) => link)
+    lift(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
+    settle(this.tables, tree)
+  }
+
+  /** Written first, and with it the documents: what is deleted stays deleted. */
+  private bury(stone: Tombstone): void {
+    this.journal.append({ stone })
+    bury(this.tables, stone)
+    for (const { id } of stone.conversations) this.documents.remove(id)
+  }
+
+  /** Deletes ended trees beyond those that are kept. What brought them is stored already: where it cannot, it is told. */
+  private trim(at: number): void {
+    const { ended } = this.tables
+    const { keep = Number.POSITIVE_INFINITY, folder, report = warn } = this.options
+    try {
+      while (ended.size > keep && ended.first !== null) this.remove(ended.first.id, { at, reason: 'maximum' })
+    } catch (error) {
+      report(fileError(error, join(folder, JOURNAL)))
+    }
+  }
+
+  private isGrown(): boolean {
+    const { compactBytes = 8_000_000 } = this.options
+    const { bytes, baseBytes } = this.journal
+    return bytes > Math.max(compactBytes, GROWTH * baseBytes, this.nextTryBytes)
+  }
+
+  /** What it is to write is stored already: where there is no room for a second file, the first goes on. */
+  compact(): void {
+    try {
+      this.journal.replace(piecesOf(this.tables))
+    } catch (error) {
+      const { folder, report = warn } = this.options
+      this.nextTryBytes = 2 * this.journal.bytes
+      report(fileError(error, join(folder, JOURNAL)))
+    }
+  }
+}
+
+function olderForm(folder: string): StoreError {
+  const message = `The JSON store in ${folder} was written by an older version, in a form that this one does not read; it was left as it is. Export its trees with that version and import them into a new folder.`
+  return new StoreError('store', message, { details: { path: folder } })
+}
+
+function settle({ ended }: Tables, tree: Tree): void {
+  if (tree.openTurns > 0) ended.delete(tree)
+  else ended.add(tree)
+}
+
+function headOf({ records }: WholeTree): string {
+  return records.at(-1)?.hash ?? ''
+}
+
+/** Conversations whose document is another after this commit: a turn has ended, or it was closed. */
+function shownIn({ turns, conversations }: Commit): ReadonlySet<Id> {
+  const ended = turns.filter(({ state }) => state === 'ended').map(({ conversationId }) => conversationId)
+  const closed = conversations.filter(({ metadata }) => metadata['closed_at'] !== undefined).map(({ id }) => id)
+  return new Set([...ended, ...closed])
+}
+
+/** Files that a killed process was about to put in place. Another may be at it in this moment: those are new, and it runs. */
+function removeLeftovers(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    const [found, pid] = LEFTOVER.exec(name) ?? []
+    if (found === undefined) continue
+    const file = join(folder, name)
+    const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() }
+    const isLeft = pid !== undefined && !isRunning(Number(pid))
+    if (isLeft || Date.now() - mtimeMs > LEFTOVER_MS) rmSync(file, { force: true })
+  }
+}
+
+/** Who wants the lock may be on another machine; who writes documents here is not. */
+const LEFTOVER = /^(?:store\.lock-.*|.*\.json\.(\d+)-[0-9a-f]{8})\.new$/
+const LEFTOVER_MS = 60_000
+
+function warn(error: Error): void {
+  process.emitWarning(error.message, 'LegateWarning')
+}

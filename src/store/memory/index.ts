@@ -1,0 +1,81 @@
+import { StoreError } from '../../base/error.ts'
+import { number, orJust, readOptions } from '../../base/options.ts'
+import { tombstoneFor } from '../not-found.ts'
+import type { Store } from '../store.ts'
+import { applyCommit } from './commit.ts'
+import { memoryScanner } from './scan.ts'
+import { reloadTables } from './snapshot.ts'
+import { emptyTables, forgetTree, type Tables, type Tree } from './tables.ts'
+
+export interface MemoryStoreOptions {
+  /** How many trees without an open turn are kept; beyond it the one that ended first is forgotten. */
+  readonly keep?: number
+}
+
+/** Rows live as long as the process, ended trees until `keep` others have ended after them. */
+export function memoryStore(options: MemoryStoreOptions = {}): Store {
+  const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
+  let current: Tables | undefined = emptyTables()
+  const tables = (): Tables => {
+    if (current === undefined) throw closedError()
+    return current
+  }
+  return {
+    name: 'memory',
+    shared: false,
+    commit: (commit) => {
+      const open = tables()
+      const tree = applyCommit(open, commit)
+      if (tree !== undefined) settle(open, tree, keep)
+    },
+    archive: {
+      read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
+      verify: async (rootId) => (await archives()).memoryArchive(tables).verify(rootId),
+      tombstones: () => [...tables().tombstones],
+      tombstone: (id) => tombstoneFor(tables().tombstones, (one) => one === id),
+      restore: async (whole) => {
+        const { restoreUnrecorded } = await archives()
+        const tree = restoreUnrecorded(tables(), whole)
+        if (tree !== undefined) settle(tables(), tree, keep)
+      },
+      remove: async (rootId, removal) => {
+        const { tombstoneIn, bury } = await archives()
+        const stone = tombstoneIn(tables(), rootId, removal)
+        if (stone !== undefined && removal.dryRun !== true) bury(tables(), stone)
+        return stone
+      },
+    },
+    ...memoryScanner(tables),
+    changes: () => tables().changes,
+    watch: () => {
+      tables()
+      return () => undefined
+    },
+    reopen: () => {
+      current = reloadTables(tables())
+    },
+    close: async () => {
+      current = undefined
+    },
+  }
+}
+
+/** Loaded by those who take whole trees out or put them in. */
+const archives = () => import('./archive.ts')
+
+function settle(tables: Tables, tree: Tree, keep: number): void {
+  if (tree.openTurns > 0) {
+    tables.ended.delete(tree)
+    return
+  }
+  tables.ended.add(tree)
+  if (tables.ended.size > keep) forgetOldest(tables, keep)
+}
+
+function closedError(): StoreError {
+  return new StoreError('store_closed', 'The memory store was closed; its rows are gone. Open a new one.')
+}
+
+function forgetOldest(tables: Tables, keep: number): void {
+  while (tables.ended.size > keep && tables.ended.first !== null) forgetTree(tables, tables.ended.first)
+}

@@ -1,0 +1,314 @@
+import { resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isLegateError, StoreError } from '../../base/error.ts'
+import { anything, flag, number, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import type { Commit } from '../../graph/commit.ts'
+import { FilePresence, watchFile } from '../file-presence.ts'
+import { RowCache } from '../row-cache.ts'
+import type { Store } from '../store.ts'
+import { sqliteArchive } from './archive.ts'
+import { type CommitTexts, commitTexts, writeCommit } from './commit.ts'
+import {
+  busyMessage,
+  type Connection,
+  filesFreed,
+  isBusy,
+  RESULT,
+  resultCode,
+  storeError,
+  whileBusy,
+} from './driver.ts'
+import { openFile, type SqliteFile } from './open.ts'
+import { type SqliteGraph, sqliteGraph, sqliteScanner } from './read.ts'
+import { rollBack } from './schema.ts'
+import { CheckedSpans } from './spans.ts'
+
+export interface SqliteStoreOptions {
+  readonly path: string
+  /** What acknowledged commits survive: `process` = kill -9 (the default), `power` = also a power cut. */
+  readonly durability?: 'process' | 'power'
+  /** How long a commit waits for other processes before it fails with `store_busy`. */
+  readonly busyMs?: number
+  /** Makes, migrates and writes nothing: for a file that may be read only, or must stay as it is. Commits are refused. */
+  readonly readOnly?: boolean
+}
+
+const OPTIONS: Rules<SqliteStoreOptions> = {
+  path: anything,
+  durability: oneOf('process', 'power'),
+  busyMs: number(),
+  readOnly: flag,
+}
+
+/** One file for any number of processes. Opens it at once; throws StoreError when that is not possible. */
+export function sqliteStore(pathOrOptions: string | SqliteStoreOptions): Store {
+  const file = fileOf(pathOrOptions)
+  let current: Session | undefined = openSession(file)
+  const session = (): Session => {
+    if (current !== undefined) return current
+    throw new StoreError('store_closed', `The store of ${file.path} was closed. Open a new one.`, {
+      details: { path: file.path },
+    })
+  }
+  const read = <T>(query: (db: Connection) => T): T => {
+    const current = session()
+    const { db, mendMs, presence } = current
+    presence.require()
+    try {
+      return whileBusy(mendMs, () => query(db))
+    } catch (error) {
+      throw failure(current, error)
+    }
+  }
+  const watchers = watchFile(() => read(dataVersion))
+  const graph = sqliteGraph({ read, cache: () => validCache(session()), spans: () => session().spans })
+  return {
+    name: 'sqlite',
+    shared: true,
+    isReadOnly: file.readOnly,
+    ...sqliteScanner(graph, graph.heard),
+    commit: (commit) => commitAtOnce({ session, graph, file }, commit),
+    tampered: () => read((db) => session().spans.found(db)),
+    archive: sqliteArchive({
+      read,
+      write: (change) => writeAtOnce({ session, graph, file }, change),
+      compact: () => compact(session(), file),
+    }),
+    watch: (changed) => {
+      // Whoever asks from here on sees all that was there when the watch began.
+      session().isChecked = false
+      return watchers.add(changed)
+    },
+    reopen: () => {
+      session().db.close()
+      current = undefined
+      current = openSession(file)
+    },
+    close: async () => {
+      watchers.end()
+      current?.db.close()
+      current = undefined
+      await filesFreed()
+    },
+  }
+}
+
+/** An open connection and what is known of its rows. */
+interface Session {
+  readonly db: Connection
+  readonly cache: RowCache
+  readonly path: string
+  readonly presence: FilePresence
+  readonly spans: CheckedSpans
+  /** How long a read waits for a process that mends the log: all others only write beside it. */
+  readonly mendMs: number
+  /** The version of the file that the cache is of; changes with every commit of another connection. */
+  version: number
+  isChecked: boolean
+  /** `commitsHere` when it was checked. */
+  commits: number
+}
+
+/** Commits of all stores of this process: they can be heard of at once. */
+let commitsHere = 0
+
+/** It takes milliseconds: who takes longer is stopped, and the others must not stand still with it. */
+const MEND_MS = 2_000
+
+/** Less than this is no database. Rows may all be in the log: no more can be asked for. */
+const HEADER_BYTES = 100
+
+function openSession(file: SqliteFile): Session {
+  const mendMs = Math.min(file.busyMs, MEND_MS)
+  const db = openFile(file)
+  const presence = new FilePresence()
+  presence.hold(file.path, () => HEADER_BYTES)
+  presence.hold(`${file.path}-wal`)
+  return {
+    db,
+    cache: new RowCache(),
+    path: file.path,
+    presence,
+    spans: new CheckedSpans(file.path),
+    mendMs,
+    version: 0,
+    isChecked: false,
+    commits: 0,
+  }
+}
+
+/** Looks once per turn of the event loop whether others have written: inside it nobody can have heard of a commit. */
+function validCache(session: Session): RowCache {
+  return session.isChecked && session.commits === commitsHere ? session.cache : checkedCache(session)
+}
+
+function checkedCache(session: Session): RowCache {
+  const version = versionOf(session)
+  if (version !== session.version || session.cache.isFull) session.cache.clear()
+  session.version = version
+  session.commits = commitsHere
+  if (!session.isChecked) {
+    session.isChecked = true
+    // Runs when all that was awaited and is there has been worked on, before anything from outside is taken.
+    process.nextTick(() => {
+      session.isChecked = false
+    })
+  }
+  return session.cache
+}
+
+function versionOf({ db, path, mendMs }: Session): number {
+  try {
+    return whileBusy(mendMs, () => dataVersion(db))
+  } catch (error) {
+    throw storeError(error, path)
+  }
+}
+
+function fileOf(pathOrOptions: string | SqliteStoreOptions): SqliteFile {
+  const options = typeof pathOrOptions === 'string' ? { path: pathOrOptions } : pathOrOptions
+  const given = readOptions<SqliteStoreOptions>('sqliteStore()', options ?? {}, OPTIONS)
+  const { path, durability = 'process', busyMs = 10_000, readOnly = false } = given
+  // A variable that is not set is a mistake that types do not see everywhere.
+  if (typeof path !== 'string' || path === '' || path === ':memory:') {
+    throw new StoreError('store', 'A SQLite store needs the path of a file. For rows in memory use memoryStore().')
+  }
+  return { path: resolve(path), durability, busyMs: Math.max(0, Math.floor(busyMs)), readOnly }
+}
+
+function dataVersion(db: Connection): number {
+  return Number(db.first('PRAGMA data_version')?.[0])
+}
+
+interface Place {
+  readonly session: () => Session
+  readonly graph: SqliteGraph
+  readonly file: SqliteFile
+}
+
+/** Nothing to wait for unless another process holds the lock. */
+function commitAtOnce(place: Place, commit: Commit): void | Promise<void> {
+  requireWritable(place.file)
+  const texts = commitTexts(commit)
+  if (!tryCommit(place, commit, texts)) return patiently(place.file, () => tryCommit(place, commit, texts))
+}
+
+function requireWritable({ path, readOnly }: SqliteFile): void {
+  if (!readOnly) return
+  const message = `The store of ${path} was opened to be read only. Open it without \`readOnly\` to write.`
+  throw new StoreError('store_readonly', message, { details: { path } })
+}
+
+type Change = (db: Connection, cache: RowCache) => void
+
+/** Something else than a commit, in one transaction. */
+function writeAtOnce(place: Place, change: Change): void | Promise<void> {
+  requireWritable(place.file)
+  if (!tryWrite(place, change)) return patiently(place.file, () => tryWrite(place, change))
+}
+
+/** Drivers block the event loop: each try waits 20 ms at most, the rest of the time others may run. */
+async function patiently({ path, busyMs }: SqliteFile, tryOnce: () => boolean): Promise<void> {
+  const giveUpAt = performance.now() + busyMs
+  do {
+    if (performance.now() >= giveUpAt) throw new StoreError('store_busy', busyMessage(path), { details: { path } })
+    await sleep(5 + Math.random() * 45)
+  } while (!tryOnce())
+}
+
+/** False when another process holds the lock. */
+function tryCommit({ session, graph, file }: Place, commit: Commit, texts: CommitTexts): boolean {
+  const current = session()
+  const { db, path } = current
+  current.presence.requireUnseen()
+  current.spans.require(db, commit.rootId)
+  if (!begin(db, path)) return false
+  current.spans.isWriting = true
+  try {
+    const cache = checkedCache(current)
+    const written = writeCommit({ db, graph, cache }, commit, texts)
+    db.exec('COMMIT')
+    requireThere(current, file)
+    numberEvents(commit, (written.tail?.seq ?? 0) - commit.events.length)
+    cache.putCommit(commit, written)
+    current.commits = ++commitsHere
+    return true
+  } catch (error) {
+    rollBack(db)
+    current.cache.clear()
+    throw failure(current, error)
+  } finally {
+    current.spans.isWriting = false
+  }
+}
+
+/** SQLite takes a file that was emptied for a damaged one. */
+function failure({ presence, path }: Session, error: unknown): Error {
+  if (!isLegateError(error)) presence.requireNow()
+  return storeError(error, path)
+}
+
+/** Before anybody is told that it is stored. A flush costs more than a look; without one, not every commit looks. */
+function requireThere({ presence }: Session, { durability }: SqliteFile): void {
+  if (durability === 'power') presence.requireNow()
+  else presence.require()
+}
+
+function tryWrite({ session, file }: Place, change: Change): boolean {
+  const current = session()
+  const { db, path } = current
+  current.presence.requireUnseen()
+  if (!begin(db, path)) return false
+  try {
+    change(db, checkedCache(current))
+    db.exec('COMMIT')
+    requireThere(current, file)
+    current.commits = ++commitsHere
+    return true
+  } catch (error) {
+    rollBack(db)
+    throw failure(current, error)
+  } finally {
+    current.cache.clear()
+  }
+}
+
+/** More than this is not written anew while others wait for it. */
+const CHEAP_BYTES = 64 * 1024 * 1024
+
+/** Others are at work, or there is no room for a second copy: the file stays as large as it is. */
+const NOT_NOW: readonly number[] = [RESULT.busy, RESULT.locked, RESULT.full, RESULT.io, RESULT.cantOpen]
+
+/** The file is written anew when more of it is free than used, where that can be done now. */
+function compact({ db, cache, path }: Session, file: SqliteFile): void {
+  requireWritable(file)
+  try {
+    const [free = 0, pages = 0, bytes = 0] = ['freelist_count', 'page_count', 'page_size'].map((name) =>
+      Number(db.first(`PRAGMA ${name}`)?.[0]),
+    )
+    if (2 * free <= pages || (pages - free) * bytes > CHEAP_BYTES) return
+    db.exec('VACUUM')
+    db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch (error) {
+    if (!NOT_NOW.includes(resultCode(error) & 0xff)) throw storeError(error, path)
+  } finally {
+    cache.clear()
+  }
+}
+
+function numberEvents({ events }: Commit, before: number): void {
+  events.forEach((event, index) => {
+    ;(event as { seq: number }).seq = before + index + 1
+  })
+}
+
+function begin(db: Connection, path: string): boolean {
+  try {
+    db.exec('BEGIN IMMEDIATE')
+    return true
+  } catch (error) {
+    if (isBusy(error)) return false
+    rollBack(db)
+    throw storeError(error, path)
+  }
+}

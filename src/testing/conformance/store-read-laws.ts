@@ -1,0 +1,327 @@
+import assert from 'node:assert/strict'
+import type { Commit } from '../../graph/commit.ts'
+import { PLAIN_LANE } from '../../graph/lane.ts'
+import type { Node } from '../../graph/rows.ts'
+import type { Store } from '../../store/store.ts'
+import {
+  commitOf,
+  conversationRow,
+  edgeRow,
+  engineRow,
+  linkRow,
+  next,
+  nodeRow,
+  outcomeOf,
+  placeIn,
+  treeCommit,
+  turnRow,
+  warningEvent,
+} from './store-rows.ts'
+
+/** One sentence every store must fulfil, with its proof on an empty store. */
+export type Law = readonly [sentence: string, check: (store: Store) => Promise<void>]
+
+const place = placeIn('root-a')
+
+export const readLaws: readonly Law[] = [
+  [
+    'what history says of a lane, a turn and a node comes back as it was put, also after the store was opened anew',
+    async (store) => {
+      const lane = {
+        from: { laneId: 'root-b', nodeId: 'node-9', last: -1 },
+        newest: 'lane-1',
+        before: 'lane-0',
+        skips: [
+          [0, 2],
+          [5, 5],
+        ] as const,
+        fold: 3,
+        archivedAt: 7,
+      }
+      const fold = { summaryId: 'node-8', upTo: -1, before: null, previous: 0 }
+      const history = { after: -1, source: 'turn-0', merges: [{ laneId: 'lane-2', last: 4 }], fold }
+      const marks = { replacedBy: 'node-1', excludedAt: 1, deletedAt: 2, stop: { at: 3, reason: 'enough' } }
+      const conversation = conversationRow('root-a', { lane })
+      const turn = turnRow(place, { history })
+      const node = nodeRow(place, 'node-0', { marks, versionSet: 'set', retryOf: 'node-7', attempt: 2 })
+
+      await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], nodes: [node] }))
+
+      for (const _ of ['kept', 'opened anew']) {
+        assert.deepEqual(store.conversation('root-a'), conversation)
+        assert.deepEqual(store.turn(turn.id), turn)
+        assert.deepEqual(store.node('node-0'), node)
+        store.reopen()
+      }
+    },
+  ],
+  [
+    'who may run and who waits comes back as it was put, also after the store was opened anew',
+    async (store) => {
+      const waiting = ['link-1', 'link-2']
+      const conversation = conversationRow('root-a', { places: [{ key: '__proto__', live: 2, waiting }] })
+      const turn = turnRow(place, { tree: { limit: 3, live: 1, waiting: [place.turnId] } })
+      const plain = linkRow(place, 'link-0')
+      const limited = linkRow(place, 'link-1', {
+        ordinal: 1,
+        released: false,
+        keyed: { key: '__proto__', limit: 2 },
+        attempt: 2,
+        retry: { most: 3, delayMs: 0 },
+      })
+      await store.commit(commitOf('root-a', { conversations: [conversation], turns: [turn], links: [plain, limited] }))
+
+      for (const reading of ['at once', 'anew']) {
+        if (reading === 'anew') store.reopen()
+        assert.deepEqual(store.conversation('root-a'), conversation)
+        assert.deepEqual(store.turn(turn.id), turn)
+        assert.deepEqual(store.linksOf(turn.id), [plain, limited])
+      }
+    },
+  ],
+  [
+    'rows come back as they were put',
+    async (store) => {
+      const commit = fullCommit()
+
+      await store.commit(commit)
+      const check = () => {
+        assert.deepEqual(store.conversation('root-a'), commit.conversations[0])
+        assert.deepEqual(store.turn(place.turnId), commit.turns[0])
+        for (const node of commit.nodes) assert.deepEqual(store.node(node.id), node)
+        assert.deepEqual(store.link('link-1'), commit.links[1])
+        assert.equal(store.body('hash-1'), 'a large text')
+        assert.equal(store.body('hash-2'), '')
+        assert.deepEqual(store.engine('engine-0'), commit.engines[0])
+      }
+
+      check()
+      store.reopen()
+      check()
+    },
+  ],
+  [
+    'what does not exist is undefined or empty',
+    async (store) => {
+      await store.commit(fullCommit())
+
+      for (const id of ['nowhere', '', '__proto__', 'constructor', "' or 1=1 --"]) {
+        assert.equal(store.conversation(id), undefined)
+        assert.equal(store.turn(id), undefined)
+        assert.equal(store.node(id), undefined)
+        assert.equal(store.link(id), undefined)
+        assert.equal(store.body(id), undefined)
+        assert.equal(store.engine(id), undefined)
+        assert.equal(store.nodeByKey(id, 'task', id), undefined)
+        assert.equal(store.linkAt(id, 0), undefined)
+        assert.equal(store.queuedTurn(id), undefined)
+        assert.equal(store.lastSeq(id), 0)
+        const lists = [
+          store.edgesFrom(id),
+          store.edgesTo(id),
+          store.nodesOf(id),
+          store.openNodes(id),
+          store.linksOf(id),
+        ]
+        const more = [store.openLinks(id), store.turnsOf(id, { limit: 9 }), store.events(id, 0, 9), store.blocks(id, 0)]
+        const last = [store.claimedBy(id, 9), store.findIds(`${id}?`, 9)]
+        for (const list of [...lists, ...more, ...last]) assert.deepEqual(list, [])
+      }
+    },
+  ],
+  [
+    'edges are found from both ends',
+    async (store) => {
+      const commit = fullCommit()
+
+      await store.commit(commit)
+
+      assert.deepEqual(store.edgesFrom('node-0'), commit.edges)
+      assert.deepEqual(store.edgesTo('node-0'), [])
+      assert.deepEqual(store.edgesTo('node-1'), [commit.edges[0]])
+    },
+  ],
+  [
+    'nodes of a turn are ordered by ordinal, not by id or by when they were put',
+    async (store) => {
+      const ordinals = [7, 3, 9, 0, 12, 1]
+      await store.commit(
+        treeCommit('root-a', { nodes: ordinals.map((n) => nodeRow(place, `id-${n}`, { ordinal: n })) }),
+      )
+      await store.commit(commitOf('root-a', { nodes: [nodeRow(place, 'a-late-one', { ordinal: 5 })] }))
+
+      assert.deepEqual(ordinalsOf(store.nodesOf(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
+      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [0, 1, 3, 5, 7, 9, 12])
+    },
+  ],
+  [
+    'open nodes are those pending, awaiting approval, running or waiting',
+    async (store) => {
+      const states: Node['state'][] = [
+        'finished',
+        'pending',
+        'errored',
+        'awaiting_approval',
+        'rejected',
+        'running',
+        'skipped',
+        'waiting',
+        'stopped',
+        'uncertain',
+      ]
+      const nodes = states.map((state, ordinal) => nodeRow(place, `n-${state}`, { state, ordinal }))
+      await store.commit(treeCommit('root-a', { nodes }))
+
+      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [1, 3, 5, 7])
+
+      await store.commit(commitOf('root-a', { nodes: nodes.slice(0, 4).map((n) => next(n, { state: 'finished' })) }))
+      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [5, 7])
+
+      const again = store.node('n-finished')
+      assert.ok(again)
+      await store.commit(commitOf('root-a', { nodes: [next(again, { state: 'pending' })] }))
+      assert.deepEqual(ordinalsOf(store.openNodes(place.turnId)), [0, 5, 7])
+    },
+  ],
+  [
+    'a node is found by turn, kind and idempotency key',
+    async (store) => {
+      const nodes = [
+        nodeRow(place, 'k-1', { idempotencyKey: 'key' }),
+        nodeRow(place, 'k-2', { idempotencyKey: 'key', kind: 'note', ordinal: 1 }),
+      ]
+      await store.commit(treeCommit('root-a', { nodes }))
+
+      assert.equal(store.nodeByKey(place.turnId, 'task', 'key')?.id, 'k-1')
+      assert.equal(store.nodeByKey(place.turnId, 'note', 'key')?.id, 'k-2')
+      assert.equal(store.nodeByKey(place.turnId, 'task', 'other'), undefined)
+      assert.equal(store.nodeByKey('other', 'task', 'key'), undefined)
+    },
+  ],
+  [
+    'links of a run are ordered, found by ordinal, and open until they have an outcome',
+    async (store) => {
+      const links = [2, 0, 1].map((ordinal) => linkRow(place, `l-${ordinal}`, { ordinal }))
+      await store.commit(treeCommit('root-a', { links }))
+
+      const ended = next(links[1] ?? linkRow(place, ''), { outcome: outcomeOf('l-0', 'root-a') })
+      await store.commit(commitOf('root-a', { links: [ended] }))
+
+      assert.deepEqual(idsOf(store.linksOf(place.turnId)), ['l-0', 'l-1', 'l-2'])
+      assert.deepEqual(idsOf(store.openLinks(place.turnId)), ['l-1', 'l-2'])
+      assert.deepEqual(store.linkAt(place.turnId, 0), ended)
+      assert.equal(store.linkAt(place.turnId, 1)?.id, 'l-1')
+      assert.equal(store.linkAt(place.turnId, 3), undefined)
+    },
+  ],
+  [
+    'turns of a lane are paged from the newest, oldest first',
+    async (store) => {
+      const turns = [0, 1, 2, 3, 4].map((ordinal) => turnRow({ ...place, turnId: `t-${9 - ordinal}` }, { ordinal }))
+      await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a')], turns }))
+      const ordinals = (range: { last?: number; limit: number }) => ordinalsOf(store.turnsOf('root-a', range))
+
+      assert.deepEqual(ordinals({ limit: 2 }), [3, 4])
+      assert.deepEqual(ordinals({ limit: 99 }), [0, 1, 2, 3, 4])
+      assert.deepEqual(ordinals({ last: 2, limit: 2 }), [1, 2])
+      assert.deepEqual(ordinals({ last: 0, limit: 2 }), [0])
+      assert.deepEqual(ordinals({ last: -1, limit: 2 }), [])
+      assert.deepEqual(ordinals({ limit: 0 }), [])
+    },
+  ],
+  [
+    'the first queued turn of a lane is found',
+    async (store) => {
+      const states = ['ended', 'running', 'queued', 'queued'] as const
+      const turns = states.map((state, ordinal) => turnRow({ ...place, turnId: `t-${ordinal}` }, { ordinal, state }))
+      await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a')], turns }))
+      assert.equal(store.queuedTurn('root-a')?.id, 't-2')
+
+      const [, running, queued] = turns
+      assert.ok(running && queued)
+      const step = [next(running, { state: 'ended' }), next(queued, { state: 'running' })]
+      await store.commit(commitOf('root-a', { turns: step }))
+      assert.equal(store.queuedTurn('root-a')?.id, 't-3')
+    },
+  ],
+  [
+    'the first queued turn is found also when one behind it has ended, and when its lane is another conversation’s',
+    async (store) => {
+      const states = ['running', 'queued', 'ended', 'queued'] as const
+      const turns = states.map((state, ordinal) => turnRow({ ...place, turnId: `t-${ordinal}` }, { ordinal, state }))
+      const lane = { ...PLAIN_LANE, from: { laneId: 'root-a', nodeId: 'node', last: 2 }, skips: [[0, 1] as const] }
+      const fork = conversationRow('lane-b', { rootId: 'root-a', lane })
+      await store.commit(commitOf('root-a', { conversations: [conversationRow('root-a'), fork], turns }))
+
+      assert.equal(store.queuedTurn('root-a')?.id, 't-1')
+      assert.equal(store.queuedTurn('lane-b'), undefined)
+      assert.deepEqual(store.conversation('lane-b'), fork)
+    },
+  ],
+  [
+    'root conversations are listed newest first and paged by id; children are not among them',
+    async (store) => {
+      for (const id of ['r-3', 'r-1', 'r-2']) await store.commit(treeCommit(id))
+      const child = conversationRow('child', { rootId: 'r-1', type: 'sub_agent', depth: 1 })
+      await store.commit(commitOf('r-1', { conversations: [child] }))
+
+      assert.deepEqual(idsOf(store.roots({ limit: 9 })), ['r-2', 'r-1', 'r-3'])
+      assert.deepEqual(idsOf(store.roots({ limit: 1, before: 'r-2' })), ['r-1'])
+      assert.deepEqual(idsOf(store.roots({ limit: 9, before: 'r-1' })), ['r-3'])
+      assert.deepEqual(store.roots({ limit: 9, before: 'nowhere' }), [])
+    },
+  ],
+  [
+    'ids are found by any ending, exactly',
+    async (store) => {
+      await store.commit(treeCommit('root-0123-abcdefgh'))
+
+      const find = (ending: string) => store.findIds(ending, 9).map(({ id, type }) => `${type} ${id}`)
+      assert.deepEqual(find('efgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(find('abcdefgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(find('3-abcdefgh'), ['conversation root-0123-abcdefgh'])
+      assert.deepEqual(find('defgh-turn'), ['turn root-0123-abcdefgh-turn'])
+      assert.deepEqual(find('-node'), ['node root-0123-abcdefgh-turn-node'])
+      assert.deepEqual([...find('EFGH'), ...find('e_gh'), ...find('%'), ...find('4-abcdefgh'), ...find('')], [])
+      assert.equal(store.findIds('n', 1).length, 1)
+    },
+  ],
+  [
+    'open roots are turns of user conversations that have not ended',
+    async (store) => {
+      await store.commit(treeCommit('r-1'))
+      await store.commit(treeCommit('r-2', { turns: [turnRow(placeIn('r-2'), { state: 'ended' })], nodes: [] }))
+      const inside = { rootId: 'r-1', conversationId: 'child', laneId: 'child', turnId: 'child-turn' }
+      const child = conversationRow('child', { rootId: 'r-1', type: 'sub_agent', depth: 1 })
+      await store.commit(commitOf('r-1', { conversations: [child], turns: [turnRow(inside)] }))
+      const queued = turnRow({ ...placeIn('r-2'), turnId: 'again' }, { state: 'queued', ordinal: 1 })
+      await store.commit(commitOf('r-2', { turns: [queued] }))
+
+      assert.deepEqual(idsOf(store.openRoots(9)).sort(), ['again', 'r-1-turn'])
+      assert.equal(store.openRoots(1).length, 1)
+    },
+  ],
+]
+
+/** A tree with a row of every table. */
+export function fullCommit(): Commit {
+  return treeCommit('root-a', {
+    nodes: [0, 1, 2].map((ordinal) => nodeRow(place, `node-${ordinal}`, { ordinal, metadata: { deep: [{ a: 1 }] } })),
+    edges: [edgeRow(place, 'node-0', 'node-1'), { ...edgeRow(place, 'node-0', 'node-2'), type: 'dependency' }],
+    links: [linkRow(place, 'link-0'), linkRow(place, 'link-1', { ordinal: 1 })],
+    bodies: [
+      { hash: 'hash-1', text: 'a large text' },
+      { hash: 'hash-2', text: '' },
+    ],
+    engines: [engineRow('engine-0')],
+    events: [warningEvent(place, 'first'), warningEvent(place, 'second')],
+  })
+}
+
+export function idsOf(rows: readonly { readonly id: string }[]): string[] {
+  return rows.map((row) => row.id)
+}
+
+function ordinalsOf(rows: readonly { readonly ordinal: number }[]): number[] {
+  return rows.map((row) => row.ordinal)
+}

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict'
+import { sha256 } from '../../base/hash.ts'
+import type { Commit } from '../../graph/commit.ts'
+import type { Id } from '../../graph/rows.ts'
+import type { Archive, Tombstone } from '../../store/archive.ts'
+import type { Store } from '../../store/store.ts'
+import { snapshot } from './store-commit-laws.ts'
+import type { DurableLaw } from './store-durable-laws.ts'
+import type { Law } from './store-read-laws.ts'
+import {
+  commitOf,
+  conversationRow,
+  edgeRow,
+  linkRow,
+  next,
+  nodeRow,
+  outcomeOf,
+  placeIn,
+  turnRow,
+  warningEvent,
+} from './store-rows.ts'
+
+const HOW = { at: 5000, reason: 'ttl' }
+const SHARED = 'a text of two trees'
+
+/** Deleting trees. Of a store without an archive nothing is asked. */
+export const removeLaws: readonly Law[] = [
+  [
+    'a tree that has ended is deleted whole, leaves its tombstone, and all others are as they were',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await store.commit(endedTree('root-b'))
+      const before = snapshot(store)
+      await store.commit(endedTree('root-a'))
+      const head = await headOf(archive, 'root-a')
+
+      const trial = await archive.remove('root-a', { ...HOW, dryRun: true })
+      assert.deepEqual(archive.tombstones(), [])
+      assert.notEqual(store.conversation('root-a'), undefined)
+      const stone = await archive.remove('root-a', HOW)
+
+      assert.deepEqual(stone, {
+        rootId: 'root-a',
+        hash: head,
+        seq: 2,
+        agent: 'editor',
+        ...HOW,
+        conversations: [
+          { id: 'root-a', parentId: null, runs: ['root-a-turn'] },
+          { id: 'root-a-child', parentId: 'root-a', runs: ['root-a-child-turn'] },
+        ],
+      })
+      assert.deepEqual(trial, stone)
+      for (const _ of ['kept', 'opened anew']) {
+        assertGone(store, 'root-a')
+        assert.deepEqual(snapshot(store), before)
+        assert.deepEqual(archive.tombstones(), [stone])
+        store.reopen()
+      }
+      for (const id of ['root-a', 'root-a-child-turn']) assert.deepEqual(archive.tombstone(id), stone)
+      for (const id of ['', 'root', 'ttl', '__proto__', 'root-b']) assert.equal(archive.tombstone(id), undefined)
+      assert.deepEqual((await archive.verify()).findings, [])
+    },
+  ],
+  [
+    'a tree with an open turn stays, and so does one that has gone on since it was looked at',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      const place = placeIn('root-a')
+      await store.commit(endedTree('root-a'))
+      const queued = turnRow({ ...place, turnId: 'second' }, { ordinal: 1, state: 'queued' })
+      await store.commit(commitOf('root-a', { turns: [queued] }))
+      const before = snapshot(store)
+
+      await assert.rejects(async () => archive.remove('root-a', HOW), { code: 'conflict', message: /second.*ancel/ })
+
+      assert.deepEqual(snapshot(store), before)
+      const events = [warningEvent(place, 'it goes on')]
+      await store.commit(commitOf('root-a', { turns: [next(queued, { state: 'ended' })], events }))
+      assert.equal(await archive.remove('root-a', { ...HOW, seq: 2 }), undefined)
+      assert.equal((await archive.remove('root-a', { ...HOW, seq: 3 }))?.seq, 3)
+    },
+  ],
+  [
+    'of what is not there, or is no root, nothing is deleted, whatever its id',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await store.commit(endedTree('root-a'))
+      const before = snapshot(store)
+
+      for (const id of [
+        'nowhere',
+        '',
+        '__proto__',
+        'constructor',
+        'root-a-child',
+        'root-a-turn',
+        "'; DROP TABLE rows",
+      ]) {
+        assert.equal(await archive.remove(id, HOW), undefined)
+      }
+
+      assert.deepEqual(snapshot(store), before)
+      await store.commit(endedTree('__proto__'))
+      assert.equal((await archive.remove('__proto__', HOW))?.rootId, '__proto__')
+      assert.equal(await archive.remove('__proto__', HOW), undefined)
+      assert.equal(archive.tombstones().length, 1)
+    },
+  ],
+  [
+    'a text lives as long as a tree that needs it',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await store.commit(endedTree('root-a'))
+      await store.commit(endedTree('root-b'))
+
+      await archive.remove('root-a', HOW)
+      assert.equal(store.body(sha256(SHARED)), SHARED)
+      assert.equal(store.body(sha256('own text of root-a')), undefined)
+      await archive.remove('root-b', HOW)
+      assert.equal(store.body(sha256(SHARED)), undefined)
+    },
+  ],
+  [
+    'what was deleted is taken again as it was, and nothing else in its place',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await store.commit(endedTree('root-a'))
+      const early = await archive.read('root-a')
+      await store.commit(commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'later')] }))
+      const whole = await archive.read('root-a')
+      const before = snapshot(store)
+      await archive.remove('root-a', HOW)
+      assert.ok(early !== undefined && whole !== undefined)
+
+      await assert.rejects(async () => archive.restore(early), { code: 'conflict', message: /was deleted at/ })
+      assertGone(store, 'root-a')
+      const stones = archive.tombstones()
+      await archive.restore(whole)
+
+      assert.deepEqual(archive.tombstones(), [])
+      assert.equal(stones.length, 1, 'a list that was given stays as it is')
+      assert.deepEqual(snapshot(store), before)
+      assert.equal((await archive.remove('root-a', HOW))?.hash, whole.records.at(-1)?.hash)
+    },
+  ],
+  [
+    'an id that was deleted may be used again; both trees leave a tombstone',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      await deleteTwice(store, 6000)
+
+      const stones = archive.tombstones()
+      assert.deepEqual(
+        stones.map(({ rootId, reason }) => [rootId, reason]),
+        [
+          ['root-a', 'ttl'],
+          ['root-a', 'maximum'],
+        ],
+      )
+      assert.deepEqual(archive.tombstone('root-a'), stones.at(-1))
+      await assert.rejects(async () => store.commit(commitOf('root-a', { turns: [turnRow(placeIn('root-a'))] })), {
+        code: 'conflict',
+      })
+    },
+  ],
+  [
+    'of two trees with one id the one that was deleted last is told of, also where the clock was set back meanwhile',
+    async (store) => {
+      const { archive } = store
+      if (archive === undefined) return
+      const last = await deleteTwice(store, HOW.at - 1000)
+
+      assert.deepEqual(archive.tombstone('root-a'), last)
+      assert.deepEqual(archive.tombstone('root-a-child-turn'), last)
+    },
+  ],
+]
+
+export const durableRemoveLaws: readonly DurableLaw[] = [
+  [
+    'tombstones are the same after closing and opening again, and no number is given twice',
+    async (open) => {
+      const first = await open()
+      if (first.archive === undefined) return
+      await first.commit(endedTree('root-a'))
+      await first.commit(endedTree('root-b'))
+      await first.archive.remove('root-b', HOW)
+      const stones = [...first.archive.tombstones()]
+      await first.close()
+
+      const second = await open()
+
+      assert.deepEqual(second.archive?.tombstones(), stones)
+      await second.commit(endedTree('root-c'))
+      assert.deepEqual(idsOf(second), ['root-c', 'root-a'])
+      assert.equal(second.events('root-c', 0, 9).length, 2)
+      assert.deepEqual((await second.archive?.verify())?.findings, [])
+    },
+  ],
+]
+
+export const sharedRemoveLaws: readonly DurableLaw[] = [
+  [
+    'of two handles that delete a tree one does, and what the other commits to it is refused',
+    async (open) => {
+      const [one, two] = [await open(), await open()]
+      if (one.archive === undefined) return
+      await one.commit(endedTree('root-a'))
+      assert.notEqual(two.turn('root-a-turn'), undefined)
+      const known = two.conversation('root-a')
+      assert.ok(known)
+
+      const stones = await Promise.all([one.archive.remove('root-a', HOW), two.archive?.remove('root-a', HOW)])
+
+      assert.equal(stones.filter((stone): stone is Tombstone => stone !== undefined).length, 1)
+      for (const store of [one, two]) {
+        assert.equal(store.archive?.tombstones().length, 1)
+        assertGone(store, 'root-a')
+      }
+      const late = commitOf('root-a', { conversations: [next(known)] })
+      await assert.rejects(async () => two.commit(late), { code: 'conflict' })
+      const more = commitOf('root-a', { events: [warningEvent(placeIn('root-a'), 'late')] })
+      await assert.rejects(async () => two.commit(more), { code: 'conflict', message: /no tree root-a/ })
+    },
+  ],
+]
+
+/** A root with a child, both ended, with one row of everything. */
+function endedTree(rootId: Id): Commit {
+  const place = placeIn(rootId)
+  const child = { ...placeIn(`${rootId}-child`), rootId }
+  const ended = { state: 'ended', endedAt: 2000, outcome: outcomeOf(place.turnId, rootId) } as const
+  const own = `own text of ${rootId}`
+  return commitOf(rootId, {
+    conversations: [
+      conversationRow(rootId),
+      conversationRow(child.conversationId, { rootId, type: 'sub_agent', depth: 1, parentConversationId: rootId }),
+    ],
+    turns: [
+      turnRow(place, ended),
+      turnRow(child, { ...ended, outcome: outcomeOf(child.turnId, child.conversationId) }),
+    ],
+    nodes: [
+      nodeRow(place, `${rootId}-1`, { state: 'finished', output: { bodyRef: sha256(SHARED) } }),
+      nodeRow(place, `${rootId}-2`, { ordinal: 1, state: 'finished', output: { bodyRef: sha256(own) } }),
+      nodeRow(child, `${rootId}-3`, { state: 'finished' }),
+    ],
+    edges: [edgeRow(place, `${rootId}-1`, `${rootId}-2`)],
+    links: [linkRow(place, child.turnId, { childConversationId: child.conversationId })],
+    bodies: [SHARED, own].map((text) => ({ hash: sha256(text), text })),
+    events: [warningEvent(place, 'one'), warningEvent(child, 'two')],
+  })
+}
+
+async function headOf(archive: Archive, rootId: Id): Promise<string | undefined> {
+  return (await archive.read(rootId))?.records.at(-1)?.hash
+}
+
+function idsOf(store: Store): Id[] {
+  return store.roots({ limit: 9 }).map(({ id }) => id)
+}
+
+function assertGone(store: Store, rootId: Id): void {
+  const turnId = `${rootId}-turn`
+  const childTurnId = `${rootId}-child-turn`
+  assert.deepEqual(
+    [
+      store.conversation(rootId),
+      store.conversation(`${rootId}-child`),
+      store.turn(turnId),
+      store.turn(childTurnId),
+      store.node(`${rootId}-1`),
+      store.link(childTurnId),
+    ],
+    new Array(6).fill(undefined),
+  )
+  assert.deepEqual(
+    [
+      store.turnsOf(rootId, { limit: 9 }),
+      store.nodesOf(turnId),
+      store.edgesFrom(`${rootId}-1`),
+      store.linksOf(turnId),
+      store.events(rootId, 0, 9),
+      store.conversations({ rootId, limit: 9 }),
+      store.findIds(turnId, 9),
+    ],
+    new Array(7).fill([]),
+  )
+  assert.equal(store.lastSeq(rootId), 0)
+}
+
+/** A tree, and later another of its id. Gives the tombstone of that one. */
+async function deleteTwice(store: Store, at: number): Promise<Tombstone | undefined> {
+  await store.commit(endedTree('root-a'))
+  await store.archive?.remove('root-a', HOW)
+  await store.commit(endedTree('root-a'))
+  assert.deepEqual(idsOf(store), ['root-a'])
+  return store.archive?.remove('root-a', { at, reason: 'maximum' })
+}

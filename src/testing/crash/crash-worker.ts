@@ -1,0 +1,101 @@
+import { join } from 'node:path'
+import { parseOwnJson } from '../../base/json.ts'
+import type { RuntimeOptions } from '../../runtime/options.ts'
+import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
+import { jsonStore } from '../../store/json/index.ts'
+import { sqliteStore } from '../../store/sqlite/index.ts'
+import type { Store } from '../../store/store.ts'
+import {
+  type Failpoints,
+  failpoints,
+  type KillPoint,
+  withAcknowledgements,
+  withFailpoints,
+  writeLine,
+} from './failpoints.ts'
+import { countOutside } from './outside-counter.ts'
+
+/** What a worker process runs. The file that calls `crashWorker` is the program of a crash test. */
+export interface CrashProgram {
+  readonly options: Omit<RuntimeOptions, 'store'>
+  /**
+   * Called in every worker, new or restarted, after `resume`: looks at the rows, does what is left to do and returns when
+   * all of it is over. Then the runtime is closed and the process must end by itself.
+   */
+  drive(worker: CrashWorker): Promise<void>
+}
+
+export interface CrashWorker {
+  readonly runtime: Runtime
+  readonly store: Store
+}
+
+/** What a test tells a worker it starts; its only argument. */
+export interface WorkerOrders {
+  readonly folder: string
+  readonly role: string
+  readonly counter: string | null
+  readonly killAt: KillPoint | null
+  readonly store: CrashStore
+}
+
+/** The store that workers run on. */
+export type CrashStore = 'sqlite' | 'json'
+
+/** The name of the database, or of the folder with the rows, in a case's folder. */
+export const ROWS: Readonly<Record<CrashStore, string>> = { sqlite: 'rows.db', json: 'rows' }
+
+/** Runs a program as one of the processes of a crash test. */
+export async function crashWorker({ options, drive }: CrashProgram): Promise<void> {
+  const store = withFailpoints(withAcknowledgements(openRows()), points())
+  const runtime = createRuntime({ ...options, store })
+  tellTest('ready')
+  await runtime.resume()
+  await drive({ runtime, store })
+  await runtime.close()
+}
+
+function openRows(): Store {
+  const { folder, store } = orders()
+  const path = join(folder, ROWS[store])
+  return store === 'sqlite' ? sqliteStore(path) : jsonStore({ folder: path, compactBytes: 20_000 })
+}
+
+/** What the test gave this worker to know. */
+export function workerRole(): string {
+  return orders().role
+}
+
+/** Tells the test something: it can wait for that. */
+export function tellTest(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Passes a point of the program's own: the test can have the worker killed there. */
+export function passPoint(point: string): void {
+  points().pass(point)
+}
+
+/** Has the outside counter count an effect of this worker. */
+export async function countEffect(name: string, key: string): Promise<void> {
+  const { counter, folder } = orders()
+  if (counter === null) throw new Error('this test has no outside counter')
+  await countOutside(counter, { group: folder, key, name })
+}
+
+let known: WorkerOrders | undefined
+
+function orders(): WorkerOrders {
+  known ??= parseOwnJson(process.argv[2] ?? '') as WorkerOrders
+  return known
+}
+
+let passing: Failpoints | undefined
+
+function points(): Failpoints {
+  passing ??= failpoints({
+    killAt: orders().killAt ?? undefined,
+    passed: (point, hit) => writeLine({ type: 'pass', pid: process.pid, point, hit }),
+  })
+  return passing
+}

@@ -1,0 +1,382 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { parseJson } from '../../base/json.ts'
+import { addUsage, NO_USAGE, type Usage } from '../../graph/content.ts'
+import type { DurableEventType, EventBody, EventRow } from '../../graph/event.ts'
+import { askerOf } from '../../graph/kinds.ts'
+import { readTrees, type TreeRows } from '../../graph/reader.ts'
+import type { Id, Link, Node, Turn } from '../../graph/rows.ts'
+import { endedTurns, type SessionDocument } from '../../rules/delegation/session-document.ts'
+import { brokenLinks } from '../../store/codec/tree-text.ts'
+import { jsonStore } from '../../store/json/index.ts'
+import { isSessionFile, sessionFile } from '../../store/json/session.ts'
+import type { Connection } from '../../store/sqlite/driver.ts'
+import { findTrees, readRecords } from '../../store/sqlite/tree.ts'
+import { verifySqlite } from '../../store/sqlite/verify.ts'
+import type { Store } from '../../store/store.ts'
+import { LOG, type WorkerLine } from './failpoints.ts'
+import type { CountedEffect } from './outside-counter.ts'
+import type { WorkerExit } from './worker-process.ts'
+
+/** The name under which calls of models are counted; their key is the path of the agent that called. */
+const MODEL = 'model'
+
+/**
+ * L5, judged by the outside counter: what was recorded as done happened; what happened is recorded as done or as
+ * uncertain; an effectful call happened at most once, the others at most once per claim, with one key. Calls of models
+ * are judged too when they were counted.
+ */
+export function wrongEffects(counted: readonly CountedEffect[], trees: readonly TreeRows[]): string[] {
+  const nodes = trees.flatMap((tree) => [...tree.nodes.values()].map((node) => ({ node, tree })))
+  const calls = counted.filter(({ name }) => name === MODEL)
+  const effects = counted.filter(({ name }) => name !== MODEL)
+  return [
+    ...unlike('effects', effects, boundsOf(nodes.map(({ node }) => [keyOf(node), toolBounds(node)]))),
+    ...(calls.length === 0
+      ? []
+      : unlike('calls', calls, boundsOf(nodes.map(({ node, tree }) => [pathOf(node, tree), modelBounds(node, tree)])))),
+  ]
+}
+
+/** How often something may have been seen outside. */
+interface Bounds {
+  readonly least: number
+  readonly most: number
+  readonly what: string
+}
+
+/** Tools that write rows and nothing outside. */
+const ROWS_ONLY = /^(?:subagent_|ask_host$|ask_person$)/
+
+/** Only what a tool does itself is its effect: a child is judged by its own calls. */
+function toolBounds(task: Node): Bounds | undefined {
+  if (task.kind !== 'task' || task.input.call === undefined || task.input.delegates === true) return undefined
+  if (task.metadata['copyOf'] !== undefined) return undefined
+  if (ROWS_ONLY.test(task.input.call.name)) return undefined
+  const what = `the ${task.effect} ${task.input.call.name} ${task.id}, which is ${task.state},`
+  const least = task.state === 'finished' && task.output.isError !== true ? 1 : 0
+  if (task.effect !== 'effectful') return { what, least, most: 1 + task.recoveries }
+  return { what, least, most: task.state === 'finished' || task.state === 'uncertain' ? 1 : 0 }
+}
+
+/** A66: an answer that was recorded is not asked for again: a model is called once per claim of a node, no more. */
+function modelBounds(node: Node, { nodes }: TreeRows): Bounds | undefined {
+  const { kind, state, recoveries, startedAt, retryOf, metadata } = node
+  // What was done before it was retried is counted where it was done.
+  const attempt = node.attempt - (retryOf === null ? 0 : (nodes.get(retryOf)?.attempt ?? 0))
+  const wasClaimed = metadata['copyOf'] === undefined && (startedAt !== null || recoveries > 0 || attempt > 1)
+  if (kind !== 'agent_message' || !wasClaimed) return undefined
+  return { what: 'an agent', least: state === 'finished' ? attempt : 0, most: attempt + recoveries }
+}
+
+function keyOf({ id, idempotencyKey }: Node): string {
+  return idempotencyKey ?? id
+}
+
+function pathOf({ conversationId }: Node, { conversations }: TreeRows): string {
+  return conversations.get(conversationId)?.path.join('/') ?? ''
+}
+
+/** The bounds of all that share a key, added up. */
+function boundsOf(entries: readonly (readonly [key: string, bounds: Bounds | undefined])[]): Map<string, Bounds> {
+  const sums = new Map<string, Bounds>()
+  for (const [key, bounds] of entries) {
+    if (bounds === undefined) continue
+    const { least, most } = sums.get(key) ?? { least: 0, most: 0 }
+    sums.set(key, { what: bounds.what, least: least + bounds.least, most: most + bounds.most })
+  }
+  return sums
+}
+
+function unlike(of: string, counted: readonly CountedEffect[], expected: ReadonlyMap<string, Bounds>): string[] {
+  const seen = new Map<string, number>()
+  for (const { key } of counted) seen.set(key, (seen.get(key) ?? 0) + 1)
+  return [...new Set([...seen.keys(), ...expected.keys()])].flatMap((key) => {
+    const count = seen.get(key) ?? 0
+    const { least, most, what } = expected.get(key) ?? { least: 0, most: 0, what: 'nothing that is stored' }
+    if (count >= least && count <= most) return []
+    return [`L5 ${key}: ${what} had ${count} ${of} outside and may have had ${least} to ${most}`]
+  })
+}
+
+/** What is true of a tree when its last run has ended: L3, L4 and L6. */
+export function unsettled(tree: TreeRows): string[] {
+  return [
+    ...openRows(tree),
+    ...untoldEnds(tree),
+    ...unpaired(tree),
+    ...[...tree.nodes.values()].flatMap((node) => untoldResult(tree, node)),
+    ...[...tree.turns.values()].flatMap((turn) => [...wrongAccount(tree, turn), ...untoldDoubts(tree, turn)]),
+  ]
+}
+
+/** L3: every run has one outcome, told once; nothing runs, waits or is left for later. */
+function openRows({ turns, nodes, links, blocks, events }: TreeRows): string[] {
+  const wrong: string[] = []
+  for (const { id, state, outcome } of turns.values()) {
+    if (state !== 'ended') wrong.push(`L3 turn ${id} is ${state}`)
+    const told = eventsOf(events, 'run-end').filter(({ turnId }) => turnId === id)
+    if (told.length !== 1) wrong.push(`L3 turn ${id} was told to end ${told.length} times`)
+    else if (JSON.stringify(told[0]?.body.outcome) !== JSON.stringify(outcome)) {
+      wrong.push(`L3 turn ${id} has another outcome than was told`)
+    }
+  }
+  for (const { id, kind, state, endedAt } of nodes.values()) {
+    if (endedAt === null) wrong.push(`L3 ${kind} ${id} is ${state}`)
+  }
+  for (const { id, outcome } of links.values()) if (outcome === null) wrong.push(`L3 link ${id} has no outcome`)
+  for (const { nodeId } of blocks) wrong.push(`L3 a block of live events of ${nodeId} was left`)
+  return wrong
+}
+
+/** A75: the end of a child in the background was told, or it is recorded that nobody was left to tell. */
+function untoldEnds({ links, nodes }: TreeRows): string[] {
+  const isUntold = ({ wake, deliveredTo }: Link) => {
+    const isTold = deliveredTo === 'undeliverable' || (deliveredTo !== null && nodes.has(deliveredTo))
+    return !isTold && (wake === 'auto' || deliveredTo !== null)
+  }
+  return [...links.values()]
+    .filter((link) => link.mode === 'background' && isUntold(link))
+    .map(({ id }) => `A75 nobody was told of the end of ${id}`)
+}
+
+/** L4: every start has one end. A run that never left the queue has an end without a start. */
+function unpaired({ events }: TreeRows): string[] {
+  const runs = tally(eventsOf(events, 'run-start').map(({ turnId }) => turnId))
+  const queued = new Set(eventsOf(events, 'run-queued').map(({ turnId }) => turnId))
+  const runEnds = tally(eventsOf(events, 'run-end').map(({ turnId }) => turnId))
+  const starts = tally(eventsOf(events, 'delegation-start').map(({ body }) => body.childRunId))
+  const ends = tally(eventsOf(events, 'delegation-end').map(({ body }) => body.childRunId))
+  return [
+    ...differences('run', runs, runEnds).filter(
+      ({ id }) => !(queued.has(id) && !runs.has(id) && runEnds.get(id) === 1),
+    ),
+    ...differences('delegation', starts, ends),
+  ].map(({ text }) => `L4 ${text}`)
+}
+
+function differences(what: string, starts: ReadonlyMap<Id, number>, ends: ReadonlyMap<Id, number>) {
+  const ids = [...new Set([...starts.keys(), ...ends.keys()])]
+  return ids
+    .filter((id) => starts.get(id) !== 1 || ends.get(id) !== 1)
+    .map((id) => ({
+      id,
+      text: `${what} ${id} started ${starts.get(id) ?? 0} times and ended ${ends.get(id) ?? 0} times`,
+    }))
+}
+
+/** L4: a call and its result are told once each. */
+function untoldResult({ events, nodes }: TreeRows, task: Node): string[] {
+  if (task.kind !== 'task' || task.input.call === undefined || task.metadata['copyOf'] !== undefined) return []
+  const results = eventsOf(events, 'tool-result').filter(({ nodeId }) => nodeId === task.id).length
+  const calls = eventsOf(events, 'tool-call').filter(({ nodeId }) => nodeId === task.id).length
+  // One that was done again was called for when it was done first.
+  const isFirst = task.retryOf === null
+  const isAsked = [...nodes.values()].some(({ output }) => output.calls?.some(({ id }) => id === task.input.call?.id))
+  const wrong: string[] = []
+  if (results !== 1) wrong.push(`L4 task ${task.id} has ${results} results`)
+  if (isAsked && isFirst && calls !== 1) wrong.push(`L4 task ${task.id} was called ${calls} times`)
+  return wrong
+}
+
+/** L6: a run's account is its own calls and the accounts of its children. */
+function wrongAccount({ nodes, links }: TreeRows, turn: Turn): string[] {
+  const own = [...nodes.values()].filter(({ turnId }) => turnId === turn.id)
+  const children = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
+  const usage = [...own.map((node) => node.usage), ...children.map(({ outcome }) => outcome?.usage ?? NO_USAGE)]
+  const { account } = turn
+  const wrong: string[] = []
+  const expect = (what: string, counted: number, found: number) => {
+    if (counted !== found) wrong.push(`L6 turn ${turn.id} accounts for ${counted} ${what}; there were ${found}`)
+  }
+  for (const kind of Object.keys(NO_USAGE) as (keyof Usage)[]) {
+    expect(kind, account.usage[kind], usage.reduce(addUsage, NO_USAGE)[kind])
+  }
+  expect(
+    'tool calls',
+    account.toolCalls,
+    own.reduce((sum, node) => sum + (node.output.calls?.length ?? 0) + (askerOf(node) === undefined ? 0 : 1), 0),
+  )
+  return wrong
+}
+
+/** What is uncertain is told once, and named in the outcome of its run and of every run above it. */
+function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] {
+  const own = [...nodes.values()].filter(({ turnId, state }) => turnId === turn.id && state === 'uncertain')
+  const all = [...links.values()].filter(({ hostTurnId }) => hostTurnId === turn.id)
+  // What ended after its host is not in its host's outcome.
+  const late = new Set(turn.outcome?.open ?? [])
+  const children = all.filter(({ id }) => !late.has(id))
+  const expected = [...own.map(({ id }) => id), ...children.flatMap(({ outcome }) => outcome?.uncertain ?? [])].sort()
+  const reported = [...(turn.outcome?.uncertain ?? [])].sort()
+  const told = eventsOf(events, 'uncertain').filter(({ turnId }) => turnId === turn.id)
+  const wrong: string[] = []
+  if (expected.join() !== reported.join()) {
+    wrong.push(`L3 the outcome of turn ${turn.id} names ${reported.length} of ${expected.length} uncertain nodes`)
+  }
+  if (told.length !== own.length)
+    wrong.push(`L3 turn ${turn.id} told of ${told.length} of ${own.length} uncertain nodes`)
+  return wrong
+}
+
+type Told<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }
+
+function eventsOf<T extends DurableEventType>(events: readonly EventRow[], type: T): Told<T>[] {
+  return events.filter((event): event is Told<T> => event.body.type === type)
+}
+
+function tally(ids: readonly Id[]): Map<Id, number> {
+  const counts = new Map<Id, number>()
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1)
+  return counts
+}
+
+/** Rows of a JSON store, and what is wrong with the folder itself. Opening it is the check of its journal. */
+export function withJsonRows<T>(folder: string, use: (trees: readonly TreeRows[], wrong: () => string[]) => T): T {
+  const unfinished = brokenDocuments(folder)
+  const store = jsonStore(folder)
+  try {
+    const trees = readTrees(store)
+    return use(trees, () => [...unfinished, ...missingDocuments(folder, store, trees)])
+  } finally {
+    store.close().catch(() => undefined)
+  }
+}
+
+/** L8: nobody says that he still works on it, and no file is left that was to become another. */
+export function leftInFolder(folder: string): string[] {
+  const strays = readdirSync(folder).filter((name) => name !== 'store.journal' && !isSessionFile(name))
+  return strays.map((name) => `L8 the file ${name} is left`)
+}
+
+/** A document is whole at every moment: it is looked at before the store can repair anything. */
+function brokenDocuments(folder: string): string[] {
+  return readdirSync(folder)
+    .filter(isSessionFile)
+    .filter((name) => !parseJson(readFileSync(join(folder, name), 'utf8')).ok)
+    .map((name) => `the document ${name} is not JSON`)
+}
+
+/** With the store open, every conversation in which a turn has ended has a document of all such turns. */
+function missingDocuments(folder: string, store: Store, trees: readonly TreeRows[]): string[] {
+  return trees.flatMap(({ conversations }) =>
+    [...conversations.keys()].flatMap((id) => {
+      const ended = endedTurns(store, id).length
+      return ended === 0 || turnsIn(sessionFile(folder, id)) === ended ? [] : [`the document of ${id} is behind`]
+    }),
+  )
+}
+
+function turnsIn(file: string): number {
+  const read = parseJson(readFileSync(file, 'utf8'))
+  return read.ok ? (read.value as unknown as SessionDocument).turns.length : -1
+}
+
+/** L1: every event that was acknowledged is read back, at its place, byte for byte. */
+export function lostEvents(lines: readonly WorkerLine[], trees: readonly TreeRows[]): string[] {
+  const stored = new Map(trees.map(({ rootId, events }) => [rootId, events]))
+  const wrong: string[] = []
+  for (const line of lines) {
+    if (line.type !== 'commit' || line.rootId === null) continue
+    for (const event of line.events) {
+      const found = stored.get(line.rootId)?.[event.seq - 1]
+      if (found === undefined) wrong.push(`L1 ${line.rootId}: the acknowledged event ${event.seq} is lost`)
+      else if (JSON.stringify(found) !== JSON.stringify(event)) {
+        wrong.push(`L1 ${line.rootId}: event ${event.seq} is not what was acknowledged: ${JSON.stringify(found)}`)
+      }
+    }
+  }
+  return wrong
+}
+
+/** L2: sequence numbers are 1, 2, 3, ... without a gap, and none was acknowledged for two events. */
+export function unevenSequences(lines: readonly WorkerLine[], trees: readonly TreeRows[]): string[] {
+  const wrong: string[] = []
+  for (const { rootId, events } of trees) {
+    const at = events.findIndex(({ seq }, index) => seq !== index + 1)
+    if (at >= 0) wrong.push(`L2 ${rootId}: event ${at + 1} of the tree has the number ${events[at]?.seq}`)
+  }
+  const seen = new Set<string>()
+  for (const line of lines) {
+    if (line.type !== 'commit') continue
+    for (const { seq } of line.events) {
+      const place = `${line.rootId} ${seq}`
+      if (seen.has(place)) wrong.push(`L2 ${place} was acknowledged twice`)
+      seen.add(place)
+    }
+  }
+  return wrong
+}
+
+/** L7: all that is stored is what was committed, and would not be with one byte of a commit changed. */
+export function brokenChains(db: Connection): string[] {
+  const wrong = verifySqlite(db).findings.map(({ message }) => `L7 ${message}`)
+  const trees = [...findTrees(db).byRoot]
+  const [rootId, place] = trees[Math.floor(Math.random() * trees.length)] ?? []
+  const records = place?.tree === undefined ? [] : readRecords(db, place.tree)
+  const at = Math.floor(Math.random() * records.length)
+  const victim = records[at]
+  if (wrong.length > 0 || victim === undefined || rootId === undefined) return wrong
+  for (const field of ['events', 'marks', 'hash', 'kind'] as const) {
+    const forged = { ...victim, [field]: withFlippedByte(victim[field]) }
+    if (brokenLinks(rootId, records.with(at, forged)).length > 0) continue
+    wrong.push(`L7 ${rootId}: a changed byte in the ${field} of commit ${at + 1} is not found`)
+  }
+  return wrong
+}
+
+/** A text of no bytes gets one. */
+function withFlippedByte(text: string): string {
+  const bytes = Buffer.from(text === '' ? ' ' : text, 'utf8')
+  const at = Math.floor(Math.random() * bytes.length)
+  bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at)
+  return bytes.toString('latin1')
+}
+
+/** L8: no process of the case is left, and no file beside the database, its write-ahead log and the workers' log. */
+export function leftBehind(database: string): string[] {
+  const folder = dirname(database)
+  const known = ['', '-wal', '-shm'].map((ending) => basename(database) + ending)
+  const strays = readdirSync(folder).filter((file) => !known.includes(file) && file !== LOG)
+  return [
+    ...processesNaming(folder).map((pid) => `L8 the process ${pid} is left`),
+    ...strays.map((file) => `L8 the file ${file} is left`),
+  ]
+}
+
+/** L8: the database can be written at once, and nobody says that he still works on it. */
+export function leftLocks(db: Connection): string[] {
+  db.exec('PRAGMA busy_timeout = 0')
+  db.exec('BEGIN IMMEDIATE')
+  db.exec('ROLLBACK')
+  const left = db.all('SELECT id FROM engines')
+  const claimed = db.all('SELECT id FROM nodes WHERE engine_id IS NOT NULL')
+  return [
+    ...left.map(([id]) => `L8 the lease of engine ${id} is left`),
+    ...claimed.map(([id]) => `L3 node ${id} is claimed by nobody`),
+  ]
+}
+
+/** L9: a worker was killed, or ended by itself with code 0; it printed no error either way. */
+export function brokenExits(exits: readonly WorkerExit[]): string[] {
+  return exits.flatMap(({ pid, code, signal, errors }) => [
+    ...(signal === 'SIGKILL' || (signal === null && code === 0)
+      ? []
+      : [`L9 worker ${pid} ended with ${signal ?? code}`]),
+    ...(errors === '' ? [] : [`L9 worker ${pid} printed: ${errors.trim()}`]),
+  ])
+}
+
+/** Workers are told their folder as an argument, so their command line has it. */
+function processesNaming(folder: string): string[] {
+  if (!existsSync('/proc/self/cmdline')) return []
+  return readdirSync('/proc').filter((pid) => /^\d+$/.test(pid) && commandOf(pid).includes(folder))
+}
+
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,62 @@
+import type { Clock, Idle } from '../../base/clock.ts'
+
+export interface FakeClock extends Clock {
+  /** Moves time on and rings what became due, in order. What follows without waiting for anything else has happened then. */
+  advance(ms: number): Promise<void>
+}
+
+interface Alarm {
+  readonly time: number
+  readonly run: () => void
+  readonly idle?: Idle | undefined
+}
+
+/** So many looks in a row at which nothing happens are made, as on a real clock: enough for every lease to run out. Then it jumps. */
+const LOOKS = 60
+
+/** A clock that stands still until it is told to move. */
+export function fakeClock(start = Date.UTC(2030, 0, 1)): FakeClock {
+  let now = start
+  const alarms = new Set<Alarm>()
+  const next = (until: number) => [...alarms].filter(({ time }) => time <= until).sort((a, b) => a.time - b.time)[0]
+  const nextDue = () => Math.min(...[...alarms].map(({ time, idle }) => idle?.until(now) ?? time))
+  const ring = (alarm: Alarm) => {
+    if (alarms.delete(alarm)) alarm.run()
+  }
+  return {
+    now: () => now,
+    at: (time, run, { idle } = {}) => {
+      const alarm = { time: Number.isNaN(time) ? now : time, run, idle }
+      alarms.add(alarm)
+      if (alarm.time <= now) setTimeout(ring, 0, alarm)
+      return () => {
+        alarms.delete(alarm)
+      }
+    },
+    advance: async (ms) => {
+      // An engine would load it when the clock rings, and be done only after `advance` is.
+      await import('../../engine/sweep.ts')
+      const until = now + ms
+      let looks = 0
+      for (let alarm = next(until); alarm !== undefined; alarm = next(until)) {
+        const due = looks < LOOKS ? alarm.time : Math.min(until, nextDue())
+        looks = alarm.idle === undefined || due > alarm.time ? 0 : looks + 1
+        now = Math.max(now, alarm.time, due)
+        if (due > alarm.time) await Promise.all([...alarms].map(({ idle }) => idle?.renew()))
+        ring(alarm)
+        await settled()
+      }
+      now = until
+      await settled()
+    },
+  }
+}
+
+/** A sweep may write several commits, and a store may answer each of them in a later round of the event loop. */
+const ROUNDS = 16
+
+/** Lets everything that can happen without time passing happen. */
+async function settled(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0))
+  for (let round = 0; round < ROUNDS; round++) await new Promise((resolve) => setImmediate(resolve))
+}

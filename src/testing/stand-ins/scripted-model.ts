@@ -1,0 +1,102 @@
+import { onAbort } from '../../base/abort.ts'
+import { ModelError } from '../../base/error.ts'
+import type { Json } from '../../base/json.ts'
+import { anything, flag, list, number, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { type Block, NO_USAGE, type Usage } from '../../graph/content.ts'
+import type { Model, ModelRequest, Part } from '../../model/model.ts'
+
+/** What the model says in one call. A string is a text. */
+export type ScriptedTurn = string | ScriptedAnswer
+
+export interface ScriptedAnswer {
+  readonly text?: string
+  readonly reasoning?: string
+  /** Streams `text` in these pieces instead of at once. */
+  readonly chunks?: readonly string[]
+  readonly blocks?: readonly Block[]
+  readonly calls?: readonly { readonly id?: string; readonly name: string; readonly input: Json }[]
+  readonly usage?: Partial<Usage>
+  /** Waits before it begins to answer. */
+  readonly delayMs?: number
+  /** Fails with this, after `text` or `chunks` if there are any. */
+  readonly error?: unknown
+  /** The stream ends before the answer is complete. */
+  readonly cut?: boolean
+}
+
+const ANSWER: Rules<ScriptedAnswer> = {
+  text,
+  reasoning: text,
+  chunks: list,
+  blocks: list,
+  calls: list,
+  usage: record,
+  delayMs: number(),
+  error: anything,
+  cut: flag,
+}
+
+export type Script = (request: ModelRequest, call: number) => ScriptedTurn | Promise<ScriptedTurn>
+
+export interface ScriptedModel extends Model {
+  /** Every request so far, in order. */
+  readonly requests: readonly ModelRequest[]
+  /** Throws when turns of the script are left. */
+  assertComplete(): void
+}
+
+/** A model that says what it is told to: a list of turns, or a function of the request. */
+export function scriptedModel(script: readonly ScriptedTurn[] | Script, id = 'scripted/model'): ScriptedModel {
+  const requests: ModelRequest[] = []
+  const read = (turn: ScriptedTurn) =>
+    typeof turn === 'string' ? { text: turn } : readOptions(`A turn of ${id}`, turn, ANSWER)
+  if (typeof script !== 'function') for (const turn of script) read(turn)
+  const next = async (request: ModelRequest): Promise<ScriptedAnswer> => {
+    const call = requests.push(request) - 1
+    const turn = typeof script === 'function' ? await script(request, call) : script[call]
+    if (turn === undefined) {
+      throw new ModelError('model', `The script of ${id} has ${script.length} turns; this is call ${call + 1}.`)
+    }
+    return read(turn)
+  }
+  return {
+    id,
+    requests,
+    async *stream(request, { signal }) {
+      const answer = await next(request)
+      if (answer.delayMs !== undefined) await delay(answer.delayMs, signal)
+      yield* partsOf(answer, requests.length)
+    },
+    assertComplete: () => {
+      if (typeof script === 'function' || requests.length >= script.length) return
+      throw new Error(`${script.length - requests.length} of ${script.length} turns of ${id} were not asked for.`)
+    },
+  }
+}
+
+function* partsOf(answer: ScriptedAnswer, call: number): Generator<Part> {
+  if (answer.reasoning !== undefined) yield { type: 'reasoning-delta', text: answer.reasoning }
+  for (const piece of answer.chunks ?? (answer.text === undefined ? [] : [answer.text]))
+    yield { type: 'text-delta', text: piece }
+  for (const block of answer.blocks ?? []) yield { type: 'block', block }
+  if (answer.error !== undefined) throw answer.error
+  for (const [at, { id = `call_${call}_${at}`, name, input }] of (answer.calls ?? []).entries()) {
+    yield { type: 'tool-call', id, name, input }
+  }
+  if (answer.cut === true) return
+  const reason = (answer.calls ?? []).length > 0 ? 'tool-calls' : 'stop'
+  yield { type: 'finish', reason, usage: { ...NO_USAGE, ...answer.usage } }
+}
+
+function delay(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      forget()
+      resolve()
+    }, ms)
+    const forget = onAbort(signal, () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    })
+  })
+}

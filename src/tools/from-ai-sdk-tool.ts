@@ -1,0 +1,136 @@
+import { DefinitionError, isLegateError, messageOf } from '../base/error.ts'
+import type { JsonSchema, Schema, StandardSchema } from '../base/schema/schema.ts'
+import { type Approval, type Tool, tool } from '../tool/tool.ts'
+import type { AiSdkCode } from './run-ai-sdk-tool.ts'
+
+/** What `tool()` and `dynamicTool()` of the AI SDK give, by the fields that are read. */
+export interface ForeignTool {
+  readonly type?: string | undefined
+  readonly title?: string | undefined
+  readonly description?: string | undefined
+  readonly inputSchema: object
+  readonly execute?: unknown
+  readonly needsApproval?: unknown
+  readonly toModelOutput?: unknown
+}
+
+/** An object with the fields of a tool of the AI SDK. */
+export function isForeignTool(value: unknown): value is ForeignTool {
+  if (typeof value !== 'object' || value === null) return false
+  return 'inputSchema' in value || isOfProvider(value)
+}
+
+/** Is it one that `tool()` of ours would not know? */
+export function isOnlyForeign(value: object): boolean {
+  const { inputSchema } = value as Partial<ForeignTool>
+  return OTHER_KEYS.some((key) => key in value) || (isForeignTool(value) && isMarked(inputSchema))
+}
+
+const OTHER_KEYS = ['type', 'title', 'needsApproval', 'toModelOutput', 'providerOptions', 'strict', 'inputExamples']
+
+/** The same one is the same tool wherever it is given. */
+const known: WeakMap<object, Tool> = new WeakMap()
+
+/** A tool of the AI SDK as one of ours. `where` begins the messages, as in `agent "x": tools.search`. */
+export function fromAiSdkTool(given: ForeignTool, where: string): Tool {
+  const made = known.get(given) ?? namedTool(given, where)
+  known.set(given, made)
+  return made
+}
+
+/** What cannot be read says which tool it is. */
+function namedTool(given: ForeignTool, where: string): Tool {
+  try {
+    return readTool(given, where)
+  } catch (error) {
+    if (!isLegateError(error) || error.message.startsWith(where)) throw error
+    throw new DefinitionError('definition', `${where}: ${error.message}`, { cause: error })
+  }
+}
+
+function readTool(given: ForeignTool, where: string): Tool {
+  if (isOfProvider(given)) refuse(where, providerWords(given))
+  const { description = '', inputSchema, execute, needsApproval = false, toModelOutput } = given
+  if (typeof execute !== 'function')
+    refuse(where, 'has no execute: nothing could run it. Give it execute(input, options).')
+  if (typeof needsApproval !== 'boolean' && typeof needsApproval !== 'function') {
+    refuse(where, 'has a needsApproval that is neither true, false nor a function.')
+  }
+  const code = { execute: execute as AiSdkCode['execute'], toModelOutput: readOutputCode(toModelOutput, where) }
+  return tool({
+    description,
+    inputSchema: readInputSchema(inputSchema, where),
+    ...approvalOf(needsApproval as boolean | Approves),
+    execute: async (input, context) => (await import('./run-ai-sdk-tool.ts')).runAiSdkTool(code, input, context),
+  }) as Tool
+}
+
+type Approves = (input: unknown, options: object) => boolean | Promise<boolean>
+
+function readOutputCode(code: unknown, where: string): AiSdkCode['toModelOutput'] {
+  if (code !== undefined && typeof code !== 'function') refuse(where, 'has a toModelOutput that is no function.')
+  return code as AiSdkCode['toModelOutput']
+}
+
+function approvalOf(needs: boolean | Approves): { approval?: Approval } {
+  if (typeof needs !== 'function') return needs ? { approval: 'optional' } : {}
+  return { approval: (input, { nodeId }) => needs(input, { toolCallId: nodeId, messages: [] }) }
+}
+
+/** Standard Schemas are taken as they are; `jsonSchema()` and `zodSchema()` by what they hold. */
+function readInputSchema(given: unknown, where: string): Schema {
+  const schema = isLazy(given) ? given() : given
+  if (typeof schema !== 'object' || schema === null || !isMarked(schema)) return schema as Schema
+  const { jsonSchema, validate } = schema as MarkedSchema
+  if (typeof Reflect.get(jsonSchema, 'then') === 'function') {
+    refuse(where, 'has a JSON Schema that comes later: give jsonSchema() the schema itself.')
+  }
+  return typeof validate === 'function' ? standardOf(jsonSchema, validate) : jsonSchema
+}
+
+interface MarkedSchema {
+  readonly jsonSchema: JsonSchema
+  readonly validate?: Validate
+}
+
+type Validate = (value: unknown) => Validated | PromiseLike<Validated>
+type Validated = { success: true; value: unknown } | { success: false; error: unknown }
+
+function standardOf(jsonSchema: JsonSchema, validate: Validate): StandardSchema {
+  return {
+    '~standard': {
+      version: 1,
+      vendor: 'ai',
+      validate: async (value) => {
+        const checked = await validate(value)
+        return checked.success ? { value: checked.value } : { issues: [{ message: messageOf(checked.error) }] }
+      },
+      jsonSchema: { input: () => jsonSchema, output: () => jsonSchema },
+    },
+  }
+}
+
+function isMarked(schema: unknown): boolean {
+  return typeof schema === 'object' && schema !== null && Reflect.get(schema, MARK) === true
+}
+
+/** The AI SDK puts it on its own schemas. */
+const MARK = Symbol.for('vercel.ai.schema')
+
+function isLazy(schema: unknown): schema is () => unknown {
+  return typeof schema === 'function' && !('~standard' in schema)
+}
+
+/** Only the provider can run it, or it is known to its models by name: `openai.tools.webSearch()`. */
+function isOfProvider(value: object): boolean {
+  return ['provider', 'provider-defined'].includes(String((value as Partial<ForeignTool>).type))
+}
+
+function providerWords(given: object): string {
+  const { id } = given as { readonly id?: unknown }
+  return `is "${String(id)}", which its provider defines and runs: no grant, budget or record would hold for it. Write a tool of your own with execute, or use an MCP server for it.`
+}
+
+function refuse(where: string, words: string): never {
+  throw new DefinitionError('definition', `${where} ${words}`)
+}

@@ -1,0 +1,117 @@
+import { secretsInCommand } from '../../base/secrets/command-secrets.ts'
+import { isSecretName } from '../../base/secrets/shapes.ts'
+import { isDisallowedVariable, startEnvironment } from '../../tool/environment.ts'
+import type { ServerSettings } from './options.ts'
+
+/** What a server's process gets: what it needs to start, what its definition names, and its secrets. */
+export function serverEnvironment(
+  env: Readonly<Record<string, string>>,
+  secrets: ReadonlyMap<string, string>,
+): Record<string, string> {
+  const own = Object.entries(env).filter(([name]) => !isDisallowedVariable(name))
+  const secret = [...secrets].filter(([name]) => !isDisallowedVariable(name))
+  return Object.fromEntries([...Object.entries(startEnvironment()), ...own, ...secret])
+}
+
+/** Its secrets by the names that it knows them by. What has no value is not among them. */
+export function secretVariables(settings: ServerSettings): ReadonlyMap<string, string> {
+  const { envKeys, envFrom } = settings
+  const keys = envKeys.flatMap((name) => entry(name, givenFor(settings, name)))
+  const made = Object.entries(envFrom).flatMap(([name, text]) => {
+    const { text: value, missing } = substituted(text, (from) => givenFor(settings, from))
+    return entry(name, missing.length === 0 ? value : undefined)
+  })
+  return new Map([...keys, ...made])
+}
+
+/** The values that nobody may see. What every server gets anyway, such as HOME, is no secret. */
+export function secretValues(settings: ServerSettings): string[] {
+  const known = startEnvironment()
+  return secretNames(settings).flatMap((name) => {
+    const value = givenFor(settings, name)
+    return value === undefined || known[name] === value ? [] : [value]
+  })
+}
+
+/** The names of all secrets that it is given, under whatever name. */
+export function secretNames({ envKeys, envFrom }: ServerSettings): string[] {
+  return [...new Set([...envKeys, ...Object.values(envFrom).flatMap(variablesIn)])]
+}
+
+/** The names of secrets that have no value, and nothing that takes its place. */
+export function missingSecrets(settings: ServerSettings): string[] {
+  const texts = [settings.url ?? '', ...Object.values(settings.headers), ...Object.values(settings.envFrom)]
+  const optional = new Set(texts.flatMap(optionalIn))
+  return secretNames(settings).filter((name) => givenFor(settings, name) === undefined && !optional.has(name))
+}
+
+/** The variables that a server's address and headers may name: those that were said for it, and no others of ours. */
+export function knownTo(settings: ServerSettings): (name: string) => string | undefined {
+  const { env, envFrom, envKeys } = settings
+  return (name) => {
+    if (Object.hasOwn(env, name)) return env[name]
+    if (Object.hasOwn(envFrom, name)) return secretVariables(settings).get(name)
+    return envKeys.includes(name) ? givenFor(settings, name) : undefined
+  }
+}
+
+/** The text with each `${NAME}` as it is known, and the names that are not. */
+export function substituted(
+  text: string,
+  lookUp: (name: string) => string | undefined,
+): { readonly text: string; readonly missing: readonly string[] } {
+  const missing: string[] = []
+  const full = text.replace(VARIABLE, (whole, name: string, other: string | undefined) => {
+    const value = lookUp(name) ?? other
+    if (value === undefined) missing.push(name)
+    return value ?? whole
+  })
+  return { text: full, missing }
+}
+
+/** The names in a text. */
+export function variablesIn(text: string): string[] {
+  return [...text.matchAll(VARIABLE)].map(([, name = '']) => name)
+}
+
+/** `${NAME}`, or `${NAME:-what else}`. */
+const VARIABLE = /\$\{(\w+)(?::-([^{}]*))?\}/g
+
+function optionalIn(text: string): string[] {
+  return [...text.matchAll(VARIABLE)].flatMap(([, name = '', other]) => (other === undefined ? [] : [name]))
+}
+
+/** One that is empty is as good as none. */
+function givenFor({ secrets }: ServerSettings, name: string): string | undefined {
+  return secrets(name) || undefined
+}
+
+function entry(name: string, value: string | undefined): (readonly [string, string])[] {
+  return value === undefined ? [] : [[name, value]]
+}
+
+/** All that no text of a server may show. */
+export function secretsOf(settings: ServerSettings): string[] {
+  return [...secretValues(settings), ...namedSecrets(settings)]
+}
+
+/** The values in a definition that are secret by their names: of variables, headers, options and parts of the address. */
+function namedSecrets(settings: ServerSettings): string[] {
+  const { headers, env, command, args, url } = settings
+  const full = (text: string) => substituted(text, knownTo(settings)).text
+  const sent = Object.entries(headers).map(([name, value]) => [name, full(value)] as const)
+  const address = full(url ?? '')
+  const asked = URL.canParse(address) ? [...new URL(address).searchParams] : []
+  return [
+    ...[...sent, ...Object.entries(env), ...asked].flatMap(([name, value]) =>
+      isSecretName(name) ? partsOf(value) : [],
+    ),
+    ...secretsInCommand([command ?? '', ...args, address]),
+  ]
+}
+
+/** A value, or what stands behind a word such as Bearer. A variable that has no value is only a name. */
+function partsOf(value: string): string[] {
+  const own = value.replace(/^(?:Bearer|Basic|Token)\s+/i, '')
+  return own.includes('${') ? [] : [own]
+}

@@ -1,0 +1,240 @@
+import type { Client, JSONRPCMessage, StandardSchemaV1, Transport } from '@modelcontextprotocol/client'
+import { ToolError } from '../../base/error.ts'
+import { sha256 } from '../../base/hash.ts'
+import { canonicalJson, type Json, toJson } from '../../base/json.ts'
+import type { CheckedSchema } from '../../base/schema/schema.ts'
+import type { Secrets } from '../../base/secrets/secrets.ts'
+import { matchName } from '../../grant/match.ts'
+import { isWithin, type ToolLimit } from '../../tool/source.ts'
+import { guardedSchema } from './guarded-schema.ts'
+import { MOST_PAGES, MOST_TOOLS } from './options.ts'
+import { shownLine, shownText } from './server.ts'
+
+/** A tool as a server tells of it, checked. */
+export interface ListedTool {
+  /** What the server calls it. */
+  readonly name: string
+  /** What a model calls it, after the name of the source. */
+  readonly shownAs: string
+  readonly description: string
+  readonly input: CheckedSchema
+  /** As the server gave it. */
+  readonly inputSchema: object
+  /** Of its description and schema as the server gave them. */
+  readonly version: string
+}
+
+export interface ListedTools {
+  readonly tools: readonly ListedTool[]
+  /** What was left out, and why. */
+  readonly warnings: readonly string[]
+}
+
+export interface ListOptions {
+  readonly limit: ToolLimit
+  readonly secrets: Secrets
+  /** Characters that the name of the source takes. */
+  readonly room: number
+  /** Names of the tools that we have for it beside its own. */
+  readonly taken: ReadonlySet<string>
+}
+
+/** The tools in what a server answered: whatever that is. What cannot be used is left out, with the reason. */
+export function readTools(given: readonly unknown[], options: ListOptions): ListedTools {
+  const warnings: string[] = []
+  const found = new Map<string, Record<string, unknown>>()
+  for (const item of given) {
+    const name = nameOf(item)
+    if (name === undefined) warnings.push('a tool without a name was left out')
+    else if (found.has(name)) warnings.push(`two tools are named ${JSON.stringify(name)}: the second was left out`)
+    else found.set(name, item as Record<string, unknown>)
+  }
+  const { room, secrets, taken, limit } = options
+  const names = toolNames([...found.keys()], { room, shown: (name) => secrets.clean(name), taken })
+  const wanted = [...found].filter(([name]) => isWithin(limit, { name, shownAs: names.get(name) ?? name }))
+  const kept = wanted.slice(0, MOST_TOOLS)
+  if (kept.length < wanted.length)
+    warnings.push(`it has ${wanted.length} tools: those after the first ${MOST_TOOLS} were left out`)
+  const tools = kept.flatMap(([name, item]) => {
+    const shownAs = names.get(name)
+    const input = shownAs === undefined ? 'another tool has its name' : inputOf(item, secrets)
+    if (shownAs !== undefined && typeof input !== 'string') return [listed(item, { name, shownAs, input, options })]
+    warnings.push(`the tool ${JSON.stringify(name)} was left out: ${input}`)
+    return []
+  })
+  const shadowed = tools
+    .filter(({ name }) => taken.has(name))
+    .map(({ name }) => `its own tool ${name} is used instead of ours`)
+  const told = [...warnings, ...shadowed, ...notThere(wanted, options)].slice(0, MOST_WARNINGS)
+  return { tools, warnings: told.map((warning) => shownLine(options.secrets.clean(warning))) }
+}
+
+const MOST_WARNINGS = 20
+const LONGEST_NAME = 256
+
+interface Named {
+  readonly name: string
+  readonly shownAs: string
+  readonly input: CheckedSchema
+  readonly options: ListOptions
+}
+
+function listed(item: Record<string, unknown>, { name, shownAs, input, options }: Named): ListedTool {
+  const said = typeof item['description'] === 'string' ? item['description'] : ''
+  const about = toJson([name, said, item['title'] ?? null, item['inputSchema'] ?? null])
+  return {
+    name,
+    shownAs,
+    description: shownText(options.secrets.clean(said)) || shownAs,
+    input,
+    inputSchema: item['inputSchema'] as object,
+    version: sha256(canonicalJson(about.ok ? about.value : (name as Json))).slice(0, 16),
+  }
+}
+
+function nameOf(item: unknown): string | undefined {
+  if (typeof item !== 'object' || item === null) return undefined
+  const name: unknown = Reflect.get(item, 'name')
+  return typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME ? name : undefined
+}
+
+/** Tasks of the protocol are not spoken here. */
+function isTaskOnly({ execution }: { readonly execution?: unknown }): boolean {
+  if (typeof execution !== 'object' || execution === null) return false
+  return Reflect.get(execution, 'taskSupport') === 'required'
+}
+
+/** As it is checked, or why the tool cannot be used. */
+function inputOf(item: Record<string, unknown>, secrets: Secrets): CheckedSchema | string {
+  return isTaskOnly(item) ? 'it runs as a task only' : guardedSchema(item['inputSchema'], secrets)
+}
+
+function notThere(wanted: readonly (readonly [string, unknown])[], { limit, taken }: ListOptions): string[] {
+  const there = [...wanted.map(([name]) => name), ...taken]
+  const known = new Set(there)
+  const isThere = (name: string) => known.has(name) || (name.includes('*') && there.some((one) => matchName(name, one)))
+  return (limit.availableTools ?? [])
+    .filter((name) => !isThere(name) && isWithin(limit, { name, shownAs: name }))
+    .map((name) => `it has no tool ${JSON.stringify(name)}`)
+}
+
+export interface ToolList {
+  /** As the server gave them: anything. */
+  readonly tools: readonly unknown[]
+  /** How long it stays true, as the server says; null where it says nothing. */
+  readonly ttlMs: number | null
+}
+
+/** The tools of a server, page by page. Ends at a cursor that comes again, and where there are more than anybody wants. */
+export async function listTools(client: Client, timeout: number): Promise<ToolList> {
+  if (client.getServerCapabilities()?.tools === undefined) return { tools: [], ttlMs: null }
+  const tools: unknown[] = []
+  const seen = new Set<unknown>()
+  let ttlMs: number | null = null
+  let cursor: unknown
+  for (let page = 0; page < MOST_PAGES && tools.length <= MOST_TOOLS; page++) {
+    const params = typeof cursor === 'string' ? { cursor } : {}
+    const result = await client.request({ method: 'tools/list', params }, ANYTHING, { timeout })
+    const listed = givenTools(result)
+    if (!Array.isArray(listed)) throw new ToolError('tool', 'it gave no list of tools')
+    tools.push(...listed.slice(0, MOST_TOOLS + 1))
+    if (page === 0) ttlMs = timeIn(result['ttlMs'])
+    cursor = result['nextCursor']
+    if (typeof cursor !== 'string' || seen.has(cursor)) break
+    seen.add(cursor)
+  }
+  return { tools, ttlMs }
+}
+
+/** The library would refuse a whole list for one tool that is wrong. */
+const ANYTHING: StandardSchemaV1<unknown, Readonly<Record<string, unknown>>> = {
+  '~standard': {
+    version: 1,
+    vendor: 'legate',
+    validate: (value: unknown) => ({ value: value as Readonly<Record<string, unknown>> }),
+  },
+}
+
+/** None is a time at which a list would be asked for before every step: changes are told. */
+function timeIn(value: unknown): number | null {
+  return typeof value === 'number' && value > 0 ? value : null
+}
+
+/** What a server gave as its tools, beside what the library gets to see of them. */
+const GIVEN: unique symbol = Symbol('tools')
+
+/**
+ * From 2026-07-28 on the library refuses a whole list for one tool that is wrong. It is handed an empty list, and what the
+ * server gave lies beside it: `givenTools`. For a transport that is connected.
+ */
+export function setToolsAside(transport: Transport): void {
+  const lists = new Set<unknown>()
+  const send = transport.send.bind(transport)
+  const hear = transport.onmessage
+  transport.send = (message, options) => {
+    if ('method' in message && message.method === 'tools/list' && 'id' in message) lists.add(message.id)
+    return send(message, options)
+  }
+  transport.onmessage = (message, extra) => {
+    const isList = 'id' in message && !('method' in message) && lists.delete(message.id)
+    hear?.(isList ? withoutTools(message) : message, extra)
+  }
+}
+
+/** The tools in an answer to `tools/list`, as the server gave them: anything. */
+function givenTools(result: object): unknown {
+  return Reflect.get(result, GIVEN) ?? Reflect.get(result, 'tools')
+}
+
+/** What is no list stays as it is: that is refused. */
+function withoutTools<T extends JSONRPCMessage>(message: T): T {
+  const result: unknown = 'result' in message ? message.result : undefined
+  if (typeof result !== 'object' || result === null) return message
+  const tools: unknown = Reflect.get(result, 'tools')
+  return Array.isArray(tools) ? { ...message, result: { ...result, tools: [], [GIVEN]: tools } } : message
+}
+
+const LONGEST = 64
+/** Digits of a digest: more where two are the same. */
+const DIGITS = [6, 14]
+
+export interface NameOptions {
+  /** Characters that the name of the source takes. */
+  readonly room: number
+  /** What may be seen of a name. */
+  readonly shown: (name: string) => string
+  /** Names that only a tool which is really called so may have. */
+  readonly taken?: Iterable<string>
+}
+
+/**
+ * Names that every provider takes, for the tools of a server. A name that is fine stays, whatever other tools there are. In
+ * others what cannot be in a name becomes `_` and what is too long is cut; where another tool has that name, and where it
+ * was cut, a digest follows. No two are the same; a tool for which there is no name is left out.
+ */
+export function toolNames(
+  names: readonly string[],
+  { room, shown, taken = [] }: NameOptions,
+): ReadonlyMap<string, string> {
+  const most = Math.max(20, LONGEST - room)
+  const plain = new Map(names.map((name) => [name, shown(name).replace(/[^a-zA-Z0-9_-]+/g, '_')]))
+  const isFine = (name: string) => name !== '' && name.length <= most
+  const found = new Map(names.filter((name) => plain.get(name) === name && isFine(name)).map((name) => [name, name]))
+  const used = new Set([...taken, ...found.values()])
+  const candidates = [
+    (name: string) => plain.get(name) ?? '',
+    ...DIGITS.map((digits) => (name: string) => {
+      return `${(plain.get(name) ?? '').slice(0, most - digits - 1)}_${sha256(name).slice(0, digits)}`
+    }),
+  ]
+  for (const candidate of candidates) {
+    const left = [...plain.keys()].filter((name) => !found.has(name)).map((name) => [name, candidate(name)] as const)
+    const counts = new Map<string, number>()
+    for (const [, made] of left) counts.set(made, (counts.get(made) ?? 0) + 1)
+    for (const [name, made] of left) {
+      if (isFine(made) && counts.get(made) === 1 && !used.has(made)) found.set(name, made)
+    }
+    for (const [, made] of left) used.add(made)
+  }
+  return found
+}

@@ -1,0 +1,126 @@
+import type { Client, Transport } from '@modelcontextprotocol/client'
+import { messageOf, ToolError } from '../../base/error.ts'
+import { setToolsAside } from './read-tools.ts'
+
+export interface Session {
+  readonly client: Client
+  readonly transport: Transport
+}
+
+export interface SessionParts {
+  /** A new one for each try. */
+  readonly transport: () => Promise<Transport>
+  /** Is it already known to speak a revision before 2026-07-28 only? */
+  readonly isOld: boolean
+  readonly startTimeoutMs: number
+  /** Called with each transport before it is opened. */
+  readonly onOpening: (transport: Transport) => void
+  readonly onClose: (transport: Transport) => void
+  readonly onToolsChanged: () => void
+}
+
+/**
+ * Connects to a server of any revision: asks it with `server/discover` what it speaks, and says `initialize` to one that does
+ * not know. Some older programs end when they are asked: such a one is started once more. Rejects with the reason.
+ */
+export async function openSession(parts: SessionParts): Promise<Session> {
+  const first = await parts.transport()
+  try {
+    return await connect(first, parts, parts.isOld)
+  } catch (error) {
+    await first.close().catch(() => undefined)
+    if (parts.isOld || !hasExited(first)) throw failure(error, first)
+  }
+  const second = await parts.transport()
+  try {
+    return await connect(second, parts, true)
+  } catch (error) {
+    await second.close().catch(() => undefined)
+    throw failure(error, second)
+  }
+}
+
+/** Why a server ended, as far as its transport knows. */
+export function lastWords(transport: Transport): string {
+  return 'lastWords' in transport && typeof transport.lastWords === 'string' ? transport.lastWords : ''
+}
+
+async function connect(transport: Transport, parts: SessionParts, isOld: boolean): Promise<Session> {
+  const { Client } = await import('@modelcontextprotocol/client')
+  const half = Math.ceil(parts.startTimeoutMs / 2)
+  const client = new Client(
+    { name: 'legate', version: '0' },
+    {
+      capabilities: {},
+      // Nobody is here to answer what a server asks: see plainReason.
+      inputRequired: { autoFulfill: false },
+      versionNegotiation: { mode: 'auto', probe: { timeoutMs: half } },
+    },
+  )
+  client.setNotificationHandler('notifications/tools/list_changed', () => parts.onToolsChanged())
+  client.onclose = () => parts.onClose(transport)
+  parts.onOpening(transport)
+  await client.connect(
+    transport,
+    isOld ? { timeout: parts.startTimeoutMs, prior: { kind: 'legacy' } } : { timeout: half },
+  )
+  setToolsAside(transport)
+  return { client, transport }
+}
+
+/** What the library says of a server that ended while it was asked what it speaks: why it ended says more. */
+const CLOSED = 'Version negotiation failed'
+
+function hasExited(transport: Transport): boolean {
+  return 'hasExited' in transport && transport.hasExited === true
+}
+
+function failure(error: unknown, transport: Transport): ToolError {
+  const [words, reason] = [lastWords(transport), plainReason(error)]
+  if (words !== '' && reason.startsWith(CLOSED)) return new ToolError('tool', words)
+  const isTold = words === '' || reason.includes(words)
+  return new ToolError('tool', isTold ? reason : `${reason} (${words})`)
+}
+
+/** What went wrong between us and a server, in one line. */
+export function plainReason(error: unknown): string {
+  const data = field(error, 'data')
+  if (field(data, 'resultType') === 'input_required') {
+    return 'the server asks a person for more input, which is not supported here'
+  }
+  const offered = offeredVersions(error, data)
+  if (offered !== undefined) return `it speaks MCP ${offered}, and we speak 2026-07-28 and the revisions before it`
+  const trouble = networkTrouble(error, data)
+  if (trouble !== undefined) return `it cannot be reached: ${trouble}`
+  const text = field(data, 'text')
+  const said = typeof text === 'string' && text.trim() !== '' && !messageOf(error).includes(text) ? `: ${text}` : ''
+  const line = `${messageOf(error)}${said}`.replace(PROBE, '').replaceAll(/\s+/g, ' ').trim()
+  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST).toWellFormed()}...`
+}
+
+const LONGEST = 2_000
+/** The first request of a connection is the library's: a program that is not there fails it. */
+const PROBE = /^Version negotiation probe failed: /
+
+/** The revisions that a server has, where none of them is ours. */
+function offeredVersions(error: unknown, data: unknown): string | undefined {
+  const supported = field(data, 'supported')
+  if (Array.isArray(supported)) return supported.filter((version) => typeof version === 'string').join(', ')
+  return /^Server's protocol version is not supported: (.*)$/.exec(messageOf(error))?.[1]
+}
+
+/** `fetch failed` says nothing: what it is about is its cause, and its cause's. */
+function networkTrouble(error: unknown, data: unknown): string | undefined {
+  if (!/\bfetch failed$/.test(messageOf(error))) return undefined
+  let cause = field(error, 'cause') ?? field(data, 'cause')
+  for (let depth = 0; depth < DEEPEST && field(cause, 'cause') !== undefined; depth++) cause = field(cause, 'cause')
+  const code = field(cause, 'code')
+  const message = field(cause, 'message')
+  return typeof message === 'string' && message !== '' ? messageOf(cause) : typeof code === 'string' ? code : undefined
+}
+
+const DEEPEST = 5
+
+function field(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined
+}

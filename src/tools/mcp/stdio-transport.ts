@@ -1,0 +1,214 @@
+import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client'
+import { within } from '../../base/abort.ts'
+import { ToolError } from '../../base/error.ts'
+import { parseJson } from '../../base/json.ts'
+import type { ProgramRequest } from '../../grant/request.ts'
+import { type GroupedChild, signalGroup, startGroup } from '../../tool/process-group.ts'
+import { KEPT_ERROR_CHARS, MOST_MESSAGE_BYTES, MOST_MESSAGE_DEPTH } from './options.ts'
+import { unreadAnswer, usableMessage } from './usable-message.ts'
+
+export interface StdioProgram {
+  readonly request: ProgramRequest
+  readonly cwd: string | undefined
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** How long a server has to end after its input has, and after it was asked to. */
+const END_MS = 150
+const KILL_MS = 250
+
+/** A server as a process group: it and all it started end with the connection, and with this process, however that ends. */
+export class StdioTransport implements Transport {
+  onclose?: () => void
+  onerror?: (error: Error) => void
+  onmessage?: (message: JSONRPCMessage) => void
+  private readonly program: StdioProgram
+  private readonly reader: LineReader = new LineReader(MOST_MESSAGE_BYTES)
+  private child: GroupedChild | undefined
+  private gone: Promise<void> = Promise.resolve()
+  private isClosing = false
+  private isOver = false
+  /** Lines since the last message that were none. */
+  private strays = 0
+  private said = ''
+  private end = ''
+  /** Did the program end by itself? */
+  hasExited = false
+  /** The library knows a transport over pipes by this and by `pid`: there, silence is no outage. */
+  readonly stderr: null = null
+
+  constructor(program: StdioProgram) {
+    this.program = program
+  }
+
+  /** Why it ended, and the end of what it wrote to its standard error. */
+  get lastWords(): string {
+    const said = this.said.trim()
+    return `${this.end}${said === '' ? '' : `${this.end === '' ? '' : '; '}it said: ${said}`}`
+  }
+
+  get pid(): number | null {
+    return this.child?.pid ?? null
+  }
+
+  async start(): Promise<void> {
+    const child = await startGroup(this.program.request, this.program)
+    if (this.isOver) {
+      signalGroup(child, 'SIGKILL')
+      throw new ToolError('tool', 'it is not needed any more')
+    }
+    this.child = child
+    child.stdin.on('error', () => undefined) // its end is told by its exit
+    child.stdout.on('data', (chunk: Buffer) => this.heard(chunk))
+    child.stdout.on('error', () => undefined)
+    child.stderr.on('data', (chunk: Buffer) => {
+      this.said = `${this.said}${chunk.toString('utf8')}`.slice(-KEPT_ERROR_CHARS)
+    })
+    child.stderr.on('error', () => undefined)
+    this.gone = new Promise((resolve) => {
+      child.once('exit', (code) => {
+        this.exited(code)
+        signalGroup(child, 'SIGKILL') // what it left running
+        setImmediate(() => this.over())
+        resolve()
+      })
+    })
+    // Nothing waits for a server: what waits for its answers keeps the process alive.
+    child.unref()
+    for (const stream of child.stdio) (stream as { unref?: () => void } | null)?.unref?.()
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const { child } = this
+    if (child === undefined || this.isOver || !child.stdin.writable) throw new ToolError('tool', 'the server has ended')
+    const failure = await new Promise<Error | null | undefined>((resolve) => {
+      child.stdin.write(`${JSON.stringify(message)}\n`, resolve)
+    })
+    if (failure) throw await this.whyUnwritable(failure)
+  }
+
+  /** Nobody asked it to. */
+  private exited(code: number | null): void {
+    if (this.isClosing || this.end !== '') return
+    this.hasExited = code !== NOT_FOUND
+    this.end = code === NOT_FOUND ? `there is no program ${this.program.request.argv[0]}` : ended(code)
+  }
+
+  /** A pipe breaks a moment before its process is seen to have ended, and only the end says why. */
+  private async whyUnwritable(failure: Error): Promise<Error> {
+    await within(this.gone, END_MS)
+    return this.lastWords === '' ? failure : new ToolError('tool', this.lastWords, { cause: failure })
+  }
+
+  async close(): Promise<void> {
+    this.isClosing = true
+    const { child } = this
+    if (child === undefined) return this.over()
+    child.ref()
+    child.stdin.end()
+    const asking = setTimeout(() => signalGroup(child, 'SIGTERM'), END_MS)
+    const killing = setTimeout(() => signalGroup(child, 'SIGKILL'), END_MS + KILL_MS)
+    await this.gone
+    clearTimeout(asking)
+    clearTimeout(killing)
+    this.over()
+  }
+
+  private heard(chunk: Buffer): void {
+    const lines = this.isOver ? [] : this.reader.take(chunk)
+    if (lines === undefined) return this.refuse(`it sent a message of more than ${MOST_MESSAGE_BYTES / 1e6} MB`)
+    for (const line of lines) if (!this.isOver) this.read(line)
+  }
+
+  /** What is no message is passed over: some servers write other things to their output. */
+  private read(line: string): void {
+    if (line.trim() === '') return
+    const parsed = parseJson(line, { maxBytes: MOST_MESSAGE_BYTES, maxDepth: MOST_MESSAGE_DEPTH })
+    const message = parsed.ok ? usableMessage(parsed.value) : unreadAnswer(line, parsed.error)
+    if (message !== null) {
+      this.strays = 0
+      this.hand(message)
+    } else if (++this.strays > MOST_STRAYS) this.refuse(`it wrote ${MOST_STRAYS} lines in a row that are no messages`)
+    else this.onerror?.(new Error(parsed.ok ? 'It is no message.' : parsed.error))
+  }
+
+  /** The library hears notices a moment later than answers: an answer waits until those before it have been heard. */
+  private hand(message: JSONRPCMessage): void {
+    const isNotice = typeof message === 'object' && message !== null && 'method' in message
+    if (isNotice) this.onmessage?.(message)
+    else setImmediate(() => this.onmessage?.(message))
+  }
+
+  private refuse(reason: string): void {
+    this.end = reason
+    this.over()
+    if (this.child !== undefined) signalGroup(this.child, 'SIGKILL')
+  }
+
+  private over(): void {
+    if (this.isOver) return
+    this.isOver = true
+    this.child?.stdin.destroy()
+    this.child?.stdout.destroy()
+    this.child?.stderr.destroy()
+    this.onclose?.()
+  }
+}
+
+const NOT_FOUND = 127
+/** Some servers write a log to their output; one that writes nothing else would keep this process busy. */
+const MOST_STRAYS = 10_000
+
+function ended(code: number | null): string {
+  return code === null ? 'it was killed' : `it ended with exit code ${code}`
+}
+
+const EMPTY = Buffer.alloc(0)
+
+/** Lines of a stream of bytes; the end of the stream is no line. Says when a line is longer than it may be. */
+export class LineReader {
+  private readonly most: number
+  /** The beginning of a line: the first `size` bytes of it. It grows by doubling, however small the pieces are. */
+  private begun: Buffer = EMPTY
+  private size = 0
+
+  constructor(most: number) {
+    this.most = most
+  }
+
+  /** The lines that this chunk ends; undefined when one is too long. */
+  take(chunk: Buffer): string[] | undefined {
+    const lines: string[] = []
+    let from = 0
+    for (let at = chunk.indexOf(LINE_END); at !== -1; at = chunk.indexOf(LINE_END, from)) {
+      if (this.size + at - from > this.most) return undefined
+      lines.push(this.finish(chunk, from, at))
+      from = at + 1
+    }
+    if (this.size + chunk.length - from > this.most) return undefined
+    this.keep(chunk.subarray(from))
+    return lines
+  }
+
+  private finish(chunk: Buffer, from: number, to: number): string {
+    const isWhole = this.size === 0
+    if (!isWhole) this.keep(chunk.subarray(from, to))
+    const line = isWhole ? chunk.toString('utf8', from, to) : this.begun.toString('utf8', 0, this.size)
+    if (!isWhole) this.begun = EMPTY
+    this.size = 0
+    return line.endsWith('\r') ? line.slice(0, -1) : line
+  }
+
+  private keep(bytes: Buffer): void {
+    const size = this.size + bytes.length
+    if (size > this.begun.length) {
+      const larger = Buffer.allocUnsafe(Math.max(size, this.begun.length * 2))
+      this.begun.copy(larger, 0, 0, this.size)
+      this.begun = larger
+    }
+    bytes.copy(this.begun, this.size)
+    this.size = size
+  }
+}
+
+const LINE_END = 0x0a
