@@ -1,5 +1,5 @@
-import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
+import { lineOf } from '../../graph/reader.ts'
 import type { Id, Money, Node, Spend } from '../../graph/rows.ts'
 
 /** Of each limit a tenth is kept for one call of its own run to wrap up: no child may spend it. */

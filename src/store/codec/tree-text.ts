@@ -19,17 +19,8 @@ import {
   turnEdgesMarks,
 } from '../commit-chain.ts'
 import { packEvents, unpackEvents } from './event-text.ts'
-import {
-  packConversation,
-  packLink,
-  packNode,
-  packTurn,
-  parseRow,
-  toConversation,
-  toLink,
-  toNode,
-  toTurn,
-} from './rows.ts'
+import { packConversation, packLink, packNode, packTurn } from './rows.made.ts'
+import { parseRow, toConversation, toLink, toNode, toTurn } from './rows.ts'
 
 /** All of a tree as it would be stored. Without a record of its commits it gets one of a single commit. */
 export function packTree(
