@@ -185,7 +185,7 @@ function doorPart(door, file, sections) {
     const links = [...new Set(options)].map((option) => `[${option}](#${option.toLowerCase()})`)
     return `| \`${name}(${parameters.map((one) => one.name).join(', ')})\` | ${cell(firstSentence(words))} | ${links.join(', ')} |`
   })
-  return [`### \`${door}\``, '', '| call | what it does | options |', '|---|---|---|', ...new Set(lines), '']
+  return [`### from '${door}'`, '', '| call | what it does | options |', '|---|---|---|', ...new Set(lines), '']
 }
 
 /** The function itself, or the methods of an exported interface, each with its parameters. */
