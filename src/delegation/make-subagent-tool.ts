@@ -18,13 +18,18 @@ export interface SubagentSpec extends Omit<SubagentConfig, 'agent' | 'toolName' 
 
 /** The host, or as much of its definition as there is before it has this tool. */
 export interface SubagentHost {
+  /** The name of the host. */
   readonly name: string
+  /** The model of the host, for a subagent that has none. */
   readonly model?: ModelLike | null
+  /** The tools of the host: their names are taken. */
   readonly tools?: Tools | ReadonlyMap<string, unknown>
+  /** The subagents of the host: their names are taken. */
   readonly subagents?: Subagents | ReadonlyMap<string, unknown>
 }
 
 export interface MakeSubagentOptions {
+  /** The agent that will have the tool, or the parts of its definition that you have. */
   readonly host: SubagentHost
   /** Default: `<spec.name>_tool`. */
   readonly toolName?: string

@@ -7,19 +7,23 @@ import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
 
 /** One piece of work of a schedule. */
 export interface ScheduledTask {
+  /** Its name in results and in `dependencies` of others. */
   readonly id: string
   /** What is asked; a function is given the results of what it depends on, by their ids. */
   readonly prompt: string | ((results: ReadonlyMap<string, TaskResult>) => string)
   /** Default: that of the schedule. */
   readonly agent?: AnyAgent
+  /** A few words for those who watch. */
   readonly description?: string
   /** Higher ones start first. Default 0. */
   readonly priority?: number
   /** Ids of tasks that must have completed before it starts. */
   readonly dependencies?: readonly string[]
+  /** How long one try may take. Default: that of the schedule. */
   readonly timeoutMs?: number
   /** Names of tools, `*` standing for anything. */
   readonly allowedTools?: readonly string[]
+  /** Names of tools that it may not use. */
   readonly deniedTools?: readonly string[]
 }
 

@@ -152,6 +152,7 @@ export interface ChatOptions {
   readonly recordOutputPaths?: readonly string[]
   /** `all` of them, as YAML, or the `first` that is there. Default `all`. */
   readonly recordInputMode?: ChatRecord['inputMode']
+  /** `all` paths of the answer, or the `first` that is there. Default `all`. */
   readonly recordOutputMode?: ChatRecord['outputMode']
   /** The most characters of history that a request is shown: the newest messages that fit. */
   readonly maxLength?: number

@@ -17,6 +17,7 @@ export interface BackgroundOptions {
    * `passive` keeps it as a row until it asks. Default auto.
    */
   readonly wake?: 'auto' | 'passive'
+  /** How much each child may use. */
   readonly budget?: Budget
   /** What happens to children when the run that started them is cancelled. Default: cancel. */
   readonly onParentClose?: 'cancel' | 'abandon'

@@ -61,6 +61,7 @@ export interface Joined<Out = unknown> {
 export interface JoinOptions {
   /** What happens to those that are not needed any more. Default: leave. */
   readonly losers?: 'leave' | 'cancel'
+  /** How long to wait. Default: as long as it takes. */
   readonly timeoutMs?: number
 }
 

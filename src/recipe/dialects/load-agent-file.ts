@@ -19,6 +19,7 @@ import { AGENT_DIALECTS, agentDialect } from './index.ts'
 export interface AgentFileOptions {
   /** Whose way of writing it is; found out by path and keys when left out. */
   readonly dialect?: string
+  /** Whether a mistake in the file is refused (`strict`) or reported and skipped (`lenient`). Default strict. */
   readonly mode?: 'strict' | 'lenient'
   /** The folder that it must be in, links followed. */
   readonly folder?: string

@@ -5,6 +5,7 @@ export interface DiscoveryOptions {
   readonly cwd?: string
   /** Default: that of the user. */
   readonly home?: string
+  /** The environment that names further folders. Default: that of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 

@@ -11,9 +11,13 @@ export type Mode = (typeof MODE_NAMES)[number]
 
 /** Settings of a child where neither its call nor its definition says them. */
 export interface ChildSettings {
+  /** The provider of the model, such as `openai`. */
   readonly provider?: string
+  /** The name of the model. */
   readonly model?: string
+  /** How freely the model chooses its words. */
   readonly temperature?: number
+  /** The most model calls of one child. */
   readonly maxTurns?: number
 }
 

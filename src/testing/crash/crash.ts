@@ -13,6 +13,7 @@ import { type WorkerExit, WorkerProcess } from './worker-process.ts'
 export type Kill = KillPoint | KillMoment
 
 export interface KillMoment {
+  /** How long after that moment it is killed. */
   readonly afterMs: number
   /** Default: `ready`. */
   readonly from?: 'start' | 'ready'
@@ -23,9 +24,11 @@ export interface CrashOptions {
   readonly program: string
   /** What the outside counter counted is checked too (L5). */
   readonly counter?: OutsideCounter
+  /** The role that the program is started in: `workerRole()` gives it there. */
   readonly role?: string
   /** What the workers keep their rows in. Default: `sqlite`. One worker at a time may have a `json` store open. */
   readonly store?: CrashStore
+  /** Flags of Node for the workers. */
   readonly nodeOptions?: readonly string[]
   /** How long one worker may live. Default 30 s. */
   readonly timeoutMs?: number

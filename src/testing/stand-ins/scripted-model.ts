@@ -9,12 +9,17 @@ import type { Model, ModelRequest, Part } from '../../model/model.ts'
 export type ScriptedTurn = string | ScriptedAnswer
 
 export interface ScriptedAnswer {
+  /** The words of the answer. */
   readonly text?: string
+  /** The thoughts before it. */
   readonly reasoning?: string
   /** Streams `text` in these pieces instead of at once. */
   readonly chunks?: readonly string[]
+  /** Blocks instead of a text, such as pictures. */
   readonly blocks?: readonly Block[]
+  /** The tools it calls. */
   readonly calls?: readonly { readonly id?: string; readonly name: string; readonly input: Json }[]
+  /** The tokens it reports. */
   readonly usage?: Partial<Usage>
   /** Waits before it begins to answer. */
   readonly delayMs?: number
