@@ -7,23 +7,23 @@ import type { Id, Wait } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
 import type { Spawned, SpawnedParts } from './handle.ts'
 
-/** What a runtime does for those who start agents in the background. */
+/** The services of a runtime that code needs to start agents in the background. */
 export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
   readonly runtime: {
     cancel(runId: Id, reason?: string): Promise<void>
     answer(nodeId: Id, answer: { readonly text: string; readonly by: string }): Promise<void>
   }
-  /** Starts a root run, or one more of its conversation; resolves when it is recorded. */
+  /** Starts a root run, or one more run of the conversation given. Resolves when the run is recorded. */
   start(input: unknown, conversationId?: Id): Promise<{ readonly id: Id; readonly conversationId: Id }>
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<RunOutcome | null>
 }
 
 export interface SpawnAgentOptions {
-  /** Inside a tool: how the host hears of an end that the code did not wait for. Default `auto`. */
+  /** Inside a tool: how the host learns of an end that the code did not wait for. Default `auto`. */
   readonly wake?: 'auto' | 'passive'
 }
 
-/** Inside a tool the agent is a child of the running call, else a root of its own. */
+/** Starts an agent in the background: inside a tool as a child of the running call, elsewhere as a new root. */
 export async function spawnAgent<Out>(
   starter: Starter,
   agent: AnyAgent,
@@ -46,7 +46,7 @@ export async function spawnAgent<Out>(
   return handleOf({ ...common, id, conversationId, take, send })
 }
 
-/** Loaded when there is one to hold, and not before: which child is the first is said when it is asked for. */
+/** Loads the code of handles on first use, so that runs without background children never pay for it. */
 async function handleOf<Out>(parts: SpawnedParts): Promise<Spawned<Out>> {
   const { spawnedHandle } = await import('./handle.ts')
   return spawnedHandle(parts)
@@ -54,19 +54,19 @@ async function handleOf<Out>(parts: SpawnedParts): Promise<Spawned<Out>> {
 
 export interface Joined<Out = unknown> {
   readonly status: JoinStatus | 'timed_out'
-  /** In the order of the handles; null for one that was not over. */
+  /** The outcomes in the order of the handles; null for an agent that had not ended. */
   readonly outcomes: readonly (RunOutcome<Out> | null)[]
 }
 
 export interface JoinOptions {
-  /** What happens to those that are not needed any more. Default: leave. */
+  /** Whether agents that are no longer needed are left alone or cancelled. Default: leave. */
   readonly losers?: 'leave' | 'cancel'
   readonly timeoutMs?: number
 }
 
 /**
- * Waits for several: `all`, `any` or so many must complete, and it is over as soon as that is so or cannot be any more;
- * `settled` waits for every end, good or bad.
+ * Waits for several agents. `all`, `any` or a number says how many must complete; the wait ends as soon as that is
+ * reached or has become impossible. `settled` waits for every end, good or bad.
  */
 export async function joinSpawned<Out>(
   spawned: readonly Spawned<Out>[],
@@ -101,7 +101,7 @@ export async function joinSpawned<Out>(
     outcomes[at] = outcome
     look(outcome === null)
   })
-  // Whoever has its outcome by now is in the result: it is told to nobody else.
+  // The result includes every outcome that has arrived by now. Hosts are not notified of those again.
   await Promise.all(waits)
   const isLost = losers === 'cancel' && status !== 'timed_out'
   if (isLost) await Promise.all(spawned.map((one, at) => (outcomes[at] === null ? one.cancel(ENOUGH) : undefined)))
