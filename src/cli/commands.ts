@@ -25,7 +25,7 @@ const AGENT: Option = { name: 'agent', value: 'NAME', text: 'which agent of a mo
 
 const YES: Option = { name: 'yes', short: 'y', text: 'allow whatever it asks for' }
 
-/** Every command, in the order of the help. Nothing is loaded before it is used. */
+/** Every command in the order of the help. A command's code is loaded when it runs. */
 export const COMMANDS: readonly Command[] = [
   {
     name: 'demo',

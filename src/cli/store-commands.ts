@@ -6,7 +6,7 @@ const GOES_ON =
   'A process that works on the store goes on with it at once; else the command that does is printed. Nothing that was said or ' +
   'done is lost: legate show ID --nodes lists the nodes of a run.'
 
-/** What changes the history of a conversation. */
+/** Commands that change the history of a conversation. */
 export const CHANGE_COMMANDS: readonly Command[] = [
   {
     name: 'fork',
@@ -58,7 +58,7 @@ export const CHANGE_COMMANDS: readonly Command[] = [
   },
 ]
 
-/** What shows why a run stands where it stands, that nothing is wrong with it, and carries it elsewhere. */
+/** Commands that explain the state of a run, verify it, and move it elsewhere. */
 export const PROOF_COMMANDS: readonly Command[] = [
   {
     name: 'why',

@@ -356,7 +356,7 @@ function wrong(error: string): ReadInput {
   return { ok: false, error, issues: [] }
 }
 
-/** What could be found about a session that is not among the rows of its host. */
+/** The facts about a session that is not among the rows of its host. */
 export type FoundSession = Pick<SessionPlan, 'document' | 'isElsewhere' | 'ceiling'>
 
 const NOTHING: FoundSession = { document: null, isElsewhere: false, ceiling: [] }

@@ -3,7 +3,7 @@ import type { RunEvent } from '../graph/event.ts'
 
 export type TaskStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
 
-/** A subagent as a dashboard of tasks shows it. */
+/** A subagent as a task dashboard shows it. */
 export interface TaskInfo {
   readonly id: string
   readonly status: TaskStatus
@@ -16,7 +16,7 @@ export interface TaskInfo {
   readonly result_data: Json
 }
 
-/** What a dashboard of tasks is told, in the words that programs for goose and Aster read. */
+/** The events of a task dashboard, in the format that programs for goose and Aster read. */
 export type TaskEvent =
   | {
       readonly type: 'task_execution'
@@ -49,7 +49,7 @@ export interface TaskTotals {
   readonly total: number
   readonly completed: number
   readonly failed: number
-  /** In percent; 0 when there was none. */
+  /** In percent; 0 if there was none. */
   readonly success_rate: number
 }
 
@@ -65,11 +65,11 @@ interface Task extends TaskInfo {
   readonly startedAt: number
 }
 
-/** Follows the events of a run and tells of its subagents: the lines they say, how all stand, and the end of the last. */
+/** Follows the events of a run and reports its subagents: their lines, the state of all, and the end of the last. */
 export class TaskBoard {
   private readonly tasks: Map<string, Task> = new Map()
 
-  /** What there is to tell after this event; often nothing. */
+  /** Returns the dashboard events that follow from an event; often none. */
   tell(event: RunEvent): readonly TaskEvent[] {
     switch (event.type) {
       case 'delegation-start':
@@ -108,7 +108,7 @@ export class TaskBoard {
     return pending + running === 0 ? [this.update(), this.complete()] : [this.update()]
   }
 
-  /** Told where the status is another. */
+  /** Reports a change of status. */
   private change(id: string, patch: Partial<Pick<TaskInfo, 'status' | 'error'>>): readonly TaskEvent[] {
     const task = this.tasks.get(id)
     if (task === undefined) return NOTHING
@@ -159,7 +159,7 @@ const FRESH = {
 const NOTHING: readonly TaskEvent[] = []
 const SUBTYPES: readonly unknown[] = ['line_output', 'tasks_update', 'tasks_complete']
 
-/** The event that a line of JSON is; undefined for any other line. */
+/** Parses a line of JSON; undefined if it is not an event. */
 export function readTaskEvent(text: string): TaskEvent | undefined {
   const parsed = parseJson(text)
   if (!parsed.ok || typeof parsed.value !== 'object' || parsed.value === null || Array.isArray(parsed.value)) {
@@ -181,7 +181,7 @@ function statsOf(tasks: readonly Pick<TaskInfo, 'status'>[]): TaskStats {
   }
 }
 
-/** A call that a subagent makes, as an MCP logging notification that programs for goose understand. */
+/** A tool call of a subagent, as an MCP logging notification that programs for goose understand. */
 export interface SubagentNotice {
   readonly level: 'info'
   readonly logger: string
@@ -192,7 +192,7 @@ export interface SubagentNotice {
   }
 }
 
-/** The notification for an event of a run; undefined for all but the tool calls of subagents. */
+/** Makes the notification of an event; undefined for anything but tool calls of subagents. */
 export function subagentNotice(event: RunEvent): SubagentNotice | undefined {
   if (event.type !== 'tool-call' || event.path.length < 2) return undefined
   const { conversationId: id, call } = event
@@ -203,14 +203,14 @@ export function subagentNotice(event: RunEvent): SubagentNotice | undefined {
   }
 }
 
-/** One line of it: `[subagent:16] text_editor | developer`. */
+/** Formats it as one line: `[subagent:16] text_editor | developer`. */
 export function subagentLine({ data }: SubagentNotice): string {
   const [extension = '', ...rest] = data.tool_call.name.split('__')
   const tool = rest.length === 0 ? extension : `${rest.join('__')} | ${extension}`
   return `[subagent:${shortOf(data.subagent_id)}] ${tool}`
 }
 
-/** The number of a task of goose; of our ids, as much as commands show. */
+/** The number of a goose task; the short form of one of our ids. */
 function shortOf(id: string): string {
   return id.includes('_') ? id.slice(id.lastIndexOf('_') + 1) : id.slice(-8)
 }

@@ -1,16 +1,19 @@
-/** One command of the table: all that `--help`, completion and the reader of arguments need without loading its code. */
+/**
+ * One entry of the command table: everything that `--help`, completion and the argument reader need without loading its
+ * code.
+ */
 export interface Command {
   readonly name: string
-  /** What stands after the name, as in `ID [-f] [--json]`. */
+  /** The arguments after the name, as in `ID [-f] [--json]`. */
   readonly usage: string
   readonly summary: string
-  /** Paragraphs below the usage, for what a summary cannot say. */
+  /** Paragraphs below the usage, for details that do not fit the summary. */
   readonly about?: readonly string[]
   readonly options: readonly Option[]
   readonly examples: readonly (readonly [line: string, what: string])[]
-  /** How many positional arguments it takes. */
+  /** The least and the most positional arguments. */
   readonly takes: readonly [least: number, most: number]
-  /** What a positional argument is: completed by the shell. */
+  /** The kind of the positional arguments, for completion in the shell. */
   readonly completes?: 'id' | 'command' | 'file' | readonly string[]
   load(): Promise<RunCommand>
 }
@@ -18,28 +21,28 @@ export interface Command {
 export interface Option {
   readonly name: string
   readonly short?: string
-  /** The name of its value; without one it is a switch. */
+  /** The name of the option's value; an option without one is a switch. */
   readonly value?: string
-  /** May be given more than once. */
+  /** Whether the option may be repeated. */
   readonly isList?: true
   readonly text: string
 }
 
-/** Does it and gives the exit code. */
+/** Runs the command and returns the exit code. */
 export type RunCommand = (call: Call) => Promise<number>
 
-/** One use of a command, as it was typed. */
+/** One call of a command, as typed. */
 export interface Call {
   readonly words: readonly string[]
   readonly values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>
   readonly env: NodeJS.ProcessEnv
-  /** Every command there is. */
+  /** All commands of the program. */
   readonly commands: readonly Command[]
 }
 
 export const EXIT = { completed: 0, other: 1, usage: 2, parked: 3, interrupted: 130, terminated: 143 } as const
 
-/** Ends the program with one clear line on stderr. Usage errors also say where to read more. */
+/** Ends the program with one clear line on stderr. A usage error also says which help to read. */
 export class CliError extends Error {
   readonly exitCode: number
   readonly namesHelp: boolean
@@ -71,7 +74,7 @@ export const STORE: Option = {
   text: 'the store; else $LEGATE_DB, else legate/legate.db in $XDG_STATE_HOME (~/.local/state)',
 }
 
-/** All options of a command, those that every command has included. */
+/** Lists all options of a command, including those every command has. */
 export function optionsOf(command: Command): readonly Option[] {
   return [
     ...command.options,
@@ -84,12 +87,12 @@ const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'do
 
 export interface Meant {
   readonly names: readonly string[]
-  /** So many letters at the beginning make a name probable. */
+  /** How many equal letters at the beginning make a name a likely match. */
   readonly alike: number
   readonly sign?: string
 }
 
-/** A name with the same letters in another order, or that begins alike, is probably what was meant. */
+/** Suggests the name that was probably meant: the same letters in another order, or the same beginning. */
 export function meant(name: string, { names, alike, sign = '' }: Meant): string {
   const found =
     names.find((one) => lettersOf(one) === lettersOf(name)) ?? names.find((one) => one.startsWith(name.slice(0, alike)))

@@ -1,7 +1,7 @@
 import { type Call, CliError, type Command, EXIT, optionsOf } from '../command/command.ts'
 import { write } from '../terminal/output.ts'
 
-/** Ids come from the store of the line, when they are asked for: those of `legate ps`, however many runs there are. */
+/** Completes ids from the store named on the line, at the moment of completion: those that `legate ps` lists. */
 const IDS = 'legate ps -q'
 
 const SCRIPTS: ReadonlyMap<string, (commands: readonly Command[]) => string> = new Map([
@@ -19,8 +19,8 @@ export async function completion({ words: [shell = ''], commands }: Call): Promi
 }
 
 /**
- * Nothing that is completed passes through an expansion: words are compared as they are, and names of files never reach the
- * script, for readline completes and quotes them itself.
+ * Makes the script for bash. No completed word passes through an expansion: words are compared literally, and readline
+ * completes and quotes file names itself, so they never reach the script.
  */
 function bash(commands: readonly Command[]): string {
   const names = namesOf(commands).join(' ')

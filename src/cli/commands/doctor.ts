@@ -15,13 +15,13 @@ import { jsonLine, outputColumns, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 import { cut, pad, widthOf } from '../terminal/width.ts'
 
-/** A definition and all that is to be said of it. */
+/** A definition with everything there is to report about it. */
 interface Looked extends Definition {
   readonly isUsable: boolean
   readonly model: ModelUse | null
 }
 
-/** Every definition that a run here would find, what was made of it, and what is wrong. */
+/** Lists every definition a run in this folder would find, how it was read, and its problems. */
 export async function doctor(call: Call): Promise<number> {
   const { definitions, notices } = await discover({ env: call.env })
   const looked = await Promise.all(definitions.map(lookAt))
@@ -33,7 +33,7 @@ export async function doctor(call: Call): Promise<number> {
   return isWrong ? EXIT.other : EXIT.completed
 }
 
-/** A list needs little of a recipe; here all of it is read. */
+/** Reads a definition completely; the list itself needs only part of a recipe. */
 async function lookAt(definition: Definition): Promise<Looked> {
   const { agent, notices } = await validateDefinition(definition.file)
   return { ...definition, isUsable: agent !== null, model: agent === null ? null : modelUse(agent), notices }
@@ -77,7 +77,7 @@ function stateOf({ isUsable, shadowedBy }: Looked, paint: Paint): string {
   return shadowedBy === null ? '' : `  ${paint('yellow', `shadowed by ${shownPath(shadowedBy)}`)}`
 }
 
-/** Notes are for those who want to know everything. */
+/** Formats the notices of a definition. Notes appear only if everything is asked for (`isWhole`). */
 function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
   const style = noticeStyle(process.stdout, paint)
   const indented = { ...style, room: { ...style.room, from: 2 } }
@@ -90,7 +90,7 @@ function remarks({ notices, file }: Looked, { paint, isWhole }: Look): string {
     .join('')
 }
 
-/** What keeps models from being used, each once, with the definitions that would use them. */
+/** Lists each problem that makes models unusable, once, with the definitions affected. */
 function modelTroubles(looked: readonly Looked[], paint: Paint): string {
   const names = new Map<string, Set<string>>()
   for (const { name, model } of looked) {

@@ -14,7 +14,7 @@ import { type Paint, painter } from '../terminal/paint.ts'
 import { cut } from '../terminal/width.ts'
 import { wordsOf } from '../watch/words.ts'
 
-/** Everything a run of a file begins with, found without calling a model; of a module, what its agents are. */
+/** Shows everything a run of a file starts with, without calling a model; for a module, the facts about its agents. */
 export async function explain(call: Call): Promise<number> {
   const [file = ''] = call.words
   if (isModule(file)) {
@@ -43,20 +43,23 @@ export async function explain(call: Call): Promise<number> {
 
 const NOTHING_ASKED = '(what you ask it)'
 
-/** Nobody need think of a question to see what an agent is told; one that takes JSON is then shown as if it took words. */
+/**
+ * Fills in a prompt so that you can see the instructions without inventing a question; an agent that takes JSON is
+ * shown as if it took text.
+ */
 function askable(definition: AgentFile, { words }: Call): AgentFile {
   if (words.length > 1 || (definition.prompt !== null && definition.input === null)) return definition
   return { ...definition, prompt: NOTHING_ASKED, input: null }
 }
 
-/** To look at a file starts no program and reaches no host: the tools of servers are known when they run. */
+/** Removes MCP servers: looking at a file starts no program and contacts no host, so their tools stay unknown. */
 function withoutServers(definition: AgentFile): AgentFile {
   if (definition.extensions === null) return definition
   const here = definition.extensions.filter(({ type }) => type !== 'stdio' && type !== 'streamable_http')
   return { ...definition, extensions: here }
 }
 
-/** What else a file says is shown also where nobody knows its model. */
+/** Replaces an unknown model, so that the rest of the file can still be shown. */
 function modelless(definition: AgentFile): AgentFile {
   return { ...definition, model: null, provider: null }
 }

@@ -16,7 +16,7 @@ import { scopedStore } from '../worker/scoped-store.ts'
 import { lastAnswer, storeWords, type TakeUp, takeUp, wrongEnd } from '../worker/verdict.ts'
 import { Worker } from '../worker/worker.ts'
 
-/** Does what a file says, or an agent of a module does, shows it meanwhile, and prints the answer. */
+/** Runs a recipe, an agent file or an agent of a module, shows its progress, and prints the answer. */
 export async function run(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   return coded === undefined ? runFile(call) : runCoded(call, coded)
@@ -27,7 +27,8 @@ async function runFile(call: Call): Promise<number> {
   const compat = compatOf(call)
   const definition = await loadFor(call)
   tellNotices(definition, call.env)
-  // A person types in vain where there is no model; where nobody does, what was not said is told first.
+  // At a terminal the model is checked before the person types a prompt in vain; elsewhere a missing prompt is reported
+  // first.
   const said = canAsk() ? undefined : await inputFor(definition, call)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await agentOf(definition, { model, ...compat })
@@ -38,7 +39,7 @@ async function runFile(call: Call): Promise<number> {
   return work(call, { agent, input, options, prompt, again: takeUp(undefined, textOption(call, 'store')) })
 }
 
-/** A recipe's own prompt can be long, and whoever runs it knows it: `explain` shows all of it. */
+/** Names the recipe instead of printing its prompt, which can be long; `explain` shows all of it. */
 function promptLine({ title, name }: AgentFile, call: Call): string {
   const values = Array.from(parametersOf(call), ([key, value]) => `${key}=${value}`)
   const given = values.length === 0 ? '' : ` with ${values.join(', ')}`
@@ -57,7 +58,7 @@ interface Job {
   readonly agent: AnyAgent
   readonly input: Json
   readonly options: RuntimeOptions
-  /** What is told of the input, where it is not shown as it is. */
+  /** The line shown in place of the input. */
   readonly prompt: string | null
   readonly again: TakeUp
 }
@@ -94,7 +95,7 @@ async function work(call: Call, { agent, input, options, prompt, again }: Job): 
     const code = worker.end()
     const answer = await lastAnswer(runtime, started)
     if (!isJson) await write(answer)
-    // How a child in the background ended is its host's affair.
+    // The end of a background child does not change the exit code of its host.
     return code === EXIT.other && answer !== '' ? EXIT.completed : code
   } finally {
     await runtime.close()

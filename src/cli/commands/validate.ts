@@ -17,7 +17,7 @@ import { cleanText, hanging, oneLine } from '../terminal/clean.ts'
 import { jsonLine, note, write } from '../terminal/output.ts'
 import { type Paint, painter } from '../terminal/paint.ts'
 
-/** Every file is looked at, also after one that is wrong; the code tells programs whether any was. */
+/** Checks every file, even after a wrong one. The exit code tells programs whether any file was wrong. */
 export async function validate(call: Call): Promise<number> {
   const paint = painter(process.stdout, call.env)
   let isWrong = false
@@ -86,7 +86,7 @@ function whatOf({ dialect, name }: AgentFile, use: ModelUse | null): string {
   return oneLine(`${dialect}, ${name}${model === '' ? '' : `; ${model}`}`)
 }
 
-/** As it was typed, where it is that file. */
+/** Shows the path as typed if it means the same file. */
 function shownPlace(place: string, typed: string): string {
   return path.resolve(typed) === place ? typed : path.relative(process.cwd(), place) || place
 }
@@ -94,7 +94,7 @@ function shownPlace(place: string, typed: string): string {
 interface LookedAtModule {
   readonly file: string
   readonly agents: readonly AgentSight[]
-  /** Why its agents cannot be used. */
+  /** The reason why the agents of a module cannot be used. */
   readonly problem: string | null
 }
 
@@ -121,7 +121,7 @@ function moduleLine({ file, agents, problem }: LookedAtModule, paint: Paint): st
   return okLine(file, oneLine(`module, ${known.join(', ')}`), paint)
 }
 
-/** The file goes to stdout, what is lost and where it belongs to stderr. */
+/** Writes the converted file to stdout, and losses and the target path to stderr. */
 export async function convert(call: Call): Promise<number> {
   const [file = ''] = call.words
   const dialect = dialectOf(textOption(call, 'to'))

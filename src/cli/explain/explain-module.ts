@@ -17,7 +17,7 @@ import {
   type ToolSight,
 } from './module-sight.ts'
 
-/** What the agents of a module are, as far as their code says it: nothing is run, started or asked. */
+/** Shows the facts about the agents of a module that can be read from the code: it runs, starts and asks nothing. */
 export async function explainModule(call: Call, file: string): Promise<number> {
   const sight = await moduleSight(file, { agent: textOption(call, 'agent'), model: textOption(call, 'model') })
   if (isSet(call, 'json')) {

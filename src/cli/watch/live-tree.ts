@@ -11,26 +11,29 @@ import { RunTree, type TreeRun } from './run-tree.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
 import { sumOf } from './words.ts'
 
-/** At most twelve frames a second, and at least four: seconds go by. */
+/** At most twelve frames a second, and at least four, so that the seconds advance. */
 const LEAST_MS = 85
 const MOST_MS = 250
-/** What is left behind may be longer than the screen, within reason. */
+/** The most lines that stay after the end; they may be more than the screen has. */
 const MOST_LEFT = 500
-/** So much of the tree stays beside a long question. */
+/** The lines of the tree that stay visible beside a long question. */
 const LEAST_TREE = 3
-/** So many lines of an answer are shown while it comes. */
+/** The lines of an answer that are shown while it arrives. */
 const MOST_SPOKEN = 8
 
 export interface LiveTreeOptions {
   readonly paint: Paint
   readonly hint: string
-  /** What stays when it is closed. Default: the whole tree. */
+  /** The part that stays after the end. Default: the whole tree. */
   readonly leaves?: 'tree' | 'footer'
-  /** What the first run says is shown below the tree while it comes. The whole answer is printed by whoever runs it. */
+  /**
+   * Whether the first run's text appears below the tree while it arrives. The caller prints the whole answer at the
+   * end.
+   */
   readonly speaks?: boolean
 }
 
-/** The trees of some runs on a terminal, always as they are now. */
+/** The live trees of some runs on a terminal. */
 export class LiveTree {
   readonly wantsHistory = true
   private readonly runtime: Runtime
@@ -104,7 +107,7 @@ export class LiveTree {
     try {
       this.screen.draw(this.lines(most))
     } catch {
-      // The store is locked for a moment: the frame before stays.
+      // The store is locked for a moment: the previous frame stays.
       return
     }
     const { shown } = this
@@ -129,7 +132,7 @@ export class LiveTree {
     return most === undefined ? all.slice(-Math.max(1, rows - 1)) : all
   }
 
-  /** The last lines of what is being said, where there is room beside the tree and the question. */
+  /** The last lines of the streamed answer, if the tree and the question leave room. */
   private spoken(columns: number, rows: number): ScreenLine[] {
     const [tree] = this.trees.values()
     const hears = this.speaks ? tree?.root?.hears : undefined
@@ -167,12 +170,12 @@ export class LiveTree {
   }
 }
 
-/** It is said once and stays, for the tree has no row for it. */
+/** A warning is printed once and stays, because the tree has no row for it. */
 function warningLine({ path, message }: Extract<RunEvent, { type: 'warning' }>): string {
   return `${path.map(oneLine).join(' > ')}: ${oneLine(message)}`
 }
 
-/** How long these runs have taken, whoever watched them; undefined where none has begun. */
+/** The time these runs have taken, whoever watched; undefined if none has begun. */
 function timeOf(roots: readonly TreeRun[]): number | undefined {
   const starts = roots.flatMap(({ startedAt }) => startedAt ?? [])
   if (starts.length === 0) return undefined

@@ -5,29 +5,29 @@ import { type Spend, spendOf, wordsOf } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400
-/** Of what is being said. */
+/** Enough of the streamed answer to show its last lines. */
 const SPOKEN = 1_200
 
-/** A run as its events tell of it. */
+/** A run, built from its events. */
 export interface TreeRun {
   readonly id: Id
   readonly agent: string
   readonly children: TreeRun[]
-  /** What it was asked first: tells it from others of its name. */
+  /** The beginning of its first prompt, which distinguishes it from others of its name. */
   task: string
   state: 'queued' | 'running' | 'ended'
   startedAt: number | null
   endedAt: number | null
-  /** How it ended, and in how many words. */
+  /** Its status and how it ended, in words. */
   status: string | null
   lastWords: string
-  /** Of its own model calls, without those of its subagents. */
+  /** The usage of its own model calls, without those of its subagents. */
   readonly spent: Spend[]
-  /** What its model says right now; empty when it is silent. */
+  /** The text its model is streaming; null if it is silent. */
   hears: { readonly kind: 'text' | 'reasoning' | 'call' | 'progress'; text: string } | null
 }
 
-/** Folds the events of one run, in order, into a tree of runs. */
+/** Builds a tree of runs from the events of one run, in order. */
 export class RunTree {
   readonly rootId: Id
   private readonly runs: Map<Id, TreeRun> = new Map()
@@ -95,7 +95,7 @@ export class RunTree {
   }
 }
 
-/** The beginning of what was asked, in few words; of arguments their values. */
+/** Shortens a prompt to a few words; arguments to their values. */
 function taskOf(text: string): string {
   const value = text.length > HEARD ? undefined : parsed(text)
   const isRecord = typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -108,7 +108,7 @@ function parsed(text: string): Json | undefined {
   return read?.ok === true ? read.value : undefined
 }
 
-/** What is streamed is kept as long as it is news. */
+/** Keeps the newest streamed text of a run. */
 function hear(run: TreeRun, event: RunEvent): void {
   if ('cumulative' in event) run.hears = null
   switch (event.type) {

@@ -8,14 +8,14 @@ import { type Spend, sumOf } from './words.ts'
 
 export type Sign = 'done' | 'failed' | 'works' | 'waits' | 'person' | 'stuck' | 'none'
 
-/** One line of a tree, not yet laid out. */
+/** One line of a tree before layout. */
 export interface TreeRow {
   /** The branches before the name. */
   readonly prefix: string
   readonly sign: Sign
   readonly name: string
   readonly text: string
-  /** So many characters at the beginning of the text stay when it is cut, and then its end: it is being said. */
+  /** When streamed text is cut, this many characters at its beginning stay, and then its end. */
   readonly label?: number
   readonly spend: Spend | null
   readonly ms: number | null
@@ -24,11 +24,11 @@ export interface TreeRow {
 export interface RowsOptions {
   readonly doing: (run: TreeRun) => Doing | null
   readonly now: number
-  /** How many rows there is room for. */
+  /** The number of rows available. */
   readonly most: number
 }
 
-/** All runs of the trees, one row each. What has ended is folded when there is no room for all. */
+/** Makes one row for each run of the trees. Ended runs are folded into one row if there is no room for all. */
 export function treeRows(trees: readonly RunTree[], options: RowsOptions): TreeRow[] {
   const total = trees.reduce((sum, { size }) => sum + size, 0)
   const roots = trees.flatMap(({ root }) => root ?? [])
@@ -39,12 +39,12 @@ export function treeRows(trees: readonly RunTree[], options: RowsOptions): TreeR
   return hidden === 0 ? rows : [...rows, textRow('', `… and ${plural(hidden, 'more line')}`)]
 }
 
-/** Of a run and all below it. */
+/** Sums the usage of a run and everything below it. */
 export function spendOfTree(run: TreeRun): Spend {
   return sumOf([...run.spent, ...run.children.map(spendOfTree)])
 }
 
-/** A run, or some that have ended and are told in one line. */
+/** A run, or several ended ones on one line. */
 type Branch = { readonly prefix: string } & (
   | { readonly run: TreeRun; readonly isOneOf?: boolean }
   | { readonly ended: readonly TreeRun[] }
@@ -113,7 +113,7 @@ export function textRow(prefix: string, text: string): TreeRow {
 
 const SHOWN = 60
 
-/** One node in one line: its short id, what it is, how it stands, and how it begins. */
+/** Describes a node on one line: short id, kind, state and the beginning of its text. */
 export function nodeLine({ id, kind, purpose, state, input, preview, marks }: Node): string {
   const what = input.call === undefined ? (purpose === null || purpose === 'answer' ? kind : purpose) : input.call.name
   const hidden = marks?.deletedAt != null ? ', deleted' : marks?.excludedAt != null ? ', excluded' : ''

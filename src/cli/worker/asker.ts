@@ -2,13 +2,13 @@ import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index
 import { exactLine } from '../terminal/clean.ts'
 import type { View } from '../watch/view.ts'
 
-/** Whoever answers, at this worker, what its runs need a person for. */
+/** Answers, in this worker, the requests of its runs that need a person. */
 export interface Asker {
-  /** Does it wait for somebody? Else what it leaves open is left to other commands. */
+  /** Whether it waits for somebody. If not, open requests are left to other commands. */
   readonly isPatient: boolean
-  /** Looks for something to answer in these runs. Resolves when what it can answer alone is answered. */
+  /** Looks for requests in these runs. Resolves when those it can answer alone are answered. */
   look(runs: readonly Run[]): Promise<void>
-  /** Resolves when every answer it has given is in the store, or refused. */
+  /** Resolves when every answer it gave is stored or refused. */
   settled(): Promise<unknown>
   close(): void
 }
@@ -19,7 +19,7 @@ export function isQuestion(asked: Asked): asked is PendingQuestion {
   return 'to' in asked
 }
 
-/** One node may ask for several things, one after the other: each is a question of its own. */
+/** Identifies one request: a node may make several in turn, and each is separate. */
 export function keyOf(asked: Asked): string {
   return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.digest}`
 }
@@ -46,11 +46,11 @@ export interface SayYesOptions {
   readonly by: string
 }
 
-/** Allows what its runs ask for, as it was told when it was started; each answer is recorded. Questions stay open. */
+/** Allows everything its runs ask for, as `--yes` said at the start, and records each answer. Questions stay open. */
 export class SayYes implements Asker {
   readonly isPatient = false
   private readonly options: SayYesOptions
-  /** Answers that are on their way, by the key of what they answer. */
+  /** Answers on their way, by the key of the request. */
   private readonly answers: Map<string, Promise<void>> = new Map()
 
   constructor(options: SayYesOptions) {
@@ -81,7 +81,7 @@ export class SayYes implements Asker {
       await runtime.answer(nodeId, { allow: true, by: `${by} (--yes)`, digest })
       view.say(`Allowed ${exactLine(request)}.\n`)
     } catch {
-      // Somebody else was faster, or the store is locked for a moment: the next look sees which.
+      // Somebody else was faster, or the store is locked for a moment: the next look finds out.
     }
   }
 }

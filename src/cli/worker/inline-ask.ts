@@ -7,28 +7,28 @@ import { digestOf, type Question, wantedLines } from '../watch/asked.ts'
 import type { View } from '../watch/view.ts'
 import { type Asked, type Asker, approvalsIn, isQuestion, keyOf, questionsIn, SayYes } from './asker.ts'
 
-/** What is typed so soon after a question has appeared was not typed because of it. */
+/** Keys typed this soon after a question appears were not meant for it. */
 const UNREAD_MS = 400
-/** Enough to see that it is no answer; enough for one. */
+/** The longest input: enough to see that a key is not an answer, and enough for a written one. */
 const LONGEST = { key: 12, words: 8_000 } as const
 
 export interface InlineAskOptions {
   readonly runtime: Runtime
   readonly view: View
   readonly by: string
-  /** Not what must be allowed: somebody else answers that. */
+  /** Leave approvals to another asker. */
   readonly questionsOnly?: boolean
 }
 
 /**
  * Asks the person at the terminal, one question at a time, below the tree. An answer is a key and Enter, both typed
- * after the question could be read; whatever was typed before is dropped.
+ * after the question could be read; anything typed earlier is dropped.
  */
 export class InlineAsk implements Asker {
   readonly isPatient = true
   private readonly options: InlineAskOptions
   private current: Asked | undefined
-  /** Answers that are on their way, by the key of what they answer: that is not asked again. */
+  /** Answers on their way, by the key of the request, so that it is not asked again. */
   private readonly answers: Map<string, Promise<void>> = new Map()
   private line: TypedLine = new TypedLine(LONGEST.key)
   private isHeard = false
@@ -40,12 +40,12 @@ export class InlineAsk implements Asker {
     this.options = options
   }
 
-  /** Is there somebody to ask, and a screen to ask on? */
+  /** Tells whether there is a person to ask and a screen to ask on. */
   static isPossible(env: NodeJS.ProcessEnv): boolean {
     return process.stdin.isTTY === true && hasScreen(process.stdout, env)
   }
 
-  /** Puts the next question of these runs, if there is one and none is open. */
+  /** Asks the next question of these runs, if there is one and none is open. */
   async look(runs: readonly Run[]): Promise<void> {
     const { runtime } = this.options
     if (this.current !== undefined && this.isOpen(this.current)) return
@@ -59,7 +59,7 @@ export class InlineAsk implements Asker {
     await Promise.all(this.answers.values())
   }
 
-  /** Gives the keyboard back. */
+  /** Releases the keyboard. */
   close(): void {
     this.isClosed = true
     this.show(undefined)
@@ -82,7 +82,7 @@ export class InlineAsk implements Asker {
     if (next === undefined && wasAsking) this.leaveOff()
   }
 
-  /** Everything that is there by then is read, and dropped, before anything is heard. */
+  /** Reads and drops everything typed so far before it listens. */
   private hearSoon(shown: Asked | undefined): void {
     const begin = (): void => {
       if (this.current !== shown) return
@@ -110,7 +110,7 @@ export class InlineAsk implements Asker {
     for (const key of keys) {
       const said = this.line.take(key)
       const word = said === undefined ? undefined : this.wordOf(said)
-      // What was typed behind an answer was not typed for the next question.
+      // Keys typed after an answer were not meant for the next question.
       if (word !== undefined) return this.answer(word)
     }
     this.draw()
@@ -184,7 +184,7 @@ const WORDS: Readonly<Record<string, Word | undefined>> = {
   n: { allow: false },
 }
 
-/** Whoever can answer here: a person at the terminal, or the one who said yes beforehand. */
+/** Chooses who answers here: the person at the terminal, or `--yes`. */
 export function askersFor(call: Call, runtime: Runtime, view: View): readonly Asker[] {
   const by = call.env['USER'] ?? 'user'
   const isInline = !isSet(call, 'json') && InlineAsk.isPossible(call.env)

@@ -8,13 +8,13 @@ import { wrap } from '../terminal/width.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
 import { type Standing, standingOf } from '../watch/doing.ts'
 
-/** Why a worker can do no more for a run: it is over, a person must answer, or the code is missing. */
+/** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
 export interface Verdict {
   readonly exitCode: number
   readonly text: string
 }
 
-/** One that no process can leave has no exit code. */
+/** A standstill; without an exit code if a process must stay alive for it. */
 export interface Standstill {
   readonly exitCode: number | null
   readonly text: string
@@ -29,27 +29,29 @@ export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<
   return { exitCode: status === 'completed' ? EXIT.completed : EXIT.other, text: `${head}${why}${words}` }
 }
 
-/** What a person can do; what a run says of itself is for the agent that has started it. */
+/** Advice for the person; the run's own message is for the agent that started it. */
 const ADVICE: Readonly<Record<string, (command: string) => string>> = {
   cancelled: (command) => `Continue with: ${command}`,
   denied: () => 'Run it again and allow it, or take what it asks for out of the file.',
 }
 
-/** Of a run whose answer is shown by itself: only what there is to say of one that did not complete. */
+/** Reports a run whose answer is shown elsewhere: only if it did not complete. */
 export async function wrongEnd(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
   const verdict = await endOf(runtime, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
 
-/** How people can go on with what stands still. */
+/** How people can continue runs that stand still. */
 export interface Standstills {
-  /** What names the store in a command; empty where it need not be named. */
+  /** The option that names the store in a command; empty if it is not needed. */
   readonly where: string
-  /** The command that goes on when all is answered. */
+  /** Writes the command that continues a run once everything is answered. */
   readonly goOn: TakeUp
 }
 
-/** Null as long as it may go on by itself; without an exit code where a process must live on for it meanwhile. */
+/**
+ * Describes a standstill; null while the run may continue by itself. No exit code if a process must stay alive for it.
+ */
 export function standstillOf(
   runtime: Runtime,
   run: Run,
@@ -84,7 +86,7 @@ function waitsOf({ asked, questions }: Standing, where: string): string[] {
   ]
 }
 
-/** Failed before parked before completed: the first says most about what to do. */
+/** Chooses the exit code: failed before parked before completed, because the first needs action most. */
 export function exitCodeOf(verdicts: readonly Verdict[]): number {
   const codes: readonly number[] = verdicts.map(({ exitCode }) => exitCode)
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
@@ -94,7 +96,7 @@ export function nameOf({ store }: Runtime, { id, conversationId }: Run): string 
   return `${oneLine(store.conversation(conversationId)?.agent.name ?? '?')} ${shortId(id)}`
 }
 
-/** What is asked for is shown whole, however many rows that takes. */
+/** Fits a text to the terminal and shows all of it, however many rows that takes. */
 function fitted(text: string): string {
   return wrap(text, outputColumns() - 3).lines.join('\n')
 }
@@ -107,7 +109,7 @@ function indented(text: string): string {
     .join('\n')
 }
 
-/** What the last turn of a run's conversation has answered, as it is printed; empty where it did not complete. */
+/** Returns the printed answer of the last turn of a run's conversation; empty if it did not complete. */
 export async function lastAnswer(runtime: Runtime, { conversationId }: Pick<Run, 'conversationId'>): Promise<string> {
   const [last] = runtime.store.turnsOf(conversationId, { limit: 1 })
   if (last?.outcome?.status !== 'completed') return ''
@@ -123,21 +125,21 @@ function answerText({ text, output }: Outcome): string {
 const LOOKED_AT = 200
 const NAMED = 5
 
-/** The command that takes up a run which was cancelled. */
+/** Writes the command that continues a cancelled run. */
 export type TakeUp = (runId: Id) => string
 
-/** Without a file where its row has all that is needed. */
+/** Omits the file if the row holds everything needed. */
 export function takeUp(file: string | undefined, store: string | undefined): TakeUp {
   const code = file === undefined ? '' : ` --module ${shellWord(file)}`
   return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
 }
 
-/** The option that names a store in a command; empty where none was named. */
+/** The option that names a store in a command; empty if none was named. */
 export function storeWords(store: string | undefined): string {
   return store === undefined ? '' : ` --store ${shellWord(store)}`
 }
 
-/** That nothing is unfinished; and how to take up what was cancelled, which goes on only when it is named. */
+/** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
 export function nothingOpen(store: Store, again: TakeUp): string {
   const lines = store
     .roots({ limit: LOOKED_AT })
@@ -152,7 +154,7 @@ export function nothingOpen(store: Store, again: TakeUp): string {
   return lines.length === 0 ? nothing : `${nothing} What was cancelled goes on when it is named:${lines.join('')}`
 }
 
-/** A word of a command, quoted where the shell would read more into it. */
+/** Quotes a word of a command if the shell would interpret it. */
 export function shellWord(word: string): string {
   return /^[\w./@:+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -3,7 +3,7 @@ import { CHECKLIST, elsewhere, FIND, LIST, READ, SEARCH, SKILLS } from '../agent
 import type { Writing } from '../agent-file/writing.ts'
 import type { AgentDialect } from './dialect.ts'
 
-/** Claude Code. */
+/** The agent files of Claude Code. */
 export const claude: AgentDialect = {
   name: 'claude',
   folders: ['.claude/agents'],
@@ -64,7 +64,7 @@ export const claude: AgentDialect = {
   },
 }
 
-/** What would loosen is left out; what narrows is kept. */
+/** Reads the permission mode: keeps what narrows and drops what would loosen. */
 function readPermissionMode(draft: Draft): void {
   const mode = draft.text('permissionMode')
   if (mode === null || mode === 'default') return
@@ -84,7 +84,10 @@ function readPermissionMode(draft: Draft): void {
   })
 }
 
-/** `Read, Bash(git:*), Task(reviewer)`: programs, hosts and paths stand in the brackets of the tool that uses them. */
+/**
+ * Writes `Read, Bash(git:*), Task(reviewer)`: programs, hosts and paths go into the brackets of the tool that uses
+ * them.
+ */
 function allowedTools(writing: Writing): string | string[] | undefined {
   const list = writing.toolList('Task', 'names')
   if (list === undefined) return undefined
@@ -106,13 +109,13 @@ const LIMITS = {
 function limited(word: string, writing: Writing): string[] {
   if (!Object.hasOwn(LIMITS, word)) return [word]
   const only = writing.only(LIMITS[word as keyof typeof LIMITS])
-  // A tool that may do nothing is not limited but forbidden elsewhere.
+  // A tool with an empty limit is denied elsewhere instead.
   return only === null || only.length === 0 ? [word] : only.map((pattern) => bracketed(word, pattern))
 }
 
 function deniedTools(writing: Writing): string | undefined {
   const tools = writing.deniedWords()
-  // The mode says it.
+  // The permission mode already denies programs.
   const programs = writing.isReadOnly() ? [] : writing.denied('exec')
   const isSaid = writing.isReadOnly() || (tools.includes('Write') && tools.includes('Edit'))
   const words = [

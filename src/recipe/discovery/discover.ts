@@ -16,7 +16,7 @@ import { recipeName } from './load-definition.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 import { definitionPlaces, filesBelow, type Place } from './places.ts'
 
-/** A recipe or agent that was found, and whether another of its name is nearer. */
+/** A recipe or agent that was found, and whether a nearer one of its name replaces it. */
 export interface Definition {
   readonly name: string
   readonly kind: 'recipe' | 'agent'
@@ -24,19 +24,19 @@ export interface Definition {
   readonly file: string
   readonly scope: 'project' | 'home'
   readonly description: string
-  /** The file that is taken instead; null when this one is. */
+  /** The file that is used instead; null if this one is used. */
   readonly shadowedBy: string | null
   readonly notices: readonly Notice[]
 }
 
 export interface Discovered {
-  /** In the order in which they are looked at: the first of a name is taken. */
+  /** The definitions in search order: the first of a name is used. */
   readonly definitions: readonly Definition[]
-  /** What could not be read, or has one name twice in one folder. */
+  /** Files that could not be read, or that share a name in one folder. */
   readonly notices: readonly Notice[]
 }
 
-/** Every definition there is for a project, read anew each time. Nothing is run. A broken file harms no other. */
+/** Finds every definition of a project, anew each time. It runs nothing, and a broken file does not affect others. */
 export async function discover(options: DiscoveryOptions = {}): Promise<Discovered> {
   const definitions: Definition[] = []
   const notices: Notice[] = []
@@ -54,7 +54,9 @@ export async function discover(options: DiscoveryOptions = {}): Promise<Discover
   return { definitions, notices }
 }
 
-/** The definition of this name. Throws a RecipeError that names what is near to it, or both files that have it. */
+/**
+ * Finds the definition of this name. Throws a RecipeError that lists similar names, or both files of an ambiguous one.
+ */
 export function findDefinition(name: string, { definitions, notices }: Discovered): Definition {
   const found = definitions.find((one) => one.name === name && one.shadowedBy === null)
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
@@ -67,7 +69,7 @@ export function findDefinition(name: string, { definitions, notices }: Discovere
   throw refuse({ code: 'not_found', message: `Source '${name}' not found. ${rest}` }, name)
 }
 
-/** The definitions that a message names with an @; what is no name stays text. */
+/** Finds the definitions that a message mentions with an @; other words stay text. */
 export function mentionedIn(text: string, definitions: readonly Definition[]): readonly Definition[] {
   const words = Array.from(text.matchAll(/(?<![\w@])@([\p{L}\p{N}_][\p{L}\p{N}_./-]*)/gu), ([, word = '']) => word)
   const named = new Set(words.flatMap((word) => [word, trimEnd(word, './-')]))
@@ -82,7 +84,9 @@ function nearNames(name: string, names: readonly string[]): string[] {
     .slice(0, 3)
 }
 
-/** Where a recipe has one name in two forms, the order is the one that people are told: .yaml, .yml, .json. */
+/**
+ * Lists the files of a place. If a recipe exists in several forms, the documented order applies: .yaml, .yml, .json.
+ */
 function filesIn({ folder, kind, isShared, inside }: Place): string[] {
   if (kind === 'recipe') {
     const isWanted = (name: string) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name)
@@ -121,7 +125,7 @@ async function agentIn(text: string, file: string, notices: Notice[]): Promise<F
   return { name: agent.name, description: agent.description, dialect: agent.dialect, notices: agent.notices }
 }
 
-/** What a list needs of a recipe; whether it is right in every part is for whoever loads it. */
+/** Reads the part of a recipe that a list needs; whoever loads it checks the rest. */
 async function recipeIn(text: string, file: string, { isShared }: Place): Promise<Found | undefined> {
   if (isShared && !(/\btitle\b/.test(text) && /\b(?:instructions|prompt)\b/.test(text))) return undefined
   const report = new Report(file, true)
@@ -144,7 +148,7 @@ function twice({ name, file }: Definition, other: string): Notice {
   return { level: 'error', code: 'ambiguous', message, file, line: 1, hint }
 }
 
-/** The definitions that a file says it delegates to, as far as they are found: it may start them by their names. */
+/** Finds the definitions that a file says it delegates to, so that it can start them by name. */
 export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): Promise<readonly SubRecipe[]> {
   const { reaches, subRecipes, file } = agent
   if (reaches.length === 0) return []
@@ -154,7 +158,7 @@ export async function namedAgents(agent: AgentFile, options: DiscoveryOptions): 
   return found.filter((one) => isMeant(one) && one.file !== file && !own.has(one.name)).map(subRecipeOf)
 }
 
-/** A warning for each agent that a file names and that is not found. */
+/** Warns about each agent that a file names and that does not exist. */
 export async function missingAgents(agent: AgentFile, options: DiscoveryOptions = {}): Promise<readonly Notice[]> {
   checkDiscovery('missingAgents(agent, options)', options)
   const names = agent.reaches.filter((name) => !name.includes('*'))

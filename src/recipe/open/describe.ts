@@ -6,7 +6,7 @@ import type { SubRecipe } from '../recipe/recipe.ts'
 import { fixedDescription } from './schemas.ts'
 import { sourcesOf } from './sources.ts'
 
-/** What a tool that starts subagents is said to be for: the same for all, and what this agent may start by name. */
+/** Writes the description of a tool that starts subagents: a fixed part, and the names this agent may start. */
 export async function describeOpen(spec: OpenSpec, surface: Surface, isKept: Keeper): Promise<string> {
   const lines = await Promise.all(spec.subRecipes.map(subRecipeLine))
   const parts = [fixedDescription(surface)]
@@ -50,7 +50,7 @@ interface Kept extends Params {
 const kept: Map<string, Kept> = new Map()
 const MOST_KEPT = 256
 
-/** Read again when the file changes. One that cannot be read has none. */
+/** Lists the parameters of a sub-recipe; read again when the file changes, and empty if it is unreadable. */
 async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
   const key = `${path}\n${Object.keys(values).join('\n')}`
   const stamp = stampOf(path)

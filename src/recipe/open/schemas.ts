@@ -102,7 +102,7 @@ ${PARALLEL}`,
 ${PARALLEL}`,
 }
 
-/** What a tool that starts subagents is said to be for, whatever its agent may start by name. */
+/** Returns the fixed part of the description of a tool that starts subagents. */
 export function fixedDescription(surface: Surface): string {
   return FIXED[surface]
 }

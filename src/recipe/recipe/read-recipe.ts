@@ -23,13 +23,13 @@ const KEYS = [
   'retry',
 ]
 
-/** The map that has the recipe: the desktop app saves it below `recipe`, beside words of its own. */
+/** Finds the map of the recipe: the desktop app saves it below `recipe`, beside its own keys. */
 export function recipeTree(tree: Tree): Tree {
   const inner = entryOf(tree, 'recipe')
   return inner?.kind === 'map' && entryOf(tree, 'title') === undefined ? inner : tree
 }
 
-/** Every field of a recipe, typed. What is wrong goes to the report; nothing is thrown. */
+/** Reads every field of a recipe. Problems go to the report; it never throws. */
 export function readRecipe(tree: Tree, file: string, report: Report): Recipe {
   const fields = new Fields(recipeTree(tree), report)
   if (fields.isMap('a recipe')) fields.reportUnknown(KEYS)
@@ -60,7 +60,7 @@ function checkWhole({ instructions, prompt }: Recipe, fields: Fields, report: Re
   report.error({ code: 'missing_field', message, line: fields.line, hint: 'Say what the agent is to do.' })
 }
 
-/** Elsewhere a list of extensions takes delegation away unless it names it. */
+/** Notes that in goose a list of extensions removes delegation unless it names it. */
 function noteDelegation({ extensions, subRecipes }: Recipe, fields: Fields, report: Report): void {
   if (extensions === null || subRecipes.length > 0 || extensions.some(({ name }) => name === 'summon')) return
   const message = 'it may start subagents, though its `extensions` do not list `summon`'
@@ -133,7 +133,7 @@ function readSubRecipes(fields: Fields, file: string): readonly SubRecipe[] {
   })
 }
 
-/** Typed first: texts stay, everything else becomes its JSON. */
+/** Reads values: texts stay, everything else becomes JSON. */
 function readValues(item: Fields): Readonly<Record<string, string>> {
   const values = item.map('values')
   if (values === null) return {}
@@ -201,7 +201,7 @@ const EXTENSION_KEYS: Readonly<Record<ExtensionType, readonly string[]>> = {
   inline_python: [...BASE, 'code', 'timeout', 'dependencies'],
 }
 
-/** Absent is null, and differs from an empty list. */
+/** Reads the extensions. A missing list is null, which differs from an empty one. */
 function readExtensions(recipe: Fields, report: Report): readonly ExtensionConfig[] | null {
   const items = recipe.list('extensions')
   if (items === null) return null
@@ -218,7 +218,7 @@ function readExtension(fields: Fields, report: Report): ExtensionConfig | undefi
   return extension
 }
 
-/** Recipes mean all tools by an empty list: whoever meant none must know. */
+/** Warns that in recipes an empty list means all tools, in case none was meant. */
 function tellAll(fields: Fields, report: Report): void {
   const message = `\`${fields.at('available_tools')}\` is empty: in a recipe that means all tools of the extension`
   const hint = 'Leave the extension out to offer none of its tools.'
@@ -300,7 +300,7 @@ function environment(fields: Fields, report: Report) {
   }
 }
 
-/** What decides which program runs and what is loaded into it is not for a file to set. */
+/** Drops variables that decide which program runs or which code it loads: a file may not set them. */
 function allowedEnvironment(
   envs: Readonly<Record<string, string>>,
   { fields, report }: { readonly fields: Fields; readonly report: Report },

@@ -14,30 +14,30 @@ import { recipeTree } from './read-recipe.ts'
 
 export type Values = Readonly<Record<string, string>>
 
-/** A recipe file that was read and not rendered yet. */
+/** A recipe file that was read but not rendered. */
 export interface RecipeSource {
   readonly file: string
-  /** With its templates in it. */
+  /** The tree with its templates. */
   readonly tree: Tree
   readonly uses: Uses
-  /** Tags stand around keys: which there are depends on the values. */
+  /** Whether tags surround keys, so that values decide which keys exist. */
   readonly isStructural: boolean
-  /** The tree with these values in the place of the templates. Values are data: they change no key and no list. */
+  /** Renders the tree with these values. Values are data: they change no key and no list. */
   render(values: Values): Promise<Tree>
 }
 
 /**
- * Reads a recipe. A template is rendered inside each text of the parsed file; only where its tags stand around keys is the
- * whole file rendered before it is parsed, and then values are held back until it is.
+ * Reads a recipe. Templates are rendered inside each text of the parsed file. Only if tags surround keys is the whole
+ * file rendered first; values are then held back until it is parsed.
  */
 export async function openRecipe(file: string, report: Report, reading: Reading = {}): Promise<RecipeSource> {
   return readText(file, reading).then((text) => readSource(text, { file, isKept: reading.isKept }, report))
 }
 
-/** Which folder a recipe must be in, and what rules keep from whoever reads it. */
+/** The folder that must contain a recipe, and the files that rules withhold from the reader. */
 export type Reading = Pick<ReadOptions, 'inside' | 'isKept'>
 
-/** Where a text is from, and which of the files beside it may not be included. */
+/** The place of a text, and the files it may not include. */
 interface SourcePlace {
   readonly file: string
   readonly isKept?: ReadOptions['isKept']
@@ -70,7 +70,7 @@ interface Draft {
 
 interface LeafTemplate extends Protected {
   readonly leaf: Leaf
-  /** What the engine cannot read in it. */
+  /** The error of the engine in this template, if any. */
   readonly trouble: TemplateTrouble | undefined
 }
 
@@ -89,7 +89,10 @@ function leafTemplates(tree: Tree): LeafTemplate[] {
     })
 }
 
-/** The block's own indentation is gone when its text is read, so `indent(4)` in a block of 4 has nothing to add. */
+/**
+ * Removes the indentation of the block, which is gone from the parsed text too: `indent(4)` in a block of 4 adds
+ * nothing.
+ */
 function dedented({ text, indent }: Leaf): string {
   if (indent === 0 || !text.includes('indent')) return text
   return text.replace(/(\{\{[^{}]*\|\s*indent\(\s*)(\d{1,3})/g, (found, before: string, width: string) => {
@@ -97,7 +100,7 @@ function dedented({ text, indent }: Leaf): string {
   })
 }
 
-/** Each template stands by itself: it ends what it begins, and uses no name that another text defines. */
+/** Tells whether each template stands alone: it closes what it opens and uses no name that another text defines. */
 function areSound(templates: readonly LeafTemplate[]): boolean {
   if (templates.some(({ trouble }) => trouble !== undefined)) return false
   const defined = templates.map(({ template }) => (template.includes('{%') ? definedNames(template) : NO_NAMES))
@@ -115,7 +118,7 @@ function areSound(templates: readonly LeafTemplate[]): boolean {
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** A tag in a comment or around keys is in no text. */
+/** Tells whether all tags are inside texts: none in comments, none around keys. */
 function hasAllTags(text: string, templates: readonly LeafTemplate[]): boolean {
   return tagCount(text) === templates.reduce((sum, { leaf }) => sum + tagCount(leaf.text), 0)
 }
@@ -172,7 +175,7 @@ async function renderFields(
   return withLeaves(tree, new Map(replaced))
 }
 
-/** Names that loops, macros and the like define within a text. */
+/** Lists names that loops, macros and the like define inside a text. */
 function localNames(text: string): string[] {
   const names = segmentsOf(text)
     .filter(({ kind }) => kind === 'tag')
@@ -202,7 +205,7 @@ async function textSource(draft: Draft, whole: Protected): Promise<RecipeSource>
   }
 }
 
-/** The file as it is when no name has a value: to see its parameters. Expressions are left as they are written. */
+/** Renders the file without any values, to read its parameters. Expressions stay as written. */
 function firstLook(held: (hold: (template: string) => Holding) => Texts, file: string): Promise<Tree> {
   const sources: string[] = []
   const mark = '0'
@@ -245,7 +248,7 @@ async function renderWhole(job: WholeJob, file: string, known?: Releaser): Promi
 
 const TOO_MUCH: TemplateTrouble = { message: 'too much text', index: 0, template: null, line: null }
 
-/** Its lines are those of the rendered text, which nobody has seen. */
+/** Drops the line of a finding: it counts rendered text, which nobody has seen. */
 function afterRendering({ line, ...finding }: Finding, file: string): Error {
   const where = line == null ? '' : `, line ${line} of the rendered text`
   return refuse({ ...finding, message: `after rendering${where}: ${finding.message}` }, file)
@@ -256,7 +259,7 @@ function heldOf(holding: Holding, file: string): string {
   throw refuse({ code: 'template', message: holding.message, line: holding.line }, file)
 }
 
-/** A value is data: it may be a text in the file, not the name of a field. */
+/** Refuses values as keys: a value may become a text in the file, but not the name of a field. */
 function checkKeys(tree: Tree, isHeld: (key: string) => boolean, file: string): void {
   if (tree.kind === 'leaf') return
   if (tree.kind === 'list') {
@@ -272,7 +275,7 @@ function checkKeys(tree: Tree, isHeld: (key: string) => boolean, file: string): 
   }
 }
 
-/** What the templates use and none of them defines. */
+/** Lists names that the templates use and none of them defines. */
 function usesOf(
   templates: readonly { readonly template: string; readonly firstLine: number | null }[],
   text: string,
@@ -326,7 +329,7 @@ const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^unknown (?:filter|test|function|method)/, 'Use the words of Jinja templates.'],
 ]
 
-/** The engine reads well-formed text only. */
+/** Repairs values for the engine, which accepts well-formed text only. */
 function wellFormed(values: Values): Values {
   return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, value.toWellFormed()]))
 }

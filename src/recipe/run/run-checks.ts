@@ -14,7 +14,7 @@ import { programOf } from '../../tools/shell-tool.ts'
 import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, ON_FAILURE } from './final-output.ts'
 
-/** Runs the checks of a recipe after an answer, or what cleans up after one that failed, and commits what follows. */
+/** Runs the checks of a recipe after an answer, or the cleanup after a failed one, and commits the next step. */
 export async function runChecks(
   run: NodeRun,
   name: string,
@@ -37,7 +37,7 @@ type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
 async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
   const attempt = triesBefore(run)
   const permitted: Permitted[] = []
-  // All of them are asked for before the first is run: what was allowed once is run once.
+  // All commands are decided before the first one runs, so that a command allowed once runs once.
   for (const [at, { command }] of retry.checks.entries()) {
     const one = permitOne(run, { command, folder: place.folder }, { check: at + 1, of: retry.checks.length })
     if ('ask' in one) return one
@@ -78,13 +78,13 @@ function over(code: string, why: string): Verdict {
   return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
 }
 
-/** What cleans up may not be done twice; checks may be made as often as one likes. */
+/** Plans the cleanup, which must not run twice; checks may run any number of times. */
 function cleaning({ node }: NodeRun, { onFailure }: RetryConfig): PlannedTask {
   const call = { id: node.id, name: ON_FAILURE, input: { command: onFailure } }
   return { call, effect: 'effectful', timeoutMs: null, delegates: false }
 }
 
-/** How often the checks of this run have failed before this node. */
+/** Counts the failed checks of this run before this node. */
 function triesBefore({ home, node, turn }: NodeRun): number {
   const failed = home.ledger.store.nodesOf(turn.id).filter(({ ordinal, input, output }) => {
     return ordinal < node.ordinal && input.call?.name === CHECK && output.isError === true
@@ -100,7 +100,10 @@ const SHOWN = 2_000
 
 type Permitted = Pick<Command, 'request' | 'command'>
 
-/** What may be run; else why not, or what a person is asked first. `input` tells it from others of the same command line. */
+/**
+ * Decides on a command: its permission, the reason of a refusal, or the question for a person. `input` distinguishes
+ * equal command lines.
+ */
 function permitOne(
   run: NodeRun,
   { command, folder }: { readonly command: string; readonly folder: string | null },

@@ -1,19 +1,19 @@
 import type { Json } from '../../base/json.ts'
 
-/** What a YAML, JSON or TOML text says, with where it says it. Leaves keep their source text beside their value. */
+/** A YAML, JSON or TOML text as a tree with line numbers. Leaves keep their source text beside their value. */
 export type Tree = Leaf | ListTree | MapTree
 
 export interface Leaf {
   readonly kind: 'leaf'
   readonly value: string | number | boolean | null
-  /** As it was written where it was not quoted: `1.10`, `yes`, `007`. */
+  /** The text as written if it was not quoted: `1.10`, `yes`, `007`. */
   readonly text: string
   readonly line: number
-  /** The line of the first character of the text; that of a block is below its key. */
+  /** The line of the first character; a block begins below its key. */
   readonly textLine: number
-  /** How far a block is indented in the file; 0 for all that is no block. */
+  /** The indentation of a block in the file; 0 if it is not a block. */
   readonly indent: number
-  /** It came from a template, which can give texts only: a number may be written in it. */
+  /** Whether it came from a template, which yields only texts: a number may be written in it. */
   readonly isTemplated?: boolean
 }
 
@@ -38,14 +38,14 @@ function leafOf(value: Leaf['value'], line: number, text: string = value === nul
   return { kind: 'leaf', value, text, line, textLine: line, indent: 0 }
 }
 
-/** The typed value: numbers are numbers, unlike in fields that hold texts. */
+/** Returns the typed value: numbers become numbers, unlike in fields for texts. */
 export function jsonOf(tree: Tree): Json {
   if (tree.kind === 'leaf') return tree.value
   if (tree.kind === 'list') return tree.items.map(jsonOf)
   return Object.fromEntries([...tree.entries].map(([key, { value }]) => [key, jsonOf(value)]))
 }
 
-/** The same of plain data that has no lines, such as TOML: all on the first. */
+/** Builds a tree from plain data without lines, such as TOML: everything is on one line. */
 export function treeOf(value: Json, line = 1): Tree {
   if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => treeOf(item, line)), line }
   if (typeof value !== 'object' || value === null) return leafOf(value, line)
@@ -56,7 +56,7 @@ export function treeOf(value: Json, line = 1): Tree {
   return { kind: 'map', entries: new Map(entries), line }
 }
 
-/** Every text that stands as a value, not as a key. */
+/** Lists every text that is a value, not a key. */
 export function* textsOf(tree: Tree): Generator<Leaf> {
   if (tree.kind === 'leaf') {
     if (typeof tree.value === 'string') yield tree
@@ -66,12 +66,12 @@ export function* textsOf(tree: Tree): Generator<Leaf> {
   for (const child of children) yield* textsOf(child)
 }
 
-/** The leaf after its template was rendered. */
+/** Builds the leaf after its template was rendered. */
 export function renderedLeaf(leaf: Leaf, text: string): Leaf {
   return { ...leaf, value: text, text, isTemplated: true }
 }
 
-/** The same tree with these leaves instead of some of its own. */
+/** Copies a tree and replaces some of its leaves. */
 export function withLeaves(tree: Tree, replaced: ReadonlyMap<Leaf, Leaf>): Tree {
   if (tree.kind === 'leaf') return replaced.get(tree) ?? tree
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => withLeaves(item, replaced)) }
@@ -85,7 +85,7 @@ export function entryOf(tree: Tree | undefined, key: string): Tree | undefined {
   return tree?.kind === 'map' ? tree.entries.get(key)?.value : undefined
 }
 
-/** Left out, `~`, `null` or nothing after the colon: all the same. */
+/** Treats a missing key, `~`, `null` and an empty value alike. */
 export function isAbsent(tree: Tree | undefined): tree is undefined {
   return tree === undefined || (tree.kind === 'leaf' && tree.value === null)
 }

@@ -4,7 +4,7 @@ import type { EventRow } from '../../graph/event.ts'
 import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 
-/** Rows for tests of stores: complete, plain, new (version 1) unless said otherwise. */
+/** The place of a test row. Rows here are complete and plain, with version 1 unless stated otherwise. */
 export type Place = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
 
 export function placeIn(rootId: Id): Place {
@@ -172,7 +172,7 @@ export function warningEvent({ conversationId, turnId }: Place, message: string)
   return { seq: 0, at: 1000, conversationId, turnId, nodeId: null, path: ['editor'], parentId: null, body }
 }
 
-/** A root conversation with one running turn and one node that is running. */
+/** Makes a root conversation with a running turn and a running node. */
 export function treeCommit(rootId: Id, parts: Partial<Commit> = {}): Commit {
   const place = placeIn(rootId)
   return commitOf(rootId, {
@@ -184,7 +184,7 @@ export function treeCommit(rootId: Id, parts: Partial<Commit> = {}): Commit {
   })
 }
 
-/** The same row, one version on. */
+/** Makes the next version of a row. */
 export function next<Row extends { readonly version: number }>(row: Row, fields: Partial<Row> = {}): Row {
   return { ...row, ...fields, version: row.version + 1 }
 }

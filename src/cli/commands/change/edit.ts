@@ -48,7 +48,7 @@ export function retry(call: Call): Promise<number> {
 
 const FAILED: readonly Node['state'][] = ['errored', 'rejected', 'uncertain']
 
-/** Tried, and without a good end; what was only kept from running goes with it. */
+/** Tells whether a node was tried and did not end well. Nodes that only waited for it are rerun with it. */
 function hasFailed({ state, input, output }: Node): boolean {
   return FAILED.includes(state) || (state === 'finished' && input.delegates === true && output.isError === true)
 }
@@ -103,7 +103,7 @@ function saidTo({ store }: Runtime, laneId: Id): string {
     : `runtime.run(agent, input, { conversationId: '${laneId}' })`
 }
 
-/** The node of a run's conversation that is meant by the ending of an id. */
+/** Finds the node of a run's conversation by the ending of its id. */
 export function findNode(store: Store, { conversationId, id: runId }: Turn, ending: string): Node {
   const named = findIds(store, ending).flatMap(({ id, type }) => (type === 'node' ? (store.node(id) ?? []) : []))
   const own = named.filter((node) => node.conversationId === conversationId)
@@ -115,7 +115,7 @@ export function findNode(store: Store, { conversationId, id: runId }: Turn, endi
   return only(own, ending, nodeLine)
 }
 
-/** The one node of a run that fits; else a message that says what to do. */
+/** Returns the only node of a run that fits, or throws with advice. */
 export function onlyNode(store: Store, turn: Turn, { fits, none }: Wanted): Node {
   const found = store.nodesOf(turn.id).filter((node) => node.marks?.replacedBy == null && fits(node))
   const [first, ...others] = found
@@ -130,7 +130,7 @@ interface Wanted {
   readonly none: string
 }
 
-/** What has to be typed so that a run goes on which no process works on. */
+/** Returns the command that continues a run which no process works on. */
 export function goesOn(call: Call, { store }: Runtime, runId: Id): string {
   const rootId = store.turn(runId)?.rootId ?? ''
   const file = codeOf(store.conversation(rootId)) === '' ? undefined : 'FILE'

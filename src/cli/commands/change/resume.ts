@@ -22,13 +22,13 @@ export async function resume(call: Call): Promise<number> {
   return file === undefined ? withoutModule(call) : withModule(call, file)
 }
 
-/** What a worker goes on with, and how. */
+/** The work of `resume`: the store, the run and the trees a worker continues. */
 interface Job {
   readonly store: Store
   readonly options: WorkerOptions
-  /** The run that was named. */
+  /** The run that was named, if any. */
   readonly target: Turn | undefined
-  /** The trees it may work on; undefined: all. */
+  /** The trees the worker may work on; undefined means all. */
   readonly trees: ReadonlySet<Id> | undefined
   readonly again: TakeUp
 }
@@ -42,7 +42,10 @@ async function withModule(call: Call, file: string): Promise<number> {
   return work(call, { store, options, target, trees, again: takeUp(file, named) })
 }
 
-/** Runs of files are kept whole in their rows: they need no module, only the folder they work in. */
+/**
+ * Resumes runs of recipe and agent files. Their rows hold the whole definition, so only the folder is needed, no
+ * module.
+ */
 async function withoutModule(call: Call): Promise<number> {
   const store = openStore(call, 'write')
   const target = await targetIn(store, call)
@@ -60,7 +63,7 @@ interface Unattended {
   readonly folder: string
 }
 
-/** What is open of this folder. */
+/** Lists the open runs that belong to this folder. */
 function openHere(store: Store): Unattended {
   const folder = process.cwd()
   const roots = openTops(store).map(({ rootId }) => rootId)
@@ -74,7 +77,7 @@ function ofTarget(store: Store, { id, rootId }: Turn): Unattended {
   throw new CliError(`The run ${shortId(id)} works in ${folder}, which is not there any more. Make it, and try again.`)
 }
 
-/** A run that has come far is not to fail for a key that is missing in this terminal. */
+/** Checks model keys first, so that a run that has come far does not fail because this terminal lacks a key. */
 async function checkModels(store: Store, trees: ReadonlySet<Id>): Promise<void> {
   const names = new Set([...trees].flatMap((rootId) => modelNameOf(store.conversation(rootId)) ?? []))
   for (const name of names) await modelFor(undefined, name)
@@ -92,7 +95,7 @@ async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn |
   return ending === undefined ? undefined : closing(store, () => findRun(store, ending))
 }
 
-/** Of one run that is named the answer alone is on stdout where that is no terminal, as `run` does it. */
+/** Runs the worker. If one run is named and stdout is not a terminal, only the answer goes to stdout, as with `run`. */
 async function work(call: Call, { store: inner, options, target, trees, again }: Job): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
@@ -140,7 +143,7 @@ function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, numbe
   return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
 }
 
-/** Says what there is, and what it needs to go on. */
+/** Lists the open runs that cannot continue here, and what each of them needs. */
 async function nothingHere(store: Store, call: Call): Promise<number> {
   const named = textOption(call, 'store')
   const again: TakeUp = (runId) => {
@@ -170,7 +173,7 @@ function unfinished(store: Store, open: readonly Turn[]): string {
 
 const NEEDS_MODULE = 'resume needs the code of your agents: --module FILE, an ES module that exports them.'
 
-/** Closes the store when that fails. */
+/** Runs `look` and closes the store if it throws. */
 async function closing<T>(store: Store, look: () => T | Promise<T>): Promise<T> {
   try {
     return await look()
@@ -209,7 +212,10 @@ export function cancel(call: Call): Promise<number> {
   })
 }
 
-/** A process without code of agents still ends what nobody else does: nodes of dead processes, and those that do not hear. */
+/**
+ * Waits for a run to stop. Even a process without agent code ends nodes of dead processes and nodes that ignore the
+ * signal.
+ */
 async function hasStopped(runtime: Runtime, turn: Turn, ms: number): Promise<boolean> {
   await runtime.resume()
   const { result } = runtime.attach(turn.id)

@@ -59,7 +59,7 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
   }
 }
 
-/** Of a tree that was changed outside of the runtime nothing is known for sure but that it is there. */
+/** Shows a tree that was changed outside the runtime: only its existence is certain. */
 function tamperedRow({ details: { rootId }, message }: StoreError): Row[] {
   if (typeof rootId !== 'string') return []
   const unknown = { agent: '?', createdAt: null, elapsedMs: null, tokens: 0, usd: null }
@@ -70,7 +70,7 @@ const COLUMNS = ['ID', 'STATE', 'AGENT', 'AGE', 'TIME', 'TOKENS', 'COST'] as con
 const FROM_THE_RIGHT: readonly string[] = ['AGE', 'TIME', 'TOKENS', 'COST']
 const LONGEST = 24
 const LEAST_NOW = 3
-/** Where nothing is cut by a terminal. */
+/** The widest line where no terminal cuts it. */
 const WIDEST = 280
 
 function table(rows: readonly Row[], { env }: Call): string {
@@ -89,7 +89,7 @@ function table(rows: readonly Row[], { env }: Call): string {
   return `${[paint('dim', line([...COLUMNS, 'NOW'])), ...lines].join('\n')}\n`
 }
 
-/** Where there is no room, columns are left out from the right, and what a run does now with the first of them. */
+/** Drops columns from the right if there is no room; the current activity goes first. */
 function fitting(widths: readonly number[], room: number): readonly number[] {
   const shown = widths.filter((_, at) => widths.slice(0, at + 1).reduce((sum, width) => sum + width + 2, -2) <= room)
   return shown.length > 0 ? shown : widths.slice(0, 1)

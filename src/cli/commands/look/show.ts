@@ -40,7 +40,7 @@ async function drawn(runtime: Runtime, turn: Turn, format: 'mermaid' | 'dot'): P
   return EXIT.completed
 }
 
-/** All there is to show of a run. */
+/** Everything there is to show about a run. */
 interface Sight {
   readonly runtime: Runtime
   readonly turn: Turn
@@ -132,7 +132,7 @@ function whyOf(outcome: Outcome | null): string {
   return `${outcome.error.code}: ${outcome.error.message}${advice}`
 }
 
-/** Calls that may or may not have had their effect. */
+/** Lists calls that may or may not have had their effect. */
 function uncertainLines({ runtime: { store }, outcome }: Sight): string {
   const nodes = (outcome?.uncertain ?? []).flatMap((id) => store.node(id) ?? [])
   return nodes
@@ -140,7 +140,7 @@ function uncertainLines({ runtime: { store }, outcome }: Sight): string {
     .join('\n')
 }
 
-/** What gives tools and was not there for it. */
+/** Lists tool sources that could not be started for this run. */
 function withoutLines({ absent }: Turn): string {
   return (absent ?? []).map(({ name, reason }) => `${name}: ${reason}`).join('\n')
 }
@@ -177,7 +177,7 @@ const TURNS = 20
 const MOST_TURNS = 1_000
 const INDENT = '  '
 
-/** What was said in a conversation, round by round, the latest ones. */
+/** Prints the latest rounds of a conversation. */
 export function transcript(call: Call): Promise<number> {
   const limitTurns = turnsOf(call)
   return withRuntime(call, 'read', async (runtime) => {
@@ -205,7 +205,7 @@ function said({ role, text, state }: Line, paint: Paint, { row }: ConversationHa
   return `${who}${how}\n${lines.map((line) => `${INDENT}${line}`.trimEnd()).join('\n')}\n\n`
 }
 
-/** Where it goes on: the rounds before these, if there are any. */
+/** Points to the earlier rounds, if there are any. */
 async function footer({ turnIds, beforeTurnId }: Page, talk: ConversationHandle): Promise<string> {
   if (beforeTurnId === null) return 'Nothing was said.\n'
   const earlier = await talk.transcriptPage({ beforeTurnId, limitTurns: 1 })
