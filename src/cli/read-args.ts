@@ -1,19 +1,19 @@
 import { parseArgs } from 'node:util'
 import {
   type Call,
+  type CliCommand,
   CliError,
-  type Command,
   EXIT,
-  meant,
   noCommand,
   type Option,
   optionsOf,
   STORE,
+  suggestion,
 } from './command/command.ts'
 import { COMMANDS } from './commands.ts'
 
 export interface ReadArgs {
-  readonly command: Command
+  readonly command: CliCommand
   readonly call: Call
   readonly wantsHelp: boolean
 }
@@ -72,7 +72,7 @@ function strictly(
     const [sentence = ''] = String(error instanceof Error ? error.message : error).split('. ')
     const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? []
     const names = options.map(({ name }) => name)
-    const hint = unknown === undefined ? '' : meant(unknown, { names, alike: 3, sign: '--' })
+    const hint = unknown === undefined ? '' : suggestion(unknown, { names, alike: 3, sign: '--' })
     throw new CliError(`${sentence.replace(/\.$/, '')}.${hint}`, EXIT.usage)
   }
 }
@@ -92,7 +92,7 @@ function parseOptions(options: readonly Option[]): Record<string, ParseOption> {
   )
 }
 
-function checkWords({ name, usage, completes, takes: [least, most] }: Command, call: Call): void {
+function checkWords({ name, usage, completes, takes: [least, most] }: CliCommand, call: Call): void {
   const { words } = call
   if (words.length >= least && words.length <= most) return
   if (most === 0) throw new CliError(`"${name}" takes no arguments.`, EXIT.usage)

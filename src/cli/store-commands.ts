@@ -1,4 +1,4 @@
-import type { Command, Option } from './command/command.ts'
+import type { CliCommand, Option } from './command/command.ts'
 
 const JSON_LINES: Option = { name: 'json', text: 'one JSON object a line, for programs' }
 
@@ -7,7 +7,7 @@ const GOES_ON =
   'done is lost: legate show ID --nodes lists the nodes of a run.'
 
 /** Commands that change the history of a conversation. */
-export const CHANGE_COMMANDS: readonly Command[] = [
+export const CHANGE_COMMANDS: readonly CliCommand[] = [
   {
     name: 'fork',
     usage: 'ID [NODE] [--rerun] [--title TEXT] [--json]',
@@ -59,7 +59,7 @@ export const CHANGE_COMMANDS: readonly Command[] = [
 ]
 
 /** Commands that explain the state of a run, verify it, and move it elsewhere. */
-export const PROOF_COMMANDS: readonly Command[] = [
+export const PROOF_COMMANDS: readonly CliCommand[] = [
   {
     name: 'why',
     usage: '[ID] [--json]',

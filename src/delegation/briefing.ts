@@ -16,7 +16,7 @@ const RECENT = 4
 const ROUNDS = 5
 
 /** The facts about a delegation that are known before its child exists. */
-export interface About {
+export interface DelegationFacts {
   readonly input: Json
   /** Directories the child may use. */
   readonly workspace: readonly string[]
@@ -24,17 +24,21 @@ export interface About {
   readonly safety: { readonly [name: string]: Json }
 }
 
-export interface Briefed {
+export interface ChildBriefing {
   /** The context as data, for the metadata of the delegation's result. */
   readonly context: Json
   /** The text for the child's model; null if there is none. */
   readonly told: TurnBriefing | null
 }
 
-export type BriefedOrNot = Briefed | { readonly failed: string }
+export type BriefingResult = ChildBriefing | { readonly failed: string }
 
 /** Makes the briefing of a child from its host's context, once per delegation. It only reads the host's rows. */
-export function brief(run: NodeRun, plan: BriefingPlan, about: About): BriefedOrNot | Promise<BriefedOrNot> {
+export function makeBriefing(
+  run: NodeRun,
+  plan: BriefingPlan,
+  about: DelegationFacts,
+): BriefingResult | Promise<BriefingResult> {
   const { mode, tokens } = plan
   if (mode === 'none') return { context: { input_payload: about.input }, told: null }
   if (typeof mode === 'function') return ownBriefing(run, { mode, tokens }, about)
@@ -64,7 +68,7 @@ function asData(message: Message): Message {
   return message.role === 'system' ? { role: 'user', content: message.content } : message
 }
 
-function snapshot(run: NodeRun, { input, workspace, safety }: About): DelegationContext {
+function snapshot(run: NodeRun, { input, workspace, safety }: DelegationFacts): DelegationContext {
   return {
     input_payload: input,
     recent_events: recentEvents(run),
@@ -79,8 +83,8 @@ function snapshot(run: NodeRun, { input, workspace, safety }: About): Delegation
 async function ownBriefing(
   run: NodeRun,
   { mode, tokens }: { readonly mode: BriefingFunction; readonly tokens: number },
-  about: About,
-): Promise<BriefedOrNot> {
+  about: DelegationFacts,
+): Promise<BriefingResult> {
   try {
     const made = toJson(await mode(hostContext(run, about), copied(about.input) as Json))
     if (!made.ok) return { failed: `The briefing is not JSON: ${made.error}` }
@@ -124,7 +128,7 @@ function textOfJson(value: Json): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-function hostContext(run: NodeRun, { workspace, safety }: About) {
+function hostContext(run: NodeRun, { workspace, safety }: DelegationFacts) {
   const conversation = copied(plainMessagesOf(run)) as unknown as Message[]
   const results = contextHere(run, ROUNDS).filter(isResult).slice(-RECENT)
   return {

@@ -19,7 +19,7 @@ import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
 /** The parts of an offer that bind its children. */
-export interface FrameOffer {
+export interface AuthorityOffer {
   readonly name: string
   readonly grant: Omit<Grant, 'delegate'> | undefined
   readonly budget: Budget | undefined
@@ -31,7 +31,7 @@ export interface FrameOffer {
 }
 
 /** The authority of a child, whatever its input: the layers and budgets above it and its own grant, frozen (I1). */
-export interface Frame {
+export interface ChildAuthority {
   readonly above: readonly Json[]
   readonly depth: number
   readonly agent: AgentCore
@@ -50,13 +50,13 @@ export interface Frame {
 }
 
 /** The last frame of each offer, kept because a host usually delegates again from the same place. */
-const frames: WeakMap<FrameOffer, Frame> = new WeakMap()
+const frames: WeakMap<AuthorityOffer, ChildAuthority> = new WeakMap()
 
 export function frameOf(
   { agent: host, conversation, turn, home }: NodeRun,
-  offer: FrameOffer,
+  offer: AuthorityOffer,
   agent: AgentCore,
-): Frame {
+): ChildAuthority {
   const above = conversation.ceiling
   const { depth } = turn.limits
   const { budget, profiles } = home
@@ -80,7 +80,7 @@ export function frameOf(
   ]
   const ceiling = layers.map(freezeLayer)
   const { timeoutMs, retry } = attemptLimits([offer.attempts, agent.delegation, home.attempts])
-  const frame: Frame = {
+  const frame: ChildAuthority = {
     above,
     depth,
     agent,
@@ -110,7 +110,7 @@ export function offerLayers(hostName: string, offer: OfferGrant, profiles: Profi
   ]
 }
 
-type OfferGrant = Pick<FrameOffer, 'name' | 'grant' | 'profile' | 'contract'>
+type OfferGrant = Pick<AuthorityOffer, 'name' | 'grant' | 'profile' | 'contract'>
 
 function withinTime(limits: TurnLimits, timeoutMs: number | null): TurnLimits {
   return timeoutMs === null || timeoutMs >= limits.wallMs ? limits : { ...limits, wallMs: timeoutMs }

@@ -32,7 +32,7 @@ export interface MakeSubagentOptions {
   readonly ephemeralMemory?: boolean
 }
 
-export interface MadeSubagentTool {
+export interface SubagentTool {
   /** Goes into `tools` of the host or of a group of its toolkit: `tools: { [register.name]: tool }`. */
   readonly tool: Tool
   readonly register: {
@@ -59,17 +59,17 @@ export function makeSubagentTool(
   agent: AnyAgent | (() => AnyAgent),
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): MadeSubagentTool
+): SubagentTool
 export function makeSubagentTool(
   agent: () => PromiseLike<AnyAgent>,
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): Promise<MadeSubagentTool>
+): Promise<SubagentTool>
 export function makeSubagentTool(
   agent: AnyAgent | AgentProvider,
   spec: SubagentSpec,
   options: MakeSubagentOptions,
-): MadeSubagentTool | Promise<MadeSubagentTool> {
+): SubagentTool | Promise<SubagentTool> {
   const { host, toolName, ephemeralMemory = true } = readOptions(WHERE, options ?? {}, OPTIONS)
   if (typeof spec?.name !== 'string') refuse(`${WHERE}: the spec needs a name.`)
   if (typeof host?.name !== 'string') {
@@ -87,7 +87,7 @@ export function makeSubagentTool(
   return after(source.prepare(), () => madeOf(source, host))
 }
 
-function madeOf(source: SubagentSource, host: SubagentHost): MadeSubagentTool {
+function madeOf(source: SubagentSource, host: SubagentHost): SubagentTool {
   const { name, config } = source
   const entry = source.entry()
   const input = inputOf(entry.agent, host)

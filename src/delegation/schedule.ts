@@ -188,7 +188,7 @@ export function scheduleTasks(
       )
     }
   }
-  const work = new Work(runtime, tasks, options)
+  const work = new RunningSchedule(runtime, tasks, options)
   const result = work.finish()
   // Callers that only read the events need not handle the rejection.
   result.catch(() => undefined)
@@ -208,7 +208,7 @@ const OPTIONS: Rules<ScheduleOptions> = {
 const SECOND = 1_000
 const DEFAULTS = { maxConcurrency: 5, timeoutMs: 300 * SECOND, maxRetries: 3, retryDelayMs: SECOND } as const
 
-class Work {
+class RunningSchedule {
   private readonly runtime: TaskRunner
   private readonly tasks: readonly ScheduledTask[]
   private readonly options: ScheduleOptions & typeof DEFAULTS

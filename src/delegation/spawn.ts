@@ -30,11 +30,11 @@ import { type BackgroundSpawn, type ChildIds, planSpawn, type SpawnRequest } fro
 import type { Ask } from '../rules/turn/approve.ts'
 import type { SessionSettings, SessionStore } from '../store/session-store.ts'
 import { permit } from '../tool/permit.ts'
-import { type Briefed, brief } from './briefing.ts'
-import { type Frame, type FrameOffer, frameOf } from './frame.ts'
+import { type ChildBriefing, makeBriefing } from './briefing.ts'
+import { type AuthorityOffer, type ChildAuthority, frameOf } from './frame.ts'
 
 /** How a host offers one of its subagents. */
-export interface Offer extends FrameOffer {
+export interface Offer extends AuthorityOffer {
   readonly contract: Link['contract']
   /** The schema of the input; null for a text. */
   readonly input: CheckedSchema | null
@@ -123,10 +123,10 @@ export function spawnWith(run: NodeRun, delegation: Delegation, taskId: Id): Rea
 class PreparedChild implements ReadyChild {
   private readonly home: Home
   private readonly taskId: Id
-  private readonly made: Ready
+  private readonly made: ReadyRequest
   private state: 'new' | 'settled' | 'left' = 'new'
 
-  constructor(home: Home, taskId: Id, made: Ready) {
+  constructor(home: Home, taskId: Id, made: ReadyRequest) {
     this.home = home
     this.taskId = taskId
     this.made = made
@@ -152,15 +152,15 @@ class PreparedChild implements ReadyChild {
   }
 }
 
-type Prepared = SpawnResult | Ready
+type Preparation = SpawnResult | ReadyRequest
 
 /** Everything that must be known before a child can be made. */
-interface Ready {
+interface ReadyRequest {
   readonly agent: AnyAgent
-  readonly request: Request
+  readonly request: ChildRequest
 }
 
-function prepare(run: NodeRun, delegation: Delegation): Prepared | Promise<Prepared> {
+function prepare(run: NodeRun, delegation: Delegation): Preparation | Promise<Preparation> {
   const read = readAsked(delegation)
   if (!(read instanceof Promise)) readAtOnce.add(delegation.offer)
   return after(read, (known) => begin(run, delegation, known))
@@ -174,7 +174,7 @@ function readAsked({ offer, input }: Delegation): ReadInput | Promise<ReadInput>
   return input instanceof Direct ? readGiven(offer.agent, input) : readInput(offer.agent.name, offer.input, input)
 }
 
-function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared | Promise<Prepared> {
+function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Preparation | Promise<Preparation> {
   const { offer } = delegation
   const { name } = offer.agent
   if (!read.ok) return refuse('invalid_input', name, read)
@@ -184,11 +184,11 @@ function begin(run: NodeRun, delegation: Delegation, read: ReadInput): Prepared 
   })
 }
 
-interface Asked extends Delegation {
+interface CheckedDelegation extends Delegation {
   readonly read: Given
 }
 
-function beginAs(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+function beginAs(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
   const { agent: host, home, node } = run
   const asked = delegation.eager?.item ?? node.input.call?.input ?? null
   const permission = permit(run, agentRequest(taken.name), asked)
@@ -207,11 +207,11 @@ function beginAs(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | P
   )
 }
 
-function beginKnown(taken: AnyAgent, run: NodeRun, delegation: Asked): Prepared | Promise<Prepared> {
+function beginKnown(taken: AnyAgent, run: NodeRun, delegation: CheckedDelegation): Preparation | Promise<Preparation> {
   const { offer, read } = delegation
   const frame = frameOf(run, offer, taken)
   const { safety, workspace } = frame
-  return after(brief(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
+  return after(makeBriefing(run, offer.briefing, { input: read.value, safety, workspace }), (briefed) => {
     if ('failed' in briefed) return refuse('unavailable', taken.name, { error: briefed.failed })
     return after(loadSession(run, offer.session ?? {}, askedSession(offer, read)), (found) => {
       return { agent: taken, request: requestOf(run, delegation, { read, briefed, frame, found }) }
@@ -226,11 +226,11 @@ function needsModel({ model, reply }: AnyAgent, host: AgentCore): boolean {
   return model === null && reply === null && host.reply === null
 }
 
-interface Request extends SpawnRequest {
+interface ChildRequest extends SpawnRequest {
   readonly eager: EagerItem | null
 }
 
-function commitSpawn(run: NodeRun, { agent, request }: Ready): SpawnResult | Promise<SpawnResult> {
+function commitSpawn(run: NodeRun, { agent, request }: ReadyRequest): SpawnResult | Promise<SpawnResult> {
   const { home, node } = run
   home.settleChild(request.ids.turn, agent)
   const { eager } = request
@@ -284,18 +284,18 @@ function sessionPlan({ contract, session = {} }: Offer, found: FoundSession): Se
   return { ttlMs, max, scope, document, isElsewhere, ceiling }
 }
 
-interface Parts {
+interface RequestParts {
   readonly found: FoundSession
   readonly read: Given
-  readonly briefed: Briefed
-  readonly frame: Frame
+  readonly briefed: ChildBriefing
+  readonly frame: ChildAuthority
 }
 
 function requestOf(
   { agent: host, work, toolkit }: NodeRun,
   { offer, mode, ids, background, eager, about }: Delegation,
-  { read, briefed, found, frame: { agent, ceiling, limits, money, treeLimit, retry } }: Parts,
-): Request {
+  { read, briefed, found, frame: { agent, ceiling, limits, money, treeLimit, retry } }: RequestParts,
+): ChildRequest {
   const input = read.value
   const asked = offer.contract === 'message' ? (input as { message: string; session_id?: string }) : null
   return {

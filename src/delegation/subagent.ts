@@ -122,13 +122,13 @@ export function isSubagentEntry(tool: ToolEntry): tool is SubagentEntry {
   return tool.delegates
 }
 
-interface Given extends OwnSubagent {
+interface ProvidedSubagent extends OwnSubagent {
   readonly agent: AnyAgent
   /** Returns the agent of one delegation; null if it is always the same agent. */
   readonly take: (() => Promised) | null
 }
 
-function entryOf(name: string, { config, memberOf, agent, take }: Given): SubagentEntry {
+function entryOf(name: string, { config, memberOf, agent, take }: ProvidedSubagent): SubagentEntry {
   const isTyped = agent.input !== null
   const description = firstSaid(config.description, agent.description) ?? `Call ${agent.name} to complete tasks`
   const input = agent.input ?? readSchema(MESSAGE_SCHEMA, 'the message contract')

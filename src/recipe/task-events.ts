@@ -1,12 +1,13 @@
+import type { EventOf } from '../agent/definition/hooks.ts'
 import { type Json, parseJson } from '../base/json.ts'
 import type { RunEvent } from '../graph/event.ts'
 
-export type TaskStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
+export type BoardStatus = 'Pending' | 'Running' | 'Completed' | 'Failed'
 
 /** A subagent as a task dashboard shows it. */
 export interface TaskInfo {
   readonly id: string
-  readonly status: TaskStatus
+  readonly status: BoardStatus
   readonly duration_secs: number | null
   readonly current_output: string
   readonly task_type: string
@@ -59,8 +60,6 @@ export interface FailedTask {
   readonly error: string | null
 }
 
-type Of<Type extends RunEvent['type']> = Extract<RunEvent, { readonly type: Type }>
-
 interface Task extends TaskInfo {
   readonly startedAt: number
 }
@@ -89,12 +88,12 @@ export class TaskBoard {
     }
   }
 
-  private start({ childRunId: id, agent, tool, at }: Of<'delegation-start'>): readonly TaskEvent[] {
+  private start({ childRunId: id, agent, tool, at }: EventOf<'delegation-start'>): readonly TaskEvent[] {
     this.tasks.set(id, { ...FRESH, id, task_type: tool, task_name: agent, startedAt: at })
     return [this.update()]
   }
 
-  private end({ childRunId: id, status, at }: Of<'delegation-end'>): readonly TaskEvent[] {
+  private end({ childRunId: id, status, at }: EventOf<'delegation-end'>): readonly TaskEvent[] {
     const task = this.tasks.get(id)
     if (task === undefined) return NOTHING
     const isDone = status === 'completed'
@@ -117,7 +116,7 @@ export class TaskBoard {
     return changed.status === task.status ? NOTHING : [this.update()]
   }
 
-  private lines({ turnId, text, cumulative }: Of<'text-delta'>): readonly TaskEvent[] {
+  private lines({ turnId, text, cumulative }: EventOf<'text-delta'>): readonly TaskEvent[] {
     const task = this.tasks.get(turnId)
     if (task === undefined || cumulative) return NOTHING
     const parts = (task.current_output + text).split('\n')
@@ -171,7 +170,7 @@ export function readTaskEvent(text: string): TaskEvent | undefined {
 }
 
 function statsOf(tasks: readonly Pick<TaskInfo, 'status'>[]): TaskStats {
-  const count = (status: TaskStatus) => tasks.filter((task) => task.status === status).length
+  const count = (status: BoardStatus) => tasks.filter((task) => task.status === status).length
   return {
     total: tasks.length,
     pending: count('Pending'),

@@ -10,17 +10,20 @@ import { isRecipeFile, readDefinition, recipeAgent } from './discovery/load-defi
 import { extensionSources, isBuiltIn } from './extension/extension-sources.ts'
 import { type RecipeOptions, readRecipeFile } from './recipe/load-recipe.ts'
 import { checkSubRecipes } from './recipe/sub-recipes.ts'
-import { type Notice, noticesOf, Report } from './text/notice.ts'
+import { type Notice, NoticeReport, noticesOf } from './text/notice.ts'
 
 /** All findings about a file, whether it can be used or not. */
-export interface Validated {
+export interface ValidationResult {
   /** Null if the file cannot be used. The templates of a recipe stay in place. */
   readonly agent: AgentFile | null
   readonly notices: readonly Notice[]
 }
 
 /** Reads a recipe or an agent file and reports every problem, including those that refuse it. */
-export async function validateDefinition(file: string, options: Pick<RecipeOptions, 'mode'> = {}): Promise<Validated> {
+export async function validateDefinition(
+  file: string,
+  options: Pick<RecipeOptions, 'mode'> = {},
+): Promise<ValidationResult> {
   readOptions('validateDefinition(file, options)', options, { mode: oneOf('strict', 'lenient') })
   try {
     const agent = isRecipeFile(file) ? await wholeRecipe(file, options) : await readDefinition(file, options)
@@ -46,7 +49,10 @@ function missingExtensions({ extensions, file }: AgentFile): readonly Notice[] {
 async function wholeRecipe(file: string, options: Pick<RecipeOptions, 'mode'>): Promise<AgentFile> {
   const { recipe, notices } = await readRecipeFile(file, options)
   const known = recipe.subRecipes.filter((sub) => !/\{[{%]/.test(sub.path))
-  await checkSubRecipes({ ...recipe, subRecipes: known }, new Report(path.resolve(file), options.mode === 'lenient'))
+  await checkSubRecipes(
+    { ...recipe, subRecipes: known },
+    new NoticeReport(path.resolve(file), options.mode === 'lenient'),
+  )
   return recipeAgent({ recipe, notices })
 }
 

@@ -3,13 +3,13 @@ import type { Id, RunEvent, Runtime } from '../../index.ts'
 import { cleanText, oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { painter } from '../terminal/paint.ts'
-import type { Question } from '../watch/asked.ts'
+import type { ScreenQuestion } from '../watch/asked.ts'
 import { LiveTree } from '../watch/live-tree.ts'
-import type { View } from '../watch/view.ts'
+import type { RunView } from '../watch/view.ts'
 import { wordsOf } from '../watch/words.ts'
 
 /** Prints the agent's answer line by line as it arrives, above the tree of running agents. */
-export class ChatView implements View {
+export class ChatView implements RunView {
   readonly wantsHistory = true
   private readonly tree: LiveTree
   /** The text of the speaking node so far, and its last part that is not on the screen yet. */
@@ -28,7 +28,7 @@ export class ChatView implements View {
     this.tree.say(text)
   }
 
-  ask(question: Question | null, shown?: () => void): void {
+  ask(question: ScreenQuestion | null, shown?: () => void): void {
     this.tree.ask(question, shown)
   }
 
@@ -79,7 +79,7 @@ const MARKS = { on: '\u001b[?2004h', off: '\u001b[?2004l' } as const
 /** Indents each further line of a message. */
 const MORE = '  '
 
-export interface Prompt {
+export interface MessagePrompt {
   readonly text: string
   /** Earlier messages, recalled with the up arrow. */
   readonly history: readonly string[]
@@ -89,7 +89,7 @@ export interface Prompt {
  * Reads the next message; null when the person leaves with Ctrl-D or with Ctrl-C twice. Pasted lines form one message
  * that Enter sends, so you can continue a paste that ends in the middle of a line.
  */
-export function readMessage({ text, history }: Prompt): Promise<string | null> {
+export function readMessage({ text, history }: MessagePrompt): Promise<string | null> {
   const reader = createInterface({
     input: process.stdin,
     output: process.stdout,

@@ -2,7 +2,7 @@
  * One entry of the command table: everything that `--help`, completion and the argument reader need without loading its
  * code.
  */
-export interface Command {
+export interface CliCommand {
   readonly name: string
   /** The arguments after the name, as in `ID [-f] [--json]`. */
   readonly usage: string
@@ -37,7 +37,7 @@ export interface Call {
   readonly values: Readonly<Record<string, string | boolean | readonly string[] | undefined>>
   readonly env: NodeJS.ProcessEnv
   /** All commands of the program. */
-  readonly commands: readonly Command[]
+  readonly commands: readonly CliCommand[]
 }
 
 export const EXIT = { completed: 0, other: 1, usage: 2, parked: 3, interrupted: 130, terminated: 143 } as const
@@ -75,7 +75,7 @@ export const STORE: Option = {
 }
 
 /** Lists all options of a command, including those every command has. */
-export function optionsOf(command: Command): readonly Option[] {
+export function optionsOf(command: CliCommand): readonly Option[] {
   return [
     ...command.options,
     ...(STORELESS.includes(command.name) ? [] : [STORE]),
@@ -85,7 +85,7 @@ export function optionsOf(command: Command): readonly Option[] {
 
 const STORELESS: readonly string[] = ['demo', 'init', 'explain', 'validate', 'doctor', 'convert', 'completion', 'help']
 
-export interface Meant {
+export interface SuggestionOptions {
   readonly names: readonly string[]
   /** How many equal letters at the beginning make a name a likely match. */
   readonly alike: number
@@ -93,14 +93,14 @@ export interface Meant {
 }
 
 /** Suggests the name that was probably meant: the same letters in another order, or the same beginning. */
-export function meant(name: string, { names, alike, sign = '' }: Meant): string {
+export function suggestion(name: string, { names, alike, sign = '' }: SuggestionOptions): string {
   const found =
     names.find((one) => lettersOf(one) === lettersOf(name)) ?? names.find((one) => one.startsWith(name.slice(0, alike)))
   return found === undefined || name.length < 2 ? '' : ` Did you mean "${sign}${found}"?`
 }
 
-export function noCommand(name: string, commands: readonly Command[]): string {
-  return `There is no command "${name}".${meant(name, { names: commands.map((command) => command.name), alike: 2 })}`
+export function noCommand(name: string, commands: readonly CliCommand[]): string {
+  return `There is no command "${name}".${suggestion(name, { names: commands.map((command) => command.name), alike: 2 })}`
 }
 
 function lettersOf(word: string): string {

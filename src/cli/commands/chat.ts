@@ -26,7 +26,7 @@ import { codeOf, folderOf, modelNameOf } from '../watch/words.ts'
 import { askersFor, InlineAsk } from '../worker/inline-ask.ts'
 import { type ScopedStore, scopedStore } from '../worker/scoped-store.ts'
 import { lastAnswer, shellWord, storeWords, wrongEnd } from '../worker/verdict.ts'
-import { oneMore, Worker } from '../worker/worker.ts'
+import { sendMessage, Worker } from '../worker/worker.ts'
 
 const PROMPT = '> '
 
@@ -35,18 +35,18 @@ export async function chat(call: Call): Promise<number> {
   const coded = await moduleAgentFor(call)
   if (coded !== undefined) {
     refuseCompat(call)
-    return new Talk(call, codedParts(coded)).hold()
+    return new ChatLoop(call, codedParts(coded)).hold()
   }
   const compat = compatOf(call)
   const kept = await keptFor(call)
-  if (kept !== undefined) return new Talk(call, kept).hold()
+  if (kept !== undefined) return new ChatLoop(call, kept).hold()
   const definition = call.words[0] === undefined ? ASSISTANT : await loadFor(call)
   tellNotices(definition, call.env)
   const model = await modelFor(definition, textOption(call, 'model'))
   const agent = await chatAgent(definition, model, compat)
   await provideSecrets(agent, call.env)
   const { name } = agent
-  return new Talk(call, { agent, name, model, definition, folder: process.cwd() }).hold()
+  return new ChatLoop(call, { agent, name, model, definition, folder: process.cwd() }).hold()
 }
 
 function codedParts({ agent, options, file }: ModuleAgent): ChatParts {
@@ -101,7 +101,7 @@ interface ChatParts {
   readonly options?: RuntimeOptions
 }
 
-class Talk {
+class ChatLoop {
   private readonly call: Call
   private readonly parts: ChatParts
   private readonly runtime: Runtime
@@ -179,7 +179,7 @@ class Talk {
     const run =
       kept === undefined
         ? runtime.run(parts.agent as AnyAgent, message as never, conversationId === undefined ? {} : { conversationId })
-        : await oneMore(runtime, kept, message)
+        : await sendMessage(runtime, kept, message)
     this.trees.add(runtime.store.conversation(run.conversationId)?.rootId ?? run.conversationId)
     return this.follow(run, call, knownAgents)
   }

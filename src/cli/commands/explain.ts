@@ -36,7 +36,7 @@ export async function explain(call: Call): Promise<number> {
     ...compat,
   })
   const first = await firstRequest(agent, await inputFor(asked, call))
-  const sight: Sight = { definition, use, first, bound: costBound(model, first) }
+  const sight: FileFacts = { definition, use, first, bound: costBound(model, first) }
   await write(isSet(call, 'json') ? jsonLine(asJson(sight)) : asText(sight, painter(process.stdout, call.env)))
   return first.request === null ? EXIT.other : EXIT.completed
 }
@@ -64,7 +64,7 @@ function modelless(definition: AgentFile): AgentFile {
   return { ...definition, model: null, provider: null }
 }
 
-interface Sight {
+interface FileFacts {
   readonly definition: AgentFile
   readonly use: ModelUse
   readonly first: FirstRequest
@@ -76,7 +76,7 @@ function useOf(definition: AgentFile, named: string | undefined): ModelUse {
   return { ...modelUse({ ...definition, model: named, provider: null }), where: '--model' }
 }
 
-function asJson({ definition, use, first, bound }: Sight): object {
+function asJson({ definition, use, first, bound }: FileFacts): object {
   const { request, limits, spend, trouble } = first
   return {
     file: definition.file,
@@ -97,7 +97,7 @@ function asJson({ definition, use, first, bound }: Sight): object {
   }
 }
 
-function asText(sight: Sight, paint: Paint): string {
+function asText(sight: FileFacts, paint: Paint): string {
   const { definition, use, first, bound } = sight
   const { limits, request, trouble } = first
   const rows: readonly (readonly [string, string])[] = [

@@ -42,7 +42,7 @@ export function isModule(file: string): boolean {
 }
 
 /** Describes an agent in code as an agent file, so that its input is found the same way. */
-export function askedAs({ agent: { name, input }, file }: ModuleAgent): AgentFile {
+export function asAgentFile({ agent: { name, input }, file }: ModuleAgent): AgentFile {
   return { ...EMPTY_AGENT_FILE, name, file: path.resolve(file), input: input === null ? null : {} }
 }
 

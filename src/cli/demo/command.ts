@@ -127,7 +127,7 @@ class Stage {
     this.tell(this.paint('cyan', `process ${this.worker.start()} ${how}`))
   }
 
-  private tellEnd(status: string, report: Report): void {
+  private tellEnd(status: string, report: DemoReport): void {
     const bold = (value: string | number) => this.paint('bold', String(value))
     const seconds = ((Date.now() - this.startedAt) / 1000).toFixed(1)
     this.print(`
@@ -204,7 +204,7 @@ export interface Calls {
   readonly running: ReadonlySet<string>
 }
 
-export interface Report {
+export interface DemoReport {
   /** The nodes that called a model or a tool, the number of calls in all, and the number of processes. */
   readonly calls: number
   readonly executions: number
@@ -227,7 +227,7 @@ function callsOf(store: Store, runId: Id): Calls {
 }
 
 /** Compares the log that the calls wrote themselves with the rows at the moment of the kill. */
-export function reportOf(atKill: Calls, executions: readonly Execution[], killedPid: number): Report {
+export function reportOf(atKill: Calls, executions: readonly Execution[], killedPid: number): DemoReport {
   const times = new Map<string, number>()
   for (const { key } of executions) times.set(key, (times.get(key) ?? 0) + 1)
   const ranTwice = (key: string) => (times.get(key) ?? 0) > 1

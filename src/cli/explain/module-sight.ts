@@ -6,30 +6,30 @@ import { cleanText, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 
 /** The facts about an agent in code that can be read without running it. */
-export interface AgentSight {
+export interface AgentFacts {
   readonly name: string
   readonly description: string
   readonly model: ModelUse
   readonly settings: object
   readonly instructions: string
   readonly prompt: string | null
-  readonly tools: readonly ToolSight[]
-  readonly subagents: readonly SubagentSight[]
-  readonly sources: readonly SourceSight[]
+  readonly tools: readonly ToolFacts[]
+  readonly subagents: readonly SubagentFacts[]
+  readonly sources: readonly SourceFacts[]
   readonly input: unknown
   readonly output: unknown
   readonly grant: Grant | null
   readonly budget: object | null
 }
 
-export interface ToolSight {
+export interface ToolFacts {
   readonly name: string
   readonly description: string
   readonly verdict: 'allow' | 'ask' | 'deny'
   readonly reason: string
 }
 
-export interface SubagentSight {
+export interface SubagentFacts {
   readonly tool: string
   /** The name of the agent; null if a function makes it at the start. */
   readonly agent: string | null
@@ -37,22 +37,22 @@ export interface SubagentSight {
 }
 
 /** A source that must be started before its tools are known. */
-export interface SourceSight {
+export interface SourceFacts {
   readonly name: string
   readonly needs: readonly string[]
 }
 
-export interface ModuleSight {
-  readonly agents: readonly AgentSight[]
+export interface ModuleFacts {
+  readonly agents: readonly AgentFacts[]
   /** The grant of the module's runtime options. */
   readonly grant: Grant | null
 }
 
 /** Describes the agents of a module, or the one with this name. `named` is the value of `--model`. */
-export async function moduleSight(
+export async function moduleFacts(
   file: string,
   { agent, model }: { readonly agent?: string | undefined; readonly model?: string | undefined } = {},
-): Promise<ModuleSight> {
+): Promise<ModuleFacts> {
   const { agents, ...options } = await loadModule(file)
   const chosen = agent === undefined ? agents : agents.filter(({ name }) => name === agent)
   if (chosen.length === 0) {
@@ -80,9 +80,9 @@ function lookingAt({ grant, profiles }: RuntimeOptions): ReturnType<typeof creat
   }
 }
 
-type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolSight, 'verdict' | 'reason'>
+type VerdictOf = (agent: AnyAgent, request: string) => Pick<ToolFacts, 'verdict' | 'reason'>
 
-function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentSight {
+function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentFacts {
   const { name, description, instructions, prompt, settings, grant, budget, input, output } = agent
   const decided = (request: string) => {
     const { verdict, reason } = verdictOf(agent, request)
@@ -108,7 +108,7 @@ function sightOf(agent: AnyAgent, model: ModelUse, verdictOf: VerdictOf): AgentS
   }
 }
 
-function subagentsOf({ subagents }: AnyAgent): readonly SubagentSight[] {
+function subagentsOf({ subagents }: AnyAgent): readonly SubagentFacts[] {
   return [...subagents].map(([tool, { config }]) => {
     const { agent, name, description } = config
     if (typeof agent === 'function') return { tool, agent: name ?? null, description: description ?? '' }
@@ -116,7 +116,7 @@ function subagentsOf({ subagents }: AnyAgent): readonly SubagentSight[] {
   })
 }
 
-function sourcesOf({ sources }: AnyAgent): readonly SourceSight[] {
+function sourcesOf({ sources }: AnyAgent): readonly SourceFacts[] {
   return [...sources]
     .filter(([, { tools }]) => tools === null)
     .map(([name, { needs }]) => ({

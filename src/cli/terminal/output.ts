@@ -17,7 +17,7 @@ export function endWithReader(): void {
 }
 
 /** Lets a worker continue although nobody reads its output. */
-export function goOnWithoutReader(): void {
+export function continueWithoutReader(): void {
   onReaderGone = () => undefined
 }
 

@@ -92,14 +92,14 @@ function widthOfGrapheme(grapheme: string): number {
 /** The most code units examined for one column: combining marks take none. */
 const UNITS = 16
 
-export interface Wrapped {
+export interface WrappedText {
   readonly lines: readonly string[]
   /** The number of characters that did not fit. */
   readonly hidden: number
 }
 
 /** Wraps a text into lines of at most so many columns, and at most so many lines. Never splits a character. */
-export function wrap(text: string, columns: number, most: number = Number.POSITIVE_INFINITY): Wrapped {
+export function wrap(text: string, columns: number, most: number = Number.POSITIVE_INFINITY): WrappedText {
   const wrapping = new Wrapping(text, Math.max(1, columns))
   for (const grapheme of graphemesIn(text)) {
     wrapping.take(grapheme)

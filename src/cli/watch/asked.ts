@@ -26,14 +26,14 @@ export function wholeCallOf(node: Node): string {
  * Describes completely what a person is asked to allow: the request, and the call it is for if the request does not say
  * it all.
  */
-export function wantedIn({ request, tool, input }: Wanted): string {
+export function wantedIn({ request, tool, input }: WantedCall): string {
   if (tool === null) return whole(requestWords({ request, input }))
   const call = `${exactLine(tool)} ${whole(input)}`
   return request === `tool:${tool}` ? call : `${exactLine(request)} for ${call}`
 }
 
 /** Describes a request, with a change of several lines in a file shown as a diff. */
-export function wantedLines(asked: Wanted): string {
+export function wantedLines(asked: WantedCall): string {
   const { request, tool, input } = asked
   const change = tool === null ? undefined : changeIn(input)
   if (change === undefined) return wantedIn(asked)
@@ -41,7 +41,7 @@ export function wantedLines(asked: Wanted): string {
   return [`${head}${exactLine(tool ?? '')} ${exactLine(change.path)}`, ...change.lines].join('\n')
 }
 
-type Wanted = Pick<PendingApproval, 'request' | 'tool' | 'input'>
+type WantedCall = Pick<PendingApproval, 'request' | 'tool' | 'input'>
 
 interface Change {
   readonly path: string
@@ -82,7 +82,7 @@ function fieldsOf(value: Json): { readonly [key: string]: Json } {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-function requestWords({ request, input }: Asked): string {
+function requestWords({ request, input }: NodeRequest): string {
   return serverWords(request, input) ?? (input === null ? request : `${request} ${JSON.stringify(input)}`)
 }
 
@@ -123,13 +123,13 @@ export function digestOf({ metadata: { approval } }: Pick<Node, 'metadata'>): st
   return typeof digest === 'string' ? digest : ''
 }
 
-interface Asked {
+interface NodeRequest {
   readonly request: string
   readonly input: Json
 }
 
 /** Describes the request of a node without a call: a model to ask or a server to start. */
-function askedOf({ kind, metadata: { approval } }: Node): Asked {
+function askedOf({ kind, metadata: { approval } }: Node): NodeRequest {
   const asked = typeof approval === 'object' && approval !== null ? (approval as Readonly<Record<string, Json>>) : {}
   const { request, input } = asked
   return { request: typeof request === 'string' && request !== '' ? request : kind, input: input ?? null }
@@ -157,7 +157,7 @@ function given(what: string, names: Json | undefined): string {
 }
 
 /** A question to a person, shown below the tree. */
-export interface Question {
+export interface ScreenQuestion {
   /** Takes as many rows as it needs and the screen has. */
   readonly text: string
   /** Always shown. */
@@ -167,7 +167,7 @@ export interface Question {
 /**
  * Lays out the question in so many columns and rows: first the text, last how to answer. Hidden characters are counted.
  */
-export function questionLines({ text, prompt }: Question, columns: number, rows: number): readonly string[] {
+export function questionLines({ text, prompt }: ScreenQuestion, columns: number, rows: number): readonly string[] {
   const keys = wrap(prompt, columns).lines
   const room = Math.max(1, rows - keys.length)
   const whole = wrap(text, columns, room)

@@ -2,13 +2,13 @@ import type { Id, Json, Link, Node, Runtime, Turn } from '../../index.ts'
 import { duration } from '../terminal/amounts.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { askerOf, callOf, questionOf } from './asked.ts'
-import type { TreeRun } from './run-tree.ts'
+import type { WatchedRun } from './run-tree.ts'
 import { codeOf } from './words.ts'
 
 const LISTED = 60
 
 /** The current activity of a run, or what it waits for, read from its rows. */
-export interface Doing {
+export interface Activity {
   readonly text: string
   /** The length of the label of streamed text: when the line is cut, the label and the end of the text stay. */
   readonly label?: number
@@ -16,9 +16,9 @@ export interface Doing {
 }
 
 /** Returns a function that describes runs; it checks once for all of them which processes are alive. */
-export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']) => Doing | null {
+export function activityReader(runtime: Runtime): (turnId: Id, hears?: WatchedRun['hears']) => Activity | null {
   const { store } = runtime
-  const takers = new Takers(runtime)
+  const takers = new LiveProcesses(runtime)
   const now = Date.now()
   return (turnId, hears = null) => {
     const turn = store.turn(turnId)
@@ -29,15 +29,15 @@ export function doingIn(runtime: Runtime): (turnId: Id, hears?: TreeRun['hears']
   }
 }
 
-interface Look {
+interface ActivityContext {
   readonly runtime: Runtime
   readonly turn: Turn
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   readonly now: number
-  readonly hears: TreeRun['hears']
+  readonly hears: WatchedRun['hears']
 }
 
-function doingOf(look: Look): Doing {
+function doingOf(look: ActivityContext): Activity {
   const nodes = look.runtime.store.openNodes(look.turn.id)
   const asked = nodes.filter(({ state }) => state === 'awaiting_approval')
   if (asked.length > 0) return { text: `needs a person: ${listed(asked.map((node) => callOf(node)))}`, mood: 'person' }
@@ -51,7 +51,7 @@ function doingOf(look: Look): Doing {
   return waitOf(nodes, look)
 }
 
-function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' | 'label'> {
+function workOf(working: readonly Node[], { hears }: ActivityContext): Pick<Activity, 'text' | 'label'> {
   if (hears?.kind === 'progress') return { text: oneLine(hears.text) }
   const tasks = working.filter(({ kind }) => kind === 'task')
   if (tasks.length > 0) return { text: listed(tasks.map((node) => callOf(node))) }
@@ -64,7 +64,7 @@ function workOf(working: readonly Node[], { hears }: Look): Pick<Doing, 'text' |
 
 const LABELS = { reasoning: 'thinking: ', call: 'calls ', text: 'says: ' } as const
 
-function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: Look): Doing {
+function waitOf(nodes: readonly Node[], { runtime, turn, takers, now }: ActivityContext): Activity {
   const question = nodes.find(({ state, wait }) => state === 'waiting' && wait?.on === 'question')
   if (question !== undefined) return { text: `asks: ${questionOf(question)}`, mood: 'person' }
   const later = nodes.find(({ state, wakeAt }) => state === 'pending' && wakeAt !== null && wakeAt > now)
@@ -96,7 +96,7 @@ const PATIENCE_MS = 5_000
 const LOOKED_AT = 200
 
 /** The live processes of a store, and which runs they may take. Their rows do not say which agents they know. */
-class Takers {
+class LiveProcesses {
   /** Process ids by engine. */
   readonly alive: ReadonlyMap<Id, number>
   private readonly runtime: Runtime
@@ -134,7 +134,7 @@ class Takers {
 }
 
 /** The state of an open run together with its children. */
-export interface Standing {
+export interface OpenState {
   /** unattended: it could continue, but no process works on it. parked: it waits for a person. */
   readonly state: 'queued' | 'running' | 'stopping' | 'parked' | 'unattended'
   /** Calls that wait for a person's permission. */
@@ -153,8 +153,8 @@ export interface Standing {
 }
 
 /** Reads the state of a run from the open part of its tree only. */
-export function standingOf(runtime: Runtime, turn: Turn): Standing {
-  const look = new StandingLook(runtime)
+export function openStateOf(runtime: Runtime, turn: Turn): OpenState {
+  const look = new OpenStateReader(runtime)
   look.at(turn)
   const { asked, questions, needs, pids, wakes } = look
   const found = { asked, questions, needs: [...needs], pids: [...pids], wakes }
@@ -168,7 +168,7 @@ export function standingOf(runtime: Runtime, turn: Turn): Standing {
   return { ...found, state: turn.state === 'queued' ? 'queued' : 'running' }
 }
 
-class StandingLook {
+class OpenStateReader {
   readonly asked: Node[] = []
   readonly questions: Node[] = []
   readonly needs: Set<string> = new Set()
@@ -176,12 +176,12 @@ class StandingLook {
   wakes = false
   /** Whether a process does more than wait for a person or for children. */
   isBusy = false
-  readonly takers: Takers
+  readonly takers: LiveProcesses
   private readonly runtime: Runtime
 
   constructor(runtime: Runtime) {
     this.runtime = runtime
-    this.takers = new Takers(runtime)
+    this.takers = new LiveProcesses(runtime)
   }
 
   at(turn: Turn): void {

@@ -4,8 +4,8 @@ import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { answersOf, replyTo } from './asked.ts'
-import { standingOf } from './doing.ts'
-import { RunTree } from './run-tree.ts'
+import { openStateOf } from './doing.ts'
+import { WatchedTree } from './run-tree.ts'
 
 /** Passes on every event of a run from its beginning to its end, whichever process runs it. */
 export async function followRun(
@@ -22,7 +22,7 @@ export async function followRun(
 
 /** Warns a person who follows a run that no process works on. */
 export function noteStandstill(runtime: Runtime, turn: Turn): void {
-  const { state, asked, questions, needs } = standingOf(runtime, turn)
+  const { state, asked, questions, needs } = openStateOf(runtime, turn)
   if (state === 'parked') {
     for (const node of asked) note(`It waits for a person: ${answersOf(node)}.`)
     for (const { id } of questions) note(`It waits for an answer: ${replyTo(id)}.`)
@@ -62,8 +62,8 @@ export function* eventsSoFar(store: Store, run: Turn): Generator<DurableEvent, v
 }
 
 /** Builds the current tree of a run, including the text its models are writing. */
-export function treeSoFar(store: Store, run: Turn): RunTree {
-  const tree = new RunTree(run.id)
+export function treeSoFar(store: Store, run: Turn): WatchedTree {
+  const tree = new WatchedTree(run.id)
   for (const event of eventsSoFar(store, run)) tree.take(event)
   for (const { events } of store.blocks(run.rootId, 0)) {
     for (const event of events) if (tree.run(event.turnId)?.state === 'running') tree.take(event)

@@ -4,7 +4,7 @@ import type { Colour, Paint } from '../terminal/paint.ts'
 import type { ScreenLine } from '../terminal/screen.ts'
 import { cut, cutFront, pad, padLeft, widthOf } from '../terminal/width.ts'
 import type { Sign, TreeRow } from './tree-rows.ts'
-import type { Spend } from './words.ts'
+import type { TokenCost } from './words.ts'
 
 const SIGNS: Readonly<Record<Sign, readonly [text: string, colour: Colour]>> = {
   done: ['✓ ', 'green'],
@@ -82,7 +82,7 @@ function amounts({ spend, ms }: TreeRow, hasMoney: boolean): string {
   return `${padLeft(tokens, TOKENS)}${price}${padLeft(ms === null ? '' : duration(ms), TIME)}`
 }
 
-function priceOf(spend: Spend | null): string {
+function priceOf(spend: TokenCost | null): string {
   if (spend === null || spend.tokens === 0) return ''
   return spend.usd === null ? '?' : money(spend.usd)
 }

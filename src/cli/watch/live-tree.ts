@@ -4,10 +4,10 @@ import { cleanText, columnsOf, hanging, oneLine } from '../terminal/clean.ts'
 import type { Paint } from '../terminal/paint.ts'
 import { plainLine, Screen, type ScreenLine } from '../terminal/screen.ts'
 import { wrap } from '../terminal/width.ts'
-import { type Question, questionLines } from './asked.ts'
-import { doingIn } from './doing.ts'
+import { questionLines, type ScreenQuestion } from './asked.ts'
+import { activityReader } from './doing.ts'
 import { layout } from './layout.ts'
-import { RunTree, type TreeRun } from './run-tree.ts'
+import { type WatchedRun, WatchedTree } from './run-tree.ts'
 import { spendOfTree, type TreeRow, textRow, treeRows } from './tree-rows.ts'
 import { sumOf } from './words.ts'
 
@@ -39,13 +39,13 @@ export class LiveTree {
   private readonly runtime: Runtime
   private readonly paint: Paint
   private readonly screen: Screen = new Screen(process.stdout)
-  private readonly trees: Map<Id, RunTree> = new Map()
+  private readonly trees: Map<Id, WatchedTree> = new Map()
   private timer: ReturnType<typeof setInterval> | undefined
   private readonly watchedSince: number = Date.now()
   private hint: string
   private readonly leaves: 'tree' | 'footer'
   private readonly speaks: boolean
-  private question: Question | null = null
+  private question: ScreenQuestion | null = null
   private shown: (() => void) | undefined
   private drawnAt = 0
   private soon: ReturnType<typeof setTimeout> | undefined
@@ -60,7 +60,7 @@ export class LiveTree {
   }
 
   take(event: RunEvent, runId: Id): void {
-    const tree = this.trees.get(runId) ?? new RunTree(runId)
+    const tree = this.trees.get(runId) ?? new WatchedTree(runId)
     this.trees.set(runId, tree)
     tree.take(event)
     if (event.type === 'warning') this.say(this.warning(event))
@@ -78,7 +78,7 @@ export class LiveTree {
     this.screen.print(text)
   }
 
-  ask(question: Question | null, shown?: () => void): void {
+  ask(question: ScreenQuestion | null, shown?: () => void): void {
     if (question === this.question) return
     this.question = question
     this.shown = shown
@@ -117,7 +117,7 @@ export class LiveTree {
 
   private lines(most?: number): ScreenLine[] {
     const { columns, rows } = this.screen.measure()
-    const doing = doingIn(this.runtime)
+    const doing = activityReader(this.runtime)
     const asked = this.asked(columns - 1, rows)
     const spoken = most === undefined ? this.spoken(columns - 1, rows - 2 - asked.length) : []
     const shown = most === 0 ? [] : [...this.trees.values()]
@@ -176,7 +176,7 @@ function warningLine({ path, message }: Extract<RunEvent, { type: 'warning' }>):
 }
 
 /** The time these runs have taken, whoever watched; undefined if none has begun. */
-function timeOf(roots: readonly TreeRun[]): number | undefined {
+function timeOf(roots: readonly WatchedRun[]): number | undefined {
   const starts = roots.flatMap(({ startedAt }) => startedAt ?? [])
   if (starts.length === 0) return undefined
   const ends = roots.map(({ endedAt }) => endedAt ?? Date.now())

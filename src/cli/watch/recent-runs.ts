@@ -7,7 +7,7 @@ import { oneLine } from '../terminal/clean.ts'
 import { note } from '../terminal/output.ts'
 import { cut } from '../terminal/width.ts'
 import { wantedIn } from './asked.ts'
-import { standingOf } from './doing.ts'
+import { openStateOf } from './doing.ts'
 
 /** How many ended runs are shown, and how many of the newest conversations are searched for them. */
 const SHOWN = 10
@@ -63,7 +63,7 @@ function newestRuns(store: Store, limit: number): Turn[] {
 function runLine(runtime: Runtime, turn: Turn): string {
   const { id, conversationId, outcome, createdAt } = turn
   const { agent } = unlessTampered(() => runtime.store.conversation(conversationId)) ?? { agent: { name: '?' } }
-  const state = outcome?.status ?? unlessTampered(() => standingOf(runtime, turn).state) ?? turn.state
+  const state = outcome?.status ?? unlessTampered(() => openStateOf(runtime, turn).state) ?? turn.state
   return `${shortId(id)}  ${state}  ${oneLine(agent.name)}  ${age(Date.now() - createdAt)} ago`
 }
 

@@ -1,7 +1,7 @@
 import { parseJson } from '../../base/json.ts'
 import type { Id, Json, RunEvent } from '../../index.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { type Spend, spendOf, wordsOf } from './words.ts'
+import { spendOf, type TokenCost, wordsOf } from './words.ts'
 
 /** Enough of a stream to show its end on one line. */
 const HEARD = 400
@@ -9,10 +9,10 @@ const HEARD = 400
 const SPOKEN = 1_200
 
 /** A run, built from its events. */
-export interface TreeRun {
+export interface WatchedRun {
   readonly id: Id
   readonly agent: string
-  readonly children: TreeRun[]
+  readonly children: WatchedRun[]
   /** The beginning of its first prompt, which distinguishes it from others of its name. */
   task: string
   state: 'queued' | 'running' | 'ended'
@@ -22,21 +22,21 @@ export interface TreeRun {
   status: string | null
   lastWords: string
   /** The usage of its own model calls, without those of its subagents. */
-  readonly spent: Spend[]
+  readonly spent: TokenCost[]
   /** The text its model is streaming; null if it is silent. */
   hears: { readonly kind: 'text' | 'reasoning' | 'call' | 'progress'; text: string } | null
 }
 
 /** Builds a tree of runs from the events of one run, in order. */
-export class RunTree {
+export class WatchedTree {
   readonly rootId: Id
-  private readonly runs: Map<Id, TreeRun> = new Map()
+  private readonly runs: Map<Id, WatchedRun> = new Map()
 
   constructor(rootId: Id) {
     this.rootId = rootId
   }
 
-  get root(): TreeRun | undefined {
+  get root(): WatchedRun | undefined {
     return this.runs.get(this.rootId)
   }
 
@@ -44,7 +44,7 @@ export class RunTree {
     return this.runs.size
   }
 
-  run(id: Id): TreeRun | undefined {
+  run(id: Id): WatchedRun | undefined {
     return this.runs.get(id)
   }
 
@@ -75,8 +75,8 @@ export class RunTree {
     }
   }
 
-  private add({ turnId, parentId, path }: RunEvent): TreeRun {
-    const run: TreeRun = {
+  private add({ turnId, parentId, path }: RunEvent): WatchedRun {
+    const run: WatchedRun = {
       id: turnId,
       agent: oneLine(path.at(-1) ?? ''),
       children: [],
@@ -109,7 +109,7 @@ function parsed(text: string): Json | undefined {
 }
 
 /** Keeps the newest streamed text of a run. */
-function hear(run: TreeRun, event: RunEvent): void {
+function hear(run: WatchedRun, event: RunEvent): void {
   if ('cumulative' in event) run.hears = null
   switch (event.type) {
     case 'text-delta':
@@ -129,7 +129,7 @@ function hear(run: TreeRun, event: RunEvent): void {
   }
 }
 
-function add(run: TreeRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
+function add(run: WatchedRun, kind: 'text' | 'reasoning' | 'call', text: string): void {
   if (run.hears?.kind === kind) run.hears.text = (run.hears.text + text).slice(-SPOKEN)
   else run.hears = { kind, text: text.slice(-SPOKEN) }
 }

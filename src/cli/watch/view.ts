@@ -1,12 +1,12 @@
 import type { RunEvent, Runtime } from '../../index.ts'
 import { jsonLine, write } from '../terminal/output.ts'
 import { hasScreen, painter } from '../terminal/paint.ts'
-import type { Question } from './asked.ts'
+import type { ScreenQuestion } from './asked.ts'
 import { EventLines, type EventLinesOptions } from './event-lines.ts'
 import { LiveTree } from './live-tree.ts'
 
 /** A display for the events of watched runs: a live tree, plain lines, or JSON. */
-export interface View {
+export interface RunView {
   /** Whether a newly watched run is shown from its first event. */
   readonly wantsHistory: boolean
   take(event: RunEvent, runId: string): void | Promise<void>
@@ -15,13 +15,13 @@ export interface View {
   /**
    * Shows a question at the bottom of the screen, if there is one; null removes it. Calls `shown` once it can be read.
    */
-  ask(question: Question | null, shown?: () => void): void
+  ask(question: ScreenQuestion | null, shown?: () => void): void
   /** Shows the final state and restores the terminal. */
   close(): void
 }
 
 /** Chooses a display: a live tree on a terminal, plain lines without one, one JSON event a line for programs. */
-export function viewFor(runtime: Runtime, options: ViewOptions): View {
+export function viewFor(runtime: Runtime, options: ViewOptions): RunView {
   const { json, env, hint, isBeside = false, isAllowed = false, prompt = null } = options
   const paint = painter(isBeside && !process.stdout.isTTY ? process.stderr : process.stdout, env)
   if (json) {
@@ -39,7 +39,7 @@ export function viewFor(runtime: Runtime, options: ViewOptions): View {
   return lineView({ paint, deltas: false, isAllowed, ...(isBeside ? { brief: { prompt } } : {}) }, isBeside)
 }
 
-function lineView(options: EventLinesOptions, isBeside: boolean): View {
+function lineView(options: EventLinesOptions, isBeside: boolean): RunView {
   const lines = new Map<string, EventLines>()
   const put = (text: string) => {
     ;(isBeside ? process.stderr : process.stdout).write(text)

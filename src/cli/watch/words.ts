@@ -50,14 +50,14 @@ function keptText(conversation: Pick<Conversation, 'agent'> | undefined, key: st
 }
 
 /** Tokens, and dollars if the price of the model is known. */
-export interface Spend {
+export interface TokenCost {
   readonly tokens: number
   readonly usd: number | null
 }
 
-export const NOTHING: Spend = { tokens: 0, usd: 0 }
+export const NOTHING: TokenCost = { tokens: 0, usd: 0 }
 
-export function spendOf(usage: Usage, model: string): Spend {
+export function spendOf(usage: Usage, model: string): TokenCost {
   return { tokens: usage.inputTokens + usage.outputTokens, usd: priceOf(usage, model) }
 }
 
@@ -71,7 +71,7 @@ function priceOf(usage: Usage, model: string): number | null {
 }
 
 /** Sums the usage. The sum is unknown if a part is: leaving it out would give a wrong number. */
-export function sumOf(spends: readonly Spend[]): Spend {
+export function sumOf(spends: readonly TokenCost[]): TokenCost {
   const used = spends.filter(({ tokens }) => tokens > 0)
   return {
     tokens: used.reduce((sum, { tokens }) => sum + tokens, 0),

@@ -1,9 +1,9 @@
 import type { PendingApproval, PendingQuestion, Run, Runtime } from '../../index.ts'
 import { exactLine } from '../terminal/clean.ts'
-import type { View } from '../watch/view.ts'
+import type { RunView } from '../watch/view.ts'
 
 /** Answers, in this worker, the requests of its runs that need a person. */
-export interface Asker {
+export interface Responder {
   /** Whether it waits for somebody. If not, open requests are left to other commands. */
   readonly isPatient: boolean
   /** Looks for requests in these runs. Resolves when those it can answer alone are answered. */
@@ -13,14 +13,14 @@ export interface Asker {
   close(): void
 }
 
-export type Asked = PendingApproval | PendingQuestion
+export type PersonRequest = PendingApproval | PendingQuestion
 
-export function isQuestion(asked: Asked): asked is PendingQuestion {
+export function isQuestion(asked: PersonRequest): asked is PendingQuestion {
   return 'to' in asked
 }
 
 /** Identifies one request: a node may make several in turn, and each is separate. */
-export function keyOf(asked: Asked): string {
+export function keyOf(asked: PersonRequest): string {
   return isQuestion(asked) ? asked.nodeId : `${asked.nodeId} ${asked.digest}`
 }
 
@@ -42,12 +42,12 @@ export async function questionsIn(runtime: Runtime, runs: readonly Run[]): Promi
 
 export interface SayYesOptions {
   readonly runtime: Runtime
-  readonly view: View
+  readonly view: RunView
   readonly by: string
 }
 
 /** Allows everything its runs ask for, as `--yes` said at the start, and records each answer. Questions stay open. */
-export class SayYes implements Asker {
+export class SayYes implements Responder {
   readonly isPatient = false
   private readonly options: SayYesOptions
   /** Answers on their way, by the key of the request. */

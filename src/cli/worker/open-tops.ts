@@ -1,13 +1,13 @@
 import type { Id, Run, Runtime, Store, Turn } from '../../index.ts'
 import { EXIT } from '../command/command.ts'
-import type { Verdict } from './verdict.ts'
+import type { RunVerdict } from './verdict.ts'
 import type { Worker } from './worker.ts'
 
 /**
  * Lists the runs that can continue on their own, in these trees or in all: runs of user conversations, and runs that
  * outlived them in the background or abandoned. A run that works for an open run belongs to that one.
  */
-export function openTops(store: Store, trees?: ReadonlySet<Id>): Turn[] {
+export function openTopRuns(store: Store, trees?: ReadonlySet<Id>): Turn[] {
   const open = store.openTurns(Number.MAX_SAFE_INTEGER)
   return open.filter((turn) => (trees === undefined || trees.has(turn.rootId)) && isTop(store, turn))
 }
@@ -19,7 +19,7 @@ function isTop(store: Store, { id, conversationId }: Turn): boolean {
 }
 
 /** The runs a worker follows: the open ones, and those they lead to, even if these end before anybody looks. */
-export class Tops {
+export class FollowedRuns {
   private readonly runtime: Runtime
   private readonly trees: ReadonlySet<Id> | undefined
   private readonly seen: Set<Id> = new Set()
@@ -30,7 +30,7 @@ export class Tops {
     this.runtime = runtime
     this.trees = trees
     for (const rootId of trees ?? []) this.count(rootId)
-    for (const { rootId } of openTops(runtime.store, trees)) this.count(rootId)
+    for (const { rootId } of openTopRuns(runtime.store, trees)) this.count(rootId)
   }
 
   /** Follows runs until none can continue. */
@@ -45,7 +45,7 @@ export class Tops {
 
   private next(): Run[] {
     const { store } = this.runtime
-    const open = openTops(store, this.trees)
+    const open = openTopRuns(store, this.trees)
     for (const { rootId } of open) this.count(rootId)
     const ids = [...this.counts].flatMap(([rootId, count]) => newTurns(store, rootId, count))
     const news = [...new Set([...ids, ...open.map(({ id }) => id)])].filter((id) => !this.seen.has(id))
@@ -64,7 +64,7 @@ function newTurns(store: Store, rootId: Id, count: number): Id[] {
 }
 
 /** Ignores how a background child ended: that concerns its host. */
-export function asChild({ store }: Runtime, { conversationId }: Run, verdict: Verdict): Verdict {
+export function asChild({ store }: Runtime, { conversationId }: Run, verdict: RunVerdict): RunVerdict {
   const isChild = store.conversation(conversationId)?.type === 'sub_agent'
   return isChild ? { ...verdict, exitCode: EXIT.completed } : verdict
 }

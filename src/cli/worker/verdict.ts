@@ -6,10 +6,10 @@ import { cleanText, oneLine } from '../terminal/clean.ts'
 import { outputColumns } from '../terminal/output.ts'
 import { wrap } from '../terminal/width.ts'
 import { answersOf, questionOf, replyTo, wholeCallOf } from '../watch/asked.ts'
-import { type Standing, standingOf } from '../watch/doing.ts'
+import { type OpenState, openStateOf } from '../watch/doing.ts'
 
 /** Why a worker can do no more for a run: it ended, a person must answer, or the code is missing. */
-export interface Verdict {
+export interface RunVerdict {
   readonly exitCode: number
   readonly text: string
 }
@@ -20,7 +20,7 @@ export interface Standstill {
   readonly text: string
 }
 
-export async function endOf(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
+export async function endOf(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const { status, text, error, advice: usual, durationMs, children } = await run.result
   const advice = ADVICE[status]?.(again(run.id)) ?? usual
   const head = `${nameOf(runtime, run)} ${status} after ${duration(durationMs)}, ${plural(children, 'subagent')}`
@@ -36,7 +36,7 @@ const ADVICE: Readonly<Record<string, (command: string) => string>> = {
 }
 
 /** Reports a run whose answer is shown elsewhere: only if it did not complete. */
-export async function wrongEnd(runtime: Runtime, run: Run, again: TakeUp): Promise<Verdict> {
+export async function wrongEnd(runtime: Runtime, run: Run, again: ContinueCommand): Promise<RunVerdict> {
   const verdict = await endOf(runtime, run, again)
   return verdict.exitCode === EXIT.completed ? { ...verdict, text: '' } : verdict
 }
@@ -46,7 +46,7 @@ export interface Standstills {
   /** The option that names the store in a command; empty if it is not needed. */
   readonly where: string
   /** Writes the command that continues a run once everything is answered. */
-  readonly goOn: TakeUp
+  readonly goOn: ContinueCommand
 }
 
 /**
@@ -59,7 +59,7 @@ export function standstillOf(
 ): Standstill | null {
   const turn = runtime.store.turn(run.id)
   if (turn === undefined || turn.state === 'ended' || turn.cancel !== null) return null
-  const standing = standingOf(runtime, turn)
+  const standing = openStateOf(runtime, turn)
   const { state, asked, questions, needs, pids, wakes } = standing
   const name = nameOf(runtime, run)
   const text = `${name} waits for a person:\n${waitsOf(standing, where).join('\n')}`
@@ -79,7 +79,7 @@ export function standstillOf(
   }
 }
 
-function waitsOf({ asked, questions }: Standing, where: string): string[] {
+function waitsOf({ asked, questions }: OpenState, where: string): string[] {
   return [
     ...asked.map((node) => `${indented(fitted(wholeCallOf(node)))}\n    ${answersOf(node, where)}`),
     ...questions.map((node) => `${indented(fitted(questionOf(node)))}\n    ${replyTo(node.id, where)}`),
@@ -87,7 +87,7 @@ function waitsOf({ asked, questions }: Standing, where: string): string[] {
 }
 
 /** Chooses the exit code: failed before parked before completed, because the first needs action most. */
-export function exitCodeOf(verdicts: readonly Verdict[]): number {
+export function exitCodeOf(verdicts: readonly RunVerdict[]): number {
   const codes: readonly number[] = verdicts.map(({ exitCode }) => exitCode)
   return [EXIT.other, EXIT.parked].find((code) => codes.includes(code)) ?? EXIT.completed
 }
@@ -126,10 +126,10 @@ const LOOKED_AT = 200
 const NAMED = 5
 
 /** Writes the command that continues a cancelled run. */
-export type TakeUp = (runId: Id) => string
+export type ContinueCommand = (runId: Id) => string
 
 /** Omits the file if the row holds everything needed. */
-export function takeUp(file: string | undefined, store: string | undefined): TakeUp {
+export function continueCommand(file: string | undefined, store: string | undefined): ContinueCommand {
   const code = file === undefined ? '' : ` --module ${shellWord(file)}`
   return (runId) => `legate resume ${shortId(runId)}${code}${storeWords(store)}`
 }
@@ -140,7 +140,7 @@ export function storeWords(store: string | undefined): string {
 }
 
 /** Says that nothing is unfinished, and how to continue a cancelled run, which needs its id. */
-export function nothingOpen(store: Store, again: TakeUp): string {
+export function nothingOpen(store: Store, again: ContinueCommand): string {
   const lines = store
     .roots({ limit: LOOKED_AT })
     .flatMap(({ id }) => store.turnsOf(id, { limit: 1 }))

@@ -2,31 +2,31 @@ import type { AnyAgent, Id, Json, Run, Runtime, Turn } from '../../index.ts'
 import { CliError, EXIT } from '../command/command.ts'
 import { shortId } from '../store/find-run.ts'
 import { oneLine } from '../terminal/clean.ts'
-import { standingOf } from '../watch/doing.ts'
-import type { View } from '../watch/view.ts'
-import type { Asker } from './asker.ts'
+import { openStateOf } from '../watch/doing.ts'
+import type { RunView } from '../watch/view.ts'
+import type { Responder } from './asker.ts'
 import type { ScopedStore } from './scoped-store.ts'
-import { exitCodeOf, nameOf, type Standstill, type Standstills, standstillOf, type Verdict } from './verdict.ts'
+import { exitCodeOf, nameOf, type RunVerdict, type Standstill, type Standstills, standstillOf } from './verdict.ts'
 
 const LOOK_MS = 250
 
 export interface WorkerParts {
   readonly runtime: Runtime
-  readonly view: View
+  readonly view: RunView
   readonly knownAgents: ScopedStore['knownAgents']
   /** The last event of each tree before this worker began; later ones are new. */
   readonly lastSeqs: ReadonlyMap<Id, number>
   /** Those who answer requests that need a person. */
-  readonly askers: readonly Asker[]
+  readonly askers: readonly Responder[]
   /** Reports a run that has ended. */
-  readonly ended: (run: Run) => Promise<Verdict>
+  readonly ended: (run: Run) => Promise<RunVerdict>
   readonly standstills: Standstills
 }
 
 /** Drives runs until none can continue, and shows them. Handles signals from its construction on. */
 export class Worker {
   private readonly parts: WorkerParts
-  private readonly verdicts: Map<Id, Verdict> = new Map()
+  private readonly verdicts: Map<Id, RunVerdict> = new Map()
   /** Standstills seen once; a second look confirms them. */
   private readonly doubts: Map<Id, string> = new Map()
   /** Reported standstills of runs that this process must stay alive for. */
@@ -93,7 +93,7 @@ export class Worker {
     this.parts.view.close()
   }
 
-  private settle(run: Run, verdict: Verdict): void {
+  private settle(run: Run, verdict: RunVerdict): void {
     this.verdicts.set(run.id, verdict)
     if (this.runs.every(({ id }) => this.verdicts.has(id))) this.done()
   }
@@ -166,9 +166,9 @@ export class Worker {
   }
 }
 
-const LEFT: Verdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
+const LEFT: RunVerdict = { exitCode: EXIT.other, text: 'Another process goes on with the rest.' }
 
-function lost(error: unknown): Verdict {
+function lost(error: unknown): RunVerdict {
   return { exitCode: EXIT.other, text: error instanceof Error ? error.message : String(error) }
 }
 
@@ -178,7 +178,7 @@ function rootOf({ store }: Runtime, { conversationId }: Run): string {
 
 function isOfOthers(runtime: Runtime, run: Run): boolean {
   const turn = runtime.store.turn(run.id)
-  return turn !== undefined && standingOf(runtime, turn).pids.some((pid) => pid !== process.pid)
+  return turn !== undefined && openStateOf(runtime, turn).pids.some((pid) => pid !== process.pid)
 }
 
 /** Reads the store; undefined if it is locked for a moment. */
@@ -229,7 +229,7 @@ const GO_ON = 'Go on where you stopped.'
  * Continues a cancelled run with one more run of its conversation: the agent reads what was said and done. Throws a
  * CliError if that is not possible.
  */
-export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
+export async function continueCancelled(runtime: Runtime, target: Turn, agents: readonly AnyAgent[]): Promise<Run> {
   const id = shortId(target.id)
   const { status } = target.outcome ?? { status: 'running' }
   const conversation = runtime.store.conversation(target.conversationId)
@@ -237,7 +237,7 @@ export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyA
   if (conversation?.type !== 'user')
     throw new CliError(`The run ${id} is a subagent's: only its host can ask it again.`)
   const { name, inline } = conversation.agent
-  if (inline !== undefined) return oneMore(runtime, conversation.id, GO_ON)
+  if (inline !== undefined) return sendMessage(runtime, conversation.id, GO_ON)
   const agent = agents.find((one) => one.name === name)
   if (agent === undefined) throw new CliError(`The module exports no agent "${oneLine(name)}", whose run ${id} is.`)
   const input = agent.input === null ? GO_ON : await sameInput(agent, target)
@@ -245,7 +245,7 @@ export async function goOn(runtime: Runtime, target: Turn, agents: readonly AnyA
 }
 
 /** Sends one more message to an agent that its row holds, which starts one more run. */
-export async function oneMore(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
+export async function sendMessage(runtime: Runtime, conversationId: Id, message: string): Promise<Run> {
   const talk = await runtime.conversation(conversationId)
   const turnId = await talk.mutate((change) => {
     change.createNode({ kind: 'user_message', content: message })

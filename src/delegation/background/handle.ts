@@ -25,7 +25,7 @@ export type ChildPoll = ReturnType<typeof childState> & {
  * An agent that works beside the code that started it. The handle has no state of its own and reads everything from the
  * rows.
  */
-export interface Spawned<Out = unknown> {
+export interface SpawnedAgent<Out = unknown> {
   /** Id of the first run. */
   readonly id: Id
   readonly conversationId: Id
@@ -54,7 +54,7 @@ export interface SpawnedParts {
   readonly cancel: (runId: Id, reason: string | undefined) => Promise<void>
 }
 
-export function spawnedHandle<Out>(parts: SpawnedParts): Spawned<Out> {
+export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
   const { store, clock, conversationId } = parts
   const newest = () => store.turnsOf(conversationId, { limit: 1 })[0]?.id ?? parts.id
   const take = async (signal: AbortSignal | undefined) => (await parts.take(newest(), signal)) as RunOutcome<Out> | null

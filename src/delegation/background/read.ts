@@ -2,7 +2,7 @@ import { isContextTurns } from '../../agent/build/conversation-settings.ts'
 import type { Json } from '../../base/json.ts'
 import { CONTEXT_TURNS } from '../../graph/kinds.ts'
 import type { Wait } from '../../graph/rows.ts'
-import type { Refusal } from './row-tool.ts'
+import type { ToolRefusal } from './row-tool.ts'
 
 type Fields = { readonly [key: string]: unknown }
 
@@ -16,7 +16,7 @@ export class FieldReader {
     this.fields = fields
   }
 
-  refuse(code: string, message: string, details: Refusal['details'] = {}): never {
+  refuse(code: string, message: string, details: ToolRefusal['details'] = {}): never {
     throw new RefusedInput({ code: `${this.prefix}${code}`, message, details })
   }
 
@@ -84,9 +84,9 @@ const MOST_IDS = 100
 
 /** Thrown when a field of a call is invalid. */
 export class RefusedInput extends Error {
-  readonly refusal: Refusal
+  readonly refusal: ToolRefusal
 
-  constructor(refusal: Refusal) {
+  constructor(refusal: ToolRefusal) {
     super(refusal.message)
     this.refusal = refusal
   }

@@ -11,19 +11,22 @@ import { type Place, type ToolEntry, toolEntry } from '../../tool/toolkit.ts'
  * How a call ended: `done` if its commit ended the node or left it waiting, else a refusal with a code, a question for
  * a person, or a result.
  */
-export type RowToolEnd = 'done' | Refusal | { readonly ask: Ask } | ToolEnd
+export type RowToolEnd = 'done' | ToolRefusal | { readonly ask: Ask } | ToolEnd
 
-export interface Refusal {
+export interface ToolRefusal {
   readonly code: string
   readonly message: string
   readonly details: { readonly [key: string]: Json }
 }
 
-export type Operation = (run: NodeRun, input: { readonly [key: string]: unknown }) => RowToolEnd | Promise<RowToolEnd>
+export type RowOperation = (
+  run: NodeRun,
+  input: { readonly [key: string]: unknown },
+) => RowToolEnd | Promise<RowToolEnd>
 
 /** A tool that takes exactly one commit: it reads rows, and the commit that changes them also holds its result. */
 interface RowTool {
-  readonly operation: Operation
+  readonly operation: RowOperation
   /** Whether the tool is offered only where the agent may start a child. */
   readonly startsChild: boolean
   /** Decides whether a model sees the tool at this place. Default: wherever it is allowed. */
@@ -74,7 +77,7 @@ function anySchema(jsonSchema: JsonSchema): CheckedSchema {
   return { jsonSchema, validate: (value) => ({ ok: true, value }), prepare: async () => undefined }
 }
 
-export function operationOf(entry: ToolEntry | undefined): Operation | undefined {
+export function operationOf(entry: ToolEntry | undefined): RowOperation | undefined {
   return entry?.tool == null ? undefined : operations.get(entry.tool)?.operation
 }
 
@@ -88,7 +91,7 @@ export function ownEntry(name: string, own: Tool, memberOf: readonly string[]): 
 }
 
 /** Turns a refusal into the end of its node: words for the model, a code for programs. */
-export function refusedEnd(name: string, { code, message, details }: Refusal): ToolEnd {
+export function refusedEnd(name: string, { code, message, details }: ToolRefusal): ToolEnd {
   const end = errorEnd(`Tool '${name}' validation failed: ${message}`)
   const validation_error = { class: 'ValidationError', code, details }
   return { ...end, output: { ...end.output, metadata: { validation_error } } }

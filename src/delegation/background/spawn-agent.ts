@@ -5,7 +5,7 @@ import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
 import { currentCall } from '../../tool/current.ts'
-import type { Spawned, SpawnedParts } from './handle.ts'
+import type { SpawnedAgent, SpawnedParts } from './handle.ts'
 
 /** The services of a runtime that code needs to start agents in the background. */
 export interface Starter extends Pick<SpawnedParts, 'store' | 'clock'> {
@@ -28,7 +28,7 @@ export async function spawnAgent<Out>(
   starter: Starter,
   agent: AnyAgent,
   { input, options }: { readonly input: unknown; readonly options: SpawnAgentOptions },
-): Promise<Spawned<Out>> {
+): Promise<SpawnedAgent<Out>> {
   const { wake = 'auto' } = readOptions('spawn(agent, input, options)', options, { wake: oneOf('auto', 'passive') })
   const { store, clock, runtime } = starter
   const cancel: SpawnedParts['cancel'] = (runId, reason) => runtime.cancel(runId, reason)
@@ -47,12 +47,12 @@ export async function spawnAgent<Out>(
 }
 
 /** Loads the code of handles on first use, so that runs without background children never pay for it. */
-async function handleOf<Out>(parts: SpawnedParts): Promise<Spawned<Out>> {
+async function handleOf<Out>(parts: SpawnedParts): Promise<SpawnedAgent<Out>> {
   const { spawnedHandle } = await import('./handle.ts')
   return spawnedHandle(parts)
 }
 
-export interface Joined<Out = unknown> {
+export interface JoinResult<Out = unknown> {
   readonly status: JoinStatus | 'timed_out'
   /** The outcomes in the order of the handles; null for an agent that had not ended. */
   readonly outcomes: readonly (RunOutcome<Out> | null)[]
@@ -69,10 +69,10 @@ export interface JoinOptions {
  * reached or has become impossible. `settled` waits for every end, good or bad.
  */
 export async function joinSpawned<Out>(
-  spawned: readonly Spawned<Out>[],
+  spawned: readonly SpawnedAgent<Out>[],
   how: Wait['join'],
   options: JoinOptions = {},
-): Promise<Joined<Out>> {
+): Promise<JoinResult<Out>> {
   const { losers = 'leave', timeoutMs } = readOptions('joinSpawned(spawned, how, options)', options, OPTIONS)
   if (typeof how === 'number' && !(Number.isInteger(how) && how >= 1)) {
     throw new InputError('invalid_input', `joinSpawned(): ${how} is no number of agents that must complete.`)
@@ -85,7 +85,7 @@ export async function joinSpawned<Out>(
   }
   const outcomes: (RunOutcome<Out> | null)[] = spawned.map(() => null)
   const over = new AbortController()
-  let status: Joined['status'] | undefined
+  let status: JoinResult['status'] | undefined
   const look = (isLate: boolean) => {
     status ??= isLate
       ? 'timed_out'

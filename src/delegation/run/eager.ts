@@ -56,7 +56,7 @@ export class EagerChildren implements EagerWork {
   }
 
   /** Makes sure that the item has a task, unless the plan's claim is lost. */
-  private async ensure(offer: EagerOffer, { field, value }: Found, seen: Map<string, number>): Promise<Id> {
+  private async ensure(offer: EagerOffer, { field, value }: FoundItem, seen: Map<string, number>): Promise<Id> {
     const json = toJson(value)
     const item = json.ok ? json.value : null
     const digest = `${offer.path}/${sha256(canonicalJson(item))}`
@@ -109,7 +109,7 @@ export class EagerChildren implements EagerWork {
   }
 }
 
-interface Found {
+interface FoundItem {
   readonly field: string
   readonly value: unknown
 }

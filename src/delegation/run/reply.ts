@@ -107,19 +107,19 @@ function answerOf(run: NodeRun, children: ReplyChildren, speech: Speech): Promis
   return home.tape.run({ node, work, current: children, name: agent.name, input: run.turn.input, agentNamed }, code)
 }
 
-interface Running {
+interface RunningReply {
   readonly children: ReplyChildren
   readonly speech: Speech
   readonly watch: Watch | undefined
 }
 
 /** The returned value beside the text yielded; `returned` is absent if the code returned nothing. */
-interface Answered {
+interface CodeAnswer {
   readonly said: string
   readonly returned?: Json
 }
 
-async function runCode(run: NodeRun, { children, speech, watch }: Running): Promise<Given> {
+async function runCode(run: NodeRun, { children, speech, watch }: RunningReply): Promise<Given> {
   const { agent, work, home } = run
   try {
     const code = agent.reply?.code as (input: unknown, context: unknown) => unknown
@@ -168,7 +168,7 @@ function inputOf({ agent, turn, node, home }: NodeRun): Json | Content {
 }
 
 async function endOf(run: NodeRun, given: Given, speech: Speech): Promise<NodeEnd> {
-  if ('value' in given) return judged(run, given.value as unknown as Answered, speech)
+  if ('value' in given) return judged(run, given.value as unknown as CodeAnswer, speech)
   const said = speech.text === '' ? {} : { output: { content: speech.text }, streamed: speech.streamedAs(speech.text) }
   if ('error' in given)
     return { ...said, state: 'errored', failure: failed(given.code ?? 'reply', textOf(given.error)) }
@@ -182,7 +182,7 @@ function failed(code: string, message: string): Failure {
 }
 
 /** Judges an answer. One that is empty or does not fit the schema is a named failure (I6). */
-async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise<NodeEnd> {
+async function judged(run: NodeRun, answered: CodeAnswer, speech: Speech): Promise<NodeEnd> {
   const read = run.agent.output === null ? readWords(run, answered) : await readValue(run, answered)
   if ('code' in read) {
     const said = answered.said === '' ? {} : { output: { content: answered.said } }
@@ -194,7 +194,7 @@ async function judged(run: NodeRun, answered: Answered, speech: Speech): Promise
 }
 
 /** Reads an answer without a schema: it must be text or content blocks. */
-function readWords({ agent }: NodeRun, { said, returned = said }: Answered): NodeOutput | Failure {
+function readWords({ agent }: NodeRun, { said, returned = said }: CodeAnswer): NodeOutput | Failure {
   const isContent = typeof returned === 'string' || (Array.isArray(returned) && returned.every(isBlock))
   if (!isContent) {
     const message = `The reply of "${agent.name}" gave data, and it has no output: return a text, or define its output.`
@@ -204,7 +204,7 @@ function readWords({ agent }: NodeRun, { said, returned = said }: Answered): Nod
   return saysNothing(content) ? failed('empty_answer', `The reply of "${agent.name}" gave no answer.`) : { content }
 }
 
-async function readValue({ agent }: NodeRun, { said, returned }: Answered): Promise<NodeOutput | Failure> {
+async function readValue({ agent }: NodeRun, { said, returned }: CodeAnswer): Promise<NodeOutput | Failure> {
   const checked = await agent.output?.validate(returned)
   if (checked?.ok !== true) return failed('invalid_output', describeIssues(checked?.issues ?? []))
   const json = toJson(checked.value)

@@ -16,7 +16,7 @@ import { type Asked, invoke } from '../../tool/invoke.ts'
 import { withArgumentsOf } from '../../tool/permit.ts'
 import { errorEnd, type ToolEnd } from '../../tool/result.ts'
 import type { ToolEntry } from '../../tool/toolkit.ts'
-import { type Operation, operationOf, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
+import { operationOf, type RowOperation, type RowToolEnd, refusedEnd } from '../background/row-tool.ts'
 import { CalledChildren } from '../called-children.ts'
 import { eagerOffers } from '../eager-offers.ts'
 import { withPresets } from '../presets.ts'
@@ -203,7 +203,11 @@ function goesOn({ contract, isShared, session }: SubagentEntry, input: unknown):
 /**
  * Runs a row tool with the checks every tool gets; undefined if its own commit has ended the node or left it waiting.
  */
-async function runRowTool(run: NodeRun, entry: ToolEntry, operation: Operation): Promise<ToolEnd | Asked | undefined> {
+async function runRowTool(
+  run: NodeRun,
+  entry: ToolEntry,
+  operation: RowOperation,
+): Promise<ToolEnd | Asked | undefined> {
   let did: RowToolEnd | undefined
   const execute = async (input: unknown) => {
     did = await operation(run, input as { readonly [key: string]: unknown })

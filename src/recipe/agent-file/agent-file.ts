@@ -24,7 +24,7 @@ export interface AgentFile {
   readonly model: string | null
   readonly provider: string | null
   readonly settings: ModelSettings
-  readonly tools: ToolChoice
+  readonly tools: ToolSelection
   /** Agents it may delegate to; null: all it is given. */
   readonly agents: readonly string[] | null
   /** Names of definitions of the project and the user that the file delegates to; `*` matches anything. */
@@ -58,7 +58,7 @@ export interface AgentFile {
 }
 
 /** Names of tools; `*` matches anything. */
-export interface ToolChoice {
+export interface ToolSelection {
   /** Null: all tools of the host. Empty: none. */
   readonly allow: readonly string[] | null
   readonly deny: readonly string[]

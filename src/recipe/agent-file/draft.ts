@@ -11,7 +11,7 @@ import { loadingWords } from '../../tool/environment.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { type Fields, own } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
+import type { NoticeReport } from '../text/notice.ts'
 import { jsonOf } from '../text/tree.ts'
 import { type AgentFile, EMPTY_AGENT_FILE } from './agent-file.ts'
 import { readServers, serverToolsMeant } from './mcp-servers.ts'
@@ -38,9 +38,9 @@ export interface DraftDialect extends Pick<ListPlace, 'tables' | 'serverTools'> 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] }
 
 /** An agent file while it is read: each dialect fills in the parts that it spells differently. */
-export class Draft {
+export class AgentFileDraft {
   readonly fields: Fields
-  readonly report: Report
+  readonly report: NoticeReport
   readonly narrowing = new Narrowing()
   readonly agent: Mutable<AgentFile>
   readonly settings: Mutable<ModelSettings> = {}
@@ -51,7 +51,7 @@ export class Draft {
   private readonly quiet = new Set<string>()
   private ownGrant: Grant | null = null
 
-  constructor(fields: Fields, report: Report, { dialect, ...words }: DraftDialect) {
+  constructor(fields: Fields, report: NoticeReport, { dialect, ...words }: DraftDialect) {
     this.fields = fields
     this.report = report
     this.words = words
@@ -452,14 +452,14 @@ function common(first: readonly string[], second: readonly string[]): string[] {
   return unique([...within(first, second).inside, ...within(second, first).inside])
 }
 
-interface Within {
+interface RuleOverlap {
   readonly inside: readonly string[]
   /** Rules that may be partly inside. */
   readonly unclear: readonly string[]
 }
 
 /** Splits rules into the parts that other rules leave open and those they do not. */
-function within(rules: readonly string[], open: readonly string[]): Within {
+function within(rules: readonly string[], open: readonly string[]): RuleOverlap {
   const all = rules.flatMap(oneByOne)
   const inside = all.flatMap((rule) => {
     return open.some((one) => covers(one, rule)) ? [rule] : open.filter((one) => covers(rule, one))

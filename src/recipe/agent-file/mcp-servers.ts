@@ -4,21 +4,21 @@ import { sourceName } from '../../tool/source.ts'
 import { variablesIn } from '../../tools/mcp/environment.ts'
 import type { ExtensionConfig } from '../recipe/recipe.ts'
 import { Fields } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
-import type { MapTree, Tree } from '../text/tree.ts'
+import type { NoticeReport } from '../text/notice.ts'
+import type { TextMap, TextTree } from '../text/tree.ts'
 import { meantKey, withMeantKeys } from './names.ts'
 
 export interface ServerReading {
   /** The key that holds the servers. */
   readonly at: string
-  readonly report: Report
+  readonly report: NoticeReport
   readonly spelling: Spelling
   /** Receives each rule that asks a person. */
   readonly ask: (rule: string) => void
 }
 
 /** Reads MCP servers as agent files name them: a list of names and maps, or a map from names to settings. */
-export function readServers(tree: Tree, reading: ServerReading): ExtensionConfig[] {
+export function readServers(tree: TextTree, reading: ServerReading): ExtensionConfig[] {
   if (tree.kind === 'leaf')
     return tree.text
       .split(',')
@@ -28,7 +28,7 @@ export function readServers(tree: Tree, reading: ServerReading): ExtensionConfig
   return [...tree.entries].map(([name, { value }]) => readServer(name, value, reading))
 }
 
-function readItem(item: Tree, reading: ServerReading): ExtensionConfig[] {
+function readItem(item: TextTree, reading: ServerReading): ExtensionConfig[] {
   if (item.kind === 'leaf') return [named(item.text)]
   if (item.kind === 'map') return readServers(item, reading)
   const { at, report } = reading
@@ -36,7 +36,7 @@ function readItem(item: Tree, reading: ServerReading): ExtensionConfig[] {
   return []
 }
 
-function readServer(name: string, tree: Tree, reading: ServerReading): ExtensionConfig {
+function readServer(name: string, tree: TextTree, reading: ServerReading): ExtensionConfig {
   if (tree.kind !== 'map') return named(name)
   const fields = new Fields(meantTree(name, tree, reading), reading.report, `${reading.at}.${name}`)
   tellUnread(fields, reading.report)
@@ -63,7 +63,7 @@ function readServer(name: string, tree: Tree, reading: ServerReading): Extension
 }
 
 /** Corrects the spelling of keys: `exclude_tools` becomes `excludeTools`. */
-function meantTree(server: string, tree: MapTree, { at, report }: ServerReading): MapTree {
+function meantTree(server: string, tree: TextMap, { at, report }: ServerReading): TextMap {
   const meantBy = (key: string) => (READ.has(key) ? undefined : meantKey(key, RESTRICTIONS))
   return withMeantKeys(tree, meantBy, (key, meant, line) => {
     const message = `\`${at}.${server}.${key}\` is read as \`${meant}\``
@@ -98,7 +98,7 @@ function tellLiteral(
 }
 
 /** Reads which tools of a server may be used: all, some, or none. With none it is not started. */
-function readLimit(fields: Fields, report: Report): Pick<ExtensionConfig, 'availableTools' | 'excludedTools'> {
+function readLimit(fields: Fields, report: NoticeReport): Pick<ExtensionConfig, 'availableTools' | 'excludedTools'> {
   const only = listOf(fields, ONLY)
   const isNone = only?.length === 0
   const isOff = fields.flag('enabled') === false || fields.flag('disabled') === true
@@ -169,13 +169,13 @@ function readHeaders(fields: Fields, reading: ServerReading): Record<string, str
   ])
 }
 
-interface Place {
+interface ServerPlace {
   readonly fields: Fields
   readonly reading: ServerReading
 }
 
 /** Rewrites variables in our form. Reports one that nobody can fill in. */
-function filled(key: string, value: string, { fields, reading }: Place): string {
+function filled(key: string, value: string, { fields, reading }: ServerPlace): string {
   const { text, unknown } = filledText(value, reading.spelling)
   for (const one of unknown) {
     const message = `${fields.path}.${key}: ${one} cannot be filled in here: it is passed as it stands`
@@ -199,7 +199,7 @@ const READ: ReadonlySet<string> = new Set([
 const HARMLESS = /^(?:trust|auto_?approve|always_?allow|startup_timeout_(?:sec|ms)|name|title|version|icon)$/i
 
 /** Reports keys that were not read and may be restrictions. */
-function tellUnread(fields: Fields, report: Report): void {
+function tellUnread(fields: Fields, report: NoticeReport): void {
   for (const key of fields.keys().filter((one) => !READ.has(one))) {
     const about = { code: 'extension', message: `\`${fields.at(key)}\` is ignored`, line: fields.lineOf(key) } as const
     if (HARMLESS.test(key)) report.note(about)

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { nearest } from '../../base/options.ts'
 import { configured, defaultModelOf, isNoModel, providerTrouble, wholeName } from '../../model/named/model-names.ts'
 import { refuse } from '../text/notice.ts'
-import type { Entry, MapTree } from '../text/tree.ts'
+import type { TextEntry, TextMap } from '../text/tree.ts'
 import type { AgentFile } from './agent-file.ts'
 
 /**
@@ -95,8 +95,12 @@ function plain(key: string): string {
  * Replaces misspelt restricting keys by the right ones. If both are present, the misspelt one stays and is reported as
  * unknown.
  */
-export function withMeantKeys(tree: MapTree, meantBy: (key: string) => string | undefined, tell: TellMeant): MapTree {
-  const entries = new Map<string, Entry>()
+export function withMeantKeys(
+  tree: TextMap,
+  meantBy: (key: string) => string | undefined,
+  tell: ReportMisspelling,
+): TextMap {
+  const entries = new Map<string, TextEntry>()
   for (const [key, entry] of tree.entries) {
     const meant = meantBy(key)
     const isTaken = meant === undefined || tree.entries.has(meant) || entries.has(meant)
@@ -107,4 +111,4 @@ export function withMeantKeys(tree: MapTree, meantBy: (key: string) => string | 
   return { ...tree, entries }
 }
 
-type TellMeant = (key: string, meant: string, line: number) => void
+type ReportMisspelling = (key: string, meant: string, line: number) => void

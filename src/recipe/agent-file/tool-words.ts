@@ -1,8 +1,8 @@
 import { nearest } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { own } from '../text/fields.ts'
-import type { Report } from '../text/notice.ts'
-import type { Tree } from '../text/tree.ts'
+import type { NoticeReport } from '../text/notice.ts'
+import type { TextTree } from '../text/tree.ts'
 import {
   commandPatterns,
   filePatterns,
@@ -110,7 +110,7 @@ function isDefined<T>(value: T | undefined): value is T {
 /** The place of a tool list and the tables to read it with, its own dialect's first. */
 export interface ListPlace {
   readonly line: number | null
-  readonly report: Report
+  readonly report: NoticeReport
   readonly tables: readonly ToolWords[]
   readonly serverTools: ReadServerWord
 }
@@ -119,7 +119,7 @@ export interface ListPlace {
 export type ReadServerWord = (word: string) => readonly string[] | undefined
 
 /** Splits a tool list in any spelling: `Read, Bash(git *)`, a list, or a bracketed list as text. */
-export function toolWords(tree: Tree): string[] {
+export function toolWords(tree: TextTree): string[] {
   if (tree.kind === 'list') return tree.items.flatMap((item) => (item.kind === 'leaf' ? item.text.trim() : []))
   if (tree.kind !== 'leaf') return []
   const text = tree.text.trim().replace(/^\[(.*)\]$/s, '$1')
@@ -129,24 +129,24 @@ export function toolWords(tree: Tree): string[] {
 }
 
 /** Splits a list of denied tools; in a map, each key that is not false. Every entry denies, however it is written. */
-export function forbiddenWords(tree: Tree): string[] {
+export function forbiddenWords(tree: TextTree): string[] {
   if (tree.kind === 'leaf') return toolWords(tree)
   if (tree.kind === 'list') return tree.items.flatMap(forbiddenWords)
   return [...tree.entries].flatMap(([word, { value }]) => (isFalse(value) ? [] : [word]))
 }
 
-function isFalse(tree: Tree): boolean {
+function isFalse(tree: TextTree): boolean {
   return tree.kind === 'leaf' && tree.value === false
 }
 
-export interface ToolList {
+export interface ResolvedTools {
   readonly tools: readonly string[]
   /** Agents it may delegate to; null if the list has no word for delegation. */
   readonly agents: readonly string[] | null
 }
 
 /** Resolves words of other programs to tools here. Each tool that does not exist here gets a notice. */
-export function readToolWords(words: readonly string[], place: ListPlace): ToolList {
+export function readToolWords(words: readonly string[], place: ListPlace): ResolvedTools {
   const tools = new Set<string>()
   let agents: string[] | null = null
   for (const word of words) {

@@ -10,7 +10,7 @@ import { type Slash, writtenPattern } from './patterns.ts'
 import { isOurs, OUR_TOOLS, type ToolWords } from './tool-words.ts'
 
 /** How a dialect names models and tools. */
-export interface Naming {
+export interface DialectNames {
   readonly name: string
   readonly models: ModelNaming
   readonly toolWords: ToolWords
@@ -21,11 +21,11 @@ export interface Naming {
 export type RuleDomain = 'exec' | 'net' | 'agent' | 'file.list' | 'file.read' | 'file.write'
 
 /** An agent while it is written in a dialect. It writes what the dialect can express, and never more. */
-export class Writing {
+export class AgentFileWriter {
   readonly agent: AgentFile
-  private readonly naming: Naming
+  private readonly naming: DialectNames
 
-  constructor(agent: AgentFile, naming: Naming) {
+  constructor(agent: AgentFile, naming: DialectNames) {
     this.agent = agent
     this.naming = naming
   }

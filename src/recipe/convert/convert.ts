@@ -4,7 +4,7 @@ import { flag, type Rules, readOptions, text } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { modelParts, Writing } from '../agent-file/writing.ts'
+import { AgentFileWriter, modelParts } from '../agent-file/writing.ts'
 import type { AgentDialect } from '../dialects/dialect.ts'
 import { agentDialect, DIALECTS } from '../dialects/index.ts'
 import { parseAgentFile } from '../dialects/load-agent-file.ts'
@@ -26,7 +26,7 @@ export interface ConvertOptions {
 
 const OPTIONS: Rules<ConvertOptions> = { folder: text, lossy: flag }
 
-export interface Converted {
+export interface ConvertedFile {
   readonly text: string
   /** Where programs look for such a file, relative to the project folder. */
   readonly path: string
@@ -39,7 +39,7 @@ export interface Converted {
  * cannot express completely, or that could do more than before, throws a RecipeError that lists why, unless `lossy` is
  * set.
  */
-export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<Converted> {
+export async function convert(given: AgentFile, dialect: string, options: ConvertOptions = {}): Promise<ConvertedFile> {
   readOptions('convert(file, dialect, options)', options, OPTIONS)
   const agent = dialect === 'recipe' ? given : withListedTools(given)
   const { text, path, again } = await written(agent, dialect, options.folder)
@@ -56,14 +56,14 @@ function leftOut(agent: AgentFile, dialect: string): readonly Notice[] {
   return Object.keys(agent.properties).map((key) => noticeOf(`\`${key}\` is left out`, { level: 'note', agent }))
 }
 
-interface Written {
+interface WrittenFile {
   readonly text: string
   readonly path: string
   /** The agent as read back from the text. */
   readonly again: AgentFile
 }
 
-async function written(agent: AgentFile, name: string, folder: string | undefined): Promise<Written> {
+async function written(agent: AgentFile, name: string, folder: string | undefined): Promise<WrittenFile> {
   if (name === 'recipe') {
     const recipe = recipeOf(agent)
     const path = `.goose/recipes/${recipeFileName(agent.name)}`
@@ -75,7 +75,7 @@ async function written(agent: AgentFile, name: string, folder: string | undefine
     throw new DefinitionError('definition', `There is no dialect "${name}". There are ${DIALECTS.join(', ')}.`)
   }
   const needsWords = agent.description === '' && dialect.isDescribed !== false
-  const writing = new Writing(needsWords ? { ...agent, description: agent.name } : agent, dialect)
+  const writing = new AgentFileWriter(needsWords ? { ...agent, description: agent.name } : agent, dialect)
   const fields = { ...dialect.write(writing), ...(agent.dialect === name ? agent.properties : {}) }
   const path = `${dialect.place}/${fileName(agent.name)}${dialect.ending}`
   const text = await (dialect.ending === '.toml' ? tomlText : markdownText)(fields, writing.body())
@@ -161,13 +161,13 @@ function untagged(text: string): string {
   return text.replaceAll(/\{[{%#]/g, (mark) => `{{ "${mark}" }}`)
 }
 
-interface About {
+interface LossNotice {
   readonly level: Notice['level']
   readonly agent: AgentFile
   readonly isLast?: boolean
 }
 
-function noticeOf(message: string, { level, agent, isLast = false }: About): Notice {
+function noticeOf(message: string, { level, agent, isLast = false }: LossNotice): Notice {
   const hint = level === 'error' && isLast ? 'Use --lossy, or { lossy: true } in code, to write the rest.' : null
   return { level, code: 'lost', message, file: agent.file, line: null, hint }
 }

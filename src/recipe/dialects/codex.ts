@@ -1,4 +1,4 @@
-import type { Draft } from '../agent-file/draft.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { AgentDialect } from './dialect.ts'
 
 /** The agent files of Codex, which are TOML. */
@@ -43,7 +43,7 @@ const SERVERS = {
 }
 
 /** Reads the sandbox. Nothing sandboxes programs here, so they are denied where it would confine them. */
-function readSandbox(draft: Draft): void {
+function readSandbox(draft: AgentFileDraft): void {
   const mode = draft.text('sandbox_mode')
   if (mode === null) return
   if (mode !== 'workspace-write' && mode !== 'danger-full-access') {

@@ -1,8 +1,8 @@
 import type { Json } from '../../base/json.ts'
-import type { Draft } from '../agent-file/draft.ts'
+import type { AgentFileDraft } from '../agent-file/draft.ts'
 import type { Slash } from '../agent-file/patterns.ts'
 import type { ReadServerWord, ToolWords } from '../agent-file/tool-words.ts'
-import type { ModelNaming, Writing } from '../agent-file/writing.ts'
+import type { AgentFileWriter, ModelNaming } from '../agent-file/writing.ts'
 import type { Fields } from '../text/fields.ts'
 
 /** The way in which one program writes its agent files. A new one is a file beside this one and a line in `index.ts`. */
@@ -37,9 +37,9 @@ export interface AgentDialect {
   /** Writes a tool of an MCP server; `*` means all its tools. */
   readonly serverWord: (server: string, tool: string) => string
   /** Fills a draft from the keys of a file. The instructions already hold the body of the file. */
-  readonly read: (draft: Draft) => void
+  readonly read: (draft: AgentFileDraft) => void
   /** Writes the keys of a file, as far as the dialect can express the agent. `convert` finds the losses. */
-  readonly write: (writing: Writing) => WrittenFields
+  readonly write: (writing: AgentFileWriter) => WrittenFields
 }
 
 export interface WrittenFields {

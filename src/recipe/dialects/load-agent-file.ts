@@ -4,13 +4,13 @@ import { toJson } from '../../base/json.ts'
 import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
-import { Draft } from '../agent-file/draft.ts'
+import { AgentFileDraft } from '../agent-file/draft.ts'
 import { withMeantKeys } from '../agent-file/names.ts'
 import { serverTools } from '../agent-file/tool-words.ts'
 import { Fields } from '../text/fields.ts'
-import { Report, refuse } from '../text/notice.ts'
+import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
-import { type Entry, type MapTree, type Tree, treeOf } from '../text/tree.ts'
+import { type TextEntry, type TextMap, type TextTree, treeOf } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { claude } from './claude.ts'
 import type { AgentDialect } from './dialect.ts'
@@ -46,10 +46,10 @@ export async function parseAgentFile(
   file: string,
   { dialect, mode = 'strict' }: AgentFileOptions = {},
 ): Promise<AgentFile | undefined> {
-  const report = new Report(file, mode === 'lenient')
+  const report = new NoticeReport(file, mode === 'lenient')
   const parts = file.endsWith('.toml') ? await readToml(text, file) : await readFrontMatter(text, file, report)
   if (parts === undefined) return undefined
-  const trial = new Report(file, true)
+  const trial = new NoticeReport(file, true)
   const found = dialect === undefined ? detectDialect(file, new Fields(parts.fields, trial)) : dialectNamed(dialect)
   // The keys of a dialect are known only after it has read the file.
   const first = readDraft(parts, trial, found)
@@ -77,7 +77,7 @@ export async function parseAgentFile(
 }
 
 /** Checks schemas now: a broken one would fail a run far from its file. */
-async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): Promise<void> {
+async function checkSchemas(agent: AgentFile, fields: Fields, report: NoticeReport): Promise<void> {
   for (const key of ['input', 'output'] as const) {
     const schema = agent[key]
     const why = schema === null ? undefined : await schemaProblem(schema)
@@ -87,10 +87,10 @@ async function checkSchemas(agent: AgentFile, fields: Fields, report: Report): P
   }
 }
 
-function readDraft({ fields, body }: FrontMatter, report: Report, dialect: AgentDialect): Draft {
+function readDraft({ fields, body }: FrontMatter, report: NoticeReport, dialect: AgentDialect): AgentFileDraft {
   const tables = [dialect, ...AGENT_DIALECTS.filter((other) => other !== dialect)].map((one) => one.toolWords)
   const words = { dialect: dialect.name, tables, serverTools: dialect.serverTools ?? serverTools }
-  const draft = new Draft(new Fields(fields, report), report, words)
+  const draft = new AgentFileDraft(new Fields(fields, report), report, words)
   draft.agent.instructions = body
   dialect.read(draft)
   return draft
@@ -104,7 +104,7 @@ function dialectNamed(name: string): AgentDialect {
 }
 
 /** Tells whether a draft is an agent: it needs a name and, in most dialects, a description. */
-function isAgent({ agent, fields }: Draft, { isDescribed = true }: AgentDialect): boolean {
+function isAgent({ agent, fields }: AgentFileDraft, { isDescribed = true }: AgentDialect): boolean {
   return agent.name !== '' && (agent.description !== '' || (!isDescribed && fields.keys().length > 0))
 }
 
@@ -125,7 +125,7 @@ async function readToml(text: string, file: string): Promise<FrontMatter> {
 }
 
 /** Adds lines to a TOML tree, whose parser gives none: the first line that begins with the key. */
-function withLines(tree: MapTree, text: string): MapTree {
+function withLines(tree: TextMap, text: string): TextMap {
   const lines = new Map<string, number>()
   for (const [at, line] of text.split('\n').entries()) {
     const [, key = ''] = /^\s*\[{0,2}["']?([\w-]+)["']?\s*[=.\]]/.exec(line) ?? []
@@ -136,7 +136,7 @@ function withLines(tree: MapTree, text: string): MapTree {
 }
 
 export interface FrontMatter {
-  readonly fields: MapTree
+  readonly fields: TextMap
   /** The text below, without blank lines around it. */
   readonly body: string
 }
@@ -145,7 +145,11 @@ export interface FrontMatter {
  * Reads the YAML between a first line `---` and the next one, and the text below. Undefined if there is none. Invalid
  * YAML is read once more with values that contain a colon as plain text, because many files have them.
  */
-export async function readFrontMatter(text: string, file: string, report: Report): Promise<FrontMatter | undefined> {
+export async function readFrontMatter(
+  text: string,
+  file: string,
+  report: NoticeReport,
+): Promise<FrontMatter | undefined> {
   const parts = split(text)
   if (parts === undefined) return undefined
   const { head, body } = parts
@@ -160,10 +164,10 @@ export async function readFrontMatter(text: string, file: string, report: Report
 }
 
 /** Merges keys that `<<` brings in, which may be restrictions; the map's own keys win. */
-function merged(tree: Tree, report: Report): Tree {
+function merged(tree: TextTree, report: NoticeReport): TextTree {
   if (tree.kind === 'leaf') return tree
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => merged(item, report)) }
-  const own = [...tree.entries].map(([key, entry]): [string, Entry] => {
+  const own = [...tree.entries].map(([key, entry]): [string, TextEntry] => {
     return [key, { ...entry, value: merged(entry.value, report) }]
   })
   const [, base] = own.find(([key]) => key === MERGE) ?? []
@@ -192,7 +196,7 @@ function split(text: string): { readonly head: string; readonly body: string } |
 }
 
 function whole(
-  tree: MapTree | { readonly kind: 'leaf' | 'list'; readonly line: number },
+  tree: TextMap | { readonly kind: 'leaf' | 'list'; readonly line: number },
   body: string,
   file: string,
 ): FrontMatter {

@@ -8,13 +8,13 @@ import { recipeTree } from '../recipe/read-recipe.ts'
 import type { SubRecipe } from '../recipe/recipe.ts'
 import { openRecipe } from '../recipe/recipe-source.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readTextNow } from '../text/read-text.ts'
 import { isAbsent } from '../text/tree.ts'
 import { parseYaml } from '../text/yaml.ts'
 import { recipeName } from './load-definition.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
-import { definitionPlaces, filesBelow, type Place } from './places.ts'
+import { type DefinitionPlace, definitionPlaces, filesBelow } from './places.ts'
 
 /** A recipe or agent that was found, and whether a nearer one of its name replaces it. */
 export interface Definition {
@@ -29,7 +29,7 @@ export interface Definition {
   readonly notices: readonly Notice[]
 }
 
-export interface Discovered {
+export interface DiscoveryResult {
   /** The definitions in search order: the first of a name is used. */
   readonly definitions: readonly Definition[]
   /** Files that could not be read, or that share a name in one folder. */
@@ -37,7 +37,7 @@ export interface Discovered {
 }
 
 /** Finds every definition of a project, anew each time. It runs nothing, and a broken file does not affect others. */
-export async function discover(options: DiscoveryOptions = {}): Promise<Discovered> {
+export async function discover(options: DiscoveryOptions = {}): Promise<DiscoveryResult> {
   const definitions: Definition[] = []
   const notices: Notice[] = []
   const first = new Map<string, { readonly file: string; readonly folder: string }>()
@@ -57,7 +57,7 @@ export async function discover(options: DiscoveryOptions = {}): Promise<Discover
 /**
  * Finds the definition of this name. Throws a RecipeError that lists similar names, or both files of an ambiguous one.
  */
-export function findDefinition(name: string, { definitions, notices }: Discovered): Definition {
+export function findDefinition(name: string, { definitions, notices }: DiscoveryResult): Definition {
   const found = definitions.find((one) => one.name === name && one.shadowedBy === null)
   const clash = notices.find(({ code, message }) => code === 'ambiguous' && message.includes(`"${name}"`))
   if (clash !== undefined) throw refuse({ ...clash, hint: clash.hint ?? '' }, clash.file)
@@ -87,7 +87,7 @@ function nearNames(name: string, names: readonly string[]): string[] {
 /**
  * Lists the files of a place. If a recipe exists in several forms, the documented order applies: .yaml, .yml, .json.
  */
-function filesIn({ folder, kind, isShared, inside }: Place): string[] {
+function filesIn({ folder, kind, isShared, inside }: DefinitionPlace): string[] {
   if (kind === 'recipe') {
     const isWanted = (name: string) => /^[^_.].*\.(?:ya?ml|json)$/i.test(name)
     const files = filesBelow(folder, { isWanted, isDeep: !isShared, inside })
@@ -100,7 +100,7 @@ function form(file: string): number {
   return /\.yaml$/i.test(file) ? 0 : /\.yml$/i.test(file) ? 1 : 2
 }
 
-async function readFound(file: string, place: Place, notices: Notice[]): Promise<Definition | undefined> {
+async function readFound(file: string, place: DefinitionPlace, notices: Notice[]): Promise<Definition | undefined> {
   try {
     const text = readTextNow(file)
     const found = place.kind === 'agent' ? await agentIn(text, file, notices) : await recipeIn(text, file, place)
@@ -113,9 +113,9 @@ async function readFound(file: string, place: Place, notices: Notice[]): Promise
   }
 }
 
-type Found = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
+type DefinitionHead = Pick<Definition, 'name' | 'description' | 'dialect' | 'notices'>
 
-async function agentIn(text: string, file: string, notices: Notice[]): Promise<Found | undefined> {
+async function agentIn(text: string, file: string, notices: Notice[]): Promise<DefinitionHead | undefined> {
   const agent: AgentFile | undefined = await parseAgentFile(text, file, { mode: 'lenient' })
   if (agent === undefined) return undefined
   if (agent.isDisabled) {
@@ -126,9 +126,13 @@ async function agentIn(text: string, file: string, notices: Notice[]): Promise<F
 }
 
 /** Reads the part of a recipe that a list needs; whoever loads it checks the rest. */
-async function recipeIn(text: string, file: string, { isShared }: Place): Promise<Found | undefined> {
+async function recipeIn(
+  text: string,
+  file: string,
+  { isShared }: DefinitionPlace,
+): Promise<DefinitionHead | undefined> {
   if (isShared && !(/\btitle\b/.test(text) && /\b(?:instructions|prompt)\b/.test(text))) return undefined
-  const report = new Report(file, true)
+  const report = new NoticeReport(file, true)
   const parsed = await parseYaml(text)
   const tree = parsed.ok ? parsed.tree : (await openRecipe(file, report)).tree
   const fields = new Fields(recipeTree(tree), report)

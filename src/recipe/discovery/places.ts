@@ -5,7 +5,7 @@ import { isInside } from '../../files/text-file.ts'
 import { AGENT_DIALECTS } from '../dialects/index.ts'
 import { checkDiscovery, type DiscoveryOptions } from './options.ts'
 
-export interface Place {
+export interface DefinitionPlace {
   readonly folder: string
   readonly kind: 'recipe' | 'agent'
   readonly scope: 'project' | 'home'
@@ -35,13 +35,13 @@ const HOME_SKILLS = [
  * Lists the folders with definitions, the nearest first: the current folder, those above it up to the root of the
  * repository, then the user's home. This list is the order, however the paths are spelt.
  */
-export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place[] {
+export function definitionPlaces(options: DiscoveryOptions = {}): readonly DefinitionPlace[] {
   const { cwd, home, env } = settled(options)
   const folders = projectFolders(cwd)
-  const project = (folder: string, kind: Place['kind'], isShared = false): Place => {
+  const project = (folder: string, kind: DefinitionPlace['kind'], isShared = false): DefinitionPlace => {
     return { folder, kind, scope: 'project', inside: folders.at(-1) ?? cwd, isShared }
   }
-  const own = (folder: string, kind: Place['kind']): Place => ({
+  const own = (folder: string, kind: DefinitionPlace['kind']): DefinitionPlace => ({
     folder: path.resolve(home, folder),
     kind,
     scope: 'home',
@@ -64,7 +64,7 @@ export function definitionPlaces(options: DiscoveryOptions = {}): readonly Place
   ])
 }
 
-export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<Place, 'folder' | 'inside'>[] {
+export function skillPlaces(options: DiscoveryOptions = {}): readonly Pick<DefinitionPlace, 'folder' | 'inside'>[] {
   const { cwd, home } = settled(options)
   const folders = projectFolders(cwd)
   const inside = folders.at(-1) ?? cwd
@@ -91,7 +91,7 @@ function settled(options: DiscoveryOptions) {
 }
 
 /** Removes duplicates: in the home folder the two lists meet. */
-function once(places: readonly Place[]): readonly Place[] {
+function once(places: readonly DefinitionPlace[]): readonly DefinitionPlace[] {
   return places.filter((place, at) => {
     return places.findIndex((other) => other.folder === place.folder && other.kind === place.kind) === at
   })
@@ -101,7 +101,7 @@ const DEEPEST = 8
 const MOST_FILES = 20_000
 const SKIPPED: ReadonlySet<string> = new Set(['.git', '.hg', '.svn', 'node_modules'])
 
-export interface Below {
+export interface WalkOptions {
   readonly isWanted: (name: string) => boolean
   /** Also search the folders below. */
   readonly isDeep: boolean
@@ -110,14 +110,14 @@ export interface Below {
 }
 
 /** Lists the files of a folder by name. Links are followed, each folder once; a missing folder has no files. */
-export function filesBelow(folder: string, below: Below): string[] {
+export function filesBelow(folder: string, below: WalkOptions): string[] {
   const found: string[] = []
   const inside = below.inside == null ? null : (realOf(below.inside) ?? below.inside)
   visit(folder, 0, { ...below, inside, found, seen: new Set() })
   return found
 }
 
-interface Walk extends Below {
+interface Walk extends WalkOptions {
   readonly found: string[]
   readonly seen: Set<string>
 }

@@ -2,7 +2,7 @@ import path from 'node:path'
 import { InputError } from '../../base/error.ts'
 import { readFrontMatter } from '../dialects/load-agent-file.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, noticesOf, Report, refuse } from '../text/notice.ts'
+import { type Notice, NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readText, readTextNow } from '../text/read-text.ts'
 import type { DiscoveryOptions } from './options.ts'
 import { filesBelow, skillPlaces } from './places.ts'
@@ -95,7 +95,7 @@ function tooLong(): InputError {
 
 async function readSkill(file: string, notices: Notice[]): Promise<Skill | undefined> {
   try {
-    const report = new Report(file, true)
+    const report = new NoticeReport(file, true)
     const parts = await readFrontMatter(ownText(file), file, report)
     const fields = new Fields(parts?.fields, report)
     const name = parts === undefined ? null : fields.text('name')

@@ -7,7 +7,7 @@ import type { Budget } from '../../grant/budget.ts'
 import type { Grant } from '../../grant/grant.ts'
 import type { ModelSettings } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { ToolChoice } from '../agent-file/agent-file.ts'
+import type { ToolSelection } from '../agent-file/agent-file.ts'
 import type { ExtensionConfig, RetryConfig } from '../recipe/recipe.ts'
 import { isOpenTool, type Mode, type OpenSpec } from './spec.ts'
 
@@ -27,7 +27,7 @@ export interface InlineAgent {
   /** `provider/model`; null: the host's model. */
   readonly model: string | null
   readonly settings: ModelSettings
-  readonly tools: ToolChoice
+  readonly tools: ToolSelection
   /** Its own extensions. */
   readonly extensions: readonly ExtensionConfig[]
   /** The extensions it takes over from its host: null for none, `all` includes the host's other tools. */

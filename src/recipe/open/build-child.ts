@@ -11,7 +11,7 @@ import { extensionNames, type InlineAgent } from '../inline/inline-agent.ts'
 import type { ChildSettings, OpenSpec } from '../inline/spec.ts'
 import { invalid } from './arguments.ts'
 import type { OpenCall } from './read-call.ts'
-import type { Loaded } from './sources.ts'
+import type { LoadedSource } from './sources.ts'
 
 /** A child that is ready to start. */
 export interface BuiltChild {
@@ -24,7 +24,7 @@ export interface BuiltChild {
 
 interface ChildParts {
   readonly call: OpenCall
-  readonly loaded: Loaded | null
+  readonly loaded: LoadedSource | null
   readonly spec: OpenSpec
   /** The working folder of its programs. */
   readonly cwd: string
@@ -55,7 +55,7 @@ export function buildChild(run: NodeRun, { call, loaded, spec, cwd }: ChildParts
   return { inline, input: firstMessage(call, definition), notes: [...extensions.notes, ...refused, ...unknown] }
 }
 
-type Described = Omit<
+type ChildDefinition = Omit<
   InlineAgent,
   | 'name'
   | 'instructions'
@@ -71,7 +71,7 @@ type Described = Omit<
 >
 
 /** The definition of a child described in words. It may do what its host passes on. */
-const AD_HOC: Described = {
+const AD_HOC: ChildDefinition = {
   form: 1,
   role: 'child',
   description: 'Ad-hoc subagent task',
@@ -87,7 +87,7 @@ const AD_HOC: Described = {
   open: null,
 }
 
-function described(definition: AgentFile, spec: OpenSpec): Described {
+function described(definition: AgentFile, spec: OpenSpec): ChildDefinition {
   const { description, tools, grant, neverAsks, output, retry, subRecipes } = definition
   return {
     ...AD_HOC,
@@ -125,7 +125,7 @@ function stockPrompt(definition: AgentFile | null): string {
   return isRecipe(definition) ? 'Begin.' : 'Begin the work that your instructions describe, and report what you did.'
 }
 
-interface Chosen {
+interface ExtensionChoice {
   readonly own: InlineAgent['extensions']
   readonly inherits: InlineAgent['inherits']
   readonly notes: readonly string[]
@@ -135,7 +135,11 @@ interface Chosen {
  * Chooses the extensions. A recipe has only its own. An agent file, or a recipe without any, has its host's, plus its
  * own servers. The list of the call can only narrow.
  */
-function chosenExtensions(host: AgentCore, asked: readonly string[] | null, definition: AgentFile | null): Chosen {
+function chosenExtensions(
+  host: AgentCore,
+  asked: readonly string[] | null,
+  definition: AgentFile | null,
+): ExtensionChoice {
   const listed = definition?.extensions ?? []
   const isAsked = (name: string) => asked === null || asked.some((one) => sourceName(one) === sourceName(name))
   const own = listed.filter(({ name }) => isAsked(name))
@@ -234,12 +238,12 @@ function choiceOf({ home: { maker } }: NodeRun, { provider, model }: ModelChoice
   return { provider: null, model: wholeName(said) ?? said }
 }
 
-interface Said {
+interface ReadChoice {
   readonly provider: string | null
   readonly model: string | null
 }
 
-function byProvider(provider: string, rest: readonly Said[]): string {
+function byProvider(provider: string, rest: readonly ReadChoice[]): string {
   const same = rest.find((one) => one.provider === provider && one.model !== null)
   const model = same?.model ?? defaultModelOf(provider)
   if (model !== undefined) return `${provider}/${model}`
@@ -248,7 +252,11 @@ function byProvider(provider: string, rest: readonly Said[]): string {
   )
 }
 
-function byModel(run: NodeRun, model: string, { first, rest }: { first: Said; rest: readonly Said[] }): string {
+function byModel(
+  run: NodeRun,
+  model: string,
+  { first, rest }: { first: ReadChoice; rest: readonly ReadChoice[] },
+): string {
   if (first.provider !== null) return `${first.provider}/${model}`
   if (run.home.maker.hasModelNamed(model) || model.includes('/')) return model
   return aliasOf(model) ?? `${rest.find(({ provider }) => provider !== null)?.provider ?? 'unknown'}/${model}`
@@ -269,7 +277,7 @@ function check(run: NodeRun, name: string): void {
   }
 }
 
-function hostModel(run: NodeRun): Said {
+function hostModel(run: NodeRun): ReadChoice {
   const id = run.home.modelOf(run.agent, run)?.id ?? ''
   const slash = id.indexOf('/')
   return slash < 1 ? { provider: null, model: null } : { provider: id.slice(0, slash), model: id.slice(slash + 1) }

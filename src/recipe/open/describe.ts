@@ -38,20 +38,20 @@ async function subRecipeLine(sub: SubRecipe): Promise<string> {
   return `• ${sub.name}${sequential} - ${said}${params.length === 0 ? '' : ` (params: ${params.join(', ')})`}`
 }
 
-interface Params {
+interface RecipeParams {
   readonly params: readonly string[]
   readonly description: string
 }
 
-interface Kept extends Params {
+interface CachedParams extends RecipeParams {
   readonly stamp: string
 }
 
-const kept: Map<string, Kept> = new Map()
+const kept: Map<string, CachedParams> = new Map()
 const MOST_KEPT = 256
 
 /** Lists the parameters of a sub-recipe; read again when the file changes, and empty if it is unreadable. */
-async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
+async function paramsOf({ path, folder, values }: SubRecipe): Promise<RecipeParams> {
   const key = `${path}\n${Object.keys(values).join('\n')}`
   const stamp = stampOf(path)
   const known = kept.get(key)
@@ -62,7 +62,7 @@ async function paramsOf({ path, folder, values }: SubRecipe): Promise<Params> {
   return found
 }
 
-async function readParams(file: string, folder: string, values: SubRecipe['values']): Promise<Params> {
+async function readParams(file: string, folder: string, values: SubRecipe['values']): Promise<RecipeParams> {
   try {
     const { parameters, description } = await describeRecipe(file, { mode: 'lenient', folder })
     const open = parameters.filter(({ key }) => !Object.hasOwn(values, key))
@@ -75,7 +75,7 @@ async function readParams(file: string, folder: string, values: SubRecipe['value
   }
 }
 
-const NO_PARAMS: Params = { params: [], description: '' }
+const NO_PARAMS: RecipeParams = { params: [], description: '' }
 
 function stampOf(file: string): string {
   try {

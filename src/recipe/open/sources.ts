@@ -87,7 +87,7 @@ function isTypo(a: string, b: string): boolean {
 }
 
 /** A source with its values filled in. */
-export interface Loaded {
+export interface LoadedSource {
   readonly definition: AgentFile
   /** Locked values that the call tried to set. */
   readonly refused: readonly string[]
@@ -95,7 +95,7 @@ export interface Loaded {
   readonly unknown: readonly string[]
 }
 
-export interface LoadOptions {
+export interface SourceOptions {
   readonly parameters: Readonly<Record<string, unknown>>
   /** Reads a file that a model names, if the calling agent may. */
   readonly readFile: (given: string) => Promise<string>
@@ -104,7 +104,7 @@ export interface LoadOptions {
 }
 
 /** Reads the file of a source and fills in its values. */
-export async function loadSource(source: Source, others: LoadOptions): Promise<Loaded> {
+export async function loadSource(source: Source, others: SourceOptions): Promise<LoadedSource> {
   const { parameters, isKept } = others
   if (source.kind === 'skill') return { definition: skillDefinition(source.skill), refused: [], unknown: [] }
   const place = placeOf(source)
@@ -144,7 +144,7 @@ interface SourceFile {
 }
 
 /** Reads a file parameter: beside the recipe if the recipe names it, else among the runtime's files. */
-async function readValue(named: string, { inside: { folder } }: SourceFile, others: LoadOptions): Promise<string> {
+async function readValue(named: string, { inside: { folder } }: SourceFile, others: SourceOptions): Promise<string> {
   try {
     if (folder !== undefined)
       return await readText(path.resolve(folder, named), { inside: folder, isKept: others.isKept })

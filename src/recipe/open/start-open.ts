@@ -20,7 +20,7 @@ import type { OpenSpec, Surface } from '../inline/spec.ts'
 import { invalid, OpenRefusal, refusedCall } from './arguments.ts'
 import { type BuiltChild, buildChild } from './build-child.ts'
 import { type OpenCall, readCall } from './read-call.ts'
-import { findSource, type Loaded, loadSource, sourcesOf } from './sources.ts'
+import { findSource, type LoadedSource, loadSource, sourcesOf } from './sources.ts'
 
 /** Starts the child that a call asks for. The task waits for it, or ends at once if it runs in the background. */
 export async function startOpen(
@@ -55,7 +55,7 @@ async function prepare(
   run: NodeRun,
   given: unknown,
   { spec, surface }: { readonly spec: OpenSpec; readonly surface: Surface },
-): Promise<Beginning> {
+): Promise<StartParts> {
   const isKept = keeperOf(run)
   const sources = await sourcesOf(spec, isKept)
   const call = readCall(surface, given, (name) => sources.some((source) => source.name === name))
@@ -98,16 +98,16 @@ async function folderFor(run: NodeRun, given: string | null, byDefault: string):
   }
 }
 
-interface Beginning {
+interface StartParts {
   readonly call: OpenCall
-  readonly loaded: Loaded | null
+  readonly loaded: LoadedSource | null
   readonly built: BuiltChild
   readonly spec: OpenSpec
   /** The key of calls that wait for each other. */
   readonly key: string | null
 }
 
-async function begin(run: NodeRun, beginning: Beginning): Promise<RowToolEnd> {
+async function begin(run: NodeRun, beginning: StartParts): Promise<RowToolEnd> {
   const { call, built } = beginning
   const agent = run.home.maker.make(built.inline as unknown as Json, run.agent) as AnyAgent
   const ids = childIds(run.node.id, 0)
@@ -122,7 +122,7 @@ async function begin(run: NodeRun, beginning: Beginning): Promise<RowToolEnd> {
   return endOf(await spawn(run, delegation), call.surface)
 }
 
-function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, loaded }: Beginning): Offer {
+function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, loaded }: StartParts): Offer {
   const facts: OpenFacts = {
     surface: call.surface,
     summary: call.summary,
@@ -151,7 +151,7 @@ function offerOf({ node }: NodeRun, agent: AnyAgent, { call, built, spec, key, l
   }
 }
 
-function metadataOf({ conversation, node }: NodeRun, { call, built }: Beginning): { readonly [key: string]: Json } {
+function metadataOf({ conversation, node }: NodeRun, { call, built }: StartParts): { readonly [key: string]: Json } {
   return {
     subagent: {
       name: built.inline.name,
@@ -165,7 +165,7 @@ function metadataOf({ conversation, node }: NodeRun, { call, built }: Beginning)
   }
 }
 
-function inBackground({ call }: Beginning, { conversation: id }: ChildIds): BackgroundDelegation {
+function inBackground({ call }: StartParts, { conversation: id }: ChildIds): BackgroundDelegation {
   const content = `Task ${id} started in background: "${labelOf(call)}"\nYou are told when it ends. load(source: "${id}") waits for its result; with peek: true it says what it is doing, with cancel: true it stops it.`
   const result: NodeOutput = { content, metadata: { subagent_session_id: id } }
   return { wake: 'auto', briefing: null, sessionId: null, title: null, metadata: null, result, wait: null }

@@ -3,7 +3,7 @@ import { code, oneOf, type Rules, readOptions, record, text } from '../../base/o
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
-import { type Notice, Report } from '../text/notice.ts'
+import { type Notice, NoticeReport } from '../text/notice.ts'
 import { entryOf } from '../text/tree.ts'
 import {
   type AskParameter,
@@ -56,7 +56,7 @@ export async function loadRecipe(file: string, options: RecipeOptions = {}): Pro
     },
     report,
   )
-  const rendered = new Report(source.file, report.isLenient)
+  const rendered = new NoticeReport(source.file, report.isLenient)
   const whole = readRecipe(await source.render(values), source.file, rendered)
   const recipe = { ...partOf(whole, folder), parameters: raw.parameters }
   await checkResponse(recipe, rendered, lineOf(source, 'response'))
@@ -86,10 +86,10 @@ export async function describeRecipe(
   return { file: source.file, title, description, version, parameters, missing, inputSchema, notices: report.notices }
 }
 
-interface Checked {
+interface CheckedRecipe {
   readonly source: RecipeSource
   readonly raw: Recipe
-  readonly report: Report
+  readonly report: NoticeReport
 }
 
 export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
@@ -101,10 +101,10 @@ export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
   isKept: code,
 }
 
-async function readChecked(given: string, options: ReadingOptions): Promise<Checked> {
+async function readChecked(given: string, options: ReadingOptions): Promise<CheckedRecipe> {
   const { mode, folder, isKept } = readOptions('loadRecipe(file, options)', options, RECIPE_OPTIONS)
   const file = path.resolve(given)
-  const report = new Report(file, mode === 'lenient')
+  const report = new NoticeReport(file, mode === 'lenient')
   const source = await openRecipe(file, report, { inside: folder, isKept })
   const raw = partOf(readUnrendered(source, report), folder)
   checkParameters(raw.parameters, source.uses, report)
@@ -119,14 +119,14 @@ function lineOf({ tree }: RecipeSource, key: string): number | null {
 }
 
 /** Reads a recipe without values. If values decide which keys exist, only its parameters can be checked. */
-function readUnrendered({ tree, file, isStructural }: RecipeSource, report: Report): Recipe {
+function readUnrendered({ tree, file, isStructural }: RecipeSource, report: NoticeReport): Recipe {
   if (!isStructural) return readRecipe(tree, file, report)
-  const raw = readRecipe(tree, file, new Report(file, true))
+  const raw = readRecipe(tree, file, new NoticeReport(file, true))
   return { ...raw, parameters: readParameters(new Fields(recipeTree(tree), report), report) }
 }
 
 /** Checks that the response is a valid schema, so that a model is not asked for the impossible. */
-async function checkResponse({ response }: Recipe, report: Report, line: number | null): Promise<void> {
+async function checkResponse({ response }: Recipe, report: NoticeReport, line: number | null): Promise<void> {
   if (response === null || JSON.stringify(response).includes('{{')) return
   const why = await schemaProblem(response.jsonSchema)
   if (why === undefined) return
@@ -134,14 +134,14 @@ async function checkResponse({ response }: Recipe, report: Report, line: number 
 }
 
 /** Reports characters that models read and people cannot see; the flags of some regions use them legitimately. */
-function checkHidden({ instructions, prompt }: Recipe, report: Report, line: number | null): void {
+function checkHidden({ instructions, prompt }: Recipe, report: NoticeReport, line: number | null): void {
   const text = `${instructions ?? ''}\n${prompt ?? ''}`.replace(/\u{1F3F4}[\u{E0020}-\u{E007E}]+\u{E007F}/gu, '')
   if (!/[\u{E0000}-\u{E007F}]/u.test(text)) return
   const hint = 'It has invisible Unicode tag characters. Remove them.'
   report.fault({ code: 'harmful', message: 'Recipe contains potentially harmful content', line, hint })
 }
 
-function together(...reports: readonly Report[]): readonly Notice[] {
+function together(...reports: readonly NoticeReport[]): readonly Notice[] {
   const seen = new Set<string>()
   return reports
     .flatMap(({ notices }) => notices)

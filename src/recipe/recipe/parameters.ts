@@ -2,14 +2,14 @@ import { homedir } from 'node:os'
 import path from 'node:path'
 import type { JsonSchema } from '../../base/schema/schema.ts'
 import type { Fields } from '../text/fields.ts'
-import { noticesOf, type Report, refuse } from '../text/notice.ts'
+import { type NoticeReport, noticesOf, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { INPUT_TYPES, REQUIREMENTS, type RecipeParameter } from './recipe.ts'
 
 /** A parameter that is always defined: the folder of the recipe. */
 export const RECIPE_DIR = 'recipe_dir'
 
-export function readParameters(recipe: Fields, report: Report): readonly RecipeParameter[] {
+export function readParameters(recipe: Fields, report: NoticeReport): readonly RecipeParameter[] {
   const seen = new Set<string>()
   return (recipe.list('parameters') ?? []).flatMap((fields) => {
     if (!fields.isMap('a parameter with a `key`')) return []
@@ -37,7 +37,7 @@ function readParameter(fields: Fields): RecipeParameter {
 }
 
 /** The names that a recipe's templates use, with their lines, and all names its text mentions, even in comments. */
-export interface Uses {
+export interface TemplateNames {
   readonly used: ReadonlyMap<string, number | null>
   readonly mentioned: ReadonlySet<string>
 }
@@ -45,8 +45,8 @@ export interface Uses {
 /** Checks definitions against the template, in the order in which people see the findings. */
 export function checkParameters(
   parameters: readonly RecipeParameter[],
-  { used, mentioned }: Uses,
-  report: Report,
+  { used, mentioned }: TemplateNames,
+  report: NoticeReport,
 ): void {
   checkDefaults(parameters, report)
   const keys = new Set(parameters.map(({ key }) => key))
@@ -67,7 +67,7 @@ function definitionHint(name: string): string {
   return `Define it under "parameters"; to keep the braces as text, write {% raw %}{{ ${name} }}{% endraw %}.`
 }
 
-function checkDefaults(parameters: readonly RecipeParameter[], report: Report): void {
+function checkDefaults(parameters: readonly RecipeParameter[], report: NoticeReport): void {
   const files = parameters.filter((one) => one.inputType === 'file' && one.default !== null)
   if (files.length > 0) {
     const message = `File parameters cannot have default values to avoid importing sensitive user files: ${keysOf(files)}`
@@ -175,7 +175,7 @@ export interface BindOptions {
 export async function bindValues(
   parameters: readonly RecipeParameter[],
   options: BindOptions,
-  report: Report,
+  report: NoticeReport,
 ): Promise<Readonly<Record<string, string>>> {
   const values = new Map<string, string>()
   const missing: RecipeParameter[] = []
@@ -213,7 +213,7 @@ async function givenValue(parameter: RecipeParameter, { given, ask }: BindOption
 
 interface Binding {
   readonly options: BindOptions
-  readonly report: Report
+  readonly report: NoticeReport
 }
 
 async function checked(parameter: RecipeParameter, value: string, { options, report }: Binding): Promise<string> {

@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises'
 import path from 'node:path'
 import { isInside } from '../../files/text-file.ts'
-import { Report, refuse } from '../text/notice.ts'
+import { NoticeReport, refuse } from '../text/notice.ts'
 import { readText } from '../text/read-text.ts'
 import { RECIPE_DIR, textOf } from './parameters.ts'
 import { readRecipe } from './read-recipe.ts'
@@ -31,7 +31,7 @@ export function subRecipeValues(
 }
 
 /** Throws if a sub-recipe is missing, has a duplicate name, or leads back to a recipe above it. */
-export async function checkSubRecipes(recipe: Recipe, report: Report): Promise<void> {
+export async function checkSubRecipes(recipe: Recipe, report: NoticeReport): Promise<void> {
   const names = new Set<string>()
   for (const { name, path: place, folder, line } of recipe.subRecipes) {
     if (names.has(name))
@@ -107,9 +107,9 @@ async function outline(file: string, { values, folder }: SubRecipe): Promise<Rec
   try {
     const text = await readText(file, { inside: folder })
     if (!/sub_recipes|env_keys/.test(text)) return undefined
-    const report = new Report(file, true)
+    const report = new NoticeReport(file, true)
     const source = await readSource(text, { file }, report)
-    const known = readRecipe(source.tree, file, new Report(file, true)).parameters
+    const known = readRecipe(source.tree, file, new NoticeReport(file, true)).parameters
     const defaults = known.map(({ key, default: fallback }) => [key, fallback ?? ''] as const)
     const tree = await source.render({ ...Object.fromEntries(defaults), ...values, [RECIPE_DIR]: path.dirname(file) })
     return partOf(readRecipe(tree, file, report), folder)

@@ -9,7 +9,7 @@ import { rowTool } from '../../delegation/background/row-tool.ts'
 import { EVERYTHING, type Grant, type Layer, narrowingDelegateLayer, narrowingLayer } from '../../grant/grant.ts'
 import type { Model } from '../../model/model.ts'
 import type { Tool } from '../../tool/tool.ts'
-import type { ToolChoice } from '../agent-file/agent-file.ts'
+import type { ToolSelection } from '../agent-file/agent-file.ts'
 import { extensionSources, isBuiltIn } from '../extension/extension-sources.ts'
 import { type InlineAgent, inherited, type Kit, readInline } from '../inline/inline-agent.ts'
 import { MODES, SURFACES } from '../inline/spec.ts'
@@ -18,14 +18,14 @@ import type { RetryConfig } from '../recipe/recipe.ts'
 import { CHECK, type CheckPlace, FINAL_OUTPUT, finalOutputTool, finalOutputWords, ON_FAILURE } from './final-output.ts'
 
 /** Everything beside its own data that an agent is built from. */
-export interface Surroundings {
+export interface InlineServices {
   /** The host, if the agent takes something over; undefined if this process has no code for one. */
   readonly host: () => AgentCore | undefined
   readonly modelNamed: (name: string) => Model
 }
 
 /** Builds the agent that a row holds. */
-export function inlineCore(stored: Json, surroundings: Surroundings): AgentCore | undefined {
+export function inlineCore(stored: Json, surroundings: InlineServices): AgentCore | undefined {
   const inline = readInline(stored)
   const host = surroundings.host()
   if (host === undefined && (inline.inherits !== null || needsHostsCode(inline))) return undefined
@@ -135,7 +135,7 @@ function withShellFolder(grant: Grant): Grant {
 }
 
 /** Turns a file's tool list into a grant that binds all tools, wherever they come from. */
-function chosenTools({ allow, deny }: ToolChoice): Grant {
+function chosenTools({ allow, deny }: ToolSelection): Grant {
   const others = EVERYTHING.filter((rule) => !rule.startsWith('tool:'))
   const chosen = allow === null ? ['*'] : [...allow, ...DELEGATION_TOOLS]
   return { use: [...others, ...chosen.map(toolRule)], deny: deny.map(toolRule) }

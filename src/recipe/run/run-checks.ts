@@ -32,11 +32,11 @@ export async function runChecks(
   return 'done'
 }
 
-type Judged = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
+type CheckResult = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
 
-async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
+async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckResult {
   const attempt = triesBefore(run)
-  const permitted: Permitted[] = []
+  const permitted: PermittedCommand[] = []
   // All commands are decided before the first one runs, so that a command allowed once runs once.
   for (const [at, { command }] of retry.checks.entries()) {
     const one = permitOne(run, { command, folder: place.folder }, { check: at + 1, of: retry.checks.length })
@@ -55,7 +55,7 @@ async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judge
   return { is: 'passed', text: 'The checks passed.' }
 }
 
-async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Judged {
+async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckResult {
   const command = retry.onFailure ?? ''
   const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
   if ('ask' in one) return one
@@ -98,7 +98,7 @@ type CommandEnd = { readonly exitCode: number; readonly said: string } | Trouble
 
 const SHOWN = 2_000
 
-type Permitted = Pick<Command, 'request' | 'command'>
+type PermittedCommand = Pick<CheckCommand, 'request' | 'command'>
 
 /**
  * Decides on a command: its permission, the reason of a refusal, or the question for a person. `input` distinguishes
@@ -108,7 +108,7 @@ function permitOne(
   run: NodeRun,
   { command, folder }: { readonly command: string; readonly folder: string | null },
   input: Json,
-): Permitted | Trouble | Extract<RowToolEnd, { ask: unknown }> {
+): PermittedCommand | Trouble | Extract<RowToolEnd, { ask: unknown }> {
   const request = programRequest(programOf(command), { folder })
   const permission = permit(run, request, input)
   if (permission.verdict === 'ask') return permission
@@ -116,7 +116,7 @@ function permitOne(
   return { code: 'denied', trouble: `${requestText(request)} is not allowed here: ${permission.reason}.` }
 }
 
-async function runCommand(run: NodeRun, one: Command): Promise<CommandEnd> {
+async function runCommand(run: NodeRun, one: CheckCommand): Promise<CommandEnd> {
   const code = () => runDecided(run, one)
   const { node, work, home } = run
   if (home.tape === null) return code()
@@ -127,14 +127,14 @@ async function runCommand(run: NodeRun, one: Command): Promise<CommandEnd> {
   return { code: 'retry', trouble: 'error' in given ? textOf(given.error) : 'It was stopped.' }
 }
 
-interface Command {
+interface CheckCommand {
   readonly request: ProgramRequest
   readonly command: string
   readonly cwd: string
   readonly seconds: number
 }
 
-async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: Command): Promise<CommandEnd> {
+async function runDecided({ work }: NodeRun, { request, command, cwd, seconds }: CheckCommand): Promise<CommandEnd> {
   const { signal } = work
   try {
     const env = { ...plainEnvironment(), AGENT: 'legate', GOOSE_TERMINAL: '1' }

@@ -12,7 +12,7 @@ const FUEL = 200_000
 const THREAD_FUEL = 5_000_000
 const MOST_CHARACTERS = 4_000_000
 
-export type RenderRequest = Omit<Job, 'fuel' | 'mostCharacters' | 'mark'>
+export type RenderRequest = Omit<RenderJob, 'fuel' | 'mostCharacters' | 'mark'>
 
 /** The error of a template, and its line. */
 export interface TemplateTrouble {
@@ -37,7 +37,7 @@ export async function render(request: RenderRequest): Promise<RenderAnswer> {
   }
   const isLong = templates.some(isRisky) || givenTo(request) > MOST_GIVEN
   const mark = String(randomInt(2 ** 47))
-  const job: Job = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
+  const job: RenderJob = { ...request, mark, fuel: isLong ? THREAD_FUEL : FUEL, mostCharacters: MOST_CHARACTERS }
   const answer = isLong ? await renderInThread(job) : renderHere(job)
   if (answer.ok) return { ok: true, texts: answer.texts, releaser: new Releaser(answer.held, mark) }
   return { ok: false, trouble: readTrouble(answer) }
@@ -115,7 +115,7 @@ function forgetEngine(): void {
   delete require.cache[require.resolve('minijinja-js')]
 }
 
-function renderHere(job: Job): Rendered {
+function renderHere(job: RenderJob): RenderResult {
   try {
     return renderBatch(engine(), job)
   } catch (error) {
@@ -138,7 +138,7 @@ parentPort.postMessage('ready')
 parentPort.postMessage(renderBatch(engine, workerData.job))
 `
 
-async function renderInThread(job: Job): Promise<Rendered> {
+async function renderInThread(job: RenderJob): Promise<RenderResult> {
   const worker = new Worker(THREAD, {
     eval: true,
     workerData: { engine: require.resolve('minijinja-js'), job },
@@ -148,10 +148,10 @@ async function renderInThread(job: Job): Promise<Rendered> {
   })
   let timer: NodeJS.Timeout | undefined
   try {
-    return await new Promise<Rendered>((resolve) => {
+    return await new Promise<RenderResult>((resolve) => {
       const stop = (message: string) => resolve({ ok: false, message, index: 0 })
       timer = setTimeout(stop, START_MS, 'the template engine does not start')
-      worker.on('message', (message: 'ready' | Rendered) => {
+      worker.on('message', (message: 'ready' | RenderResult) => {
         if (message !== 'ready') return resolve(message)
         clearTimeout(timer)
         timer = setTimeout(stop, RENDER_MS, `rendering did not end within ${RENDER_MS} ms`)
@@ -174,7 +174,7 @@ function readTrouble({ message, index }: { message: string; index: number }): Te
 }
 
 /** Texts to render with the same values. Plain data, so that it can go to another thread. */
-export interface Job {
+export interface RenderJob {
   readonly texts: readonly string[]
   /** The templates that the texts may include, by name. */
   readonly templates: Readonly<Record<string, string>>
@@ -188,7 +188,7 @@ export interface Job {
   readonly mostCharacters: number
 }
 
-export type Rendered =
+export type RenderResult =
   | { readonly ok: true; readonly texts: readonly string[]; readonly held: readonly string[] }
   | { readonly ok: false; readonly message: string; readonly index: number }
 
@@ -197,7 +197,7 @@ export type Rendered =
  * place: private characters that no filter changes. A thread also runs the source of this function by itself: it may
  * use nothing from around it, and the filter must not throw, because that would break the engine.
  */
-function renderBatch(engine: { readonly Environment: typeof Environment }, job: Job): Rendered {
+function renderBatch(engine: { readonly Environment: typeof Environment }, job: RenderJob): RenderResult {
   const held: string[] = []
   const texts: string[] = []
   const environment = new engine.Environment()

@@ -1,6 +1,6 @@
 import { Lines, type Segment, segmentsOf, tagName, tokensOf } from './tags.ts'
 
-export type Holding =
+export type HeldTemplate =
   | { readonly ok: true; readonly template: string }
   | { readonly ok: false; readonly message: string; readonly line: number }
 
@@ -8,16 +8,16 @@ export type Holding =
  * Rewrites a template so that every value is held instead of written: the result has only the author's words and marks,
  * so no value can change its structure. Macros, `super()` and blocks write the author's words themselves.
  */
-export function holdValues(template: string): Holding {
+export function holdValues(template: string): HeldTemplate {
   return replaceValues(template, holding)
 }
 
 /** Rewrites a template so that the source of each expression, `{{ ... }}` included, is held in place of a value. */
-export function holdSources(template: string, mark: string, held: string[]): Holding {
+export function holdSources(template: string, mark: string, held: string[]): HeldTemplate {
   return replaceValues(template, (source) => `\ue0f0${mark}:${held.push(source) - 1}\ue0f1`)
 }
 
-function replaceValues(template: string, replace: (source: string, segment: Segment) => string): Holding {
+function replaceValues(template: string, replace: (source: string, segment: Segment) => string): HeldTemplate {
   const macros = macrosIn(template)
   let captures = 0
   let held = ''

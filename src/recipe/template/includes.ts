@@ -50,7 +50,7 @@ export function checkMarks(text: string, file: string): void {
   }
 }
 
-interface Named {
+interface IncludedName {
   readonly name: string
   readonly line: number
   /** Whether it is one of several names, or may be missing. */
@@ -62,7 +62,7 @@ function notFound(name: string, line: number, file: string): Error {
   return refuse({ code: 'include', message: `template not found: there is no file "${name}"`, line, hint }, file)
 }
 
-function namesIn(text: string): Named[] {
+function namesIn(text: string): IncludedName[] {
   const lines = new Lines(text)
   return segmentsOf(text)
     .filter((segment) => segment.kind === 'tag' && WITH_FILES.has(tagName(segment)))
@@ -86,14 +86,14 @@ function checkName(name: string, line: number, file: string): void {
   throw refuse({ code: 'include', message: `"${name}" is outside the folder of the recipe`, line, hint }, file)
 }
 
-interface Asked {
+interface IncludeRequest {
   readonly folder: string
   readonly from: string
   readonly line: number
   readonly isKept: Keeper | undefined
 }
 
-async function readIncluded(name: string, { folder, from, line, isKept }: Asked): Promise<string | undefined> {
+async function readIncluded(name: string, { folder, from, line, isKept }: IncludeRequest): Promise<string | undefined> {
   try {
     return await readText(path.join(folder, name), { inside: folder, isKept })
   } catch (error) {

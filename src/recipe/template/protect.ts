@@ -1,7 +1,7 @@
 import { Lines, MarkReader, type Segment } from './tags.ts'
 import { namesIn } from './variables.ts'
 
-export interface Protected {
+export interface ProtectedTemplate {
   /** The template, with text that only looks like a tag marked as plain. It has the same lines. */
   readonly template: string
   /** The marked texts, to show to people. */
@@ -19,7 +19,7 @@ export interface ProtectOptions {
  * Protects prose that looks like a template: `{{hf model org}}`, `{#123}`, `{% discount %}`. Text that is not an
  * expression, a comment or a statement stays as written. An inside that begins with a quote is left to the engine.
  */
-export function protect(text: string, options: ProtectOptions): Protected {
+export function protect(text: string, options: ProtectOptions): ProtectedTemplate {
   if (!/\{[{%#]/.test(text)) return { template: text, literals: [] }
   const literals: { text: string; line: number; why: 'tag' | 'undefined' }[] = []
   const pieces = new PieceReader(text, options)

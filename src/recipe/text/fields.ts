@@ -1,6 +1,6 @@
 import type { Json } from '../../base/json.ts'
-import type { Report } from './notice.ts'
-import { entryOf, isAbsent, jsonOf, type Leaf, type Tree } from './tree.ts'
+import type { NoticeReport } from './notice.ts'
+import { entryOf, isAbsent, jsonOf, type TextLeaf, type TextTree } from './tree.ts'
 
 /**
  * Reads typed fields of a map. A missing field or one of the wrong type is reported with its path and line and read as
@@ -8,10 +8,10 @@ import { entryOf, isAbsent, jsonOf, type Leaf, type Tree } from './tree.ts'
  */
 export class Fields {
   readonly path: string
-  private readonly tree: Tree | undefined
-  private readonly report: Report
+  private readonly tree: TextTree | undefined
+  private readonly report: NoticeReport
 
-  constructor(tree: Tree | undefined, report: Report, path = '') {
+  constructor(tree: TextTree | undefined, report: NoticeReport, path = '') {
     this.tree = tree
     this.report = report
     this.path = path
@@ -25,7 +25,7 @@ export class Fields {
     return !isAbsent(this.get(key))
   }
 
-  get(key: string): Tree | undefined {
+  get(key: string): TextTree | undefined {
     return entryOf(this.tree, key)
   }
 
@@ -165,11 +165,11 @@ export class Fields {
     return null
   }
 
-  private inner(tree: Tree, path: string): Fields {
+  private inner(tree: TextTree, path: string): Fields {
     return new Fields(tree, this.report, path)
   }
 
-  private wrong(path: string, tree: Tree | undefined, expected: string): void {
+  private wrong(path: string, tree: TextTree | undefined, expected: string): void {
     const at = path === '' ? '' : `${path}: `
     const message = `${at}invalid type: ${describe(tree)}, expected ${expected}`
     this.report.error({ code: 'invalid_value', message, line: tree?.line ?? this.line })
@@ -182,25 +182,25 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
 ])
 
 /** Tells whether the value still holds a template and is therefore unknown. */
-function isOpen(tree: Tree): boolean {
+function isOpen(tree: TextTree): boolean {
   return tree.kind === 'leaf' && tree.isTemplated === true && /\{[{%]/.test(tree.text)
 }
 
 /** Reads a number; one from a template is parsed from its text. */
-function numberIn(tree: Tree): number | undefined {
+function numberIn(tree: TextTree): number | undefined {
   if (tree.kind !== 'leaf') return undefined
   if (typeof tree.value === 'number' && Number.isFinite(tree.value)) return tree.value
   const isNumber = tree.isTemplated === true && /^\s*-?\d+(?:\.\d+)?(?:e[-+]?\d+)?\s*$/i.test(tree.text)
   return isNumber ? Number(tree.text) : undefined
 }
 
-function describe(tree: Tree | undefined): string {
+function describe(tree: TextTree | undefined): string {
   if (tree === undefined) return 'unit value'
   if (tree.kind === 'list') return 'sequence'
   return tree.kind === 'map' ? 'map' : describeLeaf(tree)
 }
 
-function describeLeaf({ value, text }: Leaf): string {
+function describeLeaf({ value, text }: TextLeaf): string {
   if (value === null) return 'unit value'
   if (typeof value === 'boolean') return `boolean \`${value}\``
   if (typeof value === 'string') return `string ${JSON.stringify(value.slice(0, 80))}`

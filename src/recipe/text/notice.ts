@@ -40,7 +40,7 @@ export type NoticeCode =
   | 'lost'
   | 'disabled'
 
-export interface Finding {
+export interface NoticeParts {
   readonly code: NoticeCode
   readonly message: string
   readonly line?: number | null
@@ -48,7 +48,7 @@ export interface Finding {
 }
 
 /** Collects the findings of one file, so that a person sees all of them at once. */
-export class Report {
+export class NoticeReport {
   readonly file: string
   /** Whether reading continues where a strict reader refuses. */
   readonly isLenient: boolean
@@ -59,20 +59,20 @@ export class Report {
     this.isLenient = isLenient
   }
 
-  error(finding: Finding): void {
+  error(finding: NoticeParts): void {
     this.add('error', finding)
   }
 
   /** Adds an error, or a warning if the reader is lenient. */
-  fault(finding: Finding): void {
+  fault(finding: NoticeParts): void {
     this.add(this.isLenient ? 'warning' : 'error', finding)
   }
 
-  warning(finding: Finding): void {
+  warning(finding: NoticeParts): void {
     this.add('warning', finding)
   }
 
-  note(finding: Finding): void {
+  note(finding: NoticeParts): void {
     this.add('note', finding)
   }
 
@@ -82,7 +82,7 @@ export class Report {
     if (errors.length > 0) throw refuseAll(errors)
   }
 
-  private add(level: Notice['level'], { code, message, line = null, hint }: Finding): void {
+  private add(level: Notice['level'], { code, message, line = null, hint }: NoticeParts): void {
     if (this.notices.length >= (level === 'error' ? MOST_WITH_ERRORS : MOST)) return
     this.notices.push({ level, code, message, file: this.file, line, hint: hint ?? null })
   }
@@ -94,7 +94,7 @@ const MOST = 200
 const MOST_WITH_ERRORS = 2 * MOST
 
 /** Makes an error to throw for one finding: the message says where, what, and what to do; `details` has the parts. */
-export function refuse(finding: Finding, file: string): RecipeError {
+export function refuse(finding: NoticeParts, file: string): RecipeError {
   const { code, message, line = null, hint } = finding
   return refuseAll([{ level: 'error', code, message, file, line, hint: hint ?? null }])
 }

@@ -1,10 +1,12 @@
 import { messageOf } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import { readYaml, YamlTrouble } from '../../base/yaml-tree.ts'
-import type { Finding } from './notice.ts'
-import type { Tree } from './tree.ts'
+import type { NoticeParts } from './notice.ts'
+import type { TextTree } from './tree.ts'
 
-export type ParsedYaml = { readonly ok: true; readonly tree: Tree } | { readonly ok: false; readonly finding: Finding }
+export type ParsedYaml =
+  | { readonly ok: true; readonly tree: TextTree }
+  | { readonly ok: false; readonly finding: NoticeParts }
 
 const LIMITS = { deepest: 100, mostValues: 20_000, mostWords: 50_000, hasTemplates: true } as const
 

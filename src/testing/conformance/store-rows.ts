@@ -5,9 +5,9 @@ import type { OutcomeRecord } from '../../graph/outcome.ts'
 import type { Conversation, Edge, EngineRow, Id, Link, Node, Turn } from '../../graph/rows.ts'
 
 /** The place of a test row. Rows here are complete and plain, with version 1 unless stated otherwise. */
-export type Place = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
+export type RowPlace = Pick<Node, 'rootId' | 'conversationId' | 'laneId' | 'turnId'>
 
-export function placeIn(rootId: Id): Place {
+export function placeIn(rootId: Id): RowPlace {
   return { rootId, conversationId: rootId, laneId: rootId, turnId: `${rootId}-turn` }
 }
 
@@ -42,7 +42,7 @@ export function conversationRow(id: Id, fields: Partial<Conversation> = {}): Con
   }
 }
 
-export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
+export function turnRow(place: RowPlace, fields: Partial<Turn> = {}): Turn {
   return {
     id: place.turnId,
     version: 1,
@@ -74,7 +74,7 @@ export function turnRow(place: Place, fields: Partial<Turn> = {}): Turn {
   }
 }
 
-export function nodeRow(place: Place, id: Id, fields: Partial<Node> = {}): Node {
+export function nodeRow(place: RowPlace, id: Id, fields: Partial<Node> = {}): Node {
   return {
     id,
     version: 1,
@@ -109,11 +109,11 @@ export function nodeRow(place: Place, id: Id, fields: Partial<Node> = {}): Node 
   }
 }
 
-export function edgeRow(place: Place, from: Id, to: Id): Edge {
+export function edgeRow(place: RowPlace, from: Id, to: Id): Edge {
   return { rootId: place.rootId, conversationId: place.conversationId, from, to, type: 'sequence' }
 }
 
-export function linkRow(place: Place, id: Id, fields: Partial<Link> = {}): Link {
+export function linkRow(place: RowPlace, id: Id, fields: Partial<Link> = {}): Link {
   return {
     id,
     version: 1,
@@ -167,7 +167,7 @@ export function outcomeOf(runId: Id, conversationId: Id): OutcomeRecord {
   }
 }
 
-export function warningEvent({ conversationId, turnId }: Place, message: string): EventRow {
+export function warningEvent({ conversationId, turnId }: RowPlace, message: string): EventRow {
   const body = { type: 'warning', message } as const
   return { seq: 0, at: 1000, conversationId, turnId, nodeId: null, path: ['editor'], parentId: null, body }
 }

@@ -78,7 +78,7 @@ function brokenRows({ lines }: Pick<Evidence, 'lines'>, trees: readonly TreeRows
 }
 
 /** The stored rows, whatever store holds them. */
-interface Found {
+interface StoredRows {
   readonly trees: readonly TreeRows[]
   /** Lists problems of the files themselves. */
   readonly wrongFiles: () => string[]
@@ -86,13 +86,13 @@ interface Found {
   readonly leftOpen: () => string[]
 }
 
-function withRows<T>(database: string, use: (found: Found) => T): T {
+function withRows<T>(database: string, use: (found: StoredRows) => T): T {
   if (!statSync(database).isDirectory()) return withSqliteRows(database, use)
   const left = leftInFolder(database)
   return withJsonRows(database, (trees, wrongFiles) => use({ trees, wrongFiles, leftOpen: () => left }))
 }
 
-function withSqliteRows<T>(database: string, use: (found: Found) => T): T {
+function withSqliteRows<T>(database: string, use: (found: StoredRows) => T): T {
   const store = sqliteStore(database)
   const db = connect(database)
   try {

@@ -219,10 +219,10 @@ function untoldDoubts({ nodes, links, events }: TreeRows, turn: Turn): string[] 
   return wrong
 }
 
-type Told<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }
+type EventOfType<T extends DurableEventType> = EventRow & { readonly body: Extract<EventBody, { type: T }> }
 
-function eventsOf<T extends DurableEventType>(events: readonly EventRow[], type: T): Told<T>[] {
-  return events.filter((event): event is Told<T> => event.body.type === type)
+function eventsOf<T extends DurableEventType>(events: readonly EventRow[], type: T): EventOfType<T>[] {
+  return events.filter((event): event is EventOfType<T> => event.body.type === type)
 }
 
 function tally(ids: readonly Id[]): Map<Id, number> {

@@ -3,19 +3,19 @@ import type { Usage } from '../../graph/content.ts'
 import type { Part } from '../../model/model.ts'
 import type { Cleaner } from './clean.ts'
 import type { IdTokens } from './packed-request.ts'
-import type { Said } from './recording-file.ts'
+import type { RecordedPart } from './recording-file.ts'
 
 /** A part as it arrived, or the fact that it arrived after another line. */
-export type Heard = Part | { readonly after: string }
+export type ReceivedPart = Part | { readonly after: string }
 
 /** Converts an answer for a recording. Secrets are removed even if they arrived in pieces. */
-export function writeAnswer(heard: readonly Heard[], cleaner: Cleaner): Said[] {
+export function writeAnswer(heard: readonly ReceivedPart[], cleaner: Cleaner): RecordedPart[] {
   const pieces = cleanPieces(heard, cleaner)
   return heard.map((part, at) => writePart(part, pieces[at] ?? '', cleaner))
 }
 
 /** Reads a part of a recording; undefined for an entry that only says when the next part arrived. */
-export function readPart(said: Said, ids: IdTokens): Part | undefined {
+export function readPart(said: RecordedPart, ids: IdTokens): Part | undefined {
   if (typeof said === 'string') return { type: 'text-delta', text: ids.show(said) }
   if (Array.isArray(said)) return { type: 'reasoning-delta', text: ids.show(String(said[0])) }
   if ('after' in said) return undefined
@@ -29,7 +29,7 @@ export function shown<T>(value: T, ids: IdTokens): T {
   return text.includes('<id:') ? (parseOwnJson(ids.show(text)) as T) : value
 }
 
-function writePart(part: Heard, piece: string, cleaner: Cleaner): Said {
+function writePart(part: ReceivedPart, piece: string, cleaner: Cleaner): RecordedPart {
   if ('after' in part) return part
   switch (part.type) {
     case 'text-delta':
@@ -41,12 +41,12 @@ function writePart(part: Heard, piece: string, cleaner: Cleaner): Said {
     case 'finish':
       return { finish: part.reason, usage: part.usage as unknown as Json }
     default:
-      return cleaner.answer(part as unknown as Json) as unknown as Said
+      return cleaner.answer(part as unknown as Json) as unknown as RecordedPart
   }
 }
 
 /** Returns the part of each delta that may be kept. */
-function cleanPieces(heard: readonly Heard[], cleaner: Cleaner): string[] {
+function cleanPieces(heard: readonly ReceivedPart[], cleaner: Cleaner): string[] {
   const pieces: string[] = []
   const streams = new Map<string, { readonly places: number[]; readonly texts: string[] }>()
   for (const [at, part] of heard.entries()) {
@@ -126,13 +126,13 @@ function placeIn(span: Span | undefined, place: number): number {
   return isReplaced && place > from ? cleanTo : cleanFrom + place - from
 }
 
-interface Behind {
+interface ReplacedEnd {
   readonly next: string
   readonly isLast: boolean
 }
 
 /** Finds where the text after a replaced stretch begins. */
-function endOfReplaced(text: string, from: number, { next, isLast }: Behind): number {
+function endOfReplaced(text: string, from: number, { next, isLast }: ReplacedEnd): number {
   if (!isLast) return text.indexOf(next, from)
   const end = text.length - next.length
   return end >= from ? end : -1

@@ -16,8 +16,14 @@ import { CallKeys, numbered } from './call-keys.ts'
 import { Cleaner } from './clean.ts'
 import { differences, differenceText } from './differences.ts'
 import { IdTokens, plainRequest } from './packed-request.ts'
-import { type Entry, PlayingOrder, type RecordedScript, recordedScript } from './recorded-script.ts'
-import { type CodeLine, readRecording, recordedSource, type Said, type StartedInside } from './recording-file.ts'
+import { PlayingOrder, type RecordedEntry, type RecordedScript, recordedScript } from './recorded-script.ts'
+import {
+  type CodeLine,
+  type RecordedPart,
+  readRecording,
+  recordedSource,
+  type StartedInside,
+} from './recording-file.ts'
 
 export interface PlayerParts {
   readonly file: string
@@ -36,9 +42,9 @@ class Player implements Tape {
   private readonly ids: IdTokens
   private readonly keys: CallKeys
   private readonly order: PlayingOrder
-  private readonly entries: ReadonlyMap<string, Entry>
+  private readonly entries: ReadonlyMap<string, RecordedEntry>
   private readonly roots: Map<Id, string> = new Map()
-  private readonly asked: Map<Id, Entry[]> = new Map()
+  private readonly asked: Map<Id, RecordedEntry[]> = new Map()
   /** The first deviation from the recording: nothing after it can be relied on. */
   private broken: ModelError | undefined
   private isChecked = false
@@ -156,7 +162,7 @@ class Player implements Tape {
   }
 
   /** Takes the recorded line of a node's next call, if it is the same call. */
-  private take(node: Node, check: (entry: Entry) => void): Entry {
+  private take(node: Node, check: (entry: RecordedEntry) => void): RecordedEntry {
     const at = this.keys.next(node)
     if (this.broken !== undefined) throw this.broken
     const entry = this.entries.get(at)
@@ -171,7 +177,11 @@ class Player implements Tape {
     return entry
   }
 
-  private check({ at, line }: Pick<Entry, 'at' | 'line'>, what: string, [recorded, now]: readonly [Json, Json]): void {
+  private check(
+    { at, line }: Pick<RecordedEntry, 'at' | 'line'>,
+    what: string,
+    [recorded, now]: readonly [Json, Json],
+  ): void {
     const found = differences(recorded, now, (token, id) => this.isSame(token, id))
     if (found.length === 0) return
     const number = this.entries.get(line.at)?.number
@@ -211,7 +221,7 @@ class Player implements Tape {
 
 const MOST_SHOWN = 10
 
-function isFinish(said: Said): boolean {
+function isFinish(said: RecordedPart): boolean {
   return typeof said === 'object' && 'finish' in said
 }
 

@@ -1,7 +1,7 @@
 import { type PlainRequest, unpackRequest } from './packed-request.ts'
 import type { AnswerLine, CodeLine, ReadRecording, RunLine, SourceLine } from './recording-file.ts'
 
-export interface Entry extends Played {
+export interface RecordedEntry extends PlayedLine {
   readonly line: AnswerLine | CodeLine
   /** The full request of a model's answer. */
   readonly request: PlainRequest | null
@@ -11,7 +11,7 @@ export interface Entry extends Played {
 
 export interface RecordedScript {
   readonly runs: readonly RunLine[]
-  readonly entries: readonly Entry[]
+  readonly entries: readonly RecordedEntry[]
   readonly sources: readonly { readonly line: SourceLine; readonly number: number }[]
 }
 
@@ -20,7 +20,7 @@ export function recordedScript({ lines }: ReadRecording): RecordedScript {
   const runs = lines.flatMap(({ line }) => ('run' in line ? [line] : []))
   const sources = lines.flatMap(({ line, number }) => ('source' in line ? [{ line, number }] : []))
   const requests = new Map<string, PlainRequest>()
-  const found = new Map<string, Omit<Entry, 'index'>>()
+  const found = new Map<string, Omit<RecordedEntry, 'index'>>()
   for (const { line, number } of lines) {
     if (!('at' in line)) continue
     const request = 'request' in line ? unpackRequest(line.request, requests.get(line.request.after ?? '')) : null
@@ -51,7 +51,7 @@ function runOf(runs: readonly RunLine[], at: string): string {
 }
 
 /** A line that is played. */
-export interface Played {
+export interface PlayedLine {
   readonly at: string
   /** Its index among all played lines. */
   readonly index: number
@@ -72,11 +72,11 @@ const PATIENCE_MS = 1_000
  * changed program never asks for cause only a short delay.
  */
 export class PlayingOrder {
-  private readonly lines: readonly Played[]
+  private readonly lines: readonly PlayedLine[]
   private readonly runs: Set<string> = new Set()
   private waiting: (() => void)[] = []
 
-  constructor(lines: readonly Played[]) {
+  constructor(lines: readonly PlayedLine[]) {
     this.lines = lines
   }
 
@@ -85,7 +85,7 @@ export class PlayingOrder {
     this.runs.add(run)
   }
 
-  over(line: Played): void {
+  over(line: PlayedLine): void {
     line.isOver = true
     const { waiting } = this
     this.waiting = []
@@ -93,7 +93,7 @@ export class PlayingOrder {
   }
 
   /** Resolves when all lines before this one are over. */
-  turnOf(line: Played, signal: AbortSignal): Promise<void> {
+  turnOf(line: PlayedLine, signal: AbortSignal): Promise<void> {
     return this.until(() => this.lines.slice(0, line.index).filter((one) => this.isExpected(one)), signal)
   }
 
@@ -102,11 +102,11 @@ export class PlayingOrder {
     return this.until(() => this.lines.filter((one) => one.at === at && this.isExpected(one)), signal)
   }
 
-  private isExpected({ run, isOver, isOpenEnded }: Played): boolean {
+  private isExpected({ run, isOver, isOpenEnded }: PlayedLine): boolean {
     return !isOver && !isOpenEnded && this.runs.has(run)
   }
 
-  private async until(awaited: () => readonly Played[], signal: AbortSignal): Promise<void> {
+  private async until(awaited: () => readonly PlayedLine[], signal: AbortSignal): Promise<void> {
     for (let open = awaited(); open.length > 0; open = awaited()) {
       signal.throwIfAborted()
       const hasMoved = await this.change(signal)

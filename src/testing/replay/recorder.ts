@@ -11,7 +11,7 @@ import type { Store } from '../../store/store.ts'
 import { TOO_LATE } from '../../tool/invoke.ts'
 import type { OpenSource } from '../../tool/source.ts'
 import type { Asking, Given, Running, Tape, TapedCode } from '../../tool/tape.ts'
-import { type Heard, writeAnswer } from './answer-parts.ts'
+import { type ReceivedPart, writeAnswer } from './answer-parts.ts'
 import { addressOf, CallKeys, numbered } from './call-keys.ts'
 import { Cleaner, type Redact } from './clean.ts'
 import { type Base, IdTokens, packRequest, plainRequest, unpackRequest } from './packed-request.ts'
@@ -131,7 +131,7 @@ class Recorder implements Tape {
   /** Passes on each part as it arrives; writes the line when no more will come. */
   private listen(asking: Asking): AsyncIterator<Part> {
     const { node, model, signal, work } = asking
-    const heard: Heard[] = []
+    const heard: ReceivedPart[] = []
     let at = ''
     let seen: string | null = null
     let isWritten = false
@@ -199,7 +199,7 @@ class Recorder implements Tape {
     return begun
   }
 
-  private writeAnswer({ model, request }: Asking, { at, heard, failure }: Ended): void {
+  private writeAnswer({ model, request }: Asking, { at, heard, failure }: EndedAnswer): void {
     const plain = plainRequest(request, (value) => this.cleaner.request(value))
     const base = this.bases.get(turnOf(at)) ?? this.bases.get(lastAgent(at))
     const packed = packRequest(plain, base)
@@ -268,9 +268,9 @@ class Recorder implements Tape {
 /** How long a model may take to name its secrets. */
 const SECRETS_MS = 1_000
 
-interface Ended {
+interface EndedAnswer {
   readonly at: string
-  readonly heard: readonly Heard[]
+  readonly heard: readonly ReceivedPart[]
   readonly failure: Pick<AnswerLine, 'error' | 'stopped'>
 }
 

@@ -144,7 +144,7 @@ export interface AnswerLine extends Ids {
   readonly at: string
   readonly model: string
   readonly request: PackedRequest
-  readonly answer: readonly Said[]
+  readonly answer: readonly RecordedPart[]
   readonly error?: { readonly message: string; readonly retryable: boolean }
   /** Whether the caller stopped reading before the end. */
   readonly stopped?: true
@@ -205,7 +205,7 @@ export interface PackedRequest {
  * A part of an answer: a text is a delta; `[text]` is one of reasoning. `after` says that the following parts arrived
  * after that other line.
  */
-export type Said =
+export type RecordedPart =
   | string
   | readonly [reasoning: string]
   | { readonly after: string }

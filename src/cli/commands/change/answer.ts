@@ -5,7 +5,7 @@ import { findIds, findRun, only, shortId } from '../../store/find-run.ts'
 import { withRuntime } from '../../store/open-store.ts'
 import { write } from '../../terminal/output.ts'
 import { answersOf, callOf, digestOf, questionOf, SEEN, wholeCallOf } from '../../watch/asked.ts'
-import { standingOf } from '../../watch/doing.ts'
+import { openStateOf } from '../../watch/doing.ts'
 
 export function approve(call: Call): Promise<number> {
   return answer(call, true)
@@ -84,9 +84,9 @@ function isAsking({ state }: Node): boolean {
 }
 
 /** Accepts the id of a run if exactly one of its calls waits. */
-function onlyAsked(runtime: Parameters<typeof standingOf>[0], ending: string): Node {
+function onlyAsked(runtime: Parameters<typeof openStateOf>[0], ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asked = turn.state === 'ended' ? [] : standingOf(runtime, turn).asked
+  const asked = turn.state === 'ended' ? [] : openStateOf(runtime, turn).asked
   if (asked.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for a person.`, EXIT.usage)
   return only(asked, ending, lineOf)
 }
@@ -117,7 +117,7 @@ function namedQuestion({ store }: Runtime, ending: string): Node | undefined {
 /** Accepts the id of a run if exactly one question waits in it. */
 function onlyQuestion(runtime: Runtime, ending: string): Node {
   const turn = findRun(runtime.store, ending)
-  const asking = turn.state === 'ended' ? [] : standingOf(runtime, turn).questions
+  const asking = turn.state === 'ended' ? [] : openStateOf(runtime, turn).questions
   if (asking.length === 0) throw new CliError(`Nothing in the run ${shortId(turn.id)} waits for an answer.`, EXIT.usage)
   return only(asking, ending, questionLine)
 }

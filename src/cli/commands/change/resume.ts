@@ -8,14 +8,22 @@ import { findRun, shortId } from '../../store/find-run.ts'
 import { openStore, withRuntime } from '../../store/open-store.ts'
 import { plural } from '../../terminal/amounts.ts'
 import { oneLine } from '../../terminal/clean.ts'
-import { goOnWithoutReader, note, write } from '../../terminal/output.ts'
+import { continueWithoutReader, note, write } from '../../terminal/output.ts'
 import { viewFor } from '../../watch/view.ts'
 import { codeOf, folderOf, modelNameOf } from '../../watch/words.ts'
 import { askersFor } from '../../worker/inline-ask.ts'
-import { asChild, openTops, Tops } from '../../worker/open-tops.ts'
+import { asChild, FollowedRuns, openTopRuns } from '../../worker/open-tops.ts'
 import { scopedStore } from '../../worker/scoped-store.ts'
-import { endOf, lastAnswer, nothingOpen, storeWords, type TakeUp, takeUp, wrongEnd } from '../../worker/verdict.ts'
-import { goOn, Worker } from '../../worker/worker.ts'
+import {
+  type ContinueCommand,
+  continueCommand,
+  endOf,
+  lastAnswer,
+  nothingOpen,
+  storeWords,
+  wrongEnd,
+} from '../../worker/verdict.ts'
+import { continueCancelled, Worker } from '../../worker/worker.ts'
 
 export async function resume(call: Call): Promise<number> {
   const file = textOption(call, 'module')
@@ -23,14 +31,14 @@ export async function resume(call: Call): Promise<number> {
 }
 
 /** The work of `resume`: the store, the run and the trees a worker continues. */
-interface Job {
+interface ResumeJob {
   readonly store: Store
   readonly options: WorkerOptions
   /** The run that was named, if any. */
   readonly target: Turn | undefined
   /** The trees the worker may work on; undefined means all. */
   readonly trees: ReadonlySet<Id> | undefined
-  readonly again: TakeUp
+  readonly again: ContinueCommand
 }
 
 async function withModule(call: Call, file: string): Promise<number> {
@@ -39,7 +47,7 @@ async function withModule(call: Call, file: string): Promise<number> {
   const store = named === undefined && options.store ? options.store : openStore(call, 'write')
   const target = await targetIn(store, call)
   const trees = target === undefined ? undefined : new Set([target.rootId])
-  return work(call, { store, options, target, trees, again: takeUp(file, named) })
+  return work(call, { store, options, target, trees, again: continueCommand(file, named) })
 }
 
 /**
@@ -55,22 +63,22 @@ async function withoutModule(call: Call): Promise<number> {
   if (trees.size === 0) return nothingHere(store, call)
   await closing(store, () => checkModels(store, trees))
   const options = { agents: [], files: diskFiles({ workspace: folder }) }
-  return work(call, { store, options, target, trees, again: takeUp(undefined, textOption(call, 'store')) })
+  return work(call, { store, options, target, trees, again: continueCommand(undefined, textOption(call, 'store')) })
 }
 
-interface Unattended {
+interface FolderRuns {
   readonly trees: ReadonlySet<Id>
   readonly folder: string
 }
 
 /** Lists the open runs that belong to this folder. */
-function openHere(store: Store): Unattended {
+function openHere(store: Store): FolderRuns {
   const folder = process.cwd()
-  const roots = openTops(store).map(({ rootId }) => rootId)
+  const roots = openTopRuns(store).map(({ rootId }) => rootId)
   return { trees: new Set(roots.filter((id) => needsNoCode(store, id) && folderIn(store, id) === folder)), folder }
 }
 
-function ofTarget(store: Store, { id, rootId }: Turn): Unattended {
+function ofTarget(store: Store, { id, rootId }: Turn): FolderRuns {
   const folder = folderIn(store, rootId) ?? process.cwd()
   if (!needsNoCode(store, rootId)) return { trees: new Set(), folder }
   if (existsSync(folder)) return { trees: new Set([rootId]), folder }
@@ -96,7 +104,7 @@ async function targetIn(store: Store, { words: [ending] }: Call): Promise<Turn |
 }
 
 /** Runs the worker. If one run is named and stdout is not a terminal, only the answer goes to stdout, as with `run`. */
-async function work(call: Call, { store: inner, options, target, trees, again }: Job): Promise<number> {
+async function work(call: Call, { store: inner, options, target, trees, again }: ResumeJob): Promise<number> {
   const { store, knownAgents } = scopedStore(inner, trees)
   const runtime = createRuntime({ ...options, store })
   const isAnswerAlone = target !== undefined && !isSet(call, 'json') && !process.stdout.isTTY
@@ -117,11 +125,12 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
     ended: async (run) => asChild(runtime, run, await endingOf(runtime, run, again)),
     standstills: { where: storeWords(textOption(call, 'store')), goOn: again },
   })
-  goOnWithoutReader()
+  continueWithoutReader()
   try {
-    const tops = new Tops(runtime, trees)
-    const isOpen = openTops(store, trees).length > 0
-    if (!isOpen && target?.outcome) await tops.follow(worker, [await goOn(runtime, target, options.agents)])
+    const tops = new FollowedRuns(runtime, trees)
+    const isOpen = openTopRuns(store, trees).length > 0
+    if (!isOpen && target?.outcome)
+      await tops.follow(worker, [await continueCancelled(runtime, target, options.agents)])
     else {
       await runtime.resume()
       await tops.follow(worker)
@@ -139,18 +148,18 @@ async function work(call: Call, { store: inner, options, target, trees, again }:
 }
 
 function lastSeqs(store: Store, target: Turn | undefined): ReadonlyMap<Id, number> {
-  const open = target === undefined ? openTops(store) : [target]
+  const open = target === undefined ? openTopRuns(store) : [target]
   return new Map(open.map(({ rootId }) => [rootId, store.lastSeq(rootId)]))
 }
 
 /** Lists the open runs that cannot continue here, and what each of them needs. */
 async function nothingHere(store: Store, call: Call): Promise<number> {
   const named = textOption(call, 'store')
-  const again: TakeUp = (runId) => {
+  const again: ContinueCommand = (runId) => {
     const rootId = store.turn(runId)?.rootId ?? ''
-    return takeUp(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
+    return continueCommand(needsNoCode(store, rootId) ? undefined : 'FILE', named)(runId)
   }
-  const open = openTops(store)
+  const open = openTopRuns(store)
   const coded = open.filter(({ rootId }) => !needsNoCode(store, rootId))
   const others = open.filter(({ rootId }) => needsNoCode(store, rootId))
   const elsewhere = others.map(({ id, rootId }) => {

@@ -7,7 +7,7 @@ import { oneLine } from '../../terminal/clean.ts'
 import { jsonLine, outputColumns, write } from '../../terminal/output.ts'
 import { type Paint, painter } from '../../terminal/paint.ts'
 import { cut, pad, padLeft, widthOf } from '../../terminal/width.ts'
-import { doingIn, standingOf } from '../../watch/doing.ts'
+import { activityReader, openStateOf } from '../../watch/doing.ts'
 import { treeSoFar } from '../../watch/follow-run.ts'
 import { allRuns, recentRuns, tellTampered, unlessTampered } from '../../watch/recent-runs.ts'
 import { spendOfTree } from '../../watch/tree-rows.ts'
@@ -45,12 +45,12 @@ function rowOf(runtime: Runtime, turn: Turn): Row {
   const { store } = runtime
   const { root } = treeSoFar(store, turn)
   const { tokens, usd } = root === undefined ? NOTHING : spendOfTree(root)
-  const doing = doingIn(runtime)(turn.id, root?.hears)
+  const doing = activityReader(runtime)(turn.id, root?.hears)
   return {
     id: turn.id,
     conversationId: turn.conversationId,
     agent: store.conversation(turn.conversationId)?.agent.name ?? '?',
-    state: turn.outcome?.status ?? standingOf(runtime, turn).state,
+    state: turn.outcome?.status ?? openStateOf(runtime, turn).state,
     createdAt: turn.createdAt,
     elapsedMs: turn.startedAt === null ? null : (turn.endedAt ?? Date.now()) - turn.startedAt,
     tokens,
