@@ -14,8 +14,8 @@ import { unsatisfied } from './node-checks.ts'
 import { rightAccount, rightAsks } from './turn-checks.ts'
 
 /**
- * Mends one finding as far as nothing is lost by it, and tells of it. `tree` is what it was found in; rows that have
- * changed since make the commit fail. False when there is nothing to mend.
+ * Repairs one finding if nothing is lost by it, and records an event. `tree` holds the rows of the finding; rows that have
+ * changed since make the commit fail. False when nothing can be repaired.
  */
 export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): boolean {
   const mend = MENDS[finding.type]
@@ -113,7 +113,7 @@ function putPause(draft: Draft, turn: Turn, asks: number): void {
   draft.changeTurn(turn, asks === 0 ? { paused: null, deadline } : { paused: { asks, leftMs }, deadline: null })
 }
 
-/** Where a repair is told: at the turn of its subject, or at the newest one of its conversation. */
+/** The turn that gets the event of a repair: that of its subject, or the newest one of its conversation. */
 function turnOf(tree: TreeRows, { subject, id, conversationId }: Finding): Turn | undefined {
   if (subject === 'turn') return tree.turns.get(id)
   if (subject === 'node') return tree.turns.get(tree.nodes.get(id)?.turnId ?? '')

@@ -5,7 +5,7 @@ import { questionOf } from '../rules/turn/question-of.ts'
 import { notFound, wasDeleted } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
 
-/** Why a run stands where it stands. */
+/** The reasons why a run does not proceed. */
 export const WHY_CODES = [
   'ended', // it is over
   'deleted', // its tree was deleted
@@ -29,9 +29,9 @@ export type WhyCode = (typeof WHY_CODES)[number]
 export interface WhyReason {
   readonly code: WhyCode
   readonly text: string
-  /** What can be done about it; null when there is nothing to do. */
+  /** Advice; null when there is nothing to do. */
   readonly advice: string | null
-  /** The run it is true of: the one that was asked for, or one below it. */
+  /** The run it applies to: the given one, or one below it. */
   readonly runId: Id
   readonly nodeId: Id | null
   /** Agent names from the root. */
@@ -40,21 +40,21 @@ export interface WhyReason {
 
 export interface Why {
   readonly runId: Id
-  /** Will it go on without anybody doing anything? */
+  /** True where the run will continue without any action. */
   readonly goesOn: boolean
   readonly reasons: readonly WhyReason[]
-  /** All of it in words. */
+  /** The whole answer in words. */
   readonly text: string
 }
 
 export interface WhyContext {
   readonly store: Store
   readonly now: number
-  /** Has this process the code of that agent? */
+  /** True where this process has the code of that agent. */
   readonly knows: (agentName: string) => boolean
 }
 
-/** Of a run, a node of it, or a conversation: its latest run. */
+/** Explains a run, the run of a node, or the latest run of a conversation. */
 export function whyOf(context: WhyContext, id: Id): Why {
   const { store } = context
   const turn = store.turn(id) ?? store.turn(store.node(id)?.turnId ?? '') ?? store.turnsOf(id, { limit: 1 })[0]
@@ -157,7 +157,7 @@ class Look {
     this.put(turn, node, ['stuck', `The ${node.kind} ${node.id} waits and does not say for what.`, AUDIT])
   }
 
-  /** The delegations that a node waits for, and why they stand where they stand. */
+  /** Adds the delegations that a node waits for, and why they do not proceed. */
   private below(turn: Turn, node: Node, how: 'waits' | 'called'): void {
     const { store } = this.context
     const links =
@@ -193,7 +193,7 @@ class Look {
     }
   }
 
-  /** What a person types; an agent that is kept in its row needs no code. */
+  /** The command that a person types to resume the run; an agent that is kept in its row needs no code. */
   private resuming(turn: Turn): string {
     const code = this.codeOf(turn)
     return code === ''

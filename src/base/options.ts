@@ -1,13 +1,13 @@
 import { DefinitionError } from './error.ts'
 
-/** What an option must be, in words, where a value is not that; null where it is. */
+/** Checks one option: gives null for a valid value, else words for the values that would be valid. */
 export type Rule = (value: unknown) => string | null
 
-/** A rule for every option: one that is new and has none does not compile. */
+/** One rule per option: a new option without a rule does not compile. */
 export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule }
 
 /**
- * Reads the options of one function: each name by its rule. What is unknown or wrong is refused, in the same sentences
+ * Reads the options of one function, each name by its rule. Refuses unknown names and wrong values with the same sentences
  * everywhere; an option that is undefined counts as left out.
  */
 export function readOptions<Options extends object>(
@@ -49,19 +49,19 @@ export const flag: Rule = (value) => (typeof value === 'boolean' ? null : 'true 
 export const code: Rule = (value) => (typeof value === 'function' ? null : 'a function')
 export const list: Rule = (value) => (Array.isArray(value) ? null : 'a list')
 
-/** Each of the list by this rule: `listOf(text, 'names')`. */
+/** Applies a rule to each item of a list: `listOf(text, 'names')`. */
 export function listOf(rule: Rule, names: string): Rule {
   return (value) => (Array.isArray(value) && value.every((item) => rule(item) === null) ? null : `a list of ${names}`)
 }
 
-/** For what is checked where it is used. */
+/** Accepts every value, for options that their user checks elsewhere. */
 export const anything: Rule = () => null
 
 export function record(value: unknown): string | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'an object'
 }
 
-/** This rule, or just this value. */
+/** Accepts one special value, and every value that the rule accepts. */
 export function orJust(only: unknown, rule: Rule): Rule {
   return (value) => {
     const wanted = value === only ? null : rule(value)
@@ -78,7 +78,7 @@ function range(least: number, most: number): string {
   return least === Number.NEGATIVE_INFINITY ? '' : `of at least ${least}`
 }
 
-/** Of what takes none: a name would have no effect. */
+/** The type of options for functions that take none. */
 export type NoOptions = Readonly<Record<string, never>>
 
 function unknownOption(where: string, name: string, names: readonly string[]): DefinitionError {
@@ -97,7 +97,7 @@ function shown(value: unknown): string {
   return said.length > LONGEST ? `${said.slice(0, LONGEST)}…` : said
 }
 
-/** Words in a list: which of them is wrong can be seen. */
+/** Quotes the words of a list, so that the wrong one can be seen. */
 function shownWords(value: unknown): string | undefined {
   const isOfWords = Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
   if (!isOfWords) return undefined
@@ -118,7 +118,10 @@ export function nearest(written: string, words: readonly string[]): string | und
   return best !== undefined && best.steps <= most ? best.word : undefined
 }
 
-/** The words that are most alike, the best first: by the pairs of letters that they share. All, where there are no more. */
+/**
+ * The words that are most alike, the best first, judged by the pairs of letters that they share. Gives all words where there
+ * are at most `most`.
+ */
 export function mostAlike(written: string, words: readonly string[], most: number): readonly string[] {
   if (words.length <= most) return words
   const pairs = pairsOf(written)
@@ -129,20 +132,20 @@ export function mostAlike(written: string, words: readonly string[], most: numbe
     .map(({ word }) => word)
 }
 
-/** From 0 to 1. */
+/** A number from 0 to 1. */
 function likeness(a: ReadonlySet<string>, b: ReadonlySet<string>): number {
   let shared = 0
   for (const pair of b) if (a.has(pair)) shared++
   return (2 * shared) / Math.max(1, a.size + b.size)
 }
 
-/** Of a text beyond all names, its beginning says enough. */
+/** The pairs of neighbouring letters in a text. Reads only the first 100 characters: no name is longer. */
 function pairsOf(text: string): ReadonlySet<string> {
   const lower = ` ${text.slice(0, 100).toLowerCase()} `
   return new Set(Array.from({ length: lower.length - 1 }, (_, at) => lower.slice(at, at + 2)))
 }
 
-/** How many letters to insert, remove, replace or swap with their neighbour. */
+/** Counts the letters to insert, remove, replace or swap with their neighbour. */
 function distance(a: string, b: string): number {
   const rows = [Array.from({ length: b.length + 1 }, (_, index) => index)]
   for (let i = 1; i <= a.length; i++) {

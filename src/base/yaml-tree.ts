@@ -1,6 +1,6 @@
 import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YAMLSeq } from 'yaml'
 
-/** What a YAML text says, with where it says it, counted from 1. Leaves keep their source text beside their value. */
+/** A YAML text as a tree with the place of each value, counted from 1. Leaves keep their source text beside their value. */
 export type YamlTree = YamlLeaf | YamlList | YamlMap
 
 interface Placed {
@@ -11,11 +11,11 @@ interface Placed {
 export interface YamlLeaf extends Placed {
   readonly kind: 'leaf'
   readonly value: string | number | boolean | null
-  /** As it was written where it was not quoted: `1.10`, `yes`, `007`. */
+  /** The source text where the value was not quoted: `1.10`, `yes`, `007`. */
   readonly text: string
-  /** The line of the first character of the text; that of a block is below its key. */
+  /** The line of the first character of the text; a block begins below its key. */
   readonly textLine: number
-  /** How far a block is indented in the file; 0 for all that is no block. */
+  /** How far a block is indented in the file; 0 for a leaf that is not a block. */
   readonly indent: number
 }
 
@@ -26,26 +26,26 @@ export interface YamlList extends Placed {
 
 export interface YamlMap extends Placed {
   readonly kind: 'map'
-  /** The places are those of the keys. */
+  /** Each entry has the place of its key. */
   readonly entries: ReadonlyMap<string, Placed & { readonly value: YamlTree }>
 }
 
 export interface YamlOptions {
-  /** How many values lie in one another at most. */
+  /** How deep values may nest. */
   readonly deepest: number
-  /** How many values there are at most, every alias written out. */
+  /** How many values there may be, with every alias expanded. */
   readonly mostValues: number
-  /** Words of YAML: a key with its value has seven. */
+  /** How many tokens of YAML there may be: a key with its value has seven. */
   readonly mostWords: number
-  /** A `{{ name }}` that was not quoted is the text that it looks like. */
+  /** Reads an unquoted `{{ name }}` as the text that it looks like. */
   readonly hasTemplates?: boolean
 }
 
-/** Something that is wrong at a place of the text. */
+/** An error at a place of the text. */
 export class YamlTrouble extends Error {
   readonly at: Placed
   readonly hint: string | undefined
-  /** It is no YAML at all. */
+  /** True where the text is not YAML at all. */
   readonly isSyntax: boolean
 
   constructor(
@@ -61,15 +61,15 @@ export class YamlTrouble extends Error {
 }
 
 /**
- * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. One document, no key twice, merge keys are ordinary. Throws a
- * YamlTrouble.
+ * Reads YAML 1.2 (and JSON, which is YAML) in bounded time. Accepts one document and no repeated key; merge keys are ordinary
+ * keys. Throws a YamlTrouble.
  */
 export async function readYaml(text: string, options: YamlOptions): Promise<YamlTree> {
   yamlModule ??= await import('yaml')
   return new YamlReader(yamlModule, text, options).read()
 }
 
-/** Loaded with the first text, and asked for with every one. */
+/** Loaded with the first text and kept. */
 let yamlModule: typeof import('yaml') | undefined
 
 const START: Placed = { line: 1, column: 1 }
@@ -81,7 +81,7 @@ const COMPOSING = {
   logLevel: 'silent',
 } as const
 
-/** With how many values and levels it has when all aliases are written out. */
+/** A tree with the number of its values and levels when all aliases are expanded. */
 interface Sized {
   readonly tree: YamlTree
   readonly size: number
@@ -115,7 +115,7 @@ class YamlReader {
     return this.readAny(document?.contents, START).tree
   }
 
-  /** The parser is stopped while it reads: 1 MB of brackets would take it half a minute. */
+  /** Stops the parser while it reads: 1 MB of brackets would take it half a minute. */
   private tokens(): CST.Token[] {
     const { deepest, mostWords } = this.options
     const tokens: CST.Token[] = []
@@ -124,7 +124,7 @@ class YamlReader {
     let words = 0
     for (const word of new this.yaml.Lexer().lex(this.source)) {
       for (const token of parser.next(word)) tokens.push(token)
-      // What is wrong first is told; the rest is not read for more of it.
+      // Reports the first error only; it reads no further.
       if (tokens.at(-1)?.type === 'error') break
       if (parser.stack.length > deepest) {
         throw new YamlTrouble(`nested more than ${deepest} levels deep`, this.placeAt(parser.offset))
@@ -187,7 +187,7 @@ class YamlReader {
     }
   }
 
-  /** Where the text of a block begins and how far it is indented, unless its first line says so itself. */
+  /** Where the text of a block begins and how far it is indented, unless its first line tells. */
   private blockPlace(node: Scalar): Partial<YamlLeaf> {
     const { Scalar } = this.yaml
     if (node.type !== Scalar.BLOCK_LITERAL && node.type !== Scalar.BLOCK_FOLDED) return {}
@@ -225,7 +225,7 @@ class YamlReader {
     return { line: at.line, column: at.column, key: text.toWellFormed() }
   }
 
-  /** `key: {{ name }}` is a map with a map for a key, to YAML. */
+  /** To YAML, `key: {{ name }}` is a map with a map for a key. */
   private unquotedTemplate(node: Node): string | undefined {
     if (!this.yaml.isMap(node) || node.flow !== true || node.items.length !== 1 || node.range == null) return undefined
     const [start, end] = node.range

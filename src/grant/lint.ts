@@ -11,17 +11,17 @@ export interface Finding {
   readonly message: string
 }
 
-/** What a grant is about, as far as it is known: `tool:search`, `agent:expert`, one each. */
+/** The requests that a grant can be about, as far as known: `tool:search`, `agent:expert`, one each. */
 export type KnownRequests = readonly string[]
 
-/** Rules that can never matter, rules that match nothing there is, and what is there and never allowed. */
+/** Finds rules that can never matter, rules that match nothing known, and known requests that no rule allows. */
 export function lint(grant: Grant, known: KnownRequests): Finding[] {
   return [...uselessRules(grant), ...unmatchedRules(grant, known), ...neverAllowed(grant, known)]
 }
 
 const LISTS = ['use', 'delegate', 'ask', 'deny'] as const
 
-/** What is heard before a list. */
+/** The lists that take precedence over a list. */
 const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], deny: [] } as const
 
 function uselessRules(grant: Grant): Finding[] {
@@ -70,7 +70,7 @@ function neverAllowed(grant: Grant, known: KnownRequests): Finding[] {
   })
 }
 
-/** Does `rule` match everything that `other` matches? A star of the other is covered only by a star. */
+/** True where `rule` matches everything that `other` matches. Only a star covers a star of the other. */
 export function covers(rule: string, other: string): boolean {
   const [a, b] = [readRule(rule), readRule(other)]
   if (a.trouble !== null || b.trouble !== null) return false
@@ -79,7 +79,7 @@ export function covers(rule: string, other: string): boolean {
   return isPath ? coversPath(a.pattern, b.pattern) : matchName(a.pattern, b.pattern)
 }
 
-/** May there be something that both match? What cannot be told counts as yes. */
+/** True where something may match both. Uncertain cases count as true. */
 export function mayMeet(rule: string, other: string): boolean {
   if (covers(rule, other) || covers(other, rule)) return true
   const [a, b] = [readRule(rule), readRule(other)]
@@ -94,7 +94,7 @@ function beforeStar(pattern: string): string {
   return pattern.split('*', 1)[0] ?? ''
 }
 
-/** `**` stands for no segment, and for more than the pattern can have: only another `**` matches both. */
+/** `**` matches no segment, and also more segments than the pattern can have: only another `**` covers both. */
 function coversPath(pattern: string, other: string): boolean {
   if (pattern === '**' || pattern === other) return true
   if (!pattern.includes('*')) return false
@@ -107,5 +107,5 @@ function coversPath(pattern: string, other: string): boolean {
   })
 }
 
-/** Segments with segments. Of rules that are longer it is not told that one covers the other, unless it is the same. */
+/** The most pairs of segments to compare. Longer rules cover each other only where they are equal. */
 const MOST_COMPARED = 2_000

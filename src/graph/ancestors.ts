@@ -2,7 +2,7 @@ import type { Draft } from './draft.ts'
 import type { Reader } from './reader.ts'
 import type { Conversation, Id, Link, Turn } from './rows.ts'
 
-/** A run and those it works for, or whose budget it goes on with, up to the root's. */
+/** Yields a run and the runs above it up to the root: those that delegated it, or whose budget it continues. */
 export function* lineOf(draft: Draft, turnId: Id): Generator<Turn> {
   for (let id: Id | null | undefined = turnId; id != null; ) {
     const turn: Turn | undefined = draft.findTurn(id)
@@ -12,12 +12,12 @@ export function* lineOf(draft: Draft, turnId: Id): Generator<Turn> {
   }
 }
 
-/** The same by their ids. `linkOf` gives the delegation that a run is of. */
+/** Yields the ids of a run and of those above it. `linkOf` gives the delegation that started a run. */
 export function* lineOfIds(linkOf: (turnId: Id) => Link | undefined, turnId: Id): Generator<Id> {
   for (let id: Id | undefined = turnId; id !== undefined; id = linkOf(id)?.hostTurnId) yield id
 }
 
-/** What is known of the request that a run is for: as its caller said it, or that of the run above it. */
+/** The attributes of the request that a run serves: its caller's own, else those of the run above it. */
 export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn): NonNullable<Turn['attributes']> {
   for (let at: Turn | undefined = turn; at !== undefined; ) {
     if (at.attributes !== null) return at.attributes
@@ -29,7 +29,7 @@ export function attributesOf(reader: Pick<Reader, 'turn' | 'link'>, turn: Turn):
 
 const NONE: NonNullable<Turn['attributes']> = Object.freeze({})
 
-/** A run, and the conversation it is of. */
+/** A run and its conversation. */
 export interface Place {
   readonly turn: Turn
   readonly conversation: Conversation

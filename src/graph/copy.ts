@@ -1,10 +1,13 @@
 import { NO_USAGE } from './content.ts'
 import type { Account, Conversation, Link, Node, Turn } from './rows.ts'
 
-/** A row that nobody else has seen yet. */
+/** A row that only its maker has seen, and may still change. */
 export type Own<Row> = { -readonly [Key in keyof Row]: Row[Key] }
 
-/** A copy to be changed. Fields are written out so that all rows of a table keep one shape; this is the hottest code there is. */
+/**
+ * Copies a row in order to change it. The fields are written out for speed (base/collections): this is the hottest code of the
+ * package.
+ */
 export function copyOfNode(row: Node, version: number): Own<Node> {
   return {
     id: row.id,
@@ -140,13 +143,13 @@ export function changedAccount(account: Account, patch: Partial<Account>): Accou
   return patched(copy, patch)
 }
 
-/** Writes `patch` into a row that nobody else has seen yet. */
+/** Writes `patch` into a row that only its maker has seen. */
 export function patched<T extends object>(copy: T, patch: Partial<T>): T {
   for (const key in patch) copy[key] = patch[key] as T[typeof key]
   return copy
 }
 
-/** All rows of a table have one shape: every field is here, in one order. */
+/** A pending node with every field at its default, in the one order that all nodes have (base/collections). */
 export const PENDING_NODE: Node = {
   id: '',
   version: 1,

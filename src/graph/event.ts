@@ -3,7 +3,7 @@ import type { Content, ToolCall, Usage } from './content.ts'
 import type { OutcomeRecord } from './outcome.ts'
 import type { Conversation, Effect, NodeState, Purpose } from './rows.ts'
 
-/** Written in the commit they tell of: whole sequence numbers, in order, without gaps. */
+/** Events that are stored with the commit they report: whole sequence numbers, in order, without gaps. */
 export const DURABLE_EVENTS = [
   'run-queued',
   'run-start',
@@ -32,7 +32,9 @@ export const DURABLE_EVENTS = [
   'warning',
 ] as const
 
-/** Seen while they happen: the last whole number plus a growing fraction. Gone when their node has ended. */
+/**
+ * Events that exist only while they happen: the last whole number plus a growing fraction. They vanish when their node ends.
+ */
 export const LIVE_EVENTS = [
   'text-delta',
   'reasoning-delta',
@@ -45,7 +47,7 @@ export const LIVE_EVENTS = [
 
 export type DurableEventType = (typeof DURABLE_EVENTS)[number]
 
-/** What every event says of where and when it happened. */
+/** The place and time that every event carries. */
 export interface EventPlace {
   readonly seq: number
   readonly at: number
@@ -69,9 +71,9 @@ export type EventBody =
       readonly content: Content
       readonly state: NodeState
       readonly calls: readonly ToolCall[]
-      /** What its model thought, where that is not among the blocks of the content. */
+      /** The model's reasoning, where it is not among the blocks of the content. */
       readonly reasoning?: string
-      /** What the message replaces: the deltas that were streamed for it. */
+      /** The streamed deltas that the message replaces. */
       readonly streamed: { readonly chunks: number; readonly bytes: number; readonly sha256: string } | null
     }
   | { readonly type: 'tool-call'; readonly call: ToolCall; readonly effect: Effect; readonly delegates: boolean }
@@ -82,7 +84,7 @@ export type EventBody =
       readonly state: NodeState
       readonly content: Content
       readonly isError: boolean
-      /** The content is a value, written as JSON. */
+      /** Set when the content is a value, written as JSON. */
       readonly json?: true
     }
   | {
@@ -102,12 +104,12 @@ export type EventBody =
     }
   | {
       readonly type: 'approval-request'
-      /** Null when it is a model call that is asked for, or the start of a server. */
+      /** Null where approval is asked for a model call or the start of a server. */
       readonly call: ToolCall | null
       readonly request: string
-      /** What it would be done with. */
+      /** The arguments that the request would run with. */
       readonly input: Json
-      /** Of request and input: `runtime.answer(nodeId, { digest })` answers this and nothing else. */
+      /** A hash of request and input: `runtime.answer(nodeId, { digest })` answers exactly this question. */
       readonly digest: string
       readonly reason: string
       readonly expiresAt: number
@@ -119,11 +121,11 @@ export type EventBody =
       readonly reason: string | null
       readonly always: boolean
       readonly edited: boolean
-      /** The arguments it is allowed with instead, where they were edited. */
+      /** The edited arguments that a person allowed instead. */
       readonly input?: Json
     }
   | {
-      /** The node waits for an answer: of the host, or of a person. */
+      /** The node waits for an answer of the host or of a person. */
       readonly type: 'question'
       readonly to: 'host' | 'person'
       readonly text: string
@@ -131,7 +133,7 @@ export type EventBody =
     }
   | { readonly type: 'answer'; readonly by: string; readonly text: string }
   | {
-      /** A child has been silent for too long; told where its host's events are. */
+      /** A child has been silent for too long; its host's readers see the event. */
       readonly type: 'stalled'
       readonly agent: string
       readonly childConversationId: string
@@ -153,8 +155,8 @@ export type EventBody =
   | { readonly type: 'definition-changed'; readonly agent: string; readonly from: string; readonly to: string }
   | {
       /**
-       * Models are shown a summary instead of turns, or what it stood for again. `failed`: the summary could not be made,
-       * and models are shown the turns as before.
+       * Models now see a summary instead of turns, or the turns again. `failed`: the summary could not be made, and models see
+       * the turns as before.
        */
       readonly type: 'compaction'
       readonly change: 'automatic' | 'by_hand' | 'undone' | 'failed'
@@ -164,21 +166,24 @@ export type EventBody =
       readonly turns: number
     }
   | {
-      /** The model of this run is not shown the oldest rounds, because `contextTurns` or the `maxLength` of a chat says so. Once per run. */
+      /**
+       * The model of this run does not see the oldest rounds, because `contextTurns` or the `maxLength` of a chat cuts them.
+       * Once per run.
+       */
       readonly type: 'context-cut'
-      /** Rounds that it is shown, this one included. */
+      /** Rounds that the model sees, this one included. */
       readonly shown: number
-      /** Rounds that are left out, and that no summary stands for. */
+      /** Rounds that are left out and that no summary covers. */
       readonly leftOut: number
     }
   | { readonly type: 'graph-change'; readonly change: string; readonly detail: Json }
-  /** A hook threw; what it does then is the extension's to say. */
+  /** A hook threw; the extension decides what follows. */
   | { readonly type: 'extension-error'; readonly extension: string; readonly hook: string; readonly message: string }
   | { readonly type: 'warning'; readonly message: string }
 
 interface Delta {
   readonly text: string
-  /** `text` is all that was streamed so far: only where a host forwards a child's events so. */
+  /** `text` is all text so far: only where a host forwards a child's events that way. */
   readonly cumulative?: true
 }
 
@@ -187,16 +192,16 @@ export type LiveBody =
   | ({ readonly type: 'reasoning-delta' } & Delta)
   | ({ readonly type: 'tool-input-delta'; readonly callId: string; readonly tool: string } & Delta)
   | {
-      /** A field of an answer is complete; told only to readers who ask for fields. */
+      /** A field of an answer is complete; only readers who ask for fields see the event. */
       readonly type: 'field'
       readonly field: string
       readonly value: unknown
-      /** What the schema says of it: empty when it fits. */
+      /** Where the value does not fit the schema; empty when it fits. */
       readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
       readonly attempt: number
     }
   | { readonly type: 'progress'; readonly message: string; readonly data: Json }
-  /** What an extension emits, under a name of its own. */
+  /** An event that an extension emits under a name of its own. */
   | { readonly type: 'extension'; readonly extension: string; readonly name: string; readonly data: Json }
   | { readonly type: 'reset'; readonly attempt: number }
 
@@ -209,20 +214,20 @@ export type DurableEvent = EventPlace & EventBody
 export type LiveEvent = EventPlace & LiveBody
 export type RunEvent = DurableEvent | LiveEvent
 
-/** A stored event as readers see it: flat. */
+/** Gives a stored event in the flat form that readers see. */
 export function toEvent({ body, ...place }: EventRow): DurableEvent {
   return { ...place, ...body }
 }
 
-/** Which events of a child its host's readers see, and how. A view: nothing that happens depends on it. */
+/** Which events of a child its host's readers see, and how. Only a view: the child behaves the same. */
 export interface Forward {
-  /** Null for all. */
+  /** Null for all types. */
   readonly types: readonly RunEvent['type'][] | null
-  /** Each delta says all that was streamed so far. */
+  /** True where each delta carries all text so far. */
   readonly cumulative: boolean
 }
 
-/** Where a child's conversation says how it is forwarded. Without it, all is. */
+/** The key in a child's conversation that holds its `Forward`. Without it, all events are forwarded. */
 const KEY = 'forward_events'
 
 export function withForward(metadata: Conversation['metadata'], forward: Forward | null): Conversation['metadata'] {

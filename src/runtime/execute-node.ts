@@ -6,6 +6,7 @@ import { ExtensionRuns, type HookPlace } from '../agent/hooks/extension-runs.ts'
 import { HookSet, inOrder, noteChange, SPEAKERS } from '../agent/hooks/hook-set.ts'
 import type { EagerWork, Home, HooksAbove, NodeRun, ReadyChild, Voice } from '../agent/hooks/node-run.ts'
 import { unlessAborted } from '../base/abort.ts'
+import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, DeniedError, messageOf, StoreError } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
 import type { Feeds } from '../conversation/feeds.ts'
@@ -54,7 +55,7 @@ export class Executors implements Home {
   readonly causeOf: Home['causeOf']
   /** Where runs are recorded or played back. */
   tape: Tape | null = null
-  lastCall: unknown
+  lastCall: KeptAlive
   /** Has any agent here hooks that concern its children? Mostly none has. */
   private hasHooksForChildren = false
   /** Has any agent here a provider that is asked only when its tools are shown? Mostly none has. */

@@ -1,4 +1,5 @@
 import type { Clock } from '../base/clock.ts'
+import type { KeptAlive } from '../base/collections.ts'
 import { ConflictError, isLegateError, StoreError } from '../base/error.ts'
 import type { Commit, CommitKind } from '../graph/commit.ts'
 import { type Claims, Draft } from '../graph/draft.ts'
@@ -31,11 +32,8 @@ export class Ledger {
   private readonly listener: Listener
   /** Ends the turns that a plan has finished. The runtime sets it when it loads the rules, before anything touches a turn. */
   endTurns: (draft: Draft) => void = rulesMissing
-  /**
-   * The last attempt, for nobody to read: V8 throws away the code it made for objects of a class when a full collection
-   * finds none of them alive, and drafts live for microseconds.
-   */
-  protected last: unknown
+  /** The last attempt. */
+  protected last: KeptAlive
 
   constructor(options: { store: Store; clock: Clock; kinds: Kinds; listener: Listener }) {
     this.store = options.store

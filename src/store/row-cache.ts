@@ -1,3 +1,4 @@
+import type { KeptAlive } from '../base/collections.ts'
 import type { Commit } from '../graph/commit.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../graph/rows.ts'
 
@@ -66,8 +67,8 @@ export class RowCache {
   greatestId: Id | undefined
   /** The newest span; undefined while unknown. */
   lastSpan: number | undefined
-  /** What the last commit was checked and numbered with, for nobody to read: see `Ledger.last`. */
-  last: unknown
+  /** The object that checked and numbered the last commit. */
+  last: KeptAlive
 
   /** Whoever is about to read or write may clear it. */
   get isFull(): boolean {

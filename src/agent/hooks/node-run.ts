@@ -1,3 +1,4 @@
+import type { KeptAlive } from '../../base/collections.ts'
 import { DefinitionError } from '../../base/error.ts'
 import { type Json, toJson } from '../../base/json.ts'
 import type { Feeds } from '../../conversation/feeds.ts'
@@ -107,8 +108,8 @@ export interface Home {
   readonly causeOf: (error: unknown) => string
   /** Where runs are recorded or played back; mostly null. */
   readonly tape: Tape | null
-  /** Keeps the shape of a model call known while none is made: see Ledger. */
-  lastCall: unknown
+  /** The model call that was made last. */
+  lastCall: KeptAlive
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
   /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
