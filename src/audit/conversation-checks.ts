@@ -62,7 +62,7 @@ function wrongRoot(rootId: Id, row: Conversation): string | undefined {
   return row.parentConversationId === null && row.depth === 0 ? undefined : 'it is a root and has a parent'
 }
 
-/** A75: a host's conversation lists its background delegations until their end is told, and not longer. */
+/** A75: a host's conversation lists its background delegations until it has heard their end, and no longer. */
 export const background: Check = {
   types: ['wrong_background'],
   *find({ conversations, links }) {

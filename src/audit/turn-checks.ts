@@ -148,7 +148,7 @@ export function rightAsks(tree: TreeRows): Map<Id, number> {
   return asks
 }
 
-/** Ended runs hold no money back, except for calls that are still made below them. */
+/** Every amount that a turn holds back belongs to an open call of it or below it. */
 export const holds: Check = {
   types: ['leftover_hold'],
   *find(tree) {

@@ -206,7 +206,7 @@ export interface Fold {
   readonly summaryId: Id
   /** The summary covers the nodes of this turn up to this ordinal, without people's words; null: all of them. */
   readonly upTo: number | null
-  /** What precedes the summary: the turn of this ordinal; -1: the lane's origin; null: nothing. */
+  /** The place before the summary: the turn of this ordinal; -1: the lane's origin; null: nothing. */
   readonly before: number | null
   /** The turn with the next older summary that still counts. */
   readonly previous: number | null

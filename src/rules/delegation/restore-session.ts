@@ -11,12 +11,12 @@ import type { SessionCall, SessionDocument, SessionMessage, SessionTurn } from '
 
 export interface PastTurns {
   readonly document: SessionDocument
-  /** The turn that goes on with it: the ids of what was before come from it. */
+  /** The turn that continues the session: ids of its past turns derive from it. */
   readonly nextTurnId: Id
   readonly limits: TurnLimits
 }
 
-/** Puts what a document says was said into a new conversation, as turns that have ended. Nothing of it runs again. */
+/** Adds the past of a document to a new conversation, as turns that have ended. None of it runs again. */
 export function addPastTurns(
   draft: Draft,
   conversation: Conversation,
@@ -64,7 +64,7 @@ function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeI
   draft.changeTurn(turn, { outcome: pastOutcome(told, turn, answer?.id ?? null) })
 }
 
-/** A call, and the task that is its own: its results come in the order of the calls. */
+/** A call and its task: results come in the order of the calls. */
 interface OpenCall {
   readonly call: SessionCall
   readonly taskId: Id

@@ -10,14 +10,14 @@ import { lastTurn } from './visibility.ts'
 
 export interface MergeRequest extends ChangeScope {
   readonly laneIds: readonly Id[]
-  /** What the agent is told to do with all of it; null for the usual words. */
+  /** The instruction for the merging answer; null for the default words. */
   readonly prompt: string | null
 }
 
 /**
- * Brings other lanes of the conversation into this one: an answer that knows what was said here and, since they parted,
- * there. The others stay as they are. The same lanes merged again for the same prompt, with nothing new anywhere, are the
- * same turn.
+ * Merges other lanes of the conversation into this one: an answer that knows this lane and everything said in the others since
+ * they parted. The others stay as they are. Merging the same lanes for the same prompt again, with nothing new anywhere, finds
+ * the same turn.
  */
 export function planMerge(draft: Draft, { conversationId, laneIds, prompt, bounds }: MergeRequest): Remade {
   const target = draft.conversation(conversationId)

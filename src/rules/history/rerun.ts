@@ -6,7 +6,7 @@ import { nodeOf, refused, requireIdle, requireOwn, requireWord } from '../../gra
 import type { Id, Node } from '../../graph/rows.ts'
 import { type ChangeScope, descendantsOf, newestVersion, type Remade, replaceTurn, requireLast } from './remake-turn.ts'
 
-/** Asks once more for the last answer of a lane. The one that was given stays, to be adopted again. */
+/** Asks again for the last answer of a lane. The old answer stays and can be adopted again. */
 export function planRerun(draft: Draft, nodeId: Id, { conversationId, ...scope }: ChangeScope): Remade {
   const node = nodeOf(draft, conversationId, nodeId)
   requireWord(node)
@@ -55,8 +55,7 @@ function requireRerunnable(draft: Draft, { id, kind, state }: Node): void {
 }
 
 /**
- * Says something else than was said. What was answered to it, and all turns after it, are set aside and can be adopted
- * again; it is answered anew.
+ * Changes a message. Its answer and all later turns are set aside and can be adopted again; the new message gets a new answer.
  */
 export function planEdit(draft: Draft, nodeId: Id, { content, ...scope }: ChangeScope & { content: Content }): Remade {
   const node = nodeOf(draft, scope.conversationId, nodeId)

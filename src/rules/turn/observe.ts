@@ -15,8 +15,8 @@ export interface Observed {
 const KINDS = { user: 'user_message', developer: 'developer_message', agent: 'agent_message' } as const
 
 /**
- * A message that nobody is asked to answer: it stands for itself, in a turn that ends as it is made, so that it comes
- * between the turns before and after it whatever is running. Gives the id of its node.
+ * Adds a message that asks for no answer, in a turn of its own that ends at once, so that it stands between the turns before
+ * and after it whatever is running. Gives the id of its node.
  */
 export function planObserve(draft: Draft, conversationId: Id, { message, limits }: Observation): Id {
   const conversation = draft.conversation(conversationId)
@@ -51,7 +51,7 @@ export function planObserve(draft: Draft, conversationId: Id, { message, limits 
 
 export interface Observation {
   readonly message: Observed
-  /** Of the turn it is in: nothing is spent. */
+  /** The limits of its turn, which spends nothing. */
   readonly limits: TurnLimits
 }
 

@@ -6,7 +6,7 @@ import type { Conversation, Id, Link, Node, Turn } from '../../graph/rows.ts'
 const NONE: readonly never[] = []
 const EMPTY = {}
 
-/** What most rows have in each field: only what differs is written. */
+/** The usual value of each field of a row: the codec writes only fields that differ. */
 export const CONVERSATION: Conversation = {
   id: '',
   version: 1,
@@ -88,7 +88,7 @@ export const LINK: Link = {
   deliveredTo: null,
 }
 
-/** What is wrong with the form of rows that came from outside; undefined when all have the fields that rows have. */
+/** Checks the form of rows from outside. Gives the first fault; undefined when all rows have their fields. */
 export function wrongShape({ rootId, conversations, turns, nodes, links, events }: Commit): string | undefined {
   return (
     firstWrong(conversations, CONVERSATION, rootId) ??
@@ -114,7 +114,7 @@ function firstWrong(rows: readonly { readonly id: Id }[], usual: object, rootId:
   return undefined
 }
 
-/** What may be null may be anything; the rest is of the same kind, at every depth that is known. */
+/** A value that may be null may be anything; all others must have the kind of the usual value, at every known depth. */
 function isLike(given: unknown, usual: unknown): boolean {
   if (usual === null) return given !== undefined
   if (typeof usual === 'number') return Number.isFinite(given)
@@ -145,7 +145,7 @@ const CHOICES: { readonly [field: string]: readonly unknown[] } = {
   onParentClose: ['cancel', 'abandon'],
 }
 
-/** As if it were new: stores take new rows at version 1 only. */
+/** The row as if it were new: stores accept new rows at version 1 only. */
 export function asNew<Row extends { readonly version: number }>(row: Row): Row {
   return row.version === 1 ? row : { ...row, version: 1 }
 }

@@ -38,17 +38,17 @@ export const WIDTH = 7
 export const WRITER = 4
 export const SIZE = 5
 
-/** Room for the rows of one turn. */
+/** The range of numbers for the rows of one turn. */
 export const SPAN: number = 2 ** 20
 
-/** Room for the commits of one tree in the numbering of the log. */
+/** The range of numbers for the commits of one tree in the log. */
 export const COMMITS_PER_TREE: number = 2 ** 24
 
 export function spanOf(n: number): number {
   return Math.floor(n / SPAN)
 }
 
-/** Each adds the values of one row, with 0 for its number; the commit that writes it and its size are set with it. */
+/** Each function adds the values of one row, with 0 for its number; writer and size are set when the commit is written. */
 /** A value of one column, as SQLite stores it. */
 export type SqlValue = null | number | string | Uint8Array
 
@@ -71,7 +71,7 @@ export function pushNode(values: SqlValue[], row: Node): void {
   values.push(0, queue, dueIn(queue, row), wake, null, null, packNode(row))
 }
 
-/** What a node waits in: ready, asked, timed; else whose claim it is. */
+/** The queue that a node waits in: ready, asked or timed; else the engine that claimed it. */
 function queueOf({ state, blockers, wakeAt, engineId }: Node): string | null {
   if (state === 'pending' && blockers === 0) return 'r'
   if (state === 'awaiting_approval') return 'a'
@@ -88,19 +88,19 @@ export function pushLink(values: SqlValue[], row: Link): void {
   values.push(0, null, null, null, null, null, packLink(row))
 }
 
-/** An end is the node's place in the span, or the id of a node elsewhere. */
+/** Each end is a node's place in the span, or the id of a node elsewhere. */
 export type EdgeEnds = readonly [from: number | Id, to: number | Id, letter: string]
 
 export function pushEdges(values: SqlValue[], n: number, edges: readonly EdgeEnds[]): void {
   values.push(n, null, null, null, null, null, JSON.stringify({ edges }))
 }
 
-/** The slot of a turn at its lane. */
+/** The slot of a turn in its lane. */
 export function turnSlot(ordinal: number, n: number): string {
   return `${turnSlotsFrom(ordinal)}${spanOf(n).toString(36).padStart(8, '0')}`
 }
 
-/** Less than the slot of every turn with at least this ordinal. */
+/** A text less than the slot of every turn with at least this ordinal. */
 export function turnSlotsFrom(ordinal: number): string {
   return `T${Math.min(Math.max(0, ordinal), MAX_ORDINAL).toString(16).padStart(8, '0')}`
 }
@@ -185,7 +185,7 @@ export function toLink({ link: id, outcome, ...packed }: { link: Id } & PackedLi
   return row
 }
 
-/** Who is told of a child's end is most often the task that asked for it. */
+/** Stands for the task of the delegation, which most often receives the child's end. */
 const THE_TASK = ''
 
 const EDGE_TYPES: ReadonlyMap<unknown, EdgeType> = new Map([
@@ -194,12 +194,15 @@ const EDGE_TYPES: ReadonlyMap<unknown, EdgeType> = new Map([
   ['b', 'branch'],
 ])
 
-/** Undefined for what no edge was ever written as. */
+/** Undefined for a letter that no edge is written with. */
 export function edgeType(letter: unknown): EdgeType | undefined {
   return EDGE_TYPES.get(letter)
 }
 
-/** Every pack leaves out what the turn says and, as undefined, what is as in the row of usual values below. */
+/**
+ * Writes a row as JSON. Every pack function omits the fields that the turn tells and, as undefined, those with the usual values
+ * below.
+ */
 export function packConversation(row: Conversation): string {
   const { id, agent, path } = row
   return JSON.stringify({
@@ -317,7 +320,7 @@ export function packLink(row: Link): string {
   })
 }
 
-/** The words of a short text are their own preview. */
+/** The text itself, where it is short enough to be its own preview. */
 function usualPreview({ input, output }: Node): string {
   const content = output.content ?? input.content
   return typeof content === 'string' ? content : ''
@@ -327,7 +330,7 @@ function unlessEmpty<T extends object>(value: T): T | undefined {
   return isEmpty(value) ? undefined : value
 }
 
-/** What a row says, as it is packed. Throws StoreError when it is not what was written. */
+/** Parses a packed row. Throws StoreError when the text is damaged. */
 export function parseRow(data: SqlValue | undefined): Packed {
   try {
     return parseOwnJson(String(data)) as Packed

@@ -4,9 +4,9 @@ import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import { ConversationEntry, insert, LaneEntry, LinkEntry, NodeEntry, type Tables, Tree, TurnEntry } from './tables.ts'
 
-/** Applies all of the commit, or throws ConflictError and leaves the tables as they were. */
+/** Applies the whole commit, or throws ConflictError and leaves the tables as they were. */
 export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
-  // What was planned on exactly these rows cannot contradict them.
+  // A plan on exactly these rows cannot contradict them.
   if (commit.plannedOn !== tables.changes) checkCommit(tables, commit)
   tables.changes++
   for (const row of commit.conversations) putConversation(tables, row)
@@ -26,7 +26,7 @@ export function checkCommit(tables: Tables, commit: Commit): void {
   new Check(tables, commit).all()
 }
 
-/** Everything that could refuse a commit, asked before the first change. */
+/** Checks every reason to refuse a commit, before the first change. */
 class Check {
   private readonly tables: Tables
   private readonly commit: Commit
@@ -144,7 +144,7 @@ class Check {
   }
 }
 
-/** Up to so many rows are looked through rather than indexed. */
+/** Up to this many rows are searched, not indexed. */
 const FEW = 16
 
 function isSame(a: Edge, b: Edge): boolean {
@@ -260,7 +260,7 @@ function extend(tables: Tables, tree: Tree, commit: Commit): void {
   for (const { output } of commit.nodes) if (output.bodyRef !== undefined) holdBody(tables, tree, output.bodyRef)
 }
 
-/** A body lives as long as a tree that brought it or names it. */
+/** Keeps a body as long as a tree that brought it or names it. */
 function holdBody(tables: Tables, tree: Tree, hash: string): void {
   const body = tables.bodies.get(hash)
   if (body === undefined || tree.bodies?.has(hash)) return
@@ -276,7 +276,7 @@ function addBlock(tables: Tables, block: LiveBlock): void {
   else known.push(stored)
 }
 
-/** Rows without a version. A block of a claim that was lost, or of a node that has ended, is left out. */
+/** Puts rows without a version. Skips blocks of a lost claim, or of a node that has ended. */
 function putUntracked(tables: Tables, commit: Commit): void {
   for (const id of commit.dropEngines) tables.engines.delete(id)
   for (const block of commit.blocks) {

@@ -8,11 +8,11 @@ import { reloadTables } from './snapshot.ts'
 import { emptyTables, forgetTree, type Tables, type Tree } from './tables.ts'
 
 export interface MemoryStoreOptions {
-  /** How many trees without an open turn are kept; beyond it the one that ended first is forgotten. */
+  /** How many trees without an open turn are kept; beyond that, the one that ended first is forgotten. */
   readonly keep?: number
 }
 
-/** Rows live as long as the process, ended trees until `keep` others have ended after them. */
+/** Keeps rows as long as the process lives, and ended trees until `keep` others have ended after them. */
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { keep = 1000 } = readOptions('memoryStore()', options, { keep: orJust(Number.POSITIVE_INFINITY, number(0)) })
   let current: Tables | undefined = emptyTables()
@@ -60,7 +60,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   }
 }
 
-/** Loaded by those who take whole trees out or put them in. */
+/** Loaded only for imports and exports of whole trees. */
 const archives = () => import('./archive.ts')
 
 function settle(tables: Tables, tree: Tree, keep: number): void {
