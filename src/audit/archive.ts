@@ -1,5 +1,5 @@
 import { ConflictError, InputError, isLegateError, StoreError } from '../base/error.ts'
-import { flag, int, number, type Rules, readOptions } from '../base/options.ts'
+import { flag, int, number, type OptionRules, readOptions } from '../base/options.ts'
 import { readTree } from '../graph/reader.ts'
 import type { Id } from '../graph/rows.ts'
 import type { Archive, Removal, Tombstone, WholeTree } from '../store/archive.ts'
@@ -197,7 +197,7 @@ function checkText(given: unknown, what: string): void {
   throw new InputError('invalid_input', `forget() needs ${what}: a text that is not empty.`)
 }
 
-const OPTIONS: Rules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
+const OPTIONS: OptionRules<PruneOptions> = { keep: int(0), olderThanMs: number(0), dryRun: flag }
 
 function checkOptions(options: PruneOptions | undefined): void {
   const { keep, olderThanMs } = readOptions('prune()', options ?? {}, OPTIONS)

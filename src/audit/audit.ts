@@ -1,5 +1,5 @@
 import { InputError, isLegateError, type LegateError, messageOf, StoreError } from '../base/error.ts'
-import { flag, list, type Rules, readOptions, text } from '../base/options.ts'
+import { flag, list, type OptionRules, readOptions, text } from '../base/options.ts'
 import { isDead } from '../engine/lease.ts'
 import { eachTree, readTree, type TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id } from '../graph/rows.ts'
@@ -7,7 +7,7 @@ import { FINDING_TYPES, type Finding, type FindingType, finding } from '../store
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
 import type { Store } from '../store/store.ts'
-import type { Check, Surroundings } from './check.ts'
+import type { AuditContext, Check } from './check.ts'
 import { background, orphans, parentage, places } from './conversation-checks.ts'
 import { linkEnds, linkOutcomes, lostChildren, twins, waits } from './link-checks.ts'
 import {
@@ -53,14 +53,14 @@ export interface AuditReport {
   readonly verified: { readonly rows: number; readonly commits: number } | null
 }
 
-const OPTIONS: Rules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
+const OPTIONS: OptionRules<Omit<AuditOptions, 'rootId'>> = { types: list, repair: flag, verify: flag }
 
 /** How often to check again: a repair may bring other defects to light. */
 const MAX_ROUNDS = 5
 
 export async function audit(ledger: Ledger, options: AuditOptions = {}): Promise<AuditReport> {
   checkOptions(ledger, readOptions('audit()', options, { ...OPTIONS, rootId: text }))
-  const looking = new Looking(ledger, options)
+  const looking = new Auditor(ledger, options)
   if (options.verify === true) await looking.verify()
   try {
     if (options.rootId !== undefined) await looking.atTree(options.rootId)
@@ -87,9 +87,9 @@ function isLinkOf({ store }: Ledger, { subject, id }: Finding, conversationId: I
   return subject === 'link' && store.link(id)?.childConversationId === conversationId
 }
 
-class Looking {
+class Auditor {
   private readonly ledger: Ledger
-  private readonly around: Surroundings
+  private readonly around: AuditContext
   private readonly options: AuditOptions
   private readonly findings: Finding[] = []
   private readonly repaired: Finding[] = []
@@ -290,7 +290,7 @@ const CHECKS: readonly Check[] = [
 ]
 
 /** Finds every defect of these types in the rows of a tree. Rows as any commit leaves them have none. */
-export function auditTree(tree: TreeRows, around: Surroundings, types?: readonly FindingType[]): Finding[] {
+export function auditTree(tree: TreeRows, around: AuditContext, types?: readonly FindingType[]): Finding[] {
   const wanted = types === undefined ? undefined : new Set(types)
   const found: Finding[] = []
   for (const check of CHECKS) {

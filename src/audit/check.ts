@@ -4,7 +4,7 @@ import type { Id } from '../graph/rows.ts'
 import type { Finding, FindingType } from '../store/archive.ts'
 
 /** Facts beyond a tree's own rows that checks need. */
-export interface Surroundings {
+export interface AuditContext {
   readonly kinds: Kinds
   /** True where the engine lives, as far as can be known. */
   readonly isAlive: (engineId: Id) => boolean
@@ -14,5 +14,5 @@ export interface Surroundings {
 /** One family of defects. Reads rows only; finds each defect once. */
 export interface Check {
   readonly types: readonly FindingType[]
-  find(tree: TreeRows, around: Surroundings): Iterable<Finding>
+  find(tree: TreeRows, around: AuditContext): Iterable<Finding>
 }

@@ -57,11 +57,11 @@ export function diffRuns(store: Store, firstId: Id, secondId: Id): RunDiff {
   return { first: figuresOf(store, firstId, one.size), second: figuresOf(store, secondId, two.size), changes, same }
 }
 
-type Placed = Map<string, Node>
+type NodesByPlace = Map<string, Node>
 
 /** Indexes nodes by place: the names of agents and the order of delegations and nodes, never ids or times. */
-function nodesBelow(store: Store, runId: Id): Placed {
-  const found: Placed = new Map()
+function nodesBelow(store: Store, runId: Id): NodesByPlace {
+  const found: NodesByPlace = new Map()
   const open: [Id, string][] = [[runId, agentOf(store, runId)]]
   for (let next = open.shift(); next !== undefined; next = open.shift()) {
     const [id, path] = next

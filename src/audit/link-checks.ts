@@ -3,11 +3,11 @@ import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Link, Node } from '../graph/rows.ts'
 import { isJoin } from '../rules/delegation/join.ts'
 import { nextTryOf } from '../rules/delegation/retry-child.ts'
-import { type Finding, finding, type Place } from '../store/archive.ts'
+import { type Finding, type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 import { placeOfNode } from './node-checks.ts'
 
-function placeOf({ id, rootId, hostConversationId }: Link): Place {
+function placeOf({ id, rootId, hostConversationId }: Link): FindingPlace {
   return { subject: 'link', id, rootId, conversationId: hostConversationId }
 }
 

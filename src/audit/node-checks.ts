@@ -3,10 +3,10 @@ import { isReplaced, isSkipped } from '../graph/lane.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Edge, Id, Node } from '../graph/rows.ts'
 import { expansionIds } from '../graph/tasks.ts'
-import { finding, type Place } from '../store/archive.ts'
+import { type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 
-export function placeOfNode({ id, rootId, conversationId }: Node): Place {
+export function placeOfNode({ id, rootId, conversationId }: Node): FindingPlace {
   return { subject: 'node', id, rootId, conversationId }
 }
 
@@ -172,7 +172,7 @@ function isActive({ conversations, turns }: TreeRows, node: Node): boolean {
   return turn === undefined || lane === undefined || !isSkipped(lane, turn.ordinal)
 }
 
-function placeOf({ from, to, rootId, conversationId }: Edge): Place {
+function placeOf({ from, to, rootId, conversationId }: Edge): FindingPlace {
   return { subject: 'edge', id: `${from} -> ${to}`, rootId, conversationId }
 }
 

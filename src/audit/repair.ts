@@ -4,7 +4,7 @@ import { isOpen } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Id, Turn } from '../graph/rows.ts'
 import { answerIfOver } from '../rules/delegation/join.ts'
-import { answerTask, settleLink } from '../rules/settle/end-turns.ts'
+import { answerTask, deliverEnd } from '../rules/settle/end-turns.ts'
 import { stopRuns } from '../rules/turn/cancel.ts'
 import { endNode, stopNode } from '../rules/turn/end-node.ts'
 import { planRecover } from '../rules/turn/result.ts'
@@ -33,13 +33,13 @@ export function planRepair(draft: Draft, tree: TreeRows, finding: Finding): bool
   return true
 }
 
-interface Mending {
+interface RepairTarget {
   readonly draft: Draft
   readonly tree: TreeRows
   readonly id: Id
 }
 
-const MENDS: { readonly [Type in FindingType]?: (mending: Mending) => void } = {
+const MENDS: { readonly [Type in FindingType]?: (mending: RepairTarget) => void } = {
   wrong_end_time: ({ draft, id }) => {
     const node = draft.node(id)
     const endedAt = isOpen(node.state) ? null : (node.startedAt ?? node.createdAt)
@@ -91,7 +91,7 @@ const MENDS: { readonly [Type in FindingType]?: (mending: Mending) => void } = {
     const link = draft.findLink(id)
     if (link === undefined) return answerIfOver(draft, draft.node(id))
     const outcome = draft.turn(link.id).outcome
-    if (link.outcome === null && outcome !== null) settleLink(draft, link, outcome)
+    if (link.outcome === null && outcome !== null) deliverEnd(draft, link, outcome)
     else answerTask(draft, link)
   },
   undelivered: ({ draft, id }) => {

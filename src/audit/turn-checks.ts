@@ -2,14 +2,14 @@ import { isOpen, type Kinds } from '../graph/kinds.ts'
 import type { TreeRows } from '../graph/reader.ts'
 import type { Conversation, Id, Link, Turn } from '../graph/rows.ts'
 import { asksPerson } from '../rules/turn/question-of.ts'
-import { finding, type Place } from '../store/archive.ts'
+import { type FindingPlace, finding } from '../store/archive.ts'
 import type { Check } from './check.ts'
 
-export function placeOfTurn({ id, rootId, conversationId }: Turn): Place {
+export function placeOfTurn({ id, rootId, conversationId }: Turn): FindingPlace {
   return { subject: 'turn', id, rootId, conversationId }
 }
 
-export function placeOfConversation({ id, rootId }: Conversation): Place {
+export function placeOfConversation({ id, rootId }: Conversation): FindingPlace {
   return { subject: 'conversation', id, rootId, conversationId: id }
 }
 
@@ -195,7 +195,7 @@ export const blocks: Check = {
       const node = nodes.get(nodeId)
       if (found.has(nodeId) || (node?.state === 'running' && node.epoch === epoch)) continue
       found.add(nodeId)
-      const place: Place = { subject: 'block', id: nodeId, rootId, conversationId: node?.conversationId ?? null }
+      const place: FindingPlace = { subject: 'block', id: nodeId, rootId, conversationId: node?.conversationId ?? null }
       yield finding('leftover_block', place, `What ${nodeId} streamed is kept, but it is not running any more.`)
     }
   },
@@ -208,7 +208,7 @@ export const sequence: Check = {
     const at = events.findIndex(({ seq }, index) => seq !== index + 1)
     const odd = events[at]
     if (odd === undefined) return
-    const place: Place = { subject: 'conversation', id: rootId, rootId, conversationId: odd.conversationId }
+    const place: FindingPlace = { subject: 'conversation', id: rootId, rootId, conversationId: odd.conversationId }
     yield finding('event_gap', place, `Event ${at + 1} of the tree ${rootId} has the number ${odd.seq}.`)
   },
 }
@@ -229,20 +229,20 @@ export const pairs: Check = {
   },
 }
 
-interface Told {
+interface EventCounts {
   starts: number
   ends: number
 }
 
-const NOTHING: Told = { starts: 0, ends: 0 }
+const NOTHING: EventCounts = { starts: 0, ends: 0 }
 
 /** True for a turn that a session brought along from its document: it has no events here. */
-function isPast(turnId: Id, told: ReadonlyMap<Id, Told>): boolean {
+function isPast(turnId: Id, told: ReadonlyMap<Id, EventCounts>): boolean {
   return !told.has(turnId)
 }
 
-function tally({ events }: TreeRows): Map<Id, Told> {
-  const told = new Map<Id, Told>()
+function tally({ events }: TreeRows): Map<Id, EventCounts> {
+  const told = new Map<Id, EventCounts>()
   for (const { turnId, body } of events) {
     const known = told.get(turnId) ?? { ...NOTHING }
     told.set(turnId, known)

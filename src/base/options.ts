@@ -1,10 +1,10 @@
 import { DefinitionError } from './error.ts'
 
 /** Checks one option: gives null for a valid value, else words for the values that would be valid. */
-export type Rule = (value: unknown) => string | null
+export type OptionRule = (value: unknown) => string | null
 
 /** One rule per option: a new option without a rule does not compile. */
-export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule }
+export type OptionRules<Options> = { readonly [Name in keyof Required<Options>]: OptionRule }
 
 /**
  * Reads the options of one function, each name by its rule. Refuses unknown names and wrong values with the same sentences
@@ -13,7 +13,7 @@ export type Rules<Options> = { readonly [Name in keyof Required<Options>]: Rule 
 export function readOptions<Options extends object>(
   where: string,
   given: Options,
-  rules: Rules<NoInfer<Options>>,
+  rules: OptionRules<NoInfer<Options>>,
 ): Options {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw refused(`${where} takes an object of options, not ${shown(given)}.`)
@@ -27,42 +27,42 @@ export function readOptions<Options extends object>(
   return given
 }
 
-export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): Rule {
+export function int(least: number, most: number = Number.MAX_SAFE_INTEGER): OptionRule {
   const wanted = `a whole number ${range(least, most)}`
   return (value) => (Number.isSafeInteger(value) && isWithin(value, least, most) ? null : wanted)
 }
 
-export function number(least: number = Number.NEGATIVE_INFINITY, most: number = Number.POSITIVE_INFINITY): Rule {
+export function number(least: number = Number.NEGATIVE_INFINITY, most: number = Number.POSITIVE_INFINITY): OptionRule {
   const wanted = `a number ${range(least, most)}`.trimEnd()
   return (value) => (Number.isFinite(value) && isWithin(value, least, most) ? null : wanted)
 }
 
-export const positive: Rule = (value) => (Number.isFinite(value) && Number(value) > 0 ? null : 'a number above 0')
+export const positive: OptionRule = (value) => (Number.isFinite(value) && Number(value) > 0 ? null : 'a number above 0')
 
-export function oneOf(...words: readonly string[]): Rule {
+export function oneOf(...words: readonly string[]): OptionRule {
   const wanted = words.map((word) => `"${word}"`).join(', ')
   return (value) => (words.includes(value as string) ? null : `one of ${wanted}`)
 }
 
-export const text: Rule = (value) => (typeof value === 'string' ? null : 'a text')
-export const flag: Rule = (value) => (typeof value === 'boolean' ? null : 'true or false')
-export const code: Rule = (value) => (typeof value === 'function' ? null : 'a function')
-export const list: Rule = (value) => (Array.isArray(value) ? null : 'a list')
+export const text: OptionRule = (value) => (typeof value === 'string' ? null : 'a text')
+export const flag: OptionRule = (value) => (typeof value === 'boolean' ? null : 'true or false')
+export const code: OptionRule = (value) => (typeof value === 'function' ? null : 'a function')
+export const list: OptionRule = (value) => (Array.isArray(value) ? null : 'a list')
 
 /** Applies a rule to each item of a list: `listOf(text, 'names')`. */
-export function listOf(rule: Rule, names: string): Rule {
+export function listOf(rule: OptionRule, names: string): OptionRule {
   return (value) => (Array.isArray(value) && value.every((item) => rule(item) === null) ? null : `a list of ${names}`)
 }
 
 /** Accepts every value, for options that their user checks elsewhere. */
-export const anything: Rule = () => null
+export const anything: OptionRule = () => null
 
 export function record(value: unknown): string | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? null : 'an object'
 }
 
 /** Accepts one special value, and every value that the rule accepts. */
-export function orJust(only: unknown, rule: Rule): Rule {
+export function orJust(only: unknown, rule: OptionRule): OptionRule {
   return (value) => {
     const wanted = value === only ? null : rule(value)
     return wanted === null ? null : `${wanted}, or ${String(only)}`

@@ -3,12 +3,12 @@ import type { Alias, CST, Document, LineCounter, Node, Pair, Scalar, YAMLMap, YA
 /** A YAML text as a tree with the place of each value, counted from 1. Leaves keep their source text beside their value. */
 export type YamlTree = YamlLeaf | YamlList | YamlMap
 
-interface Placed {
+interface YamlPlace {
   readonly line: number
   readonly column: number
 }
 
-export interface YamlLeaf extends Placed {
+export interface YamlLeaf extends YamlPlace {
   readonly kind: 'leaf'
   readonly value: string | number | boolean | null
   /** The source text where the value was not quoted: `1.10`, `yes`, `007`. */
@@ -19,15 +19,15 @@ export interface YamlLeaf extends Placed {
   readonly indent: number
 }
 
-export interface YamlList extends Placed {
+export interface YamlList extends YamlPlace {
   readonly kind: 'list'
   readonly items: readonly YamlTree[]
 }
 
-export interface YamlMap extends Placed {
+export interface YamlMap extends YamlPlace {
   readonly kind: 'map'
   /** Each entry has the place of its key. */
-  readonly entries: ReadonlyMap<string, Placed & { readonly value: YamlTree }>
+  readonly entries: ReadonlyMap<string, YamlPlace & { readonly value: YamlTree }>
 }
 
 export interface YamlOptions {
@@ -43,14 +43,14 @@ export interface YamlOptions {
 
 /** An error at a place of the text. */
 export class YamlTrouble extends Error {
-  readonly at: Placed
+  readonly at: YamlPlace
   readonly hint: string | undefined
   /** True where the text is not YAML at all. */
   readonly isSyntax: boolean
 
   constructor(
     message: string,
-    at: Placed,
+    at: YamlPlace,
     { hint, isSyntax = false }: { hint?: string | undefined; isSyntax?: boolean } = {},
   ) {
     super(message)
@@ -72,7 +72,7 @@ export async function readYaml(text: string, options: YamlOptions): Promise<Yaml
 /** Loaded with the first text and kept. */
 let yamlModule: typeof import('yaml') | undefined
 
-const START: Placed = { line: 1, column: 1 }
+const START: YamlPlace = { line: 1, column: 1 }
 const COMPOSING = {
   uniqueKeys: false,
   prettyErrors: false,
@@ -82,7 +82,7 @@ const COMPOSING = {
 } as const
 
 /** A tree with the number of its values and levels when all aliases are expanded. */
-interface Sized {
+interface MeasuredTree {
   readonly tree: YamlTree
   readonly size: number
   readonly depth: number
@@ -93,7 +93,7 @@ class YamlReader {
   private readonly source: string
   private readonly options: YamlOptions
   private readonly lines: LineCounter
-  private readonly anchors: Map<string, Sized | null> = new Map()
+  private readonly anchors: Map<string, MeasuredTree | null> = new Map()
 
   constructor(yaml: typeof import('yaml'), source: string, options: YamlOptions) {
     this.yaml = yaml
@@ -138,12 +138,12 @@ class YamlReader {
     return tokens
   }
 
-  private syntaxError(message: string, at: Placed): YamlTrouble {
+  private syntaxError(message: string, at: YamlPlace): YamlTrouble {
     const written = this.source.split('\n', at.line)[at.line - 1] ?? ''
     return new YamlTrouble(message, at, { hint: hasTextWithColon(written) ? COLON : SIGN, isSyntax: true })
   }
 
-  private readAny(node: unknown, near: Placed): Sized {
+  private readAny(node: unknown, near: YamlPlace): MeasuredTree {
     if (node === null || node === undefined) return leaf(null, near)
     const at = this.placeOf(node) ?? near
     if (this.yaml.isAlias(node)) return this.readAlias(node, at)
@@ -158,21 +158,21 @@ class YamlReader {
     return sized
   }
 
-  private readNode(node: Node, at: Placed): Sized {
+  private readNode(node: Node, at: YamlPlace): MeasuredTree {
     if (this.yaml.isScalar(node)) return this.readScalar(node, at)
     if (this.yaml.isSeq(node)) return this.readList(node, at)
     const template = this.options.hasTemplates === true ? this.unquotedTemplate(node) : undefined
     return template === undefined ? this.readMap((node as YAMLMap).items as Pair[], at) : leaf(template, at)
   }
 
-  private readAlias({ source }: Alias, at: Placed): Sized {
+  private readAlias({ source }: Alias, at: YamlPlace): MeasuredTree {
     const found = this.anchors.get(source)
     if (found) return found
     if (found === null) throw new YamlTrouble(`the alias *${source} is inside of what it stands for`, at)
     throw new YamlTrouble(`nothing before it is named &${source}`, at, { hint: 'Quote a text that begins with *.' })
   }
 
-  private readScalar(node: Scalar, { line, column }: Placed): Sized {
+  private readScalar(node: Scalar, { line, column }: YamlPlace): MeasuredTree {
     const { value } = node
     const place = { kind: 'leaf', line, column, textLine: line, indent: 0, ...this.blockPlace(node) } as const
     if (typeof value === 'string') {
@@ -198,14 +198,14 @@ class YamlReader {
     return { textLine: this.placeAt(from).line, indent: isSaid ? 0 : indent.length }
   }
 
-  private readList(node: YAMLSeq, at: Placed): Sized {
+  private readList(node: YAMLSeq, at: YamlPlace): MeasuredTree {
     const items = node.items.map((item) => (this.yaml.isPair(item) ? this.readMap([item], at) : this.readAny(item, at)))
     return around({ ...place(at), kind: 'list', items: items.map(({ tree }) => tree) }, items)
   }
 
-  private readMap(pairs: readonly Pair[], at: Placed): Sized {
-    const entries = new Map<string, Placed & { readonly value: YamlTree }>()
-    const values: Sized[] = []
+  private readMap(pairs: readonly Pair[], at: YamlPlace): MeasuredTree {
+    const entries = new Map<string, YamlPlace & { readonly value: YamlTree }>()
+    const values: MeasuredTree[] = []
     for (const pair of pairs) {
       const { key, ...keyAt } = this.readKey(pair, at)
       if (entries.has(key)) {
@@ -218,7 +218,7 @@ class YamlReader {
     return around({ ...place(at), kind: 'map', entries }, values)
   }
 
-  private readKey({ key }: Pair, near: Placed): Placed & { readonly key: string } {
+  private readKey({ key }: Pair, near: YamlPlace): YamlPlace & { readonly key: string } {
     const at = this.placeOf(key) ?? near
     if (!this.yaml.isScalar(key)) throw new YamlTrouble('a key is a text', at, { hint: SIGN })
     const text = typeof key.value === 'string' ? key.value : (key.source ?? '')
@@ -233,12 +233,12 @@ class YamlReader {
     return text.startsWith('{{') && text.endsWith('}}') && this.yaml.isMap(node.items[0]?.key) ? text : undefined
   }
 
-  private placeOf(node: unknown): Placed | undefined {
+  private placeOf(node: unknown): YamlPlace | undefined {
     const range = (node as Node | null | undefined)?.range
     return range == null ? undefined : this.placeAt(range[0])
   }
 
-  private placeAt(offset: number): Placed {
+  private placeAt(offset: number): YamlPlace {
     const { line, col } = this.lines.linePos(offset)
     return line < 1 ? START : { line, column: Math.max(1, col) }
   }
@@ -253,16 +253,16 @@ function hasTextWithColon(line: string): boolean {
   return begun !== null && line.includes(': ', begun.index + begun[0].length)
 }
 
-function place({ line, column }: Placed): Placed {
+function place({ line, column }: YamlPlace): YamlPlace {
   return { line, column }
 }
 
-function leaf(value: string | null, { line, column }: Placed): Sized {
+function leaf(value: string | null, { line, column }: YamlPlace): MeasuredTree {
   const tree: YamlLeaf = { kind: 'leaf', value, text: value ?? '', line, column, textLine: line, indent: 0 }
   return { tree, size: 1, depth: 0 }
 }
 
-function around(tree: YamlTree, inside: readonly Sized[]): Sized {
+function around(tree: YamlTree, inside: readonly MeasuredTree[]): MeasuredTree {
   const size = inside.reduce((sum, item) => sum + item.size, 1)
   const depth = inside.reduce((most, item) => Math.max(most, item.depth), 0) + 1
   return { tree, size, depth }

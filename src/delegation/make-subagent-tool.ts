@@ -4,7 +4,7 @@ import type { AgentCore, AgentProvider, AnyAgent, SubagentConfig, Subagents, Too
 import { freeName } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
-import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
 import type { ModelLike } from '../model/named/to-model.ts'
 import { delegatingTool, type Tool } from '../tool/tool.ts'
@@ -47,7 +47,7 @@ export interface MadeSubagentTool {
 }
 
 const WHERE = 'makeSubagentTool(agent, spec, { host })'
-const OPTIONS: Rules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
+const OPTIONS: OptionRules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
 
 /**
  * Makes a tool of a typed agent by hand, to be put where its host wants it. It delegates like `subagents` do. What cannot

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import type { Spend, TurnLimits } from '../graph/rows.ts'
+import type { Spending, TurnLimits } from '../graph/rows.ts'
 
 /** The numbers beside a grant. Omitted numbers have defaults. */
 export interface Budget {
@@ -65,7 +65,7 @@ export function childLimits(
 }
 
 /** The spending limit of a run: the smallest that a budget names; null when none names one. */
-export function moneyOf(budgets: readonly (Budget | undefined)[]): Spend['limit'] | null {
+export function moneyOf(budgets: readonly (Budget | undefined)[]): Spending['limit'] | null {
   const tokens = least(budgets, 'tokens') ?? null
   const usd = least(budgets, 'usd') ?? null
   return tokens === null && usd === null ? null : { tokens, usd }

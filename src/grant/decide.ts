@@ -46,10 +46,10 @@ function wholeDomain(rule: string): readonly string[] {
 }
 
 /** Decisions made before. Layers never change, and mostly get the same requests again. */
-const decisions: WeakMap<readonly Layer[], Map<string, Known>> = new WeakMap()
+const decisions: WeakMap<readonly Layer[], Map<string, CachedDecision>> = new WeakMap()
 const MOST_DECISIONS = 64
 
-interface Known extends Pick<Request, 'domain' | 'shown'> {
+interface CachedDecision extends Pick<Request, 'domain' | 'shown'> {
   readonly decision: Decision
 }
 
@@ -63,7 +63,7 @@ function strictest(layers: readonly Layer[], request: Request): Decision {
   let worst = ALLOWED
   try {
     for (const layer of layers) {
-      const { verdict, rule } = voiceOf(layer, request)
+      const { verdict, rule } = askLayer(layer, request)
       if (verdict === 'deny') return { verdict, by: layer.by, reason: reasonOf(layer, rule, requestText(request)) }
       if (verdict === 'ask' && worst.verdict === 'allow') {
         worst = { verdict, by: layer.by, reason: `${layer.by} asks for ${rule}` }
@@ -83,13 +83,13 @@ function askedOrDenied(layers: readonly Layer[], asked: Decision): Decision {
 }
 
 /** The answer of one layer with the rule that gave it; null where no rule matched. */
-export interface Voice {
+export interface LayerAnswer {
   readonly verdict: Verdict
   readonly rule: string | null
 }
 
 /** A layer without any `model:` rule abstains from models. */
-function voiceOf(layer: Layer, request: Request): Voice {
+function askLayer(layer: Layer, request: Request): LayerAnswer {
   const denied = findRule(layer.deny, request, true)
   if (denied !== undefined) return { verdict: 'deny', rule: denied }
   const asked = findRule(layer.ask, request, true)
@@ -100,7 +100,7 @@ function voiceOf(layer: Layer, request: Request): Voice {
   return { verdict: 'deny', rule: null }
 }
 
-const SILENT: Voice = { verdict: 'allow', rule: null }
+const SILENT: LayerAnswer = { verdict: 'allow', rule: null }
 
 function reasonOf(layer: Layer, rule: string | null, request: string): string {
   if (rule !== null) return `${layer.by} denies ${rule}`
@@ -132,7 +132,7 @@ function isMatch(rule: ReadRule, request: Request, isRestricting: boolean): bool
 export interface Explanation extends Decision {
   /** The request, such as `tool:deploy`. */
   readonly request: string
-  readonly voices: readonly (Voice & { readonly by: string })[]
+  readonly voices: readonly (LayerAnswer & { readonly by: string })[]
   /** The whole decision in words, one layer a line. */
   readonly text: string
 }
@@ -143,7 +143,7 @@ export function explain(layers: readonly Layer[], asked: string): Explanation {
   const read = readRequest(asked)
   const request = requestText(read)
   const decision = decide(layers, read)
-  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => voiceOf(layer, read)) }))
+  const voices = layers.map((layer) => ({ by: layer.by, ...safely(() => askLayer(layer, read)) }))
   const lines = voices.map(({ by, verdict, rule }) => `  ${by}: ${words({ verdict, rule })}`)
   return {
     ...decision,
@@ -160,12 +160,12 @@ function checkDomain(asked: string): void {
   throw new InputError('invalid_input', message)
 }
 
-function words({ verdict, rule }: Voice): string {
+function words({ verdict, rule }: LayerAnswer): string {
   if (rule !== null) return `${verdict} by ${rule}`
   return verdict === 'allow' ? 'says nothing' : `${verdict}, no rule allows it`
 }
 
-function safely(ask: () => Voice): Voice {
+function safely(ask: () => LayerAnswer): LayerAnswer {
   try {
     return ask()
   } catch {

@@ -24,7 +24,7 @@ function noHost(pattern: string): string | null {
   return pattern.includes('*') ? null : 'names no host'
 }
 
-function tooMuch({ host, port, isBare }: Found): string | null {
+function tooMuch({ host, port, isBare }: HostParts): string | null {
   if (!isBare) return `is more than a host: write net:${host}`
   if (port === '' || DEFAULT_PORTS.has(port)) return null
   return `has a port, and a rule is for all ports of a host: write net:${host}`
@@ -32,14 +32,14 @@ function tooMuch({ host, port, isBare }: Found): string | null {
 
 const DEFAULT_PORTS: ReadonlySet<string> = new Set(['80', '443'])
 
-interface Found {
+interface HostParts {
   readonly host: string
   readonly port: string
   /** True where it has no scheme, user or path. */
   readonly isBare: boolean
 }
 
-function read(given: string): Found | undefined {
+function read(given: string): HostParts | undefined {
   try {
     const address = addressIn(given)
     const { hostname, port, username, password, pathname, search, hash } = parsed(address)

@@ -4,7 +4,7 @@ import { matchName, matchPath } from './match.ts'
 import { readRequest } from './request.ts'
 import { readRule, splitRule } from './rule.ts'
 
-export interface Finding {
+export interface LintFinding {
   readonly problem: 'never_matters' | 'matches_nothing' | 'never_allowed'
   /** The rule, or the tool or agent that no rule allows. */
   readonly subject: string
@@ -15,7 +15,7 @@ export interface Finding {
 export type KnownRequests = readonly string[]
 
 /** Finds rules that can never matter, rules that match nothing known, and known requests that no rule allows. */
-export function lint(grant: Grant, known: KnownRequests): Finding[] {
+export function lint(grant: Grant, known: KnownRequests): LintFinding[] {
   return [...uselessRules(grant), ...unmatchedRules(grant, known), ...neverAllowed(grant, known)]
 }
 
@@ -24,10 +24,10 @@ const LISTS = ['use', 'delegate', 'ask', 'deny'] as const
 /** The lists that take precedence over a list. */
 const STRICTER = { use: ['deny', 'ask'], delegate: ['deny', 'ask'], ask: ['deny'], deny: [] } as const
 
-function uselessRules(grant: Grant): Finding[] {
+function uselessRules(grant: Grant): LintFinding[] {
   return LISTS.flatMap(
     (list) =>
-      grant[list]?.flatMap((rule, at, rules): Finding[] => {
+      grant[list]?.flatMap((rule, at, rules): LintFinding[] => {
         const taken = takenBy(grant, list, rule)
         if (taken !== undefined) return [useless(`${list}: ${rule}`, `${taken} takes all of it`)]
         const wider = rules.find((other, index) => covers(other, rule) && (index < at || !covers(rule, other)))
@@ -44,26 +44,26 @@ function takenBy(grant: Grant, list: (typeof LISTS)[number], rule: string): stri
   return undefined
 }
 
-function useless(subject: string, why: string): Finding {
+function useless(subject: string, why: string): LintFinding {
   return { problem: 'never_matters', subject, message: `${subject} can never matter: ${why}.` }
 }
 
-function unmatchedRules(grant: Grant, known: KnownRequests): Finding[] {
+function unmatchedRules(grant: Grant, known: KnownRequests): LintFinding[] {
   const named = new Set(known.map((request) => splitRule(request).domain))
   return LISTS.flatMap(
     (list) =>
       grant[list]
         ?.filter((rule) => named.has(splitRule(rule).domain) && !known.some((request) => covers(rule, request)))
-        .map((rule): Finding => {
+        .map((rule): LintFinding => {
           const subject = `${list}: ${rule}`
           return { problem: 'matches_nothing', subject, message: `${subject} matches nothing that this agent has.` }
         }) ?? [],
   )
 }
 
-function neverAllowed(grant: Grant, known: KnownRequests): Finding[] {
+function neverAllowed(grant: Grant, known: KnownRequests): LintFinding[] {
   const layer = useLayer('this grant', grant)
-  return known.flatMap((request): Finding[] => {
+  return known.flatMap((request): LintFinding[] => {
     const { verdict, reason } = decide([layer], readRequest(request))
     if (verdict !== 'deny') return []
     return [{ problem: 'never_allowed', subject: request, message: `${request} is never allowed: ${reason}.` }]

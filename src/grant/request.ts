@@ -1,7 +1,7 @@
 import { InputError, messageOf } from '../base/error.ts'
 import { sha256 } from '../base/hash.ts'
 import { canonicalJson, type Json } from '../base/json.ts'
-import { int, list, orJust, type Rules, readOptions, text } from '../base/options.ts'
+import { int, list, type OptionRules, orJust, readOptions, text } from '../base/options.ts'
 import { shownWords } from '../base/secrets/command-secrets.ts'
 import { isVisible, visible } from '../base/text.ts'
 import { plainHost, wholeAddress } from './host.ts'
@@ -65,7 +65,7 @@ export interface FileRequest extends Request {
 
 type FileOperation = 'list' | 'read' | 'write' | 'delete'
 
-const PROGRAM: Rules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
+const PROGRAM: OptionRules<ProgramOptions> = { secrets: list, folder: orJust(null, text), before: int(0) }
 
 /** No operating system accepts a longer command line. */
 const MOST_CHARACTERS = 2_000_000

@@ -1,8 +1,8 @@
 import { NO_USAGE, textOf } from './content.ts'
 import { eagerField, isEager } from './kinds.ts'
 import {
-  type Delegated,
   type EagerOutcome,
+  type EagerTask,
   isStatus,
   type Outcome,
   type OutcomeRecord,
@@ -58,9 +58,9 @@ export function conclude(turn: Turn, nodes: readonly Node[], now: number): Outco
 }
 
 /** The delegations of the plan's final form; all that were started where the plan was not finished. */
-function delegationsOf(nodes: readonly Node[]): readonly Delegated[] {
+function delegationsOf(nodes: readonly Node[]): readonly EagerTask[] {
   const plan = nodes.findLast(({ metadata }) => metadata['delegations'] !== undefined)
-  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly Delegated[]
+  if (plan !== undefined) return plan.metadata['delegations'] as unknown as readonly EagerTask[]
   const tasks = nodes.filter(isEager)
   return tasks.length === 0 ? NONE : tasks.map((task) => ({ taskId: task.id, field: eagerField(task) }))
 }
@@ -174,7 +174,7 @@ export function outcomeOf(reader: OutcomeReader, record: OutcomeRecord): Outcome
   return { ...outcome, delegations: record.delegations.flatMap((one) => delegationOf(reader, one)) }
 }
 
-function delegationOf(reader: OutcomeReader, { taskId, field }: Delegated): EagerOutcome[] {
+function delegationOf(reader: OutcomeReader, { taskId, field }: EagerTask): EagerOutcome[] {
   const task = reader.node(taskId)
   if (task === undefined) return []
   const { status = task.state === 'rejected' ? 'denied' : 'cancelled', run_id = '', error } = summaryOf(task)

@@ -54,13 +54,13 @@ function addEarlier(reader: Reader, { turns, summaries }: Rounds, nodes: Node[])
   }
 }
 
-interface Led {
+interface Leading {
   readonly fold: Fold | null
   readonly led: readonly Node[]
 }
 
 /** Adds a summary first, then the nodes that it does not cover. */
-function addFolded(reader: Reader, { fold, led }: Led, nodes: Node[]): void {
+function addFolded(reader: Reader, { fold, led }: Leading, nodes: Node[]): void {
   if (fold === null) {
     for (const node of led) nodes.push(node)
     return

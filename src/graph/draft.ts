@@ -47,10 +47,10 @@ export class Draft {
   readonly now: number
   readonly kinds: Kinds
   private readonly claims: Claims | null
-  private readonly conversations: Changes<Conversation> = new Changes()
-  private readonly turns: Changes<Turn> = new Changes()
-  private readonly nodes: Changes<Node> = new Changes()
-  private readonly links: Changes<Link> = new Changes()
+  private readonly conversations: TableChanges<Conversation> = new TableChanges()
+  private readonly turns: TableChanges<Turn> = new TableChanges()
+  private readonly nodes: TableChanges<Node> = new TableChanges()
+  private readonly links: TableChanges<Link> = new TableChanges()
   /** The rows that were read last: most rules ask for them again. Nothing else is stored while a draft is made. */
   private readTurn: Turn | undefined
   private readConversation: Conversation | undefined
@@ -413,7 +413,7 @@ const FEW = 8
 const NO_ROWS: never[] = []
 
 /** The rows of one table that a draft adds or changes, in the order they were first put. Most drafts put only a few. */
-export class Changes<Row extends { readonly id: Id }> {
+export class TableChanges<Row extends { readonly id: Id }> {
   rows: Row[] = NO_ROWS
   private index: Map<Id, number> | null = null
 

@@ -43,7 +43,7 @@ export interface OutcomeRecord {
   /** Extensions and servers it had to do without; none of them was required. */
   readonly absent: readonly AbsentSource[]
   /** The tasks that items of its plan started (`eager`), in the order of the items. */
-  readonly delegations: readonly Delegated[]
+  readonly delegations: readonly EagerTask[]
 }
 
 /** Something that gives tools and could not be started, and why. */
@@ -53,7 +53,7 @@ export interface AbsentSource {
 }
 
 /** A task that an item of a plan started, and the place of the item. */
-export interface Delegated {
+export interface EagerTask {
   readonly taskId: string
   readonly field: string
 }
@@ -79,10 +79,10 @@ export interface EagerOutcome extends Outcome {
 const NO_DELEGATIONS: readonly EagerOutcome[] = []
 const NOTHING: Outcome['extra'] = Object.freeze({})
 
-type Said = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
+type AnswerWords = { readonly content?: Content; readonly value?: Json; readonly extra?: Outcome['extra'] }
 
 /** Joins the record with the text of the node it names. */
-export function withWords(record: OutcomeRecord, said: Said): Outcome {
+export function withWords(record: OutcomeRecord, said: AnswerWords): Outcome {
   const content = said.content ?? ''
   const output = record.status === 'completed' ? (said.value ?? null) : null
   return {

@@ -3,7 +3,7 @@ import type { Draft } from './draft.ts'
 import type { Conversation, Id, Node, Turn } from './rows.ts'
 
 /** Why a change of history is refused. Stable: `error.details.reason`. */
-export type Refusal =
+export type HistoryRefusal =
   | 'archived'
   | 'busy'
   | 'cycle'
@@ -23,7 +23,7 @@ export type Refusal =
   | 'wrong_state'
 
 /** Makes the error. The message says why the change is impossible and what is possible. */
-export function refused(reason: Refusal, message: string, details: Readonly<Record<string, unknown>> = {}) {
+export function refused(reason: HistoryRefusal, message: string, details: Readonly<Record<string, unknown>> = {}) {
   return new ConflictError('conflict', message, { details: { reason, ...details } })
 }
 

@@ -130,7 +130,7 @@ export interface Money {
 }
 
 /** The spending of a run and all below it. */
-export interface Spend {
+export interface Spending {
   /** Null for no limit. */
   readonly limit: { readonly tokens: number | null; readonly usd: number | null }
   readonly spent: Money
@@ -165,7 +165,7 @@ export interface Turn {
   /** Its clock stops while it waits for a person, here or below: how many questions are open, and how much time was left. */
   readonly paused: { readonly asks: number; readonly leftMs: number | null } | null
   /** The spending and its limit; null when neither it nor a run above it has such a limit. */
-  readonly spend: Spend | null
+  readonly spend: Spending | null
   /** Null when neither it nor a run above it limits the delegations of its tree. */
   readonly tree: TreePlaces | null
   readonly cancel: CancelRequest | null

@@ -21,7 +21,7 @@ import { hostOf, type Place } from '../graph/ancestors.ts'
 import type { Outcome } from '../graph/outcome.ts'
 import type { Conversation, Id, Node, Turn } from '../graph/rows.ts'
 import type { Model } from '../model/model.ts'
-import type { Step } from '../rules/turn/expand.ts'
+import type { Expansion } from '../rules/turn/expand.ts'
 import type { TurnBounds } from '../rules/turn/open-turn.ts'
 import type { Ledger } from '../store/ledger.ts'
 import { notFound } from '../store/not-found.ts'
@@ -109,7 +109,7 @@ export class Executors implements Home {
   readonly eagerFor = (run: NodeRun): Promise<EagerWork> => this.loaded().eagerChildren(run)
 
   /** The answer has taken its time: what may be delegated is decided by what holds now, as for any node. */
-  readyChildren({ node, agent, work }: NodeRun, step: Step): readonly ReadyChild[] {
+  readyChildren({ node, agent, work }: NodeRun, step: Expansion): readonly ReadyChild[] {
     if (this.tape !== null || hasLiveSources(agent)) return NONE
     const run = this.runOf(node, work)
     if (run === undefined || run.agent !== agent || agent.identity.ref.hash !== run.conversation.agent.hash) return NONE

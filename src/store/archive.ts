@@ -47,7 +47,7 @@ export interface Removal {
   readonly evenTampered?: boolean
 }
 
-export interface Verified {
+export interface VerifyReport {
   readonly findings: readonly Finding[]
   readonly rows: number
   readonly commits: number
@@ -58,7 +58,7 @@ export interface Archive {
   /** Undefined when there is no such tree. */
   read(rootId: Id): WholeTree | undefined | Promise<WholeTree | undefined>
   /** Compares the stored rows with the record of their commits: of one tree, or of all. */
-  verify(rootId?: Id): Verified | Promise<Verified>
+  verify(rootId?: Id): VerifyReport | Promise<VerifyReport>
   /**
    * Imports a tree that another store exported. Throws ConflictError when a row of it is there already. Where a tree of this id
    * was deleted here, it accepts only one whose last commit has the tombstone's hash, and removes the tombstone.
@@ -158,14 +158,18 @@ export interface Finding {
   readonly repairable: boolean
 }
 
-export interface Place {
+export interface FindingPlace {
   readonly subject: Subject
   readonly id: string
   readonly rootId: Id | null
   readonly conversationId: Id | null
 }
 
-export function finding(type: FindingType, { subject, id, rootId, conversationId }: Place, message: string): Finding {
+export function finding(
+  type: FindingType,
+  { subject, id, rootId, conversationId }: FindingPlace,
+  message: string,
+): Finding {
   const [severity, repairable] = FINDINGS[type]
   return { type, severity, message, subject, id, rootId, conversationId, repairable }
 }

@@ -12,7 +12,7 @@ const LONGEST_MS = 5_000
  * its rows. A file that was gone once stays gone until the store is opened again.
  */
 export class FilePresence {
-  private readonly held = new Map<string, Held>()
+  private readonly held = new Map<string, HeldFile>()
   private nextAt = 0
   private gone: StoreError | undefined
 
@@ -60,7 +60,7 @@ export class FilePresence {
 
 const MISSING = 'was removed or renamed'
 
-interface Held {
+interface HeldFile {
   /** Identifies the file, whatever its path. */
   readonly identity: string
   readonly leastBytes: () => number

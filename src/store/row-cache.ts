@@ -24,7 +24,7 @@ export interface NodeCell extends Cell<Node> {
 }
 
 /** The numbers that an accepted commit got in the file. */
-export interface Written {
+export interface WrittenNumbers {
   /** The numbers of its conversations, turns, nodes and links, in this order. */
   readonly numbers: readonly number[]
   /** By turn: the number of the newest row of its span. */
@@ -44,7 +44,7 @@ export interface Tail {
 }
 
 /** The cached rows of one tree. */
-export class TreeRows {
+export class CachedTree {
   readonly conversations = new Map<Id, Cell<Conversation>>()
   readonly turns = new Map<Id, TurnCell>()
   /** By the number of the row. */
@@ -58,8 +58,8 @@ export class TreeRows {
 
 /** Rows as this process last read or wrote them, tree by tree. Its user clears it when others may have written. */
 export class RowCache {
-  private readonly trees = new Map<Id, TreeRows>()
-  private readonly homes = new Map<Id, TreeRows>()
+  private readonly trees = new Map<Id, CachedTree>()
+  private readonly homes = new Map<Id, CachedTree>()
   private readonly ended: Id[] = []
   /** Nodes with a block; undefined while unknown. */
   blocks: Set<Id> | undefined
@@ -85,7 +85,7 @@ export class RowCache {
   }
 
   /** The rows of the tree that has a row of this id. */
-  home(id: Id): TreeRows | undefined {
+  home(id: Id): CachedTree | undefined {
     return this.homes.get(id)
   }
 
@@ -93,10 +93,10 @@ export class RowCache {
     return this.trees.get(rootId)?.tail
   }
 
-  tree(rootId: Id): TreeRows {
+  tree(rootId: Id): CachedTree {
     const known = this.trees.get(rootId)
     if (known !== undefined) return known
-    const tree = new TreeRows()
+    const tree = new CachedTree()
     this.trees.set(rootId, tree)
     this.homes.set(rootId, tree)
     return tree
@@ -141,7 +141,7 @@ export class RowCache {
   }
 
   /** Adds the rows of an accepted commit. The cache has the rows that it changed: the commit was checked against them. */
-  putCommit(commit: Commit, { numbers, ends, tail }: Written): void {
+  putCommit(commit: Commit, { numbers, ends, tail }: WrittenNumbers): void {
     if (commit.rootId === null || tail === undefined) return
     if (this.isFull) return this.clear()
     const tree = this.tree(commit.rootId)
@@ -157,13 +157,13 @@ export class RowCache {
     if (hasEnded) this.end(commit.rootId)
   }
 
-  private homeOf({ id, rootId }: { readonly id: Id; readonly rootId: Id }): TreeRows {
+  private homeOf({ id, rootId }: { readonly id: Id; readonly rootId: Id }): CachedTree {
     const tree = this.tree(rootId)
     this.homes.set(id, tree)
     return tree
   }
 
-  private putConversation(tree: TreeRows, row: Conversation, n: number): void {
+  private putConversation(tree: CachedTree, row: Conversation, n: number): void {
     const known = tree.conversations.get(row.id)
     if (known !== undefined) known.row = row
     else {
@@ -172,7 +172,7 @@ export class RowCache {
     }
   }
 
-  private putTurn(tree: TreeRows, row: Turn, n: number): void {
+  private putTurn(tree: CachedTree, row: Turn, n: number): void {
     const known = tree.turns.get(row.id)
     if (known !== undefined) known.row = row
     else {
@@ -181,7 +181,7 @@ export class RowCache {
     }
   }
 
-  private putNode(tree: TreeRows, row: Node, n: number): void {
+  private putNode(tree: CachedTree, row: Node, n: number): void {
     const known = tree.nodes.get(row.id)
     const turn = tree.turns.get(row.turnId)
     if (known !== undefined) known.row = row
@@ -189,7 +189,7 @@ export class RowCache {
     else this.leaveOut(row.id)
   }
 
-  private putLink(tree: TreeRows, row: Link, n: number): void {
+  private putLink(tree: CachedTree, row: Link, n: number): void {
     const known = tree.links.get(row.id)
     const turn = tree.turns.get(row.hostTurnId)
     if (known !== undefined) known.row = row

@@ -1,5 +1,5 @@
 import { DefinitionError } from '../base/error.ts'
-import { anything, int, oneOf, positive, type Rules, readOptions } from '../base/options.ts'
+import { anything, int, type OptionRules, oneOf, positive, readOptions } from '../base/options.ts'
 import type { SessionDocument } from '../rules/delegation/session-document.ts'
 
 /** Keeps copies of conversations with a subagent, from which they can continue where their rows are missing. */
@@ -35,7 +35,7 @@ export function readSessionSettings(given: unknown, where: string): SessionSetti
   return settings
 }
 
-const OPTIONS: Rules<SessionSettings> = {
+const OPTIONS: OptionRules<SessionSettings> = {
   scope: oneOf('host', 'owner'),
   store: anything,
   ttlMs: positive,

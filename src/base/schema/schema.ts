@@ -43,13 +43,13 @@ export interface Issue {
   readonly message: string
 }
 
-export type Checked<T = unknown> = { ok: true; value: T } | { ok: false; issues: readonly Issue[] }
+export type Validation<T = unknown> = { ok: true; value: T } | { ok: false; issues: readonly Issue[] }
 
 export interface CheckedSchema<T = unknown> {
   /** Converted when it is first read. Throws a DefinitionError when the library cannot express the schema. */
   readonly jsonSchema: JsonSchema
   /** Never throws and never rejects: every failure is an issue. */
-  validate(value: unknown): Checked<T> | Promise<Checked<T>>
+  validate(value: unknown): Validation<T> | Promise<Validation<T>>
   /**
    * Compiles the schema; undefined where nothing has to wait. Rejects with a DefinitionError when the schema cannot be used.
    */
@@ -201,7 +201,7 @@ function isThenable(value: unknown): value is PromiseLike<StandardResult<unknown
 }
 
 /** Copies lists with Array.from: libraries hand out subclasses of Array, which `map` would construct again. */
-function readResult<T>(result: StandardResult<unknown>): Checked<T> {
+function readResult<T>(result: StandardResult<unknown>): Validation<T> {
   if (result.issues === undefined || result.issues === null) return { ok: true, value: result.value as T }
   const issues = Array.from(result.issues).slice(0, keptIssues).map(readIssue)
   return { ok: false, issues: issues.length > 0 ? issues : [{ path: [], message: 'is not valid' }] }
@@ -215,7 +215,7 @@ function readIssue(issue: StandardIssue): Issue {
   return { path, message: messageOf(issue.message) }
 }
 
-function runCheck(check: JsonCheck, value: unknown): Checked {
+function runCheck(check: JsonCheck, value: unknown): Validation {
   try {
     const errors = check(value)
     if (errors.length === 0) return { ok: true, value }

@@ -6,7 +6,7 @@ import { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import { planHostReply } from '../../rules/delegation/child-tools.ts'
 import { outputOf } from '../../rules/delegation/join.ts'
-import { meantSession } from '../../rules/delegation/session.ts'
+import { resolveSession } from '../../rules/delegation/session.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type BackgroundDelegation, type Offer, type SpawnResult, spawn } from '../spawn.ts'
@@ -103,7 +103,7 @@ export async function sendToChild(
 
 /** One of its own, or one that its lane has from where it was forked: that one is forked when it is told something. */
 function childOf({ home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
-  return meantSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
+  return resolveSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
 }
 
 /** A foreign id and one that does not exist are answered alike (I9). */

@@ -13,7 +13,7 @@ import { inheritedChild } from './session.ts'
 import { type JoinRequest, parkJoin } from './wait.ts'
 
 /** The result of a call about a child. Only `done` has written anything. */
-export type ChildCall = 'done' | 'not_found' | 'busy' | 'no_question'
+export type ChildCallResult = 'done' | 'not_found' | 'busy' | 'no_question'
 
 const LINE_BYTES = 1_000
 const LINES_BYTES = 48_000
@@ -22,7 +22,7 @@ const LINES_BYTES = 48_000
  * Reports a child's activity and its last messages. A conversation that is no child of this host counts as missing, like any
  * unknown id.
  */
-export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCall {
+export function planPoll(draft: Draft, claim: Claim, request: { childId: Id; limitTurns: number }): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = readableChild(draft, node, request.childId)
@@ -85,7 +85,7 @@ function lineOf({ role, text }: TranscriptLine): string {
 const PAGE_CHARS = 16_000
 
 /** Gives the whole answer of a child, page by page, with its outcome. */
-export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCall {
+export function planChildResult(draft: Draft, claim: Claim, request: { childId: Id; offset: number }): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = readableChild(draft, node, request.childId)
@@ -123,7 +123,7 @@ const MOST_LISTED = 50
 const LISTED_TURNS = 200
 
 /** Lists the children that a conversation has started, the newest first. */
-export function planChildList(draft: Draft, claim: Claim): ChildCall {
+export function planChildList(draft: Draft, claim: Claim): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const seen = new Set<Id>()
@@ -146,7 +146,7 @@ export function planChildCancel(
   draft: Draft,
   claim: Claim,
   request: { childId: Id; reason: string | null },
-): ChildCall {
+): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = ownChild(draft, node.conversationId, request.childId)
@@ -167,7 +167,7 @@ export interface WaitForChildren extends Omit<JoinRequest, 'refs'> {
 }
 
 /** Waits for the newest delegation of each child. */
-export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCall {
+export function planChildWait(draft: Draft, claim: Claim, { childIds, ...request }: WaitForChildren): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const links = childIds === null ? allOf(draft, node) : childIds.map((id) => linkTo(draft, node, id))
@@ -195,7 +195,7 @@ export function planHostReply(
   draft: Draft,
   claim: Claim,
   { childId, text, by }: { childId: Id; text: string; by: string },
-): ChildCall {
+): ChildCallResult {
   const node = heldNode(draft, claim)
   if (node === undefined) return 'done'
   const child = ownChild(draft, node.conversationId, childId)
@@ -231,7 +231,7 @@ function deliverAll(draft: Draft, child: Conversation, { id: to, conversationId 
   if (newest?.mode === 'background' && newest.outcome !== null) deliver(draft, newest, to)
 }
 
-function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCall {
+function end(draft: Draft, node: Node, value: { readonly [key: string]: Json }): ChildCallResult {
   endNode(draft, node, { state: 'finished', output: outputOf(value) })
   return 'done'
 }

@@ -7,7 +7,7 @@ import { type Ask, planAsk } from '../turn/approve.ts'
 import { heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { fold } from './fold.ts'
-import { type Spawned, type SpawnRequest, spawnRefusal, startChild } from './spawn.ts'
+import { type SpawnOutcome, type SpawnRequest, spawnRefusal, startChild } from './spawn.ts'
 
 /** One complete item of a plan that is still being written. */
 export interface EagerItem {
@@ -22,7 +22,7 @@ export interface EagerItem {
  * Adds the item, its child, the link and the waiting task in one commit, under the claim of the message that is being written.
  * An item that cannot start becomes a task that has ended with the reason.
  */
-export function planEager(draft: Draft, eager: EagerItem, request: SpawnRequest): Spawned {
+export function planEager(draft: Draft, eager: EagerItem, request: SpawnRequest): SpawnOutcome {
   const plan = heldNode(draft, request.claim)
   if (plan === undefined) return { lost: true }
   const known = draft.findLink(request.ids.turn)
@@ -69,13 +69,13 @@ export interface RefusedItem {
   readonly outcome: OutcomeRecord
 }
 
-interface Adding {
+interface NewEagerTask {
   readonly plan: Node
   readonly eager: EagerItem
   readonly toolName: string
 }
 
-function addTask(draft: Draft, turn: Turn, { plan, eager, toolName }: Adding): Node {
+function addTask(draft: Draft, turn: Turn, { plan, eager, toolName }: NewEagerTask): Node {
   const { taskId: id, field, item } = eager
   const call = { id, name: toolName, input: item }
   const effect = 'idempotent'

@@ -12,7 +12,7 @@ const INTERRUPTED = '<system-info>The tool call has been interrupted by the user
 /** The facts about a delegation that its result needs: frozen in the link's row. */
 export type FoldFacts = Pick<Link, 'contract' | 'agentName' | 'hostName' | 'delegationContext' | 'childConversationId'>
 
-export interface Folded {
+export interface FoldResult {
   readonly content: Content
   readonly isError: boolean
   /** Only the reserved keys; application data belongs in the content. */
@@ -30,7 +30,7 @@ export interface FoldNotes {
 }
 
 /** Turns a child's end into the result of the host's tool call: words that the host's model can act on, whatever happened. */
-export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): Folded {
+export function fold(facts: FoldFacts, outcome: Outcome, notes: FoldNotes = {}): FoldResult {
   const open = facts.contract === 'open' ? openFactsOf(facts) : undefined
   if (open !== undefined) return foldOpen(facts, outcome, { ...notes, open })
   const { issues = [] } = notes
@@ -78,7 +78,7 @@ function foldOpen(
   facts: FoldFacts,
   outcome: Outcome,
   { open, all, ...notes }: FoldNotes & { open: OpenFacts },
-): Folded {
+): FoldResult {
   const response = responseOf(outcome, notes)
   const isError = outcome.status !== 'completed'
   const metadata = {

@@ -6,15 +6,15 @@ import { pauseClocks } from '../turn/account.ts'
 import { APPROVAL_MS } from '../turn/approve.ts'
 import { type Claim, heldNode, toolCallsLeft } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
-import { hostQuestionOf, markTold, type Question, questionOf, untoldQuestion } from '../turn/question-of.ts'
+import { hostQuestionOf, markTold, type NodeQuestion, questionOf, untoldQuestion } from '../turn/question-of.ts'
 import { childName } from './child-report.ts'
 import { answerWait, answerWaits, isJoin, outputOf } from './join.ts'
 import { cannotGoOn, promote } from './wait.ts'
 import { tellHost } from './wake.ts'
 
-export interface Asking {
+export interface QuestionRequest {
   readonly text: string
-  readonly asked: Question['asked']
+  readonly asked: NodeQuestion['asked']
   /** False where the host has no tool to answer with, or cannot be asked: then a person is asked. */
   readonly hostCanAnswer: boolean
 }
@@ -23,7 +23,7 @@ export interface Asking {
  * Makes the node wait as a row for an answer (I5). The host hears a question once: from the wait for this child, from the call
  * that waits for it (which then continues in the background), or from a turn of the host's conversation.
  */
-export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: Asking): void {
+export function planQuestion(draft: Draft, claim: Claim, { text, asked, hostCanAnswer }: QuestionRequest): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const turn = draft.turn(node.turnId)
@@ -49,7 +49,7 @@ export interface CodeQuestion {
  * Lets the code of a node ask a person: a task beside the node waits as a row for the answer. Code that runs again finds its
  * question; `changed` means it asked something else before.
  */
-export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQuestion): CodeAsked {
+export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQuestion): CodeQuestionResult {
   const asker = heldNode(draft, claim)
   if (asker === undefined) return 'lost'
   const known = draft.findNode(id)
@@ -63,7 +63,7 @@ export function planCodeQuestion(draft: Draft, claim: Claim, { id, text }: CodeQ
   return 'asked'
 }
 
-export type CodeAsked = 'asked' | 'changed' | 'limit' | 'lost'
+export type CodeQuestionResult = 'asked' | 'changed' | 'limit' | 'lost'
 
 /** The question appears as a model's call does, and counts as one. */
 function addQuestion(draft: Draft, asker: Node, { id, text }: CodeQuestion): Node {
@@ -113,7 +113,7 @@ function tellNext(draft: Draft, { turnId }: Node): void {
   if (link?.mode === 'background' && untoldQuestion(draft, link) !== undefined) tell(draft, link)
 }
 
-function park(draft: Draft, node: Node, question: Question): void {
+function park(draft: Draft, node: Node, question: NodeQuestion): void {
   const until = draft.now + APPROVAL_MS
   draft.changeNode(node, {
     state: 'waiting',

@@ -28,14 +28,14 @@ export function addPastTurns(
   })
 }
 
-interface Past {
+interface PastTurn {
   readonly told: SessionTurn
   readonly id: Id
   readonly nodeIds: readonly Id[]
   readonly limits: TurnLimits
 }
 
-function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, limits }: Past): void {
+function addPastTurn(draft: Draft, conversation: Conversation, { told, id, nodeIds, limits }: PastTurn): void {
   const endedAt = momentOf(told.ended_at) ?? draft.now
   const startedAt = momentOf(told.started_at) ?? endedAt
   const entryNodeId = nodeIds[nodeIds.length - 1] ?? id

@@ -236,7 +236,7 @@ export function unknownSession({ owner }: Conversation, scope: SessionPlan['scop
 }
 
 /** The session that a host's id refers to. */
-export interface MeantSession {
+export interface ResolvedSession {
   readonly session: Conversation
   /** The ordinal of the turn after which it must be forked first: its later turns belong to another history of the host. */
   readonly forkAfter: number | null
@@ -247,7 +247,7 @@ export interface MeantSession {
  * its forks, the id refers to the one that the host's history mentions last: used as it is, if it is the host's own and has had
  * no turn since; else forked on first use. Undefined for a session that is not its own: nothing is revealed about it (I9).
  */
-export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | undefined {
+export function resolveSession(draft: Draft, host: Turn, id: Id): ResolvedSession | undefined {
   const lane = draft.conversation(host.conversationId)
   const named = draft.findConversation(forkedAs(lane, id))
   if (named === undefined || named.type !== 'sub_agent') return undefined
@@ -267,7 +267,7 @@ export function meantSession(draft: Draft, host: Turn, id: Id): MeantSession | u
  * it.
  */
 export function inheritedChild(draft: Draft, host: Turn, id: Id): Conversation | undefined {
-  const meant = meantSession(draft, host, id)
+  const meant = resolveSession(draft, host, id)
   return meant !== undefined && meant.forkAfter === headOf(meant.session) ? meant.session : undefined
 }
 
@@ -352,7 +352,7 @@ function lastKnown(draft: Draft, session: Conversation, told: Turn): number {
 }
 
 /** Resolves a session that the host's history does not mention: its delegated turns belong to another history. */
-function untold(draft: Draft, session: Conversation, isOwn: boolean): MeantSession | undefined {
+function untold(draft: Draft, session: Conversation, isOwn: boolean): ResolvedSession | undefined {
   for (const { id, ordinal, laneId } of turnsBack(draft, { laneId: session.id, last: headOf(session) })) {
     if (laneId !== session.id) break
     if (draft.findLink(id) !== undefined) continue
@@ -386,7 +386,7 @@ function forkedSessionId(taskId: Id): Id {
 }
 
 /** Forks the session at the state that its host knows; the original stays as it is. */
-export function forkSession(draft: Draft, task: Node, { session, forkAfter }: MeantSession): Conversation {
+export function forkSession(draft: Draft, task: Node, { session, forkAfter }: ResolvedSession): Conversation {
   const host = draft.conversation(task.conversationId)
   const id = forkedSessionId(task.id)
   const { closed_at: _, ...metadata } = session.metadata

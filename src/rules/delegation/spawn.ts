@@ -4,7 +4,17 @@ import type { Content } from '../../graph/content.ts'
 import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
 import { type Forward, forwardOf, sameForward, withForward } from '../../graph/event.ts'
-import type { AgentRef, Conversation, Id, Link, Node, NodeOutput, Spend, Turn, TurnLimits } from '../../graph/rows.ts'
+import type {
+  AgentRef,
+  Conversation,
+  Id,
+  Link,
+  Node,
+  NodeOutput,
+  Spending,
+  Turn,
+  TurnLimits,
+} from '../../graph/rows.ts'
 import { type Claim, heldNode } from '../turn/claim.ts'
 import { endNode } from '../turn/end-node.ts'
 import { openTurn, type TurnBriefing } from '../turn/open-turn.ts'
@@ -18,8 +28,8 @@ import {
   isClosed,
   isOwnDocument,
   isOwnersDocument,
-  type MeantSession,
-  meantSession,
+  type ResolvedSession,
+  resolveSession,
   type SessionPlan,
   sessionFault,
   sessionInTheWay,
@@ -43,7 +53,7 @@ export interface SpawnRequest {
   readonly delegationContext: Json
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
-  readonly money: Spend['limit'] | null
+  readonly money: Spending['limit'] | null
   readonly onParentClose: Link['onParentClose']
   /** How many delegations the child and all below it may have at a time; left out: no limit of its own. */
   readonly treeLimit?: number | null
@@ -75,9 +85,9 @@ export interface BackgroundSpawn {
   readonly wait: { readonly timeoutMs: number | null } | null
 }
 
-export type Spawned = { readonly link: Link } | Refused | { readonly lost: true }
+export type SpawnOutcome = { readonly link: Link } | SpawnRefusal | { readonly lost: true }
 
-interface Refused {
+interface SpawnRefusal {
   readonly refused: 'depth' | 'children' | 'session' | 'stopped' | 'changed'
   readonly reason: string
 }
@@ -86,7 +96,7 @@ interface Refused {
  * Starts the child and parks its host in one commit: conversation, turn, seed nodes, link, waiting task. The child's ids derive
  * from the task, so a repeated spawn finds the child it made before (exactly one, whatever crashed).
  */
-export function planSpawn(draft: Draft, request: SpawnRequest): Spawned {
+export function planSpawn(draft: Draft, request: SpawnRequest): SpawnOutcome {
   const task = heldNode(draft, request.claim)
   if (task === undefined) return { lost: true }
   const { ids } = request
@@ -144,7 +154,7 @@ export function planDeliver(draft: Draft, linkId: Id): void {
   if (link.deliveredTo === null) deliver(draft, link, link.taskId)
 }
 
-export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): Refused | undefined {
+export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): SpawnRefusal | undefined {
   const { account, limits } = host
   if (host.cancel !== null) return { refused: 'stopped', reason: 'this run was asked to stop' }
   const depth = draft.conversation(host.conversationId).depth + 1
@@ -164,28 +174,28 @@ export function spawnRefusal(draft: Draft, host: Turn, request: SpawnRequest): R
   return reason === undefined ? undefined : { refused: 'session', reason }
 }
 
-const STOPPED: Refused = { refused: 'stopped', reason: 'this call was asked to stop' }
+const STOPPED: SpawnRefusal = { refused: 'stopped', reason: 'this call was asked to stop' }
 
-interface Asked {
+interface SessionRequest {
   readonly request: SpawnRequest
-  readonly meant: MeantSession | undefined
+  readonly meant: ResolvedSession | undefined
 }
 
 /** The session that the call names, or the conversation of this tool's earlier delegations, if its agent is unchanged. */
-function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): MeantSession | undefined {
+function sessionMeant(draft: Draft, host: Turn, request: SpawnRequest): ResolvedSession | undefined {
   const { sessionId, isShared, toolName, agent } = request
-  if (sessionId !== null) return ownSession(meantSession(draft, host, sessionId), agent.name)
+  if (sessionId !== null) return ownSession(resolveSession(draft, host, sessionId), agent.name)
   const known = isShared ? keptSession(draft.conversation(host.conversationId), toolName) : undefined
-  const meant = known === undefined ? undefined : ownSession(meantSession(draft, host, known), agent.name)
+  const meant = known === undefined ? undefined : ownSession(resolveSession(draft, host, known), agent.name)
   return meant === undefined || isClosed(meant.session) ? undefined : meant
 }
 
 /** I9: a session of another host, of another agent and an unknown one all give the same answer. */
-function ownSession(meant: MeantSession | undefined, agentName: string): MeantSession | undefined {
+function ownSession(meant: ResolvedSession | undefined, agentName: string): ResolvedSession | undefined {
   return meant?.session.agent.name === agentName ? meant : undefined
 }
 
-function withSession(draft: Draft, task: Node, { request, meant }: Asked): SpawnRequest {
+function withSession(draft: Draft, task: Node, { request, meant }: SessionRequest): SpawnRequest {
   // A session of another conversation of the owner begins anew, as a copy of its past.
   if (meant === undefined && isCopied(draft, draft.turn(task.turnId), request)) return { ...request, sessionId: null }
   if (meant === undefined) return request
@@ -211,7 +221,7 @@ function sessionsOf({ metadata }: Conversation): { readonly [toolName: string]: 
   return (metadata['sessions'] ?? {}) as { readonly [toolName: string]: Id }
 }
 
-function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): string | undefined {
+function sessionRefusal(draft: Draft, host: Turn, { request, meant }: SessionRequest): string | undefined {
   const { sessionId, session } = request
   if (sessionId === null) return session === undefined ? undefined : noRoom(draft, host, request)
   const isCopy = meant === undefined && isCopied(draft, host, request)
@@ -225,7 +235,7 @@ function sessionRefusal(draft: Draft, host: Turn, { request, meant }: Asked): st
 }
 
 /** Reopens a session that was closed after the lane was forked: for the lane it is open. */
-function asKnown(draft: Draft, host: Turn, meant: MeantSession | undefined): Conversation | undefined {
+function asKnown(draft: Draft, host: Turn, meant: ResolvedSession | undefined): Conversation | undefined {
   if (meant === undefined || meant.forkAfter === null) return meant?.session
   const { closed_at: closedAt, ...metadata } = meant.session.metadata
   const { createdAt } = draft.conversation(host.conversationId)
@@ -258,14 +268,14 @@ function isSame(draft: Draft, link: Link, request: SpawnRequest): boolean {
   return canonicalJson(draft.turn(link.id).input) === canonicalJson(request.input)
 }
 
-interface Making {
+interface NewChild {
   readonly task: Node
   readonly host: Turn
   readonly request: SpawnRequest
   readonly ids: ChildIds
 }
 
-function childConversation(draft: Draft, { task, host, request, ids }: Making): Conversation {
+function childConversation(draft: Draft, { task, host, request, ids }: NewChild): Conversation {
   const known = request.sessionId === null ? undefined : draft.findConversation(request.sessionId)
   if (known !== undefined) return continued(draft, known, request)
   const parent = draft.conversation(host.conversationId)
@@ -315,7 +325,7 @@ function continued(draft: Draft, session: Conversation, request: SpawnRequest): 
   return draft.changeConversation(session, { ceiling, metadata })
 }
 
-function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
+function addLink(draft: Draft, { task, host, request, ids }: NewChild): Link {
   return enlist(draft, host, {
     id: ids.turn,
     rootId: host.rootId,
@@ -338,13 +348,13 @@ function addLink(draft: Draft, { task, host, request, ids }: Making): Link {
   })
 }
 
-interface Made {
+interface StartedChild {
   readonly link: Link
   readonly request: SpawnRequest
 }
 
 /** Decides what the delegating task does now: park, wait, end or continue. */
-function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
+function leaveTask(draft: Draft, task: Node, { link, request }: StartedChild): void {
   if (link.mode === 'parked') return park(draft, task, { link, request })
   const child = { child_conversation_id: link.childConversationId, child_graph_id: link.childConversationId }
   const { result = null, wait = null } = request.background ?? {}
@@ -357,7 +367,7 @@ function leaveTask(draft: Draft, task: Node, { link, request }: Made): void {
 }
 
 /** A parked task holds no worker: it waits as a row until its child's end commit answers it (I5). */
-function park(draft: Draft, task: Node, { link, request }: Made): void {
+function park(draft: Draft, task: Node, { link, request }: StartedChild): void {
   const { promoteAfterMs } = request
   const until = promoteAfterMs === null ? null : draft.now + promoteAfterMs
   if (until !== null) draft.due(until)
@@ -375,7 +385,7 @@ function park(draft: Draft, task: Node, { link, request }: Made): void {
 }
 
 /** Joins a task that runs again after a crash with the child it already started. */
-function attach(draft: Draft, task: Node, { link, request }: Made): Link {
+function attach(draft: Draft, task: Node, { link, request }: StartedChild): Link {
   if (link.mode !== 'parked') return link
   if (link.outcome === null) {
     park(draft, task, { link, request })

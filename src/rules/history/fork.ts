@@ -16,7 +16,7 @@ export interface ForkRequest extends ChangeScope {
   readonly title: string | null
 }
 
-export interface Forked {
+export interface ForkResult {
   readonly laneId: Id
   /** The turn that continues from the node; null where the node was the last word of its turn. */
   readonly turnId: Id | null
@@ -27,7 +27,7 @@ export interface Forked {
  * turn it waits for an input; elsewhere it continues from the node at once, with the results of all calls that were made
  * together.
  */
-export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): Forked {
+export function planFork(draft: Draft, nodeId: Id, request: ForkRequest): ForkResult {
   const node = nodeOf(draft, request.conversationId, nodeId)
   requireWord(node)
   requireForkable(node)

@@ -46,20 +46,20 @@ export interface Remake {
   readonly bounds: TurnBounds
 }
 
-export interface Remade {
+export interface RemakeResult {
   readonly turn: Turn
   /** The new version of the node the change is about, or the node that continues from it. */
   readonly nodeId: Id
 }
 
 /** Makes a turn anew. The lane must be idle. The source turn stays unchanged; the caller records what replaces it. */
-export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): Remade {
+export function remakeTurn(draft: Draft, lane: Conversation, asked: Remake): RemakeResult {
   const remake = { ...asked, kept: asked.kept.filter((node) => !isOfWholeTurn(node)) }
   const { source, bounds } = remake
   const isFork = source.laneId !== lane.id
   const history: TurnHistory = { after: remake.after, source: source.id, merges: [], fold: null }
   const turn = beginTurn(draft, lane, { ...bounds, input: inputOf(remake), attributes: source.attributes, history })
-  const made = new Making(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
+  const made = new TurnMaker(draft, turn, { remake, isFork, ids: newIds(draft, remake) })
   made.all()
   return { turn: draft.turn(turn.id), nodeId: made.newId(remake.about.id) ?? made.nextId ?? turn.id }
 }
@@ -69,20 +69,20 @@ function inputOf({ source, edited }: Remake): Json {
   return typeof edited.content === 'string' ? edited.content : source.input
 }
 
-interface Parts {
+interface RemakeParts {
   readonly remake: Remake
   readonly isFork: boolean
   readonly ids: ReadonlyMap<Id, Id>
 }
 
-class Making {
+class TurnMaker {
   nextId: Id | null = null
   private readonly draft: Draft
   private readonly turnId: Id
-  private readonly parts: Parts
+  private readonly parts: RemakeParts
   private readonly open: Id[] = []
 
-  constructor(draft: Draft, { id }: Turn, parts: Parts) {
+  constructor(draft: Draft, { id }: Turn, parts: RemakeParts) {
     this.draft = draft
     this.turnId = id
     this.parts = parts
@@ -442,7 +442,10 @@ function foldPlaceOf(draft: Draft, { source, kept, ids }: MovedFold, { upTo }: F
 const SAID: readonly string[] = ['user_message', 'developer_message', 'system_message']
 
 /** Makes a turn anew in its own lane: it replaces the old one and all later turns. */
-export function replaceTurn(draft: Draft, remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>): Remade {
+export function replaceTurn(
+  draft: Draft,
+  remake: Omit<Remake, 'after'> & Pick<ChangeScope, 'background'>,
+): RemakeResult {
   const { source } = remake
   const after = source.history?.after ?? source.ordinal - 1
   const lane = draft.conversation(source.laneId)

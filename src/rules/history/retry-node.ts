@@ -13,7 +13,7 @@ import {
   descendantsOf,
   newestVersion,
   nextAttempt,
-  type Remade,
+  type RemakeResult,
   replaceTurn,
   requireLast,
 } from './remake-turn.ts'
@@ -22,7 +22,7 @@ import {
  * Repeats a node that failed: a model call, a tool, one child among several. In a running turn the new version replaces the
  * node; an ended turn is made anew up to there, and everything else in it keeps its results. A second retry finds the first.
  */
-export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): Remade {
+export function planRetryNode(draft: Draft, nodeId: Id, scope: ChangeScope): RemakeResult {
   const { conversationId } = scope
   const running = replacement(draft, nodeId, conversationId)
   if (running !== undefined) return remadeAs(draft, running.id)
@@ -88,7 +88,7 @@ function isFailedChild({ state, input, output }: Node): boolean {
 }
 
 /** The turn was made anew since: gives the version in the new turn, while that one is open. */
-function retriedBefore(draft: Draft, node: Node): Remade {
+function retriedBefore(draft: Draft, node: Node): RemakeResult {
   const id = newestVersion(draft, node)
   const newest = id === undefined ? undefined : draft.node(id)
   if (newest !== undefined && newest.endedAt === null) return remadeAs(draft, newest.id)
@@ -96,12 +96,12 @@ function retriedBefore(draft: Draft, node: Node): Remade {
   throw refused('replaced', message, { nodeId: node.id, by: newest?.id ?? null })
 }
 
-function remadeAs(draft: Draft, nodeId: Id): Remade {
+function remadeAs(draft: Draft, nodeId: Id): RemakeResult {
   return { turn: draft.turn(draft.node(nodeId).turnId), nodeId }
 }
 
 /** Replaces a node in a running turn. Its successors must not have begun: they then wait for the new version. */
-function retryInPlace(draft: Draft, node: Node, turn: Turn): Remade {
+function retryInPlace(draft: Draft, node: Node, turn: Turn): RemakeResult {
   if (turn.cancel !== null) {
     const message = `The turn ${turn.id} was asked to stop: wait until it has ended, then retry.`
     throw refused('busy', message, { turnId: turn.id })

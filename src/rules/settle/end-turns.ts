@@ -97,7 +97,7 @@ function endTurn(draft: Draft, turn: Turn, nodes: readonly Node[]): void {
   if (conversation.activeTurnId === turn.id) draft.ownConversation(conversation).activeTurnId = null
   if (conversation.type === 'sub_agent') {
     const link = draft.findLink(turn.id)
-    if (link !== undefined) settleLink(draft, link, outcome)
+    if (link !== undefined) deliverEnd(draft, link, outcome)
   }
   const next = draft.queuedTurn(turn.laneId)
   if (next !== undefined) startIfIdle(draft, next)
@@ -129,7 +129,7 @@ function endingNodes(draft: Draft, turn: Turn): readonly Node[] {
 }
 
 /** Delivers the end of a child to its host. */
-export function settleLink(draft: Draft, link: Link, outcome: OutcomeRecord): void {
+export function deliverEnd(draft: Draft, link: Link, outcome: OutcomeRecord): void {
   const settled = draft.changeLink(link, { outcome })
   const host = draft.turn(link.hostTurnId)
   draft.event(host, link.taskId, {

@@ -1,6 +1,6 @@
 import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Id, Money, Node, Spend } from '../../graph/rows.ts'
+import type { Id, Money, Node, Spending } from '../../graph/rows.ts'
 
 /**
  * The share of a limit that ordinary calls may use. The last tenth is reserved for one call of the run itself to wrap up: no
@@ -10,12 +10,12 @@ export const USABLE = 0.9
 
 const NOTHING: Money = { tokens: 0, usd: 0 }
 
-export function newSpend(limit: Spend['limit']): Spend {
+export function newSpend(limit: Spending['limit']): Spending {
   return { limit, spent: NOTHING, held: NOTHING }
 }
 
 /** Releases the amount held back and counts the amount spent, here and above. */
-export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
+export function countSpending(draft: Draft, nodeId: Id, spent: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
   if (node === undefined || held === undefined) return
@@ -31,15 +31,15 @@ export function settleSpend(draft: Draft, nodeId: Id, spent: Money): void {
 }
 
 /** An answer without usage counts as having used the whole amount held back: none is free. */
-export function settleAnswer(draft: Draft, nodeId: Id, told: Money): void {
+export function countAnswer(draft: Draft, nodeId: Id, told: Money): void {
   const node = draft.findNode(nodeId)
   const held = node === undefined ? undefined : heldBy(node)
-  settleSpend(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
+  countSpending(draft, nodeId, told.tokens > 0 || held === undefined ? told : held)
 }
 
 /** Releases the hold of a call that failed: it has no known cost. */
-export function releaseSpend(draft: Draft, nodeId: Id): void {
-  settleSpend(draft, nodeId, NOTHING)
+export function releaseHold(draft: Draft, nodeId: Id): void {
+  countSpending(draft, nodeId, NOTHING)
 }
 
 /** Holds back the possible cost of a call, on the run and every run above it. */

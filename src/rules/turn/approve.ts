@@ -3,7 +3,7 @@ import { sha256 } from '../../base/hash.ts'
 import { canonicalJson, type Json } from '../../base/json.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Node } from '../../graph/rows.ts'
-import { pauseClocks, releaseSpend, resumeClocks } from './account.ts'
+import { pauseClocks, releaseHold, resumeClocks } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
 
@@ -46,7 +46,7 @@ export function planAsk(draft: Draft, claim: Claim, ask: Ask): void {
     endNode(draft, node, { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' } })
     return
   }
-  releaseSpend(draft, node.id)
+  releaseHold(draft, node.id)
   const word = editedWord(node, ask)
   if (word !== undefined) return allowEdited(draft, node, { ask, word })
   const changes = changesOf(node, ask)
@@ -96,33 +96,33 @@ function refuseChanged(draft: Draft, node: Node, { request }: Ask): void {
   )
 }
 
-type Asked = Pick<Ask, 'request' | 'input' | 'version'>
+type ApprovalSubject = Pick<Ask, 'request' | 'input' | 'version'>
 
 /** True where a person has allowed exactly this, for this node or its conversation. */
-export function isApproved(node: Node, conversation: Conversation, about: Asked): boolean {
+export function isApproved(node: Node, conversation: Conversation, about: ApprovalSubject): boolean {
   if (allowedIn(conversation).some((one) => isSame(one, about))) return true
   const once = node.metadata['approved']
   return Array.isArray(once) && once.includes(digestOf(about, about.input))
 }
 
 /** True where a person has allowed an earlier version of this for the whole conversation. */
-export function wasApproved({ metadata }: Conversation, { request, version }: Asked): boolean {
+export function wasApproved({ metadata }: Conversation, { request, version }: ApprovalSubject): boolean {
   if (version === undefined) return false
   return allowedIn({ metadata }).some((one) => one.request === request && one.version !== undefined)
 }
 
 /** A permission for a whole conversation. Request and version are separate fields: no text can pass for both. */
-type Allowed = Pick<Ask, 'request' | 'version'>
+type StandingPermission = Pick<Ask, 'request' | 'version'>
 
-function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly Allowed[] {
+function allowedIn({ metadata }: Pick<Conversation, 'metadata'>): readonly StandingPermission[] {
   const known = metadata['approved']
   return Array.isArray(known) ? known.flatMap(readAllowed) : NONE
 }
 
-const NONE: readonly Allowed[] = []
+const NONE: readonly StandingPermission[] = []
 
 /** Older stores keep a text with the version behind it: a text that may hold a version is asked for again. */
-function readAllowed(stored: Json): Allowed[] {
+function readAllowed(stored: Json): StandingPermission[] {
   if (typeof stored === 'string') return stored.includes(' version ') ? [] : [{ request: stored }]
   if (typeof stored !== 'object' || stored === null || Array.isArray(stored)) return []
   const { request, version } = stored as Readonly<Record<string, Json>>
@@ -130,7 +130,7 @@ function readAllowed(stored: Json): Allowed[] {
   return [typeof version === 'string' ? { request, version } : { request }]
 }
 
-function isSame(one: Allowed, other: Allowed): boolean {
+function isSame(one: StandingPermission, other: StandingPermission): boolean {
   return one.request === other.request && one.version === other.version
 }
 
@@ -177,7 +177,7 @@ export function planApproval(draft: Draft, nodeId: Id, answer: ApprovalAnswer): 
   })
 }
 
-function denialText({ request, start }: Approval, { by, reason }: ApprovalAnswer): string {
+function denialText({ request, start }: NodeApproval, { by, reason }: ApprovalAnswer): string {
   if (start === undefined) return reason ?? `${by} denied ${request || 'it'}, and gave no reason.`
   const server = `MCP server \`${start.name}\`, which this ${start.whose} requires`
   if (by === NOBODY) return `Nobody allowed in time to start ${server}.`
@@ -200,7 +200,7 @@ function goOnWithout(draft: Draft, node: Node, answer: ApprovalAnswer): void {
 }
 
 /** Why a node must do without an optional request; undefined where nobody has denied exactly this. */
-export function deniedTo(node: Node, about: Asked): string | undefined {
+export function deniedTo(node: Node, about: ApprovalSubject): string | undefined {
   const digest = digestOf(about, about.input)
   return deniedIn(node).find((one) => one.digest === digest)?.reason
 }
@@ -259,7 +259,10 @@ interface EditedWord {
   readonly always: boolean
 }
 
-function wordOf({ request, place }: Approval, { always = false, edit = null }: ApprovalAnswer): Record<string, Json> {
+function wordOf(
+  { request, place }: NodeApproval,
+  { always = false, edit = null }: ApprovalAnswer,
+): Record<string, Json> {
   const word: EditedWord = { domain: domainOf(request), place: place ?? null, input: hashOf(edit), always }
   return { ...word }
 }
@@ -296,7 +299,7 @@ function onceIn({ metadata }: Node): readonly Json[] {
   return Array.isArray(metadata['approved']) ? metadata['approved'] : []
 }
 
-function allowAlways(draft: Draft, conversationId: Id, { request, version }: Allowed): void {
+function allowAlways(draft: Draft, conversationId: Id, { request, version }: StandingPermission): void {
   const conversation = draft.conversation(conversationId)
   const known = conversation.metadata['approved']
   if (allowedIn(conversation).some((one) => isSame(one, version === undefined ? { request } : { request, version })))
@@ -328,7 +331,7 @@ function editedInput(node: Node, edit: Json): Node['input'] {
 }
 
 /** The pending request of a node; empty for a node that was put in by hand. */
-export function approvalOf({ metadata }: Node): Approval {
+export function approvalOf({ metadata }: Node): NodeApproval {
   return {
     request: '',
     reason: '',
@@ -340,7 +343,7 @@ export function approvalOf({ metadata }: Node): Approval {
   }
 }
 
-export interface Approval extends Ask {
+export interface NodeApproval extends Ask {
   readonly digest: string
   readonly since: number
 }

@@ -1,6 +1,6 @@
 import type { Draft } from '../../graph/draft.ts'
 import { askerOf, CANCEL_GRACE_MS, isEager } from '../../graph/kinds.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { CancelRequest, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { endNode, stopNode } from './end-node.ts'
 
@@ -98,7 +98,7 @@ function stopTurn(draft: Draft, turn: Turn, cancel: CancelRequest): void {
 }
 
 /** Cancels the children of items that the final plan no longer has. */
-export function supersede(draft: Draft, turnId: Id, kept: readonly Delegated[]): void {
+export function supersede(draft: Draft, turnId: Id, kept: readonly EagerTask[]): void {
   for (const task of draft.openNodes(turnId)) {
     if (!isEager(task) || kept.some(({ taskId }) => taskId === task.id)) continue
     for (const link of task.wait?.refs ?? []) stopRuns(draft, link, { cause: 'cancelled', reason: SUPERSEDED })

@@ -22,7 +22,7 @@ export function checkedAnswer({ metadata }: Node): Id | undefined {
 }
 
 /** Ends a turn with collected results as its last word, without a model call. */
-export function planCollected(draft: Draft, claim: Claim, collected: Collected): void {
+export function planCollected(draft: Draft, claim: Claim, collected: CollectedAnswer): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const { limit, ...metadata } = node.metadata
@@ -31,13 +31,13 @@ export function planCollected(draft: Draft, claim: Claim, collected: Collected):
   if (check !== null && draft.turn(node.turnId).cancel === null) addCheck(draft, draft.node(node.id), check)
 }
 
-export interface Collected {
+export interface CollectedAnswer {
   readonly content: Content
   readonly value: Json
   readonly check: PlannedTask | null
 }
 
-export type Verdict =
+export type CheckResult =
   | { readonly is: 'passed'; readonly text: string }
   /** The answer fails, and there is no further try. */
   | { readonly is: 'over'; readonly failure: Failure }
@@ -51,7 +51,7 @@ export type Verdict =
     }
 
 /** Records the result of a check together with its consequence. */
-export function planChecked(draft: Draft, claim: Claim, verdict: Verdict): void {
+export function planChecked(draft: Draft, claim: Claim, verdict: CheckResult): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   if (verdict.is === 'again') goOn(draft, node, verdict)
@@ -59,7 +59,11 @@ export function planChecked(draft: Draft, claim: Claim, verdict: Verdict): void 
   else endNode(draft, node, { state: 'finished', output: { content: verdict.text } })
 }
 
-function goOn(draft: Draft, node: Node, { text, isError, attempt, first }: Extract<Verdict, { is: 'again' }>): void {
+function goOn(
+  draft: Draft,
+  node: Node,
+  { text, isError, attempt, first }: Extract<CheckResult, { is: 'again' }>,
+): void {
   const turn = draft.turn(node.turnId)
   if (!mayCall(turn)) {
     const message = `The limit of ${turn.limits.turns} turns was reached before the checks passed. ${text}`

@@ -201,7 +201,7 @@ function foldedBy(draft: Draft, lane: Conversation, turn: Turn): Id | null {
     const message = `Another turn took the place of ${turn.id}: adopt its answer first.`
     throw refused('replaced', message, { turnId: turn.id })
   }
-  const covers = ({ ordinal, fold }: ChainLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
+  const covers = ({ ordinal, fold }: SummaryLink) => ordinal > turn.ordinal && (fold.before ?? -1) < turn.ordinal
   return [...chain(draft, lane)].find(covers)?.fold.summaryId ?? null
 }
 
@@ -277,7 +277,7 @@ function addSummary(draft: Draft, to: Turn, { summary, from }: { summary: string
   })
 }
 
-export interface ChainLink {
+export interface SummaryLink {
   readonly ordinal: number
   readonly turn: Turn
   readonly fold: Fold
@@ -288,7 +288,7 @@ function* chain(
   draft: Draft,
   { id }: Conversation,
   from: number | null = laneOf(draft.conversation(id)).fold,
-): Generator<ChainLink> {
+): Generator<SummaryLink> {
   for (let at = from; at !== null; ) {
     const turn: Turn | undefined = draft.turnAt(id, at)
     const fold: Fold | null = turn?.history?.fold ?? null
@@ -331,7 +331,7 @@ export function uncover(
   lane: Conversation,
   { last, fold: { before, previous } }: { last: number; fold: Pick<Fold, 'before' | 'previous'> },
 ): number | null {
-  const found: ChainLink[] = []
+  const found: SummaryLink[] = []
   let at = last
   while (at > (before ?? -1)) {
     const turn = draft.turnAt(lane.id, at)

@@ -5,7 +5,7 @@ import type { EventBody } from '../../graph/event.ts'
 import { isRunnable, previewOf } from '../../graph/kinds.ts'
 import type { Edge, Failure, Id, Node, NodeOutput, NodeState } from '../../graph/rows.ts'
 import { resultContent } from '../../graph/tasks.ts'
-import { releaseSpend, resumeClocks } from './account.ts'
+import { releaseHold, resumeClocks } from './account.ts'
 import { asksPerson } from './question-of.ts'
 
 export interface NodeEnd {
@@ -113,7 +113,7 @@ function putEnd(draft: Draft, node: Node, end: NodeEnd): Node {
   ended.engineId = null
   ended.endedAt = draft.now
   if (from === 'awaiting_approval' || askedPerson) resumeClocks(draft, node.turnId)
-  releaseSpend(draft, node.id)
+  releaseHold(draft, node.id)
   if (node.startedAt !== null) draft.dropBlock(node.id)
   if (ended.state === 'uncertain') tellDoubt(draft, ended)
   tellEnd(draft, ended, { from, streamed: end.streamed ?? null })
@@ -137,12 +137,12 @@ function tellNoSummary(draft: Draft, { id, turnId, metadata }: Node): void {
   draft.event(draft.turn(turnId), id, { type: 'compaction', change: 'failed', ...about })
 }
 
-interface Telling {
+interface EndNotice {
   readonly from: NodeState
   readonly streamed: NonNullable<NodeEnd['streamed']> | null
 }
 
-function tellEnd(draft: Draft, node: Node, { from, streamed }: Telling): void {
+function tellEnd(draft: Draft, node: Node, { from, streamed }: EndNotice): void {
   const turn = draft.turn(node.turnId)
   if (node.kind === 'task') {
     draft.event(turn, node.id, resultEvent(node))
@@ -179,7 +179,7 @@ export function resultEvent(task: Node): Extract<EventBody, { type: 'tool-result
 /** The event for an answer. */
 export function answerEvent(
   { purpose, output, state }: Node,
-  streamed: Telling['streamed'],
+  streamed: EndNotice['streamed'],
 ): Extract<EventBody, { type: 'message' }> {
   const told = {
     type: 'message',

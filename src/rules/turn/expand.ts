@@ -3,16 +3,16 @@ import { addUsage, type Content, NO_USAGE, type ToolCall, totalTokens, type Usag
 import { changedAccount } from '../../graph/copy.ts'
 import type { Draft } from '../../graph/draft.ts'
 import type { EventBody } from '../../graph/event.ts'
-import type { Delegated } from '../../graph/outcome.ts'
+import type { EagerTask } from '../../graph/outcome.ts'
 import type { Effect, Id, Node, NodeOutput, Turn } from '../../graph/rows.ts'
 import { expansionIds } from '../../graph/tasks.ts'
-import { settleAnswer, settleSpend } from './account.ts'
+import { countAnswer, countSpending } from './account.ts'
 import { supersede } from './cancel.ts'
 import { type Claim, heldNode, mayCall, type NextCall, nextCall, toolCallsLeft } from './claim.ts'
 import { applyCompaction } from './compaction.ts'
 import { endNode, type NodeEnd } from './end-node.ts'
 
-export interface Answer {
+export interface StepAnswer {
   readonly content: Content
   readonly reasoning: string
   readonly calls: readonly ToolCall[]
@@ -42,7 +42,7 @@ export interface PlannedTask {
  * Stores the answer and, in the same commit, one task per call and the agent_message that will read their results: a crash
  * never leaves a call without its task, or a result without its call. Calls beyond the run's limit are dropped.
  */
-export function planExpand(draft: Draft, claim: Claim, step: Step): void {
+export function planExpand(draft: Draft, claim: Claim, step: Expansion): void {
   const node = heldNode(draft, claim)
   if (node === undefined) return
   const before = draft.turn(node.turnId)
@@ -80,16 +80,16 @@ export interface PlanNote {
   readonly warning: string | null
 }
 
-export interface Step {
+export interface Expansion {
   readonly plan?: PlanNote | undefined
-  readonly answer: Answer
+  readonly answer: StepAnswer
   /** One per call of the answer. */
   readonly tasks: readonly PlannedTask[]
   /** One id per task, then the next agent_message's: see `expansionIds`. */
   readonly ids: readonly Id[]
 }
 
-function withinLimit(answer: Answer, left: number): Answer {
+function withinLimit(answer: StepAnswer, left: number): StepAnswer {
   const dropped = answer.calls.length - left
   return dropped <= 0 ? answer : { ...answer, calls: answer.calls.slice(0, left), droppedCalls: dropped }
 }
@@ -145,7 +145,7 @@ function withNotes({ metadata }: Node, { response, delegations }: FinalAnswer): 
 }
 
 export interface FinalAnswer {
-  readonly answer: Answer
+  readonly answer: StepAnswer
   /** Asks for the answer again if possible, with these words or without any; null when the answer stands. */
   readonly again: { readonly nudge: string | null } | null
   readonly value: NodeOutput['value']
@@ -155,13 +155,13 @@ export interface FinalAnswer {
   /** Values that extensions added. */
   readonly extra?: NodeOutput['extra'] | undefined
   /** The tasks of items that start children, in the order of the items. Other eager tasks of the turn are superseded. */
-  readonly delegations?: readonly Delegated[] | undefined
+  readonly delegations?: readonly EagerTask[] | undefined
   /** Adds a task that must finish before the answer is the last word; null when there is none. */
   readonly check?: ((draft: Draft, answer: Node) => void) | null | undefined
 }
 
 /** The run was asked to stop while the model spoke: keeps its text, and starts none of its calls. */
-function keepWords(draft: Draft, node: Node, answer: Answer): void {
+function keepWords(draft: Draft, node: Node, answer: StepAnswer): void {
   const said = { ...answer, calls: [], droppedCalls: answer.droppedCalls + answer.calls.length }
   countCall(draft, node, said)
   endNode(draft, draft.changeNode(node, { usage: answer.usage }), {
@@ -173,10 +173,10 @@ function keepWords(draft: Draft, node: Node, answer: Answer): void {
 }
 
 /** Counts the cost of a call that failed or was stopped. */
-export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): void {
+export function countFailedCall(draft: Draft, claim: Claim, partial: StepAnswer): void {
   const node = draft.findNode(claim.nodeId)
   if (node === undefined || node.epoch !== claim.epoch || node.state !== 'running') return
-  const count = isHeard(partial) ? settleAnswer : settleSpend
+  const count = isHeard(partial) ? countAnswer : countSpending
   count(draft, node.id, { tokens: totalTokens(partial.usage), usd: partial.usd ?? 0 })
   if (partial.usage === NO_USAGE) return
   const turn = draft.turn(node.turnId)
@@ -186,7 +186,7 @@ export function countFailedCall(draft: Draft, claim: Claim, partial: Answer): vo
 }
 
 /** A provider charges for text that it sent, even without its end. */
-function isHeard({ content, reasoning, calls }: Answer): boolean {
+function isHeard({ content, reasoning, calls }: StepAnswer): boolean {
   return content.length > 0 || reasoning !== '' || calls.length > 0
 }
 
@@ -195,7 +195,7 @@ const CUT = {
   'content-filter': 'The provider stopped the answer by its content filter: it may be incomplete.',
 } as const
 
-function countCall(draft: Draft, node: Node, answer: Answer): Turn {
+function countCall(draft: Draft, node: Node, answer: StepAnswer): Turn {
   const turn = draft.turn(node.turnId)
   draft.event(turn, node.id, { type: 'usage', usage: answer.usage, model: answer.model })
   if (answer.contextCut !== undefined) draft.event(turn, node.id, { type: 'context-cut', ...answer.contextCut })
@@ -205,12 +205,12 @@ function countCall(draft: Draft, node: Node, answer: Answer): Turn {
   return countIn(draft, turn, { node, answer })
 }
 
-function countSpent(draft: Draft, node: Node, answer: Answer): Turn {
-  settleAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
+function countSpent(draft: Draft, node: Node, answer: StepAnswer): Turn {
+  countAnswer(draft, node.id, { tokens: totalTokens(answer.usage), usd: answer.usd ?? 0 })
   return countIn(draft, draft.turn(node.turnId), { node, answer })
 }
 
-function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: Answer }): Turn {
+function countIn(draft: Draft, turn: Turn, { node, answer }: { node: Node; answer: StepAnswer }): Turn {
   const { account } = turn
   const own = draft.ownTurn(turn)
   own.account = changedAccount(account, {
@@ -231,7 +231,7 @@ function isBeside({ purpose, metadata }: Node): boolean {
 }
 
 /** Sets optional fields only where needed: most outputs then have one form (base/collections). */
-function outputOf(answer: Answer): NodeOutput {
+function outputOf(answer: StepAnswer): NodeOutput {
   const { content, calls, reasoning, droppedCalls } = answer
   const output: NodeOutput = calls.length > 0 ? { content, calls } : { content }
   if (reasoning === '' && droppedCalls === 0) return output
@@ -280,7 +280,7 @@ function lanesOf(plan: PlanNote | undefined): number {
   return plan?.concurrency ?? Number.POSITIVE_INFINITY
 }
 
-interface Linking {
+interface TaskLinks {
   readonly node: Node
   readonly next: Node
   readonly tasks: readonly Node[]
@@ -288,7 +288,7 @@ interface Linking {
   readonly lanes: number
 }
 
-function linkTasks(draft: Draft, { node, next, tasks, lanes }: Linking): void {
+function linkTasks(draft: Draft, { node, next, tasks, lanes }: TaskLinks): void {
   if (tasks.length === 0) {
     draft.addEdge(node, next, 'sequence')
     draft.claim(next)

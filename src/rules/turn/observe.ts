@@ -7,7 +7,7 @@ import { requireOpen } from '../../graph/refused.ts'
 import type { Id, Node, Turn, TurnLimits } from '../../graph/rows.ts'
 import { newTurn } from './open-turn.ts'
 
-export interface Observed {
+export interface ObservedMessage {
   readonly role: 'user' | 'developer' | 'agent'
   readonly content: Content
 }
@@ -50,12 +50,12 @@ export function planObserve(draft: Draft, conversationId: Id, { message, limits 
 }
 
 export interface Observation {
-  readonly message: Observed
+  readonly message: ObservedMessage
   /** The limits of its turn, which spends nothing. */
   readonly limits: TurnLimits
 }
 
-function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: Observed }): Node {
+function addObserved(draft: Draft, turn: Turn, { id, message }: { id: Id; message: ObservedMessage }): Node {
   const { role, content } = message
   const kind = KINDS[role]
   return draft.addNode(turn, {

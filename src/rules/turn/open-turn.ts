@@ -9,7 +9,7 @@ import type {
   Conversation,
   Id,
   Node,
-  Spend,
+  Spending,
   TreePlaces,
   Turn,
   TurnHistory,
@@ -29,7 +29,7 @@ export interface TurnRequest {
   readonly briefing: string | TurnBriefing | null
   readonly limits: TurnLimits
   /** The spending limit; null for no limit here and above. */
-  readonly money: Spend['limit'] | null
+  readonly money: Spending['limit'] | null
   /** How many delegations it and all below it may have at a time; left out: no limit. */
   readonly tree?: TreePlaces | null
   /** A moment the turn may not outlive, whatever its own limits say. */
@@ -244,7 +244,7 @@ export function startIfIdle(draft: Draft, turn: Turn): void {
 export interface TurnBounds {
   readonly limits: TurnLimits
   /** The spending limit; left out or null: no limit. */
-  readonly money?: Spend['limit'] | null
+  readonly money?: Spending['limit'] | null
   /** How many delegations it and all below it may have at a time; left out or null: no limit. */
   readonly treeLimit?: number | null
 }

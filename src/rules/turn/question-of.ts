@@ -2,7 +2,7 @@ import type { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id, Link, Node } from '../../graph/rows.ts'
 
 /** The question of a waiting node. */
-export interface Question {
+export interface NodeQuestion {
   readonly text: string
   /** Who was asked. */
   readonly asked: 'host' | 'person'
@@ -15,8 +15,8 @@ export interface Question {
   readonly passed?: true
 }
 
-export function questionOf({ metadata }: Node): Question | undefined {
-  return metadata['question'] as Question | undefined
+export function questionOf({ metadata }: Node): NodeQuestion | undefined {
+  return metadata['question'] as NodeQuestion | undefined
 }
 
 /** The open question of a delegation's child to its host. */
@@ -32,7 +32,7 @@ export function startersQuestion(draft: Draft, { activeTurnId }: Conversation): 
   return draft.openNodes(activeTurnId ?? '').find((node) => openQuestion(node)?.asked === 'host')
 }
 
-function openQuestion(node: Node): Question | undefined {
+function openQuestion(node: Node): NodeQuestion | undefined {
   return node.state === 'waiting' && node.wait?.on === 'question' ? questionOf(node) : undefined
 }
 

@@ -1,6 +1,6 @@
 import { lineOf } from '../../graph/ancestors.ts'
 import type { Draft } from '../../graph/draft.ts'
-import type { Id, Money, Node, Spend, Turn } from '../../graph/rows.ts'
+import type { Id, Money, Node, Spending, Turn } from '../../graph/rows.ts'
 import { hold, leastLeft, USABLE } from './account.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode } from './end-node.ts'
@@ -14,7 +14,7 @@ export interface CallCost {
   readonly usdPerToken: number
 }
 
-export type Reserved =
+export type Reservation =
   /** The call may be made, with an answer of at most this many tokens: no more is held back for it. */
   | { readonly verdict: 'ok'; readonly answerTokens: number }
   /** Only a call to wrap up may be made: the node has become one. */
@@ -26,7 +26,7 @@ export type Reserved =
  * Holds back the possible cost of a model call, on the run and every run above it, before it is made: parallel calls cannot
  * spend the same money. Beyond a limit the call becomes the one to wrap up; beyond that the node ends.
  */
-export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reserved {
+export function planReserve(draft: Draft, claim: Claim, cost: CallCost): Reservation {
   const node = heldNode(draft, claim)
   if (node === undefined) return { verdict: 'over' }
   const isLast = node.purpose === 'wrap_up'
@@ -104,7 +104,7 @@ function tokensLeft(draft: Draft, turnId: Id, { question, usdPerToken }: CallCos
   return usdPerToken > 0 ? Math.min(tokens, (left.usd - question.usd) / usdPerToken) : tokens
 }
 
-interface Over {
+interface LimitExcess {
   readonly limit: string
   readonly message: string
 }
@@ -118,7 +118,7 @@ interface PlannedCall {
   readonly isLast: boolean
 }
 
-function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefined {
+function overLimit(draft: Draft, turnId: Id, call: PlannedCall): LimitExcess | undefined {
   for (const turn of lineOf(draft, turnId)) {
     const over = overOf(draft, turn, { ...call, isLast: call.isLast && turn.id === turnId })
     if (over !== undefined) return over
@@ -126,7 +126,7 @@ function overLimit(draft: Draft, turnId: Id, call: PlannedCall): Over | undefine
   return undefined
 }
 
-function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Over | undefined {
+function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): LimitExcess | undefined {
   if (turn.spend === null) return undefined
   const { limit, spent, held } = turn.spend
   const isHost = turn.account.children > 0
@@ -144,7 +144,7 @@ function overOf(draft: Draft, turn: Turn, { estimate, isLast }: PlannedCall): Ov
 
 type Amounts = { readonly [of in 'limit' | 'needed' | 'used' | 'held' | 'left']: string }
 
-function amountsOf(kind: keyof Money, { limit, spent, held }: Spend, estimate: Money): Amounts {
+function amountsOf(kind: keyof Money, { limit, spent, held }: Spending, estimate: Money): Amounts {
   const most = limit[kind] ?? 0
   const shown = kind === 'tokens' ? (amount: number) => `${Math.ceil(amount)}` : dollars
   return {

@@ -1,7 +1,7 @@
 import type { Draft } from '../../graph/draft.ts'
 import { askerOf } from '../../graph/kinds.ts'
 import type { Id, Node } from '../../graph/rows.ts'
-import { releaseSpend } from './account.ts'
+import { releaseHold } from './account.ts'
 import { cancelCalled } from './cancel.ts'
 import { type Claim, heldNode } from './claim.ts'
 import { endNode, interruptedEnd, type NodeEnd } from './end-node.ts'
@@ -61,7 +61,7 @@ export function planRecover(draft: Draft, nodeId: Id, lost: LostClaim): void {
   const node = draft.findNode(nodeId)
   if (node === undefined || node.state !== 'running' || node.engineId !== lost.engineId) return
   const recoveries = lost.isClosed ? node.recoveries : node.recoveries + 1
-  releaseSpend(draft, nodeId)
+  releaseHold(draft, nodeId)
   recover(draft, draft.changeNode(draft.node(nodeId), { recoveries, epoch: node.epoch + 1 }), lost.reason)
 }
 

@@ -5,7 +5,7 @@ import { type Commit, emptyCommit } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { TreeRows } from '../../graph/reader.ts'
 import type { Body, Conversation, Edge, EdgeType, Id, Link, Node, Turn } from '../../graph/rows.ts'
-import { type Finding, finding, type Place, type WholeTree, type WrittenRow } from '../archive.ts'
+import { type Finding, type FindingPlace, finding, type WholeTree, type WrittenRow } from '../archive.ts'
 import {
   type ChainRecord,
   chainHash,
@@ -266,7 +266,7 @@ function fieldsOf(value: Json): Fields {
 /** Finds every part of a tree that differs from its commits. */
 export function verifyTree(tree: WholeTree): Finding[] {
   const { rootId, records } = tree
-  const written = new Written(rootId)
+  const written = new CommittedRows(rootId)
   return [...brokenLinks(rootId, records), ...written.read(records), ...written.holdAgainst(tree)]
 }
 
@@ -303,7 +303,7 @@ interface Versions {
 }
 
 /** The rows and edges that the records list. */
-class Written {
+class CommittedRows {
   private readonly rootId: Id
   /** By letter and end of the id. */
   private readonly rows = new Map<string, Versions>()
@@ -380,7 +380,7 @@ class Written {
   }
 
   /** `isShared`: several rows have ids with this ending, so any of their versions counts. */
-  private wrong(key: string, hash: string, isShared: boolean): Wrong | undefined {
+  private wrong(key: string, hash: string, isShared: boolean): RowFault | undefined {
     const versions = this.rows.get(key)
     if (versions === undefined) return ['unknown_row', 'was written by no commit']
     const isKnown = versions.hashes.has(hash)
@@ -389,7 +389,7 @@ class Written {
     return ['altered_row', 'is not what was written']
   }
 
-  private found([type, what]: Wrong, { letter, id }: WrittenRow): Finding {
+  private found([type, what]: RowFault, { letter, id }: WrittenRow): Finding {
     const subject = SUBJECTS[letter]
     return finding(type, placeOf(subject, this.rootId, id), `The ${subject} ${id} ${what}.`)
   }
@@ -397,11 +397,11 @@ class Written {
 
 const PUT_BACK = ['altered_row', 'was put back to an older version, and written again since'] as const
 
-type Wrong = readonly [type: 'altered_row' | 'unknown_row', what: string]
+type RowFault = readonly [type: 'altered_row' | 'unknown_row', what: string]
 
 const SUBJECTS = { c: 'conversation', t: 'turn', n: 'node', l: 'link' } as const
 
-function placeOf(subject: Place['subject'], rootId: Id, id: string): Place {
+function placeOf(subject: FindingPlace['subject'], rootId: Id, id: string): FindingPlace {
   return { subject, id, rootId, conversationId: subject === 'conversation' ? id : null }
 }
 

@@ -11,7 +11,7 @@ import { readSessionHead, sessionFile, writeSessionFile } from './session.ts'
 const LARGE = 256 * 1024
 const EVERY_MS = 1_000
 
-export interface DocumentOptions {
+export interface DocumentsOptions {
   readonly folder: string
   readonly reader: Reader
   /** Called when a document cannot be written: the commit succeeds anyway. */
@@ -20,12 +20,12 @@ export interface DocumentOptions {
 
 /** One document per conversation beside the journal. They are written from the rows, and the store never reads them. */
 export class Documents {
-  private readonly options: DocumentOptions
+  private readonly options: DocumentsOptions
   private readonly sizes: Map<Id, number> = new Map()
   private readonly late: Set<Id> = new Set()
   private timer: NodeJS.Timeout | undefined
 
-  constructor(options: DocumentOptions) {
+  constructor(options: DocumentsOptions) {
     this.options = options
   }
 

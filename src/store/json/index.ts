@@ -1,16 +1,16 @@
 import { mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreError } from '../../base/error.ts'
-import { anything, code, oneOf, positive, type Rules, readOptions } from '../../base/options.ts'
+import { anything, code, type OptionRules, oneOf, positive, readOptions } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import type { Id } from '../../graph/rows.ts'
-import { finding, type Removal, type Tombstone, type Verified, type WholeTree } from '../archive.ts'
+import { finding, type Removal, type Tombstone, type VerifyReport, type WholeTree } from '../archive.ts'
 import { fileError, watchFile } from '../file-presence.ts'
 import { bury, lift, memoryArchive, putWhole, tombstoneIn } from '../memory/archive.ts'
 import { applyCommit, checkCommit } from '../memory/commit.ts'
 import { memoryScanner } from '../memory/scan.ts'
 import { piecesOf, putPiece } from '../memory/snapshot.ts'
-import { emptyTables, type Tables, type Tree } from '../memory/tables.ts'
+import { emptyTables, type StoredTree, type Tables } from '../memory/tables.ts'
 import { liftedBy, tampered } from '../not-found.ts'
 import type { Store } from '../store.ts'
 import { Documents } from './documents.ts'
@@ -35,7 +35,7 @@ export interface JsonStoreOptions {
   readonly report?: (error: Error) => void
 }
 
-const OPTIONS: Rules<JsonStoreOptions> = {
+const OPTIONS: OptionRules<JsonStoreOptions> = {
   folder: anything,
   durability: oneOf('process', 'power'),
   keep: anything,
@@ -178,7 +178,7 @@ class JsonRows {
     if (tree !== undefined && link !== undefined) extend(tree, link)
     for (const id of shownIn(commit)) this.documents.changed(id)
     if (tree !== undefined) {
-      settle(this.tables, tree)
+      updateEnded(this.tables, tree)
       this.trim(commit.at)
     }
     if (this.isGrown()) this.compact()
@@ -218,7 +218,7 @@ class JsonRows {
   }
 
   /** Verifies the rows against their record, and the journal line by line. */
-  verify(rootId?: Id): Verified {
+  verify(rootId?: Id): VerifyReport {
     const verified = memoryArchive(() => this.tables).verify(rootId)
     const damage = this.journal.damage()
     if (damage === null) return verified
@@ -249,7 +249,7 @@ class JsonRows {
     if ('commit' in entry) {
       const tree = applyCommit(this.tables, entry.commit)
       if (tree !== undefined && entry.link !== undefined) extend(tree, entry.link)
-      if (tree !== undefined) settle(this.tables, tree)
+      if (tree !== undefined) updateEnded(this.tables, tree)
     } else if ('tree' in entry) this.put(entry.tree)
     else if ('stone' in entry) bury(this.tables, entry.stone)
     else if (!('store' in entry)) putPiece(this.tables, entry)
@@ -260,7 +260,7 @@ class JsonRows {
     if (tree === undefined) return
     tree.chain = whole.records.map(({ events: _, ...link }) => link)
     lift(this.tables, liftedBy(this.tables.tombstones, whole, headOf(whole)))
-    settle(this.tables, tree)
+    updateEnded(this.tables, tree)
   }
 
   /** Writes the tombstone first, and removes the documents: a deleted tree stays deleted. */
@@ -304,7 +304,7 @@ function olderForm(folder: string): StoreError {
   return new StoreError('store', message, { details: { path: folder } })
 }
 
-function settle({ ended }: Tables, tree: Tree): void {
+function updateEnded({ ended }: Tables, tree: StoredTree): void {
   if (tree.openTurns > 0) ended.delete(tree)
   else ended.add(tree)
 }

@@ -8,7 +8,7 @@ import { asNew } from '../codec/row-defaults.ts'
 import { conversationText, linkText, marksOf, nodeText, turnText, unpackTree } from '../codec/tree-text.ts'
 import { chainHash } from '../commit-chain.ts'
 import type { Piece } from '../memory/snapshot.ts'
-import type { ChainLink, Tables, Tree } from '../memory/tables.ts'
+import type { ChainLink, StoredTree, Tables } from '../memory/tables.ts'
 
 /** The contents of a line of the journal. */
 export type JournalEntry = Header | CommitEntry | TreeEntry | StoneEntry | Piece
@@ -97,7 +97,7 @@ export function nextLink(tables: Tables, commit: Commit): ChainLink | undefined 
   return { kind, at, seq, marks: record.marks, hash }
 }
 
-export function extend(tree: Tree, link: ChainLink): void {
+export function extend(tree: StoredTree, link: ChainLink): void {
   tree.chain ??= []
   tree.chain.push(link)
 }

@@ -1,6 +1,6 @@
 import { readTree } from '../../graph/reader.ts'
 import type { Id } from '../../graph/rows.ts'
-import type { Archive, Removal, Tombstone, Verified, WholeTree } from '../archive.ts'
+import type { Archive, Removal, Tombstone, VerifyReport, WholeTree } from '../archive.ts'
 import { packEvents } from '../codec/event-text.ts'
 import { packTree, unpackTree, verifyTree } from '../codec/tree-text.ts'
 import type { ChainRecord } from '../commit-chain.ts'
@@ -8,12 +8,12 @@ import { liftedBy, tombstoneFor, tombstoneOf } from '../not-found.ts'
 import { openTree } from '../store.ts'
 import { memoryScanner } from './scan.ts'
 import { putPiece } from './snapshot.ts'
-import { forgetTree, type Tables, type Tree } from './tables.ts'
+import { forgetTree, type StoredTree, type Tables } from './tables.ts'
 
 /** An archive that answers at once: its rows are in memory. */
 interface MemoryArchive extends Pick<Archive, 'tombstones' | 'tombstone'> {
   read(rootId: Id): WholeTree | undefined
-  verify(rootId?: Id): Verified
+  verify(rootId?: Id): VerifyReport
 }
 
 /** Lacks `restore` and `remove`: each store does more there than put rows. */
@@ -41,13 +41,13 @@ export function memoryArchive(tables: () => Tables): MemoryArchive {
 }
 
 /** Puts the rows of a whole tree, and gives the tree. */
-export function putWhole(tables: Tables, whole: WholeTree): Tree | undefined {
+export function putWhole(tables: Tables, whole: WholeTree): StoredTree | undefined {
   putPiece(tables, { rows: unpackTree(whole) })
   return tables.trees.get(whole.rootId)
 }
 
 /** Imports a tree where no records are kept: a tree that was deleted here comes back unchanged, or not at all. */
-export function restoreUnrecorded(tables: Tables, whole: WholeTree): Tree | undefined {
+export function restoreUnrecorded(tables: Tables, whole: WholeTree): StoredTree | undefined {
   const tree = putWhole(tables, whole)
   if (tree === undefined || tables.tombstones.length === 0) return tree
   try {
@@ -91,15 +91,15 @@ export function bury(tables: Tables, stone: Tombstone): void {
 }
 
 /** The last hash of its record; where none is kept, the one that its export would have. */
-function headOf(tables: Tables, tree: Tree): string {
+function headOf(tables: Tables, tree: StoredTree): string {
   const last = tree.chain?.at(-1)
   if (last !== undefined) return last.hash
   const scanner = memoryScanner(() => tables)
   return packTree(readTree(scanner, tree.id), { body: scanner.body, records: null }).records.at(-1)?.hash ?? ''
 }
 
-function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | undefined): Verified {
-  const verified = { findings: [] as Verified['findings'][number][], rows: 0, commits: 0 }
+function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | undefined): VerifyReport {
+  const verified = { findings: [] as VerifyReport['findings'][number][], rows: 0, commits: 0 }
   for (const rootId of rootIds) {
     const whole = read(rootId)
     if (whole === undefined) continue
@@ -111,7 +111,7 @@ function verifyTrees(rootIds: readonly Id[], read: (rootId: Id) => WholeTree | u
 }
 
 /** Null where no record is kept to compare the rows with. */
-function recordsOf({ chain, events }: Tree): readonly ChainRecord[] | null {
+function recordsOf({ chain, events }: StoredTree): readonly ChainRecord[] | null {
   if (chain === null) return null
   let before = 0
   return chain.map((link) => {

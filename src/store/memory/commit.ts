@@ -2,10 +2,19 @@ import type { Commit, LiveBlock } from '../../graph/commit.ts'
 import type { EventRow } from '../../graph/event.ts'
 import type { Conversation, Edge, Id, Link, Node, Turn } from '../../graph/rows.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
-import { ConversationEntry, insert, LaneEntry, LinkEntry, NodeEntry, type Tables, Tree, TurnEntry } from './tables.ts'
+import {
+  ConversationEntry,
+  insert,
+  LaneEntry,
+  LinkEntry,
+  NodeEntry,
+  StoredTree,
+  type Tables,
+  TurnEntry,
+} from './tables.ts'
 
 /** Applies the whole commit, or throws ConflictError and leaves the tables as they were. */
-export function applyCommit(tables: Tables, commit: Commit): Tree | undefined {
+export function applyCommit(tables: Tables, commit: Commit): StoredTree | undefined {
   // A plan on exactly these rows cannot contradict them.
   if (commit.plannedOn !== tables.changes) checkCommit(tables, commit)
   tables.changes++
@@ -167,8 +176,8 @@ function putConversation(tables: Tables, row: Conversation): void {
   tables.conversations.add(row.id, entry)
 }
 
-function newTree(tables: Tables, rootId: Id): Tree {
-  const tree = new Tree(rootId, ++tables.treeCount)
+function newTree(tables: Tables, rootId: Id): StoredTree {
+  const tree = new StoredTree(rootId, ++tables.treeCount)
   tables.trees.add(rootId, tree)
   return tree
 }
@@ -248,7 +257,7 @@ function putEdge(tables: Tables, edge: Edge): void {
   else to.edgesIn.push(edge)
 }
 
-function extend(tables: Tables, tree: Tree, commit: Commit): void {
+function extend(tables: Tables, tree: StoredTree, commit: Commit): void {
   for (const event of commit.events) {
     ;(event as { seq: number } & EventRow).seq = ++tree.seq
     tree.events.push(event)
@@ -261,7 +270,7 @@ function extend(tables: Tables, tree: Tree, commit: Commit): void {
 }
 
 /** Keeps a body as long as a tree that brought it or names it. */
-function holdBody(tables: Tables, tree: Tree, hash: string): void {
+function holdBody(tables: Tables, tree: StoredTree, hash: string): void {
   const body = tables.bodies.get(hash)
   if (body === undefined || tree.bodies?.has(hash)) return
   tree.bodies ??= new Set()

@@ -5,7 +5,7 @@ import type { Store } from '../store.ts'
 import { applyCommit } from './commit.ts'
 import { memoryScanner } from './scan.ts'
 import { reloadTables } from './snapshot.ts'
-import { emptyTables, forgetTree, type Tables, type Tree } from './tables.ts'
+import { emptyTables, forgetTree, type StoredTree, type Tables } from './tables.ts'
 
 export interface MemoryStoreOptions {
   /** How many trees without an open turn are kept; beyond that, the one that ended first is forgotten. */
@@ -26,7 +26,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     commit: (commit) => {
       const open = tables()
       const tree = applyCommit(open, commit)
-      if (tree !== undefined) settle(open, tree, keep)
+      if (tree !== undefined) updateEnded(open, tree, keep)
     },
     archive: {
       read: async (rootId) => (await archives()).memoryArchive(tables).read(rootId),
@@ -36,7 +36,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
       restore: async (whole) => {
         const { restoreUnrecorded } = await archives()
         const tree = restoreUnrecorded(tables(), whole)
-        if (tree !== undefined) settle(tables(), tree, keep)
+        if (tree !== undefined) updateEnded(tables(), tree, keep)
       },
       remove: async (rootId, removal) => {
         const { tombstoneIn, bury } = await archives()
@@ -63,7 +63,7 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 /** Loaded only for imports and exports of whole trees. */
 const archives = () => import('./archive.ts')
 
-function settle(tables: Tables, tree: Tree, keep: number): void {
+function updateEnded(tables: Tables, tree: StoredTree, keep: number): void {
   if (tree.openTurns > 0) {
     tables.ended.delete(tree)
     return

@@ -176,9 +176,9 @@ function awaiting(
   return found.slice(0, Math.max(0, limit))
 }
 
-type Asked = NonNullable<AwaitingQuery['after']>
+type ScanPlace = NonNullable<AwaitingQuery['after']>
 
-function inOrder(a: Asked, b: Asked): boolean {
+function inOrder(a: ScanPlace, b: ScanPlace): boolean {
   return a.wakeAt === b.wakeAt ? a.id < b.id : a.wakeAt < b.wakeAt
 }
 

@@ -4,7 +4,7 @@ import type { Edge, EngineRow, Id } from '../../graph/rows.ts'
 import type { Tombstone } from '../archive.ts'
 import { asNew } from '../codec/row-defaults.ts'
 import { applyCommit } from './commit.ts'
-import { type ChainLink, emptyTables, type Tables, type Tree } from './tables.ts'
+import { type ChainLink, emptyTables, type StoredTree, type Tables } from './tables.ts'
 
 /** A part of the tables as plain data, small enough to write in one process and read in another. */
 export type Piece =
@@ -70,7 +70,7 @@ function putChain(tables: Tables, rootId: Id, links: readonly ChainLink[]): void
 /** How many rows make a piece. */
 const SOME = 500
 
-function* rowsOf(tree: Tree): Generator<Partial<Commit>> {
+function* rowsOf(tree: StoredTree): Generator<Partial<Commit>> {
   for (const conversations of inParts(tree.conversations.map(({ row }) => row))) yield { conversations }
   const turns = tree.conversations.flatMap((conversation) => conversation.turns)
   const edges: Edge[] = []

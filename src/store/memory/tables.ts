@@ -9,7 +9,7 @@ import type { ChainRecord } from '../commit-chain.ts'
 export type ChainLink = Omit<ChainRecord, 'events'>
 
 /** All rows of one root: a tree is forgotten as a whole. */
-export class Tree implements Chained {
+export class StoredTree implements Chained {
   readonly id: Id
   before: this | null = null
   after: this | null = null
@@ -36,10 +36,10 @@ export class Tree implements Chained {
 export class ConversationEntry {
   readonly id: Id
   row: Conversation
-  readonly tree: Tree
+  readonly tree: StoredTree
   readonly turns: TurnEntry[] = []
 
-  constructor(row: Conversation, tree: Tree) {
+  constructor(row: Conversation, tree: StoredTree) {
     this.id = row.id
     this.row = row
     this.tree = tree
@@ -104,9 +104,9 @@ export class LaneEntry {
 }
 
 export interface Tables {
-  readonly trees: IdMap<Tree>
+  readonly trees: IdMap<StoredTree>
   /** Trees without an open turn, the one that ended first in front. */
-  readonly ended: Chain<Tree>
+  readonly ended: Chain<StoredTree>
   readonly conversations: IdMap<ConversationEntry>
   readonly turns: IdMap<TurnEntry>
   readonly nodes: IdMap<NodeEntry>
@@ -148,7 +148,7 @@ export function emptyTables(): Tables {
 }
 
 /** Costs as much as the tree is large, whatever else is stored. */
-export function forgetTree(tables: Tables, tree: Tree): void {
+export function forgetTree(tables: Tables, tree: StoredTree): void {
   tables.ended.delete(tree)
   tables.trees.delete(tree.id)
   for (const conversation of tree.conversations) {

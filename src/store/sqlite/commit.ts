@@ -19,11 +19,11 @@ import {
   WRITER,
 } from '../codec/rows.ts'
 import { chainHash, edgeMark, memberText, rowMark, turnEdgesMarks } from '../commit-chain.ts'
-import type { RowCache, Tail, Written } from '../row-cache.ts'
+import type { RowCache, Tail, WrittenNumbers } from '../row-cache.ts'
 import { foreignRow, knownEdge, requireNoTreeRows, staleRow, takenKey, unknownTree, wrongEdge } from '../store.ts'
 import { type Connection, RESULT, resultCode, textOf } from './driver.ts'
 import { type Growth, sealStretches, unseal } from './marks.ts'
-import { type Numbered, numberRows } from './numbers.ts'
+import { numberRows, type RowNumbers } from './numbers.ts'
 import type { SqliteGraph } from './read.ts'
 import { type ManyRows, manyRows, putRows, putSeals, setSize } from './seals.ts'
 
@@ -61,7 +61,7 @@ function marksOf({ conversations, turns, nodes, links, edges }: Commit, values: 
   return marks
 }
 
-export interface Writing {
+export interface WriteContext {
   readonly db: Connection
   readonly graph: SqliteGraph
   /** Must agree with the file until the transaction ends. */
@@ -69,7 +69,7 @@ export interface Writing {
 }
 
 /** Checks and writes the whole commit. If it throws, the caller rolls its transaction back. */
-export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts): Written {
+export function writeCommit(writing: WriteContext, commit: Commit, texts: CommitTexts): WrittenNumbers {
   const { db, graph, cache } = writing
   const before = tailBefore(graph, commit)
   const check = checkCommit(commit, graph.reader, { hasTree: before !== undefined, asks: false })
@@ -99,13 +99,13 @@ export function writeCommit(writing: Writing, commit: Commit, texts: CommitTexts
 }
 
 /** The turns of the edges' nodes are known only now. */
-function withTurns(texts: CommitTexts, { edges }: Commit, numbered: Numbered): CommitTexts {
+function withTurns(texts: CommitTexts, { edges }: Commit, numbered: RowNumbers): CommitTexts {
   if (edges.length < 2) return texts
   return { ...texts, marks: texts.marks + turnEdgesMarks(edges, (id) => numbered.turnOf(id)) }
 }
 
 /** The growth of turns that existed before. */
-function growthOf(cache: RowCache, ends: Written['ends']): Growth[] {
+function growthOf(cache: RowCache, ends: WrittenNumbers['ends']): Growth[] {
   const grown: Growth[] = []
   for (const [turnId, last] of ends) {
     const before = cache.home(turnId)?.turns.get(turnId)?.last
@@ -122,7 +122,7 @@ function tailBefore(graph: SqliteGraph, { rootId, conversations }: Commit): Tail
 
 interface Place {
   readonly commit: Commit
-  readonly numbered: Numbered
+  readonly numbered: RowNumbers
   readonly writer: number | null
 }
 
@@ -178,7 +178,7 @@ function extendTree(db: Connection, { commit, texts: { events, marks }, before, 
 }
 
 /** A key that is taken refuses the commit. */
-function putKeys({ db, graph }: Writing, commit: Commit, numbers: readonly number[]): void {
+function putKeys({ db, graph }: WriteContext, commit: Commit, numbers: readonly number[]): void {
   try {
     addKeys(db, newKeys(commit, numbers))
   } catch (error) {
@@ -232,7 +232,7 @@ function putEngine(db: Connection, row: EngineRow): void {
 const ADD_BLOCK = 'INSERT INTO blocks (node_id, root_id, data) VALUES (?, ?, ?)'
 
 /** Skips blocks of a lost claim, or of a node that has ended. */
-function writeBlocks({ db, graph, cache }: Writing, { blocks, dropBlocks }: Commit): void {
+function writeBlocks({ db, graph, cache }: WriteContext, { blocks, dropBlocks }: Commit): void {
   cache.blocks ??= new Set(db.all('SELECT DISTINCT CAST(node_id AS BLOB) FROM blocks').map(([id]) => textOf(id)))
   const known: Set<Id> = cache.blocks
   for (const block of blocks) {

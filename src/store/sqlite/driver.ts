@@ -38,10 +38,10 @@ export const RESULT = {
 }
 
 /** How a file is opened. `immutable`: as if nobody could ever write to it, without lock and log. */
-export type Access = 'write' | 'read' | 'immutable'
+export type OpenMode = 'write' | 'read' | 'immutable'
 
 /** `node:sqlite` where this Node has it, else `libsql`; LEGATE_SQLITE_DRIVER=node|libsql forces one. */
-export function connect(path: string, access: Access = 'write'): Connection {
+export function connect(path: string, access: OpenMode = 'write'): Connection {
   const wanted = process.env['LEGATE_SQLITE_DRIVER'] ?? ''
   if (!['', 'node', 'libsql'].includes(wanted)) {
     throw new StoreError('store', `LEGATE_SQLITE_DRIVER is "${wanted}"; it may be "node" or "libsql".`)
@@ -157,7 +157,7 @@ function loadLibsql(): new (path: string) => Database<LibsqlStatement> {
  * nothing out of the -wal file. The file stays in that mode: changing it needs exclusive access, and a process that opens the
  * file at that moment would be refused.
  */
-function connectLibsql(database: Database<LibsqlStatement>, access: Access): Connection {
+function connectLibsql(database: Database<LibsqlStatement>, access: OpenMode): Connection {
   const firsts = statements((sql) => database.prepare(sql).raw())
   const lists = statements((sql) => database.prepare(sql).raw())
   const runs = statements((sql) => database.prepare(sql))

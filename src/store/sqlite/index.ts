@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isLegateError, StoreError } from '../../base/error.ts'
-import { anything, flag, number, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { anything, flag, number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { Commit } from '../../graph/commit.ts'
 import { FilePresence, watchFile } from '../file-presence.ts'
 import { RowCache } from '../row-cache.ts'
@@ -33,7 +33,7 @@ export interface SqliteStoreOptions {
   readonly readOnly?: boolean
 }
 
-const OPTIONS: Rules<SqliteStoreOptions> = {
+const OPTIONS: OptionRules<SqliteStoreOptions> = {
   path: anything,
   durability: oneOf('process', 'power'),
   busyMs: number(),

@@ -8,7 +8,7 @@ import type { Conversation, EngineRow, Id, Node, Turn } from '../../graph/rows.t
 import { unpackEvents } from '../codec/event-text.ts'
 import { COMMITS_PER_TREE, SPAN, type SqlValue, spanOf, turnSlotsFrom } from '../codec/rows.ts'
 import { unlessTampered } from '../not-found.ts'
-import type { Cell, RowCache, Tail, TreeRows, TurnCell } from '../row-cache.ts'
+import type { CachedTree, Cell, RowCache, Tail, TurnCell } from '../row-cache.ts'
 import { type Connection, type SqlRow, textOf } from './driver.ts'
 import { type CheckedSpans, cacheSpan } from './spans.ts'
 import { BODY } from './tree.ts'
@@ -212,11 +212,11 @@ export function sqliteGraph(reads: SqliteReads): SqliteGraph {
 
 function cellReads({ read, cache, spans }: SqliteReads, heard: Read) {
   // Between a key and its span another process may have deleted the tree.
-  const span = (first: number, end: number): TreeRows | undefined => {
+  const span = (first: number, end: number): CachedTree | undefined => {
     const found = heard((db) => spans().read(db, first, end))
     return found === undefined ? undefined : cacheSpan(cache(), found)
   }
-  const stored = (id: Id, slot: string): TreeRows | undefined => {
+  const stored = (id: Id, slot: string): CachedTree | undefined => {
     if (isOfNow(id) && id > greatestId(read, cache())) return undefined
     const n = read((db) => db.first(KEY, [id, slot]))?.[0]
     if (typeof n !== 'number') return undefined

@@ -60,7 +60,7 @@ export function stoneHash(n: number, data: string): string {
 }
 
 /** A tree with everything that is deleted with it. */
-interface Leaving {
+interface DoomedTree {
   readonly rootId: Id
   /** The number of the tree in the log. */
   readonly tree: number
@@ -76,7 +76,7 @@ interface Leaving {
 const KEY = 'SELECT n FROM keys WHERE id = ? AND slot = ?'
 const COMMITS = 'SELECT seq, CAST(marks AS BLOB), CAST(hash AS BLOB) FROM commits WHERE n > ? AND n < ? ORDER BY n'
 
-function findLeaving(db: Connection, rootId: Id): Leaving | undefined {
+function findLeaving(db: Connection, rootId: Id): DoomedTree | undefined {
   const [n] = db.first(KEY, [rootId, 'c']) ?? []
   if (typeof n !== 'number') return undefined
   const tree = n / SPAN
@@ -156,14 +156,14 @@ const DROP_BODIES = `DELETE FROM bodies WHERE hash IN (SELECT hash FROM uses WHE
   AND NOT EXISTS (SELECT 1 FROM uses WHERE uses.hash = bodies.hash AND uses.tree <> ?1)`
 
 /** The parts of a tree to delete; its keys are deleted already. */
-export interface Buried {
+export interface RemovedTree {
   readonly rootId: Id
   readonly tree: number
   /** The first row of each. */
   readonly spans: readonly number[]
 }
 
-export function bury(db: Connection, { rootId, tree, spans }: Buried, stone: Tombstone): void {
+export function bury(db: Connection, { rootId, tree, spans }: RemovedTree, stone: Tombstone): void {
   let last = tree * SPAN
   for (const first of spans) {
     last = Math.max(last, first)

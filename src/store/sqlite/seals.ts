@@ -63,7 +63,7 @@ function sealAll(db: Connection): void {
 }
 
 /** `tree` is its number in the log, `spans` the first row of each span. */
-export function sealTree(db: Connection, tree: number, { spans, records }: Unsealed): void {
+export function sealTree(db: Connection, tree: number, { spans, records }: UnsealedTree): void {
   const last = new LastWriters(records)
   for (const n of spans) divideEdges(db, readSpan(db, n), last)
   const read = spans.map((n) => readSpan(db, n))
@@ -80,7 +80,7 @@ export function setSize(db: Connection, first: number, last: number): void {
   db.run(SET_SIZE, [last - first + 1, first])
 }
 
-interface Unsealed {
+interface UnsealedTree {
   readonly spans: readonly number[]
   readonly records: readonly ChainRecord[]
 }

@@ -12,7 +12,7 @@ import {
   toTurn,
 } from '../codec/rows.ts'
 import { tampered } from '../not-found.ts'
-import type { NodeCell, RowCache, TreeRows, TurnCell } from '../row-cache.ts'
+import type { CachedTree, NodeCell, RowCache, TurnCell } from '../row-cache.ts'
 import { atOneMoment, type Connection, textOf } from './driver.ts'
 import {
   CommitMarks,
@@ -209,7 +209,7 @@ function findMisplaced({ first, count, size }: SpanText, rows: readonly SpanRow[
 }
 
 /** Puts the rows of a span into the cache unless they are there. Gives the rows of their tree. */
-export function cacheSpan(cache: RowCache, { text: { first }, rows }: ReadSpan): TreeRows | undefined {
+export function cacheSpan(cache: RowCache, { text: { first }, rows }: ReadSpan): CachedTree | undefined {
   const packed = rows[0]?.packed
   if (packed === undefined) return undefined
   if ('conversation' in packed) {

@@ -146,14 +146,14 @@ export interface TreePlace {
   tree: number | undefined
 }
 
-export interface TreePlaces {
+export interface TreeSpans {
   readonly byRoot: ReadonlyMap<Id, TreePlace>
   /** Spans whose first row names no tree. */
   readonly lost: readonly number[]
 }
 
 /** Finds the spans of all trees, or of one. */
-export function findTrees(db: Connection, rootId?: Id): TreePlaces {
+export function findTrees(db: Connection, rootId?: Id): TreeSpans {
   const byRoot = new Map<Id, TreePlace>()
   const lost: number[] = []
   const heads =

@@ -1,6 +1,6 @@
 import { sha256 } from '../../base/hash.ts'
 import type { Edge, Id } from '../../graph/rows.ts'
-import { type Finding, finding, type Verified, type WrittenRow } from '../archive.ts'
+import { type Finding, finding, type VerifyReport, type WrittenRow } from '../archive.ts'
 import {
   COMMITS_PER_TREE,
   type Packed,
@@ -33,8 +33,8 @@ import {
 } from './tree.ts'
 
 /** Compares one tree, or the whole file, with its log of commits. */
-export function verifySqlite(db: Connection, rootId?: Id): Verified {
-  const verifying = new Verifying(db)
+export function verifySqlite(db: Connection, rootId?: Id): VerifyReport {
+  const verifying = new Verifier(db)
   const { byRoot, lost } = findTrees(db, rootId)
   for (const n of lost) verifying.lost(n)
   for (const [root, place] of byRoot) verifying.tree(root, place)
@@ -43,7 +43,7 @@ export function verifySqlite(db: Connection, rootId?: Id): Verified {
   return verifying
 }
 
-class Verifying implements Verified {
+class Verifier implements VerifyReport {
   readonly findings: Finding[] = []
   rows = 0
   commits = 0
@@ -120,7 +120,7 @@ class Verifying implements Verified {
     if (said !== 'ok') this.put('unreadable', { id: 'file', rootId: null }, `The file is damaged: ${said}`)
   }
 
-  private span(span: FileSpan, found: Found): void {
+  private span(span: FileSpan, found: FoundRows): void {
     for (const row of span.rows) this.row(row, span, found)
     for (const { isShared, ...edge } of edgesIn(span)) {
       const key = `${edge.from} ${edge.to} ${edge.type}`
@@ -131,7 +131,7 @@ class Verifying implements Verified {
   }
 
   /** Checks that each row names the commit that wrote it last, and that each span has its number of rows. */
-  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: Sealed): void {
+  private seals(spans: readonly FileSpan[], { rootId, writers, tree }: TreeWriters): void {
     for (const { rows } of spans) {
       const first = rows[0]?.n ?? 0
       for (const { n, written } of rows) {
@@ -162,7 +162,7 @@ class Verifying implements Verified {
     }
   }
 
-  private row(row: FileRow, span: FileSpan, { rootId, rows }: Found): void {
+  private row(row: FileRow, span: FileSpan, { rootId, rows }: FoundRows): void {
     const { n, packed, columns } = row
     const written = writtenRow(row, span.turn?.id ?? null)
     if (written !== null) {
@@ -195,13 +195,13 @@ class Verifying implements Verified {
   }
 }
 
-interface Sealed {
+interface TreeWriters {
   readonly rootId: Id
   readonly writers: ReadonlyMap<number, number>
   readonly tree: number
 }
 
-interface Found {
+interface FoundRows {
   readonly rootId: Id
   readonly rows: WrittenRow[]
   /** `count`: the number of further spans that must have it. */
