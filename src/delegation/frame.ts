@@ -15,7 +15,7 @@ import {
   saysSame,
 } from '../grant/grant.ts'
 import { type Profiles, profileLayer } from '../grant/profile.ts'
-import type { Link, Spend, TurnLimits } from '../graph/rows.ts'
+import type { Link, Spending, TurnLimits } from '../graph/rows.ts'
 import { type Attempts, attemptLimits } from '../tool/attempts.ts'
 
 /** The parts of an offer that bind its children. */
@@ -40,7 +40,7 @@ export interface ChildAuthority {
   readonly hostProfile: string | undefined
   readonly ceiling: readonly Json[]
   readonly limits: TurnLimits
-  readonly money: Spend['limit'] | null
+  readonly money: Spending['limit'] | null
   readonly treeLimit: number | null
   readonly retry: Link['retry']
   /** The limits in force, in the form a briefing shows to the child. */

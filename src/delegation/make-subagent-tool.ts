@@ -4,7 +4,7 @@ import type { AgentCore, AgentProvider, AnyAgent, SubagentConfig, Subagents, Too
 import { freeName } from '../agent/definition/subagent-options.ts'
 import { SubAgentUnavailable } from '../base/error.ts'
 import { after } from '../base/maybe.ts'
-import { anything, flag, type Rules, readOptions, text } from '../base/options.ts'
+import { anything, flag, type OptionRules, readOptions, text } from '../base/options.ts'
 import type { CheckedSchema, JsonSchema } from '../base/schema/schema.ts'
 import type { ModelLike } from '../model/named/to-model.ts'
 import { delegatingTool, type Tool } from '../tool/tool.ts'
@@ -54,7 +54,7 @@ export interface SubagentTool {
 }
 
 const WHERE = 'makeSubagentTool(agent, spec, { host })'
-const OPTIONS: Rules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
+const OPTIONS: OptionRules<MakeSubagentOptions> = { host: anything, toolName: text, ephemeralMemory: flag }
 
 /**
  * Makes a tool from a typed agent, for you to place in its host. It delegates exactly as `subagents` does. If it cannot

@@ -1,6 +1,16 @@
 import { type AnyAgent, isAgent } from '../agent/definition/agent.ts'
 import { InputError, messageOf } from '../base/error.ts'
-import { anything, flag, int, listOf, number, type Rule, type Rules, readOptions, text } from '../base/options.ts'
+import {
+  anything,
+  flag,
+  int,
+  listOf,
+  number,
+  type OptionRule,
+  type OptionRules,
+  readOptions,
+  text,
+} from '../base/options.ts'
 import type { RunOutcome } from '../conversation/run.ts'
 import { EVERYTHING, type Grant } from '../grant/grant.ts'
 import { addUsage, NO_USAGE, type Usage } from '../graph/content.ts'
@@ -42,9 +52,9 @@ export interface TaskResult {
   readonly outcome: RunOutcome | null
 }
 
-const agentRule: Rule = (value) => (isAgent(value) ? null : 'an agent')
+const agentRule: OptionRule = (value) => (isAgent(value) ? null : 'an agent')
 
-const TASK: Rules<ScheduledTask> = {
+const TASK: OptionRules<ScheduledTask> = {
   id: anything,
   prompt: (value) =>
     typeof value === 'string' || typeof value === 'function' ? null : 'a text, or a function of the results',
@@ -199,7 +209,7 @@ export function scheduleTasks(
   return { result, cancel: (reason) => work.cancel(reason), [Symbol.asyncIterator]: () => work.events() }
 }
 
-const OPTIONS: Rules<ScheduleOptions> = {
+const OPTIONS: OptionRules<ScheduleOptions> = {
   agent: agentRule,
   maxConcurrency: int(1),
   timeoutMs: number(0),

@@ -11,7 +11,7 @@ import type { ChatRecord } from '../agent/definition/chat-record.ts'
 import { extension } from '../agent/hooks/hook-set.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { foreignId, freshId, isId } from '../base/id.ts'
-import { int, list, oneOf, type Rules, readOptions, record, text } from '../base/options.ts'
+import { int, list, type OptionRules, oneOf, readOptions, record, text } from '../base/options.ts'
 import type { CompletedOutcome, Run } from '../conversation/run.ts'
 import { readPath } from '../fields/path-pattern.ts'
 import { textOf } from '../graph/content.ts'
@@ -25,7 +25,7 @@ export interface ChatMethods {
   activateChatSession(id?: string, options?: ChatStart): ChatSession
 }
 
-const START: Rules<ChatStart> = { runtime: record, owner: text }
+const START: OptionRules<ChatStart> = { runtime: record, owner: text }
 
 /**
  * Adds chats to an agent: each request sees the earlier inputs and answers, without tool calls. Failed and cancelled
@@ -163,7 +163,7 @@ export interface ChatOptions {
 
 const mode = oneOf('all', 'first')
 
-const OPTIONS: Rules<ChatOptions> = {
+const OPTIONS: OptionRules<ChatOptions> = {
   recordInputPaths: list,
   recordOutputPaths: list,
   recordInputMode: mode,

@@ -4,6 +4,7 @@ import { type ReadInput, readGiven } from '../agent/definition/input.ts'
 import { SPEAKERS } from '../agent/hooks/hook-set.ts'
 import { within } from '../base/abort.ts'
 import { type Clock, systemClock } from '../base/clock.ts'
+import type { KeptAlive } from '../base/collections.ts'
 import { DefinitionError, messageOf } from '../base/error.ts'
 import { freshIds } from '../base/id.ts'
 import { frozenCopy, type Json } from '../base/json.ts'
@@ -87,8 +88,8 @@ export class Runtime extends RowActs {
   private readonly report: (error: unknown) => void
   protected readonly recordings: Recordings = new Recordings()
   private isStarted = false
-  /** Keeps the shape of a handle known while nobody holds one: see Ledger. */
-  protected last: unknown
+  /** The handle that was made last. */
+  protected last: KeptAlive
   private unwatch: (() => void) | undefined
   private closing: Promise<void> | undefined
 

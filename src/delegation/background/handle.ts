@@ -1,7 +1,7 @@
 import { onAbort } from '../../base/abort.ts'
 import type { Clock } from '../../base/clock.ts'
 import { ConflictError } from '../../base/error.ts'
-import { int, number, type Rules, readOptions, record } from '../../base/options.ts'
+import { int, number, type OptionRules, readOptions, record } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { Draft } from '../../graph/draft.ts'
 import type { Id } from '../../graph/rows.ts'
@@ -77,7 +77,7 @@ export function spawnedHandle<Out>(parts: SpawnedParts): SpawnedAgent<Out> {
   }
 }
 
-const WAIT: Rules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
+const WAIT: OptionRules<WaitOptions> = { timeoutMs: number(0), abortSignal: record }
 const MOST_OPEN = 100
 
 /**

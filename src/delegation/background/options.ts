@@ -1,6 +1,6 @@
 import { type AnyAgent, isAgent } from '../../agent/definition/agent.ts'
 import { DefinitionError } from '../../base/error.ts'
-import { anything, flag, int, listOf, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, int, listOf, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { type Budget, checkBudget } from '../../grant/budget.ts'
 import { BUILT_IN_PROFILES } from '../../grant/profile.ts'
 import { normalName } from './read.ts'
@@ -45,7 +45,7 @@ export interface BackgroundSpec {
   readonly contextTurns: number | undefined
 }
 
-const OPTIONS: Rules<BackgroundOptions> = {
+const OPTIONS: OptionRules<BackgroundOptions> = {
   agent: anything,
   agents: record,
   nested: flag,

@@ -1,6 +1,6 @@
 import type { AnyAgent } from '../../agent/definition/agent.ts'
 import { InputError } from '../../base/error.ts'
-import { number, oneOf, type Rules, readOptions } from '../../base/options.ts'
+import { number, type OptionRules, oneOf, readOptions } from '../../base/options.ts'
 import type { RunOutcome } from '../../conversation/run.ts'
 import { type JoinStatus, joinStatus } from '../../graph/kinds.ts'
 import type { Id, Wait } from '../../graph/rows.ts'
@@ -109,7 +109,7 @@ export async function joinSpawned<Out>(
   return { status: status ?? 'timed_out', outcomes }
 }
 
-const OPTIONS: Rules<JoinOptions> = { losers: oneOf('leave', 'cancel'), timeoutMs: number(0) }
+const OPTIONS: OptionRules<JoinOptions> = { losers: oneOf('leave', 'cancel'), timeoutMs: number(0) }
 
 const HOW: readonly unknown[] = ['settled', 'all', 'any']
 

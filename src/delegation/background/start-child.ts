@@ -6,7 +6,7 @@ import { Draft } from '../../graph/draft.ts'
 import type { Conversation, Id } from '../../graph/rows.ts'
 import { planHostReply } from '../../rules/delegation/child-tools.ts'
 import { outputOf } from '../../rules/delegation/join.ts'
-import { meantSession } from '../../rules/delegation/session.ts'
+import { resolveSession } from '../../rules/delegation/session.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import { errorEnd } from '../../tool/result.ts'
 import { type BackgroundDelegation, type Offer, type SpawnResult, spawn } from '../spawn.ts'
@@ -106,7 +106,7 @@ export async function sendToChild(
  * message.
  */
 function childOf({ home: { ledger }, turn }: NodeRun, childId: Id): Conversation | undefined {
-  return meantSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
+  return resolveSession(new Draft(ledger.store, ledger.clock.now()), turn, childId)?.session
 }
 
 /** Refuses an unknown id. A foreign id gets the same answer as one that does not exist (I9). */

@@ -9,7 +9,7 @@ import { dotPath } from '../../fields/field-path.ts'
 import { fieldsAt, type PathPattern } from '../../fields/path-pattern.ts'
 import { refusedOutcome } from '../../graph/conclude.ts'
 import { textOf } from '../../graph/content.ts'
-import type { Delegated, OutcomeRecord } from '../../graph/outcome.ts'
+import type { EagerTask, OutcomeRecord } from '../../graph/outcome.ts'
 import type { Id } from '../../graph/rows.ts'
 import { type EagerItem, planAskedItem, planRefusedItem } from '../../rules/delegation/eager.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
@@ -43,9 +43,9 @@ export class EagerChildren implements EagerWork {
     }
   }
 
-  async finish(plan: Json): Promise<Delegated[]> {
+  async finish(plan: Json): Promise<EagerTask[]> {
     const seen = new Map<string, number>()
-    const tasks: Delegated[] = []
+    const tasks: EagerTask[] = []
     for (const offer of this.offers) {
       for (const { path, value } of fieldsAt(plan, offer.pattern)) {
         const field = dotPath(path)

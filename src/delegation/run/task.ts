@@ -9,7 +9,7 @@ import { isRepeating, MAX_REPEATS, REPEATED, wouldRepeat } from '../../graph/tas
 import { fold } from '../../rules/delegation/fold.ts'
 import { childIds } from '../../rules/delegation/spawn.ts'
 import { type Ask, planAsk } from '../../rules/turn/approve.ts'
-import type { Step } from '../../rules/turn/expand.ts'
+import type { Expansion } from '../../rules/turn/expand.ts'
 import { planResult } from '../../rules/turn/result.ts'
 import { inactiveText } from '../../tool/groups.ts'
 import { type Asked, invoke } from '../../tool/invoke.ts'
@@ -151,7 +151,7 @@ const MOST_CALLS = 16
  * Prepares the children that the commit of an answer can start itself: their calls are already checked and allowed, and
  * nobody has to be asked. This saves a commit per delegation.
  */
-export function readyChildren(run: NodeRun, { answer, tasks, ids }: Step): readonly ReadyChild[] {
+export function readyChildren(run: NodeRun, { answer, tasks, ids }: Expansion): readonly ReadyChild[] {
   if (tasks.length > MOST_CALLS) return NONE
   if (run.hooks?.has('beforeTool') === true || run.home.hooksAbove(run) !== null) return NONE
   const { node, turn, home } = run

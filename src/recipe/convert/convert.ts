@@ -1,6 +1,6 @@
 import { DefinitionError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import { flag, type Rules, readOptions, text } from '../../base/options.ts'
+import { flag, type OptionRules, readOptions, text } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import { sourceName } from '../../tool/source.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
@@ -24,7 +24,7 @@ export interface ConvertOptions {
   readonly lossy?: boolean
 }
 
-const OPTIONS: Rules<ConvertOptions> = { folder: text, lossy: flag }
+const OPTIONS: OptionRules<ConvertOptions> = { folder: text, lossy: flag }
 
 export interface ConvertedFile {
   readonly text: string

@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { DefinitionError, messageOf } from '../../base/error.ts'
 import { toJson } from '../../base/json.ts'
-import { oneOf, type Rules, readOptions, text } from '../../base/options.ts'
+import { type OptionRules, oneOf, readOptions, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { AgentFile } from '../agent-file/agent-file.ts'
 import { AgentFileDraft } from '../agent-file/draft.ts'
@@ -25,7 +25,7 @@ export interface AgentFileOptions {
   readonly folder?: string
 }
 
-const OPTIONS: Rules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
+const OPTIONS: OptionRules<AgentFileOptions> = { dialect: text, mode: oneOf('strict', 'lenient'), folder: text }
 
 /** Reads an agent file of any dialect. Throws a RecipeError with file, line and hint. */
 export async function loadAgentFile(given: string, options: AgentFileOptions = {}): Promise<AgentFile> {

@@ -1,4 +1,4 @@
-import { type Rules, readOptions, record, text } from '../../base/options.ts'
+import { type OptionRules, readOptions, record, text } from '../../base/options.ts'
 
 export interface DiscoveryOptions {
   /** A folder of the project. Default: the current one. Folders above it count, up to the root of the repository. */
@@ -9,7 +9,7 @@ export interface DiscoveryOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-const OPTIONS: Rules<DiscoveryOptions> = { cwd: text, home: text, env: record }
+const OPTIONS: OptionRules<DiscoveryOptions> = { cwd: text, home: text, env: record }
 
 /** Throws for options that could never work. The search code knows every dialect and is loaded on first use. */
 export function checkDiscovery(where: string, options: DiscoveryOptions): DiscoveryOptions {

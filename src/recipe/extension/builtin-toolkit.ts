@@ -1,5 +1,5 @@
 import { DefinitionError } from '../../base/error.ts'
-import { listOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { listOf, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import { isWithin, type ToolSource, toolkitSource } from '../../tool/source.ts'
 import type { Tool } from '../../tool/tool.ts'
 import { developerTools } from '../../tools/developer-tools.ts'
@@ -17,7 +17,7 @@ export interface BuiltinOptions {
   readonly availableTools?: readonly string[]
 }
 
-const OPTIONS: Rules<BuiltinOptions> = { memory: record, skills: record, availableTools: listOf(text, 'names') }
+const OPTIONS: OptionRules<BuiltinOptions> = { memory: record, skills: record, availableTools: listOf(text, 'names') }
 
 const TOOLKITS = {
   developer: () => developerTools(),

@@ -1,4 +1,4 @@
-import { code, oneOf, orJust, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { code, type OptionRules, oneOf, orJust, readOptions, record, text } from '../../base/options.ts'
 import { matchName } from '../../grant/match.ts'
 import {
   absentSource,
@@ -36,7 +36,7 @@ export interface ExtensionOptions extends Omit<BuiltinOptions, 'availableTools'>
   readonly file?: string
 }
 
-const OPTIONS: Rules<ExtensionOptions> = {
+const OPTIONS: OptionRules<ExtensionOptions> = {
   memory: record,
   skills: record,
   secrets: code,

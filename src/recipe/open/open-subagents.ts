@@ -8,10 +8,10 @@ import {
   list,
   listOf,
   number,
+  type OptionRules,
   oneOf,
   orJust,
   positive,
-  type Rules,
   readOptions,
   record,
   text,
@@ -60,9 +60,9 @@ export function openSubagents(options: OpenOptions = {}): Tools {
   return openTools(readOpenOptions(options))
 }
 
-const SETTINGS: Rules<ChildSettings> = { provider: text, model: text, temperature: number(0), maxTurns: int(1) }
+const SETTINGS: OptionRules<ChildSettings> = { provider: text, model: text, temperature: number(0), maxTurns: int(1) }
 
-const OPTIONS: Rules<OpenOptions> = {
+const OPTIONS: OptionRules<OpenOptions> = {
   subRecipes: record,
   surfaces: listOf(oneOf(...SURFACES), SURFACES.map((surface) => `"${surface}"`).join(', ')),
   discover: (value) => (flag(value) === null || text(value) === null ? null : 'true, false or a folder'),
@@ -104,7 +104,7 @@ function folderOf(discover: boolean | string | undefined, cwd: string): string |
 
 type SubRecipeSettings = Partial<Omit<SubRecipe, 'name' | 'line' | 'folder'>>
 
-const SUB_RECIPE: Rules<SubRecipeSettings> = {
+const SUB_RECIPE: OptionRules<SubRecipeSettings> = {
   path: text,
   values: record,
   locked: (value) => (flag(value) === null || list(value) === null ? null : 'true, false or a list of names'),

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { code, oneOf, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { code, type OptionRules, oneOf, readOptions, record, text } from '../../base/options.ts'
 import { schemaProblem } from '../../base/schema/schema.ts'
 import type { Keeper } from '../../files/files.ts'
 import { Fields } from '../text/fields.ts'
@@ -92,7 +92,7 @@ interface CheckedRecipe {
   readonly report: NoticeReport
 }
 
-export const RECIPE_OPTIONS: Rules<RecipeOptions> = {
+export const RECIPE_OPTIONS: OptionRules<RecipeOptions> = {
   parameters: record,
   mode: oneOf('strict', 'lenient'),
   ask: code,

@@ -4,7 +4,7 @@ import type { Json } from '../../base/json.ts'
 import type { RowToolEnd } from '../../delegation/background/row-tool.ts'
 import { type ProgramRequest, programRequest, requestText } from '../../grant/request.ts'
 import { textOf } from '../../graph/content.ts'
-import { checkedAnswer, planChecked, type Verdict } from '../../rules/turn/check-answer.ts'
+import { type CheckResult, checkedAnswer, planChecked } from '../../rules/turn/check-answer.ts'
 import type { PlannedTask } from '../../rules/turn/expand.ts'
 import { plainEnvironment } from '../../tool/environment.ts'
 import { permit } from '../../tool/permit.ts'
@@ -32,9 +32,9 @@ export async function runChecks(
   return 'done'
 }
 
-type CheckResult = Promise<Verdict | Exclude<RowToolEnd, 'done'>>
+type CheckAnswer = Promise<CheckResult | Exclude<RowToolEnd, 'done'>>
 
-async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckResult {
+async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckAnswer {
   const attempt = triesBefore(run)
   const permitted: PermittedCommand[] = []
   // All commands are decided before the first one runs, so that a command allowed once runs once.
@@ -55,7 +55,7 @@ async function check(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
   return { is: 'passed', text: 'The checks passed.' }
 }
 
-async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckResult {
+async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): CheckAnswer {
   const command = retry.onFailure ?? ''
   const one = permitOne(run, { command, folder: place.folder }, run.node.input.call?.input ?? null)
   if ('ask' in one) return one
@@ -69,12 +69,12 @@ async function clean(run: NodeRun, retry: RetryConfig, place: CheckPlace): Check
   return over('retry', `On_failure command failed: ${command} (exit ${ran.exitCode})${ran.said}`)
 }
 
-function exhausted({ maxRetries }: RetryConfig, text: string): Verdict {
+function exhausted({ maxRetries }: RetryConfig, text: string): CheckResult {
   const message = `Maximum retry attempts (${maxRetries}) exceeded. Unable to complete the task successfully. ${text}`
   return { is: 'over', failure: { code: 'retries_exhausted', message } }
 }
 
-function over(code: string, why: string): Verdict {
+function over(code: string, why: string): CheckResult {
   return { is: 'over', failure: { code, message: `Retry logic encountered an error: ${why}` } }
 }
 

@@ -1,7 +1,7 @@
 import { onAbort } from '../../base/abort.ts'
 import { ModelError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
-import { anything, flag, list, number, type Rules, readOptions, record, text } from '../../base/options.ts'
+import { anything, flag, list, number, type OptionRules, readOptions, record, text } from '../../base/options.ts'
 import { type Block, NO_USAGE, type Usage } from '../../graph/content.ts'
 import type { Model, ModelRequest, Part } from '../../model/model.ts'
 
@@ -29,7 +29,7 @@ export interface ScriptedAnswer {
   readonly cut?: boolean
 }
 
-const ANSWER: Rules<ScriptedAnswer> = {
+const ANSWER: OptionRules<ScriptedAnswer> = {
   text,
   reasoning: text,
   chunks: list,
