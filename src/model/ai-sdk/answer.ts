@@ -8,7 +8,7 @@ import { PartReader } from './part-reader.ts'
 import { field, providerError } from './provider-error.ts'
 import { Wrapping } from './wrapping.ts'
 
-/** One answer while it is read. Left early, it hangs up at once, also in the middle of a read. */
+/** One answer while it is read. A reader that leaves early hangs up at once, even in the middle of a read. */
 export class Answer implements AsyncIterator<Part> {
   private readonly model: AiSdkModel
   private readonly adapted: Adapted
@@ -75,7 +75,10 @@ export class Answer implements AsyncIterator<Part> {
     if (this.saidNothing(undefined)) throw notAStream(this.contentType)
   }
 
-  /** Clients skip what is no event: a page looks like a stream in which nothing was said. Some call that a failure. */
+  /**
+   * Clients skip text that is no event, so a web page looks like a stream without content. Some clients report that as
+   * a failure.
+   */
   private saidNothing(thrown: unknown): boolean {
     const isSilence = thrown === undefined || field(thrown, 'name') === 'AI_InvalidResponseDataError'
     return isSilence && !this.isHeard && isDocument(this.contentType)

@@ -3,7 +3,7 @@ import { type Block, type Content, type ToolCall, textOf } from '../../graph/con
 import type { Message } from '../model.ts'
 import { type AiSdkModel, type AiSdkVersion, isChat } from './ai-sdk-model.ts'
 
-/** A message of a prompt, of any version: the versions differ inside of file data and tool results only. */
+/** A message of a prompt, of any version: the versions differ only in file data and tool results. */
 export interface PromptMessage {
   readonly role: 'system' | 'user' | 'assistant' | 'tool'
   content: string | PromptPart[]
@@ -19,9 +19,9 @@ type Media = Extract<Block, { readonly mediaType: string }>
 type ToolMessage = Extract<Message, { readonly role: 'tool' }>
 
 /**
- * The same messages always give the same prompt, so that providers can cache its beginning. System messages after the
- * beginning become the user's: most providers refuse them there. Results of one answer's calls are one message: some
- * providers count them.
+ * Translates messages into a prompt. Equal messages always give an equal prompt, so that providers can cache its
+ * beginning. System messages after the beginning become the user's, because most providers refuse them there. The
+ * results of one answer's calls become one message, because some providers count them.
  */
 export function promptOf(model: AiSdkModel, messages: readonly Message[]): PromptMessage[] {
   const writer = new PromptWriter(model)
@@ -34,7 +34,7 @@ class PromptWriter {
   private readonly takesMediaInResults: boolean
   private readonly prompt: PromptMessage[] = []
   private readonly ids: CallIds = new CallIds()
-  /** Media of results, for a model that takes none there: they follow as the user's. */
+  /** Media of tool results for a model that takes none there: they follow as the user's. */
   private aside: PromptPart[] = []
 
   constructor(model: AiSdkModel) {
@@ -159,7 +159,7 @@ function isMedia(block: Block): block is Media {
   return 'mediaType' in block
 }
 
-/** A URL goes to the provider as it is: nothing is fetched here. */
+/** Passes a URL to the provider as it is; nothing is fetched here. */
 function sourceOf({ data, mediaType }: Media): { url?: URL; data: string; mediaType: string } {
   const inline = /^data:([^;,]*)[^,]*;base64,/i.exec(data)
   if (inline !== null) {
@@ -169,7 +169,7 @@ function sourceOf({ data, mediaType }: Media): { url?: URL; data: string; mediaT
   return { data, mediaType }
 }
 
-/** Providers take objects only. What was no JSON is shown as what it was. */
+/** Providers take objects only. Invalid JSON is shown as the text that it was. */
 function inputOf({ input, invalid }: ToolCall): Json {
   if (invalid !== undefined) return { rawInvalidInput: input }
   return typeof input === 'object' && input !== null && !Array.isArray(input) ? input : { input }
@@ -180,12 +180,12 @@ function optionsOf(metadata: Json | undefined): { providerOptions?: Json } {
 }
 
 /**
- * Ids of calls as a prompt needs them: of letters every provider takes, each once. Providers make them up, repeat them
- * and leave them empty. The same calls always get the same ids.
+ * Makes the ids of calls that a prompt needs: unique, of letters that every provider takes. Providers make ids up,
+ * repeat them and leave them empty. Equal calls always get equal ids.
  */
 class CallIds {
   private readonly used: Set<string> = new Set()
-  /** The ids given to calls that have no result yet, by what the provider called them. */
+  /** Ids given to calls that have no result yet, by the provider's own id. */
   private readonly open: Map<string, string[]> = new Map()
 
   called({ id }: ToolCall): string {

@@ -6,13 +6,16 @@ import { lateIterator } from '../stream-parts.ts'
 import { configured, keyedModel, wholeName } from './model-names.ts'
 import { findProvider, loadModels, type Provider, providerNames } from './providers.ts'
 
-/** A model by its name: `provider/model`, an alias, or a name that tells its provider, such as `gpt-5`. Nothing is looked up before it is used. */
+/**
+ * Makes a model from its name: `provider/model`, an alias, or a name that shows its provider, such as `gpt-5`. Resolves
+ * nothing before the first use.
+ */
 export function namedModel(name: string): Model {
   let id: string | undefined
   let loading: Promise<Model> | undefined
   const loaded = (): Promise<Model> => {
     loading ??= load(name)
-    // A key that was missing may be there the next time.
+    // Allows another try: a key that was missing may be there the next time.
     loading.catch(() => {
       loading = undefined
     })
@@ -31,7 +34,7 @@ export function namedModel(name: string): Model {
   }
 }
 
-/** A model by its name that can be called, as far as is known before it is: its provider has the key and address it needs. */
+/** Makes a model from its name and checks, without calling it, that its provider has the key and address it needs. */
 export function callableModel(name: string): Model {
   resolveCallable(name)
   return namedModel(name)
@@ -97,7 +100,7 @@ function noKey(id: string, { name, keyNames }: Provider): ModelError {
   )
 }
 
-/** The variable or file that says where a provider is, or could say it. */
+/** The variable or file that sets a provider's address, or could. */
 function whereUrlIs({ name, urlNames }: Provider): string {
   const { providers, path } = readConfig()
   if (providers.get(name)?.url != null) return path

@@ -5,7 +5,7 @@ import { nearest } from '../../base/options.ts'
 import type { Prompt } from '../prompt.ts'
 import { dataOf, type Entry, type Tree, Wrong } from './tree.ts'
 
-/** A method that prompt files may call under `.alias`. What is not offered cannot be called. */
+/** A method that prompt files may call under `.alias`. Files can call only methods that are offered. */
 export interface PromptAlias<P extends Prompt = Prompt> {
   /** The names of its parameters, in the order of `.args`. */
   readonly params: readonly string[]
@@ -13,14 +13,14 @@ export interface PromptAlias<P extends Prompt = Prompt> {
   readonly run: (prompt: P, args: readonly (Json | undefined)[]) => P
 }
 
-/** A bare function: `greet(prompt, name)` gets the prompt, and then its parameters by their names or by `.args`. */
+/** A plain function: `greet(prompt, name)` gets the prompt, and then its parameters by their names or by `.args`. */
 export type PromptAliasFunction<P extends Prompt = Prompt> = (prompt: P, ...args: never[]) => P
 
 export type PromptAliases<P extends Prompt = Prompt> = {
   readonly [name: string]: PromptAlias<P> | PromptAliasFunction<P>
 }
 
-/** What a caller offers to its prompt files, in one form. */
+/** Reads the methods that a caller offers to its prompt files into one form. */
 export function readAliases<P extends Prompt>(given: PromptAliases<P>): { readonly [name: string]: PromptAlias<P> } {
   return Object.fromEntries(Object.entries(given).map(([name, alias]) => [name, readAlias(name, alias)]))
 }
@@ -40,7 +40,7 @@ function refuse(name: string, message: string): never {
   throw new DefinitionError('definition', `prompt, aliases.${name}: ${message}`)
 }
 
-/** What every prompt offers: its own helpers, and nothing that reaches further than the prompt. */
+/** The methods that every prompt offers: its own helpers, and nothing that reaches beyond the prompt. */
 export function builtInAliases<P extends Prompt>(): { readonly [name: string]: PromptAlias<P> } {
   return {
     ...Object.fromEntries(
@@ -87,7 +87,7 @@ function setter<P extends Prompt>(always: boolean): PromptAlias<P> {
   }
 }
 
-/** The method that a file names. Throws Wrong for one that is not offered. */
+/** Finds the method that a file names. Throws FileProblem for one that is not offered. */
 export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, { key, at }: Entry): A {
   const alias = aliases.get(key)
   if (alias !== undefined) return alias
@@ -97,7 +97,7 @@ export function aliasNamed<A>(aliases: ReadonlyMap<string, A>, { key, at }: Entr
   throw new Wrong(`${JSON.stringify(key)} is not offered to prompt files`, at, hint)
 }
 
-/** Its arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws Wrong. */
+/** Reads a method's arguments in order: nothing, or `{ name: value, .args: [...] }`. Throws FileProblem. */
 export function aliasArguments({ params }: Pick<PromptAlias, 'params'>, tree: Tree): (Json | undefined)[] {
   if (tree.kind === 'leaf' && tree.value === null) return params.map(() => undefined)
   if (tree.kind !== 'map') throw new Wrong('the arguments are { name: value } or nothing', tree.at, ARGS)

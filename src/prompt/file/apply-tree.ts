@@ -15,8 +15,8 @@ export interface ApplyOptions<P extends Prompt> {
 }
 
 /**
- * Says what a prompt file says, from its top to its end. What a key means is decided by how it is written: a mapping
- * can give a slot its name, but cannot make a call of it. Throws Wrong, or what an error's `cause` holds.
+ * Applies a prompt file to a prompt, from top to end. The spelling of a key decides its meaning: a mapping can name a
+ * slot, but cannot turn it into a call. Throws FileProblem, or the error in an error's `cause`.
  */
 export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: ApplyOptions<P>): P {
   if (tree.kind !== 'map') throw new Wrong('a prompt file is a mapping, such as "input: Hello"', tree.at)
@@ -24,7 +24,7 @@ export function applyTree<P extends Prompt>(prompt: P, tree: Tree, options: Appl
   return tree.entries.reduce((made, entry) => applyEntry(made, entry, options), prompt)
 }
 
-/** Each is a block of the prompt with a title of its own. */
+/** The most keys of one file: each becomes a block of the prompt with its own title. */
 const MOST_KEYS = 1_000
 
 function checkCount({ entries }: MapTree): void {
@@ -37,7 +37,7 @@ const HEADINGS = ['.agent', '.request', '.alias']
 
 function applyEntry<P extends Prompt>(prompt: P, entry: Entry, options: ApplyOptions<P>): P {
   const { key, at, value } = entry
-  // Nothing under a heading says nothing.
+  // An empty heading adds nothing.
   if (HEADINGS.includes(key) && value.kind === 'leaf' && value.value === null) return prompt
   if (key === '.agent') return applyLayer(prompt, value, { ...options, always: true })
   if (key === '.request') return applyLayer(prompt, value, { ...options, always: false })
@@ -56,7 +56,7 @@ interface LayerOptions<P extends Prompt> extends ApplyOptions<P> {
   readonly always: boolean
 }
 
-/** What is no mapping is what the agent is, or what this request asks. */
+/** Applies one layer. A value that is no mapping becomes the agent's system prompt, or this request's input. */
 function applyLayer<P extends Prompt>(prompt: P, tree: Tree, options: LayerOptions<P>): P {
   if (tree.kind === 'map') {
     checkCount(tree)
@@ -101,7 +101,7 @@ function placed(problem: string, at: Place, cause: unknown): Wrong {
   return wrong
 }
 
-/** The tree with mappings for the placeholders of keys and texts, each put in once, at the place it was asked for. */
+/** Replaces the placeholders in keys and texts, each once, at its own place. */
 function fillTree(tree: Tree, mappings: ReadMappings): Tree {
   if (mappings.size === 0) return tree
   if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => fillTree(item, mappings)) }

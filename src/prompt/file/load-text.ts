@@ -11,11 +11,11 @@ import { parseJsonTree } from './parse-json.ts'
 import { entryOf, fileError, type Place, type Tree, Wrong } from './tree.ts'
 
 export interface LoadOptions<P extends Prompt = Prompt> {
-  /** What stands for `${name}` in keys, texts and arguments of the file. */
+  /** Values for `${name}` in keys, texts and arguments of the file. */
   readonly mappings?: Mappings
-  /** Which part of the file is meant: keys joined by dots, or a list of keys where one has a dot in it. */
+  /** The part of the file to load: keys joined by dots, or a list of keys where one contains a dot. */
   readonly promptKeyPath?: string | readonly string[]
-  /** The prompt to say it in. Left out: an empty one. */
+  /** The prompt to extend. Default: an empty one. */
   readonly onto?: P
   /** Methods that `.alias` may call beside those of every prompt. */
   readonly aliases?: PromptAliases<P>
@@ -23,9 +23,9 @@ export interface LoadOptions<P extends Prompt = Prompt> {
 }
 
 export interface TextLoadOptions<P extends Prompt = Prompt> extends LoadOptions<P> {
-  /** Default `yaml`, which JSON without comments is too. */
+  /** Default `yaml`, which includes JSON without comments. */
   readonly format?: 'yaml' | 'json'
-  /** What errors call the text. */
+  /** The name of the text in errors. */
   readonly file?: string
 }
 
@@ -41,7 +41,7 @@ const OPTIONS: Rules<TextLoadOptions> = {
 
 export const MOST_PROMPT_BYTES = 1_000_000
 
-/** Reads a prompt file's text. Whatever is wrong with it is a RecipeError with file, line and column. */
+/** Loads the text of a prompt file. Every problem is a RecipeError with file, line and column. */
 export async function loadPromptText<P extends Prompt = Prompt>(
   given: string,
   options: TextLoadOptions<P> = {},
@@ -89,7 +89,7 @@ function partOf(tree: Tree, path: string | readonly string[] = []): Tree {
 
 const LIMITS = { deepest: 60, mostValues: 20_000, mostWords: 70_000 } as const
 
-/** Reads the YAML of a prompt file, with the place of every value. Throws Wrong. */
+/** Parses the YAML of a prompt file, with the place of every value. Throws FileProblem. */
 async function parseYaml(text: string): Promise<Tree> {
   try {
     return treeOf(await readYaml(text, LIMITS))

@@ -2,8 +2,8 @@ import { parseJson } from '../../base/json.ts'
 import { type Entry, type Place, type Tree, Wrong } from './tree.ts'
 
 /**
- * Reads JSON with the place of every value. Comments, commas at the end, single quotes and bare keys are fine; a key
- * twice is not. Throws Wrong.
+ * Parses JSON with the place of every value. Allows comments, trailing commas, single quotes and bare keys, but no
+ * repeated key. Throws FileProblem.
  */
 export function parseJsonTree(text: string): Tree {
   const reader = new JsonReader(text)
@@ -26,7 +26,7 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
 class JsonReader {
   private readonly text: string
   private offset = 0
-  /** The line that was last asked for, and where it begins and ends. */
+  /** The line of the last requested place, and where it begins and ends. */
   private line = 1
   private lineStart = 0
   private lineEnd: number
@@ -126,7 +126,7 @@ class JsonReader {
 
   private skip(): void {
     while (this.match(SPACE) ?? this.match(LINE_COMMENT) ?? this.comment()) {
-      // All of it means nothing.
+      // Skips space and comments.
     }
   }
 
@@ -144,7 +144,7 @@ class JsonReader {
     return true
   }
 
-  /** Places are asked for in order, so every line is counted once. */
+  /** Places are requested in order, so every line is counted once. */
   private place(): Place {
     while (this.lineEnd < this.offset) {
       this.line++
@@ -168,7 +168,7 @@ class JsonReader {
   }
 }
 
-/** The same text in double quotes, as strict JSON writes it. */
+/** Rewrites a text for double quotes, as strict JSON needs it. */
 function strict(inside: string): string {
   const escaped = inside.replace(/\\[\s\S]|"|\p{Cc}/gu, (piece) => {
     if (piece === "\\'") return "'"

@@ -2,13 +2,13 @@ import { RecipeError } from '../../base/error.ts'
 import type { Json } from '../../base/json.ts'
 import type { Path } from '../../base/path.ts'
 
-/** Where something stands in a file, counted from 1. */
+/** A place in a file, counted from 1. */
 export interface Place {
   readonly line: number
   readonly column: number
 }
 
-/** What a file says, with where it says it. */
+/** The data of a file, with the place of each value. */
 export type Tree = Leaf | ListTree | MapTree
 
 export interface Leaf {
@@ -31,19 +31,19 @@ export interface MapTree {
 
 export interface Entry {
   readonly key: string
-  /** Of the key. */
+  /** The place of the key. */
   readonly at: Place
   readonly value: Tree
 }
 
-/** The data alone. */
+/** The data of a tree without the places. */
 export function dataOf(tree: Tree): Json {
   if (tree.kind === 'leaf') return tree.value
   if (tree.kind === 'list') return tree.items.map(dataOf)
   return Object.fromEntries(tree.entries.map(({ key, value }) => [key, dataOf(value)]))
 }
 
-/** Plain data as if it all stood at one place. */
+/** Makes a tree from plain data, all at one place. */
 export function treeAt(value: Json, at: Place): Tree {
   if (typeof value !== 'object' || value === null) return { kind: 'leaf', value, at }
   if (Array.isArray(value)) return { kind: 'list', items: value.map((item) => treeAt(item, at)), at }
@@ -57,7 +57,7 @@ export function entryOf(tree: Tree, key: string | number): Entry | undefined {
   return item === undefined ? undefined : { key: String(key), at: item.at, value: item }
 }
 
-/** Where the value at this path is written, or the nearest one around it. */
+/** The place of the value at this path, or of the nearest one around it. */
 export function placeOf(tree: Tree, path: Path): Place {
   const [key, ...others] = path
   const entry = key === undefined ? undefined : entryOf(tree, key)
@@ -66,16 +66,16 @@ export function placeOf(tree: Tree, path: Path): Place {
 }
 
 export interface Trouble {
-  /** What is wrong. */
+  /** The problem, in words. */
   readonly problem: string
   readonly file: string
   readonly at?: Place
-  /** What can be done about it. */
+  /** How to fix it. */
   readonly hint?: string
   readonly cause?: unknown
 }
 
-/** What is wrong with a prompt file, where and what to do: `file:line:column: problem hint`; `details` has the parts. */
+/** The error for a problem of a prompt file: `file:line:column: problem hint`; `details` has the parts. */
 export function fileError({ problem, file, at, hint, cause }: Trouble): RecipeError {
   const place = at === undefined ? file : `${file}:${at.line}:${at.column}`
   const sentence = /[.!?]$/.test(problem) ? problem : `${problem}.`
@@ -85,7 +85,7 @@ export function fileError({ problem, file, at, hint, cause }: Trouble): RecipeEr
   })
 }
 
-/** Something wrong at a place of the text in hand; who reads the file adds its name. */
+/** A problem at a place of the text; the reader of the file adds its name. */
 export class Wrong extends Error {
   readonly at: Place
   readonly hint: string | undefined

@@ -8,24 +8,29 @@ import { RENDER, type Rendering, type RenderOptions, renderingOf, skippedPart } 
 import { outputOf } from './output.ts'
 
 export interface MessagesOptions extends RenderOptions {
-  /** Contents as parts of any type; else texts, and other parts are left out. Unsaid: where there is an attachment. */
+  /**
+   * True: contents are parts of any type. False: contents are texts, and other parts are left out. Default: true where
+   * there is an attachment.
+   */
   readonly rich?: boolean
   /** User and assistant take turns, as many providers want it. Default true. */
   readonly strictOrder?: boolean
-  /** False: the tools are given to the model as tools, and not told in the text. Default true. */
+  /** False: the model gets the tools as tools, not in the text. Default true. */
   readonly toolsInText?: boolean
 }
 
 const OPTIONS: Rules<MessagesOptions> = { ...RENDER, rich: flag, strictOrder: flag, toolsInText: flag }
 
-/** Further fields of a message of the history are kept. */
+/** Keeps further fields of a message of the history. */
 export interface PromptMessage {
   readonly role: string
   readonly content: string | readonly Part[]
   readonly [field: string]: Json | readonly Part[]
 }
 
-/** The prompt as messages: system, developer, the history, and what is asked now. Throws EmptyPromptError. */
+/**
+ * Renders the prompt as messages: system, developer, the history, and the current question. Throws EmptyPromptError.
+ */
 export function toMessages(view: Layer, options: MessagesOptions = {}): PromptMessage[] {
   readOptions('toMessages()', options, OPTIONS)
   checkAsksSomething(view)
@@ -55,7 +60,7 @@ interface Raw {
   readonly others: { readonly [field: string]: Json }
 }
 
-/** How a content is written: as it is, or as text. Undefined where nothing of it is left. */
+/** Writes a content: as it is, or as text. Undefined where nothing of it is left. */
 type Form = (parts: readonly Part[], rendering: Rendering) => string | readonly Part[] | undefined
 
 const richForm: Form = (parts) => (parts.length === 0 ? undefined : parts)
@@ -91,7 +96,7 @@ function history(view: Layer, { rendering, form, isStrict }: HistoryParts): Prom
   })
 }
 
-/** Neighbours of one role become one message, the first is the user's and the last the assistant's. */
+/** Joins neighbours of one role into one message; the first is the user's and the last the assistant's. */
 function inTurns(said: readonly Raw[], { roleOf, titles }: Rendering): Raw[] {
   const turns: (Raw & { readonly parts: Part[] })[] = []
   for (const message of said) {
@@ -126,7 +131,7 @@ function mainMessages(view: Layer, parts: MainMessageParts): PromptMessage[] {
   return [...attachment.flatMap((part) => say(form([part], rendering))), ...say(text)]
 }
 
-/** An input alone is said as it is. */
+/** An input alone is sent without a title. */
 function mainText(view: Layer, blocks: readonly Block[], { titles }: Rendering): string | undefined {
   const input = view.get('input') as Json | undefined
   if (blocks.length === 0) return undefined
@@ -135,11 +140,11 @@ function mainText(view: Layer, blocks: readonly Block[], { titles }: Rendering):
 }
 
 export interface TextOptions extends RenderOptions {
-  /** False: without the first and the last line, which say whose turn it is. */
+  /** False: omits the first and the last line, which show whose turn it is. */
   readonly roleLines?: boolean
 }
 
-/** The whole prompt as one text. Throws EmptyPromptError. */
+/** Renders the whole prompt as one text. Throws EmptyPromptError. */
 export function toText(view: Layer, options: TextOptions = {}): string {
   readOptions('toText()', options, { ...RENDER, roleLines: flag })
   checkAsksSomething(view)
@@ -167,7 +172,7 @@ function historyBlock(view: Layer, { titles, roleOf, warn }: Rendering): Block[]
   return lines.length === 0 ? [] : [{ title: titles.chat_history, text: lines.join('\n') }]
 }
 
-/** A text of several lines cannot speak for another role. */
+/** Escapes lines that look like another role's turn, so that a text cannot speak for that role. */
 function oneSpeaker(text: string): string {
   return text.replace(/(?<=[\n\r\u2028\u2029])[ \t]{0,20}(?=\[[^\]\n]{1,60}\]:)/g, '$&\\')
 }
