@@ -6,7 +6,7 @@ import { conflict, type Operation } from './failure.ts'
 import { checkPlain, diskFailure, HAS_PROC, HeldDirectory, isPlain, systemError } from './held-directory.ts'
 import { type Area, below, type LogicalPath, temporaryName } from './path.ts'
 
-/** What reaches the directories of a disk backend. Loaded with the first file. */
+/** Works in the directories of a disk backend. Loaded with the first file. */
 export class DiskWork {
   private readonly directories: ReadonlyMap<Area, string>
   private readonly hasProc: boolean
@@ -70,7 +70,7 @@ export class DiskWork {
         await handle.writeFile(bytes)
         await handle.datasync()
         await parent.check()
-        // The name is taken first: two who may not overwrite cannot both win.
+        // Creates the name first: of two writers that may not overwrite, only one can win.
         if (!overwrite) await (await parent.createFile(name, 0o666)).close()
         await rename(parent.at(temporary), parent.at(name))
       } catch (error) {
@@ -106,7 +106,7 @@ export class DiskWork {
     }
   }
 
-  /** Runs work with the directory that a path lies in, and its name there; empty for the area itself. */
+  /** Runs work with the parent directory of a path and the name in it; the name is empty for the area itself. */
   private inParent<T>(at: LogicalPath, operation: Operation, work: InParent<T>): Promise<T> {
     const isArea = at.segments.length === 1
     const segments = isArea ? at.segments : at.segments.slice(0, -1)
@@ -142,7 +142,7 @@ interface Inside {
   readonly segments: readonly string[]
 }
 
-/** What would be refused is not seen either. */
+/** Hides everything that an operation would refuse. */
 function infoOf({ text }: LogicalPath, found: Stats | undefined): FileInfo | undefined {
   if (found === undefined) return undefined
   const modifiedAt = Math.floor(found.mtimeMs)

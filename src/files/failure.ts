@@ -1,6 +1,6 @@
 import { ConflictError, DeniedError, InputError, NotFoundError } from '../base/error.ts'
 
-/** What an agent can do with a file, as grants name it: `file.<operation>:<path>`. */
+/** The operations on a file, as grants name them: `file.<operation>:<path>`. */
 export const OPERATIONS = ['list', 'read', 'write', 'delete'] as const
 export type Operation = (typeof OPERATIONS)[number]
 
@@ -29,7 +29,7 @@ export function conflict(path: string, hint: string): ConflictError {
 
 export const IS_DIRECTORY = '. It is a directory: list it instead.'
 
-/** Bounded: it comes from anybody. */
+/** Shortens the value, because anybody may have written it. */
 function shown(value: unknown): string {
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? typeof value)
   return text.length <= MOST_SHOWN ? text : `${text.slice(0, MOST_SHOWN).toWellFormed()}…`

@@ -15,14 +15,14 @@ import { type Given, type Tape, type Watch, watchedContext } from './tape.ts'
 import type { Tool } from './tool.ts'
 import type { ToolEntry, Toolkit } from './toolkit.ts'
 
-/** What of a running node its tool call needs. */
+/** The parts of a running node that its tool call needs. */
 export interface Invocation extends Asker {
   readonly toolkit: Toolkit
   readonly work: Work
   readonly home: {
-    /** Says what may be told of a failure. */
+    /** Words the cause of a failure without secrets. */
     readonly causeOf: (error: unknown) => string
-    /** Where runs are recorded or played back. */
+    /** Set where runs are recorded or replayed. */
     readonly tape: Tape | null
   }
 }
@@ -31,8 +31,8 @@ export interface Invocation extends Asker {
 export type Asked = Extract<Permission, { verdict: 'ask' }>
 
 /**
- * The one place where a tool runs (I8). Whatever goes wrong is a result the model can act on. Undefined when the node
- * was taken from this process: then others write its end.
+ * The one place where a tool runs (I8). Every failure becomes a result that the model can act on. Undefined when
+ * another process took the node: that process writes its end.
  */
 export async function invoke(
   run: Invocation,
@@ -135,14 +135,14 @@ function isStopped({ work: { stopCause }, home: { tape } }: Invocation): boolean
 
 export const TOO_LATE = 'Error: the call took too long before it began. It had no effect.'
 
-/** Asked to stop before its code ran: nothing can have happened. */
+/** The end of a call that was stopped before its code ran: nothing can have happened. */
 function notBegun({ work }: Invocation): ToolEnd | undefined {
   if (work.stopCause === 'lost' || work.stopCause === 'shutdown') return undefined
   if (work.stopCause === 'timeout') return errorEnd(TOO_LATE)
   return { state: 'stopped', failure: { code: 'stopped', message: 'The run was asked to stop.' }, body: null }
 }
 
-/** A call that may have had its effect all the same is uncertain. */
+/** A call that timed out may still have had its effect, so it is uncertain. */
 function timedOut(task: Node): ToolEnd {
   const message = `the call took longer than ${task.timeoutMs} ms and was stopped.`
   if (task.effect !== 'effectful') return errorEnd(`Error: ${message}`)
@@ -154,10 +154,12 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
 }
 
-/** How long a tool that was asked to stop may take to do so: what it runs and holds has ended when its call has. */
+/** How long a stopped tool may take to clean up, so that everything it runs and holds ends with its call. */
 const STOP_MS = KILL_AFTER_MS + 150
 
-/** The value of code; or a rejection when the node is asked to stop and its code has, or does not hear of it. */
+/**
+ * Waits for the value of code. Rejects when the node is asked to stop and its code has ended, or ignores the request.
+ */
 export function orStopped<T>(value: PromiseLike<T>, work: Work): Promise<T> {
   return new Promise((resolve, reject) => {
     const { signal } = work
