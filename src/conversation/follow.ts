@@ -19,8 +19,8 @@ export interface FollowOptions {
 }
 
 /**
- * The events of one run and of what it delegated, in order, from the beginning or after `seq`; ends with the run. Of a
- * tree's log no more is read than lies between the run's first event and its last.
+ * The events of one run and of its delegations, in order, from the beginning or after `seq`; ends with the run. It
+ * reads only the part of a tree's log between the run's first event and its last.
  */
 export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> {
   const turn = options.store.turn(options.runId)
@@ -28,7 +28,7 @@ export function follow(options: FollowOptions): AsyncIterableIterator<RunEvent> 
   return turn.state === 'ended' ? past(options, turn) : new Follower(options, turn)
 }
 
-/** A run that is over is read page by page: nothing of it is kept here. */
+/** Reads a run that is over page by page, and keeps nothing of it. */
 async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEvent, void> {
   const view = new View(options.store, options.runId, options.sees)
   for (const events of pages(options.store, turn.rootId, { after: firstWanted(options, turn) })) {
@@ -39,7 +39,7 @@ async function* past(options: FollowOptions, turn: Turn): AsyncGenerator<RunEven
       if (isEnd(event, options.runId)) return
     }
   }
-  // Deleted meanwhile: what was read is not all there was.
+  // The run was deleted meanwhile: the reader has not seen everything.
   if (options.store.turn(options.runId) === undefined) throw forgotten(options)
 }
 
@@ -138,7 +138,7 @@ function firstWanted({ after }: FollowOptions, { afterSeq }: Turn): number {
   return Math.max(Math.floor(after), afterSeq)
 }
 
-/** A memory store drops ended trees beyond those it keeps. */
+/** The error for a deleted run. A memory store also drops old ended trees. */
 function forgotten({ store, runId }: FollowOptions): NotFoundError {
   const error = notFound(store, 'run', runId)
   if (error.details['deleted'] !== undefined) return error

@@ -9,9 +9,9 @@ import { readFields } from './read-fields.ts'
 import type { FieldBatch, FieldSource } from './run-field.ts'
 
 export interface FieldOptions<Default = never> {
-  /** Rejects when the field has not come by then; the run goes on. */
+  /** Rejects when the field has not come by then; the run continues. */
   readonly timeoutMs?: number
-  /** Instead of a rejection, where the answer has no such field. */
+  /** Resolves with this instead of rejecting, where the answer has no such field. */
   readonly default?: Default
 }
 
@@ -20,7 +20,7 @@ export interface WantedField {
   readonly pattern: PathPattern
   readonly options: FieldOptions<unknown>
   readonly clock: Clock
-  /** How the run ends. */
+  /** The outcome of the run. */
   readonly result: () => Promise<{ readonly status: Status; readonly error: { readonly message: string } | null }>
 }
 
@@ -36,7 +36,7 @@ export async function waitForField(source: FieldSource, wanted: WantedField): Pr
 interface Seen {
   issues: readonly Issue[]
   partial: unknown
-  /** The last answer ended in the middle of its document. */
+  /** True when the last answer ended in the middle of its document. */
   isCut: boolean
 }
 
@@ -66,7 +66,7 @@ async function findIn(
   return undefined
 }
 
-/** The run is over and the field never came. */
+/** Called when the run is over and the field never came. */
 async function without(wanted: WantedField, seen: Seen): Promise<unknown> {
   const ended = await wanted
     .result()
@@ -110,7 +110,7 @@ function withinTime(found: Promise<unknown>, wanted: WantedField, timeoutMs: num
   })
 }
 
-/** What `read` makes of the source, as an iterator that closes at once: a generator alone would wait for the next event. */
+/** Runs `read` on the source as an iterator that closes at once: a generator alone would wait for the next event. */
 export function closable<T>(
   source: FieldSource,
   read: (source: FieldSource) => AsyncGenerator<T, void>,
