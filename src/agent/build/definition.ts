@@ -57,10 +57,10 @@ const OPTIONS: Rules<Definition> = {
   effect: anything,
 }
 
-/** Of code that answers much is refused by its name, whatever its value. */
+/** For an agent that is code, many options are refused by name, whatever their value. */
 const NAMES = Object.fromEntries(Object.keys(OPTIONS).map((name) => [name, anything])) as Rules<Definition>
 
-/** Checks a definition and makes it immutable. What cannot work is refused here, not when it runs. */
+/** Checks a definition and makes it immutable. Refuses here what would fail when it runs. */
 export function defineAgent(given: Definition | CodeDefinition): AgentCore {
   const definition = given as Definition
   const reply = checkKeys(definition)
@@ -134,7 +134,7 @@ function refuse(message: string): never {
   throw new DefinitionError('definition', `agent(): ${message}`)
 }
 
-/** What a subagent of a host may be told and an item's may not: it has no tool and no session. */
+/** Settings of a host's subagent that an item's subagent may not have: it has no tool and no session. */
 const FOREIGN = ['description', 'toolName', 'group', 'presets', 'memory', 'session', 'hooks', 'promoteAfterMs']
 
 /** The children that items of the answer start, by path; null where there are none. */

@@ -11,12 +11,12 @@ import { readKit } from './read-kit.ts'
 
 type Unidentified = Omit<AgentCore, 'identity'>
 
-/** The agent with what tells it from others, which is worked out when it is first asked for. */
+/** Adds the identity, which is computed at its first use. */
 export function identified(core: Unidentified): AgentCore {
   return { ...core, identity: new Identity(core) }
 }
 
-/** Apart from the agent: an object that works out a field of its own when it is read is slow to read in all its fields. */
+/** Separate from the agent, because an object with a lazily computed field makes all its fields slow to read. */
 class Identity implements AgentIdentity {
   private readonly core: Unidentified
   private known: AgentRef | undefined
@@ -38,7 +38,9 @@ function refOf(core: Unidentified): AgentRef {
   return { name, hash, inline: inline.definition, code: inline.code }
 }
 
-/** Changes when what the agent is told or may use changes; code inside its tools does not count. */
+/**
+ * The hash changes with the agent's instructions and with everything it may use; code inside its tools does not count.
+ */
 function hashOf(core: Unidentified): string {
   const tools = [...core.tools].map(([name, { description, input, output, effect, timeoutMs }]) => {
     return [name, description, input.jsonSchema, output?.jsonSchema ?? null, effect, timeoutMs]
@@ -49,7 +51,7 @@ function hashOf(core: Unidentified): string {
     instructions: core.instructions,
     ...(core.prompt === null ? {} : { prompt: core.prompt }),
     ...(core.inline === null ? {} : { inline: core.inline.definition }),
-    // What rows keep names its model itself: who has it need not be known yet.
+    // The rows name the model itself, so its provider need not be known yet.
     model: core.inline === null ? (core.model?.id ?? null) : core.inline.model,
     settings: core.settings,
     tools,
@@ -70,7 +72,7 @@ function hashOf(core: Unidentified): string {
   return sha256(canonicalJson(value)).slice(0, 16)
 }
 
-/** What code does for it, and where. */
+/** The parts of an agent that are code, and where they apply. */
 function codeOf({ files, reply, extensions }: Unidentified): object {
   return {
     ...(files === null ? {} : { files }),
@@ -79,7 +81,7 @@ function codeOf({ files, reply, extensions }: Unidentified): object {
   }
 }
 
-/** A definition that is kept whole has them in itself. */
+/** A definition that is stored whole contains its layers. */
 function filedOf({ inline, fileLayers }: Unidentified): Partial<Pick<AgentCore, 'fileLayers'>> {
   return inline === null && fileLayers !== null ? { fileLayers } : {}
 }
@@ -96,13 +98,16 @@ function groupsOf({ groups, meta, subagents }: Unidentified): unknown {
 export interface Changes {
   readonly name?: string | undefined
   readonly model?: ModelLike | undefined
-  /** Instead of all it has. */
+  /** Replaces all of its tools. */
   readonly tools?: Tools | undefined
   readonly repair?: Repair | undefined
   readonly files?: 'inherit' | undefined
 }
 
-/** An agent with another name, model, set of tools, files or way to repair its answers: its hash is another too. The agent itself where nothing changes. */
+/**
+ * An agent with another name, model, set of tools, files or repair: its hash changes too. Returns the agent itself
+ * where nothing changes.
+ */
 export function variant(agent: AnyAgent, { name, model, tools, repair, files }: Changes): AnyAgent {
   if ([name, model, tools, repair, files].every((change) => change === undefined)) return agent
   if (model !== undefined) refuseForReply(agent, 'another one')
@@ -115,13 +120,13 @@ export function variant(agent: AnyAgent, { name, model, tools, repair, files }: 
     ...(tools === undefined ? {} : kitOf(agent, tools)),
     files: files ?? agent.files,
     repair: readRepair(repair, agent.output, `agent "${agent.name}"`) ?? agent.repair,
-    // Its rows cannot keep it as its file any more. What the file takes away still binds it.
+    // The rows can no longer store the agent as its file. The restrictions of the file still bind it.
     inline: null,
   }
   return markAgent(identified(changed)) as AnyAgent
 }
 
-/** Its subagents stay; tools that are made of subagents join them. */
+/** Keeps its subagents; tools made of subagents join them. */
 function kitOf(
   agent: AnyAgent,
   tools: Tools,

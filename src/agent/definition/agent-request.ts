@@ -16,21 +16,21 @@ import type { Repair } from './repair.ts'
 
 export interface RequestStartOptions {
   readonly abortSignal?: AbortSignal
-  /** Binds this run and all below it, whatever else they are granted. */
+  /** Binds this run and everything below it, whatever else they are granted. */
   readonly grant?: Omit<Grant, 'delegate'>
-  /** Instead of the agent's own tools, in this process. */
+  /** Replaces the agent's own tools, in this process. */
   readonly tools?: { readonly [name: string]: Tool<never, unknown> }
-  /** How often an answer that does not fit is asked for again, and how, instead of what the agent says. */
+  /** Replaces the agent's own repair: how often the model answers again when an answer does not fit, and how. */
   readonly repair?: Repair
-  /** Goes on in this conversation instead of a new one. */
+  /** Continues this conversation instead of starting a new one. */
   readonly conversationId?: Id
-  /** Makes the conversation of that id where there is none. */
+  /** Creates the conversation of that id where there is none. */
   readonly createConversation?: boolean
-  /** Goes on in the conversation that you know by this text, or begins it: see `run`. */
+  /** Continues the conversation that you know by this text, or starts it: see `run`. */
   readonly conversationKey?: string
-  /** Where it runs. Default: the runtime of the tool call we are in, else one in memory. */
+  /** The runtime to use. Default: the runtime of the current tool call, else one in memory. */
   readonly runtime?: RequestRuntime
-  /** Whose conversation it is: see `run`. */
+  /** The owner of the conversation: see `run`. */
   readonly owner?: string
   readonly title?: string
 }
@@ -41,7 +41,7 @@ export interface RequestRuntime {
   resume(): Promise<readonly object[]>
 }
 
-/** How a request reaches its agent. */
+/** Connects a request to its agent. */
 export interface RequestAgent {
   start(asked: Asked, options: RequestStartOptions): Run
   generate(asked: Asked, options: RequestStartOptions): Promise<CompletedOutcome>
@@ -60,8 +60,8 @@ export interface PromptSource {
 type RequestLoadOptions<Options> = Omit<Options, 'onto' | 'aliases'>
 
 /**
- * What an agent is asked, in slots. Every method gives a new request and leaves this one as it is, so that those that run
- * at once never meet. The agent's instructions are told before it.
+ * A request to an agent, in slots. Every method returns a new request and leaves this one unchanged, so that concurrent
+ * requests never interfere. The agent's instructions come before it.
  */
 export class AgentRequest<Out = unknown> extends Prompt<Out> {
   private readonly of: RequestAgent
@@ -77,27 +77,30 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
     return super.output(shape, options) as unknown as AgentRequest<OutputOf<S>>
   }
 
-  /** Hooks for this request alone: called before the agent's. They do not outlive this process. */
+  /** Adds hooks for this request alone: they run before the agent's. They do not outlive this process. */
   use(extension: ExtensionCore): this {
     return new AgentRequest<Out>(this.of, this.layers, [...this.extensions, extension]) as this
   }
 
-  /** Runs it, and returns at once. Throws EmptyPromptError where nothing is asked. */
+  /** Starts it, and returns at once. Throws EmptyPromptError where nothing is asked. */
   start(options: RequestStartOptions = {}): Run<Out> {
     return this.of.start(this.asked(), options) as Run<Out>
   }
 
-  /** Runs it and gives the outcome; throws RunError, with the outcome, unless it completed. */
+  /** Runs it and returns the outcome; throws RunError, with the outcome, unless it completed. */
   generate(options: RequestStartOptions = {}): Promise<CompletedOutcome<Out>> {
     return this.of.generate(this.asked(), options) as Promise<CompletedOutcome<Out>>
   }
 
-  /** Says what a prompt file says. A text with a line break, or one that begins with `{`, is the prompt itself. */
+  /**
+   * Loads a YAML prompt file into the request. A text with a line break, or one that begins with `{`, is the prompt
+   * itself.
+   */
   loadYamlPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'yaml', given: pathOrContent, options })
   }
 
-  /** The same in JSON, where comments and commas at the end are fine. */
+  /** Loads a JSON prompt file, which may have comments and trailing commas. */
   loadJsonPrompt(pathOrContent: string, options: RequestLoadOptions<LoadOptions> = {}): Promise<this> {
     return this.load({ kind: 'json', given: pathOrContent, options })
   }
@@ -133,7 +136,7 @@ export class AgentRequest<Out = unknown> extends Prompt<Out> {
   }
 }
 
-/** What an agent is asked in slots: an input like any other, and more that holds for one run. */
+/** A request in slots: an input like any other, and options for one run. */
 export class Asked extends AskedInput {
   readonly prompt: Prompt
   readonly extensions: readonly ExtensionCore[]
@@ -156,7 +159,7 @@ export class Asked extends AskedInput {
     return this.chat === null ? { slots } : { slots, chat: this.chat as unknown as Json }
   }
 
-  /** The same as one of a chat. */
+  /** The request as part of a chat. */
   inChat(chat: ChatRecord): Asked {
     return new Asked(this.prompt, { extensions: this.extensions, chat })
   }
@@ -167,7 +170,7 @@ interface AskedOptions {
   readonly chat?: ChatRecord | null
 }
 
-/** What people read in the conversation: the input; where there is none, all that is asked. */
+/** The text that people read in the conversation: the input; where there is none, the whole request. */
 function contentOf(prompt: Prompt): Content {
   const { messages } = prompt.toRequest({ tools: 'text' })
   const input = prompt.get('input')
@@ -175,7 +178,7 @@ function contentOf(prompt: Prompt): Content {
   return typeof input === 'string' ? input : JSON.stringify(input)
 }
 
-/** What was kept; undefined where it is none. */
+/** Reads a stored prompt; undefined for any other record. */
 export function promptIn(record: Json | undefined): Prompt | undefined {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return undefined
   const { slots } = record

@@ -26,7 +26,7 @@ import type { ExtensionCore } from '../definition/extension.ts'
 import type { ExtensionRuns, HookPlace } from './extension-runs.ts'
 import type { HookSet } from './hook-set.ts'
 
-/** One node while it runs: its rows, whose it is, what binds it. */
+/** One node while it runs: its rows, its agent, the layers that bind it. */
 export interface NodeRun {
   readonly node: Node
   readonly turn: Turn
@@ -35,18 +35,18 @@ export interface NodeRun {
   readonly toolkit: Toolkit
   /** Every layer that decides for this agent. */
   readonly layers: readonly Layer[]
-  /** Of its extensions and the runtime's; null where there are none, as mostly. */
+  /** The hooks of its agent's extensions and the runtime's; null where there are none, which is usual. */
   readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
-  /** What it has answered, before that is stored: children that start with it know of it. */
+  /** Its answer before that is stored, for the children that start with it. */
   readonly said: Node | null
 }
 
-/** A child that can be started by the very commit that makes its task; where it is not, the task will try. */
+/** A child that the commit of its task can start; if it does not, the task tries again. */
 export interface ReadyChild {
   start(draft: Draft): void
-  /** The commit came to nothing. */
+  /** Called when the commit failed. */
   leave(): void
 }
 
@@ -54,85 +54,85 @@ export interface ReadyChild {
 export interface EagerWork {
   readonly patterns: readonly PathPattern[]
   wants(event: FieldEvent): boolean
-  /** One more item that is complete and fits. */
+  /** Starts a child for one more item that is complete and fits. */
   start(event: FieldEvent): Promise<void>
-  /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
+  /** Ends the answer and returns the tasks of its items, in order: each item has its child after this. */
   finish(plan: Json): Promise<readonly Delegated[]>
 }
 
 /** Hooks of hosts, the nearest first. */
 export interface HooksAbove {
-  /** May change a call. */
+  /** These may change a call. */
   readonly deciding: readonly Voice[]
-  /** May only see it. */
+  /** These may only watch it. */
   readonly watching: readonly Voice[]
 }
 
-/** An extension that has a word in a call, and the run it keeps its state for: the call's own, or a host's. */
+/** An extension that hooks into a call, and the run that holds its state: the call's own, or a host's. */
 export interface Voice {
   readonly extension: ExtensionCore
   readonly place: HookPlace
 }
 
-/** Makes agents of data, and models of names. */
+/** Makes agents from data, and models from names. */
 export interface Maker {
-  /** With this host, where the agent takes something over. */
+  /** Uses this host where the agent inherits something. */
   make(definition: Json, host: AgentCore): AgentCore
-  /** A model by the name that a file or a call gives it: the application's own, else that of a provider. */
+  /** Finds a model by the name in a file or a call: the application's own, else a provider's. */
   modelNamed(name: string): Model
-  /** Is it one of the application's own? */
+  /** True for one of the application's own. */
   hasModelNamed(name: string): boolean
 }
 
-/** What a process has for all its nodes. */
+/** The services of a process for all its nodes. */
 export interface Home {
   readonly maker: Maker
   readonly ledger: Ledger
   readonly feeds: Feeds
   readonly logger: Logger
-  /** The runtime's budget, over every run. */
+  /** The runtime's budget, above every run's. */
   readonly budget: Budget | undefined
-  /** How delegations are tried, where nobody nearer says it. */
+  /** The attempts of delegations, where nothing nearer sets them. */
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
-  /** When contexts are summed up by themselves; null for never. */
+  /** When contexts are summarised automatically; null for never. */
   readonly compaction: CompactionSettings | null
   readonly runtime: object
   readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
-  /** The application's own, handed to every tool as they are. */
+  /** The application's own objects, passed to every tool. */
   readonly tracer: object | null
   readonly longTermMemory: object | null
-  /** What may be told of a failure. */
+  /** Words a failure without secrets. */
   readonly causeOf: (error: unknown) => string
-  /** Where runs are recorded or played back; mostly null. */
+  /** Set where runs are recorded or replayed; mostly null. */
   readonly tape: Tape | null
-  /** Keeps the shape of a model call known while none is made: see Ledger. */
+  /** Keeps the hidden class of a model call alive while there is none: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
-  /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
+  /** Adds an agent and its subagents to this process: later where one of their providers is async. */
   know(agent: AgentCore): undefined | Promise<undefined>
-  /** Says which agent object runs a child in this process, before the child can start. */
+  /** Binds the agent object that runs a child in this process, before the child can start. */
   settleChild(runId: Id, agent: AgentCore): void
-  /** The child came to nothing. */
+  /** Forgets a child that was not recorded. */
   leaveChild(runId: Id): void
   /** The agent of a conversation, if this process has code for it. */
   agentFor(conversation: Conversation): AgentCore | undefined
   waitFor(runId: Id): Promise<Outcome>
-  /** The same, or null as soon as the signal aborts. */
+  /** The outcome of a run, or null as soon as the signal aborts. */
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
-  /** A node when it has ended; null as soon as the signal aborts. */
+  /** The node when it has ended; null as soon as the signal aborts. */
   waitForNode(nodeId: Id, signal: AbortSignal): Promise<Node | null>
-  /** What starts children for items of an answer that is being written. */
+  /** Returns the starter of children for items of an answer that is being written. */
   eagerFor(run: NodeRun): Promise<EagerWork>
-  /** Those calls of an answer that become children at once; each of the others is left to its task. */
+  /** The calls of an answer that become children at once; the others are left to their tasks. */
   readyChildren(run: NodeRun, step: Step): readonly ReadyChild[]
-  /** What the hosts of a run have to say to its calls. */
+  /** The hooks of a run's hosts that apply to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }
 
-/** The runtime's files as a run may use them: by its layers, and by what a person has allowed for its call. */
+/** The runtime's files for a run: limited by its layers, and by the answers of people for its call. */
 export function filesOf(run: NodeRun): Files {
   const { home, layers, node } = run
   if (home.files === null) throw new DefinitionError('definition', NO_FILES)
@@ -140,7 +140,7 @@ export function filesOf(run: NodeRun): Files {
   return home.files.bind(layers, (request) => input.ok && permit(run, request, input.value).verdict === 'allow')
 }
 
-/** Which definitions the rules of a run keep from it. A runtime without files keeps none. */
+/** Tells which definitions the rules of a run keep from it. A runtime without files keeps none. */
 export function keeperOf(run: NodeRun): Keeper {
   if (run.home.files === null) return () => false
   const files = filesOf(run)
