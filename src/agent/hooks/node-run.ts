@@ -26,7 +26,7 @@ import type { ExtensionCore } from '../definition/extension.ts'
 import type { ExtensionRuns, HookPlace } from './extension-runs.ts'
 import type { HookSet } from './hook-set.ts'
 
-/** One node while it runs: its rows, its agent, the layers that bind it. */
+/** One node while it runs: its rows, whose it is, what binds it. */
 export interface NodeRun {
   readonly node: Node
   readonly turn: Turn
@@ -35,18 +35,18 @@ export interface NodeRun {
   readonly toolkit: Toolkit
   /** Every layer that decides for this agent. */
   readonly layers: readonly Layer[]
-  /** The hooks of its agent's extensions and the runtime's; null where there are none, which is usual. */
+  /** Of its extensions and the runtime's; null where there are none, as mostly. */
   readonly hooks: HookSet | null
   readonly work: Work
   readonly home: Home
-  /** Its answer before that is stored, for the children that start with it. */
+  /** What it has answered, before that is stored: children that start with it know of it. */
   readonly said: Node | null
 }
 
-/** A child that the commit of its task can start; if it does not, the task tries again. */
+/** A child that can be started by the very commit that makes its task; where it is not, the task will try. */
 export interface ReadyChild {
   start(draft: Draft): void
-  /** Called when the commit failed. */
+  /** The commit came to nothing. */
   leave(): void
 }
 
@@ -54,85 +54,85 @@ export interface ReadyChild {
 export interface EagerWork {
   readonly patterns: readonly PathPattern[]
   wants(event: FieldEvent): boolean
-  /** Starts a child for one more item that is complete and fits. */
+  /** One more item that is complete and fits. */
   start(event: FieldEvent): Promise<void>
-  /** Ends the answer and returns the tasks of its items, in order: each item has its child after this. */
+  /** The answer as it ended: each of its items has its child after this. Their tasks, in the order of the items. */
   finish(plan: Json): Promise<readonly Delegated[]>
 }
 
 /** Hooks of hosts, the nearest first. */
 export interface HooksAbove {
-  /** These may change a call. */
+  /** May change a call. */
   readonly deciding: readonly Voice[]
-  /** These may only watch it. */
+  /** May only see it. */
   readonly watching: readonly Voice[]
 }
 
-/** An extension that hooks into a call, and the run that holds its state: the call's own, or a host's. */
+/** An extension that has a word in a call, and the run it keeps its state for: the call's own, or a host's. */
 export interface Voice {
   readonly extension: ExtensionCore
   readonly place: HookPlace
 }
 
-/** Makes agents from data, and models from names. */
+/** Makes agents of data, and models of names. */
 export interface Maker {
-  /** Uses this host where the agent inherits something. */
+  /** With this host, where the agent takes something over. */
   make(definition: Json, host: AgentCore): AgentCore
-  /** Finds a model by the name in a file or a call: the application's own, else a provider's. */
+  /** A model by the name that a file or a call gives it: the application's own, else that of a provider. */
   modelNamed(name: string): Model
-  /** True for one of the application's own. */
+  /** Is it one of the application's own? */
   hasModelNamed(name: string): boolean
 }
 
-/** The services of a process for all its nodes. */
+/** What a process has for all its nodes. */
 export interface Home {
   readonly maker: Maker
   readonly ledger: Ledger
   readonly feeds: Feeds
   readonly logger: Logger
-  /** The runtime's budget, above every run's. */
+  /** The runtime's budget, over every run. */
   readonly budget: Budget | undefined
-  /** The attempts of delegations, where nothing nearer sets them. */
+  /** How delegations are tried, where nobody nearer says it. */
   readonly attempts: Attempts | undefined
   readonly profiles: Profiles
-  /** When contexts are summarised automatically; null for never. */
+  /** When contexts are summed up by themselves; null for never. */
   readonly compaction: CompactionSettings | null
   readonly runtime: object
   readonly extensionRuns: ExtensionRuns
   readonly files: FileDomain | null
-  /** The application's own objects, passed to every tool. */
+  /** The application's own, handed to every tool as they are. */
   readonly tracer: object | null
   readonly longTermMemory: object | null
-  /** Words a failure without secrets. */
+  /** What may be told of a failure. */
   readonly causeOf: (error: unknown) => string
-  /** Set where runs are recorded or replayed; mostly null. */
+  /** Where runs are recorded or played back; mostly null. */
   readonly tape: Tape | null
-  /** Keeps the hidden class of a model call alive while there is none: see Ledger. */
+  /** Keeps the shape of a model call known while none is made: see Ledger. */
   lastCall: unknown
   /** An agent's own model, else its host's, else the runtime's. */
   modelOf(agent: AgentCore, place: { readonly turn: Turn; readonly conversation: Conversation }): Model | null
-  /** Adds an agent and its subagents to this process: later where one of their providers is async. */
+  /** Makes an agent known to this process, with those it may delegate to: later where a provider of theirs is async. */
   know(agent: AgentCore): undefined | Promise<undefined>
-  /** Binds the agent object that runs a child in this process, before the child can start. */
+  /** Says which agent object runs a child in this process, before the child can start. */
   settleChild(runId: Id, agent: AgentCore): void
-  /** Forgets a child that was not recorded. */
+  /** The child came to nothing. */
   leaveChild(runId: Id): void
   /** The agent of a conversation, if this process has code for it. */
   agentFor(conversation: Conversation): AgentCore | undefined
   waitFor(runId: Id): Promise<Outcome>
-  /** The outcome of a run, or null as soon as the signal aborts. */
+  /** The same, or null as soon as the signal aborts. */
   waitUnless(runId: Id, signal: AbortSignal | undefined): Promise<Outcome | null>
-  /** The node when it has ended; null as soon as the signal aborts. */
+  /** A node when it has ended; null as soon as the signal aborts. */
   waitForNode(nodeId: Id, signal: AbortSignal): Promise<Node | null>
-  /** Returns the starter of children for items of an answer that is being written. */
+  /** What starts children for items of an answer that is being written. */
   eagerFor(run: NodeRun): Promise<EagerWork>
-  /** The calls of an answer that become children at once; the others are left to their tasks. */
+  /** Those calls of an answer that become children at once; each of the others is left to its task. */
   readyChildren(run: NodeRun, step: Step): readonly ReadyChild[]
-  /** The hooks of a run's hosts that apply to its calls. */
+  /** What the hosts of a run have to say to its calls. */
   hooksAbove(run: NodeRun): HooksAbove | null
 }
 
-/** The runtime's files for a run: limited by its layers, and by the answers of people for its call. */
+/** The runtime's files as a run may use them: by its layers, and by what a person has allowed for its call. */
 export function filesOf(run: NodeRun): Files {
   const { home, layers, node } = run
   if (home.files === null) throw new DefinitionError('definition', NO_FILES)
@@ -140,7 +140,7 @@ export function filesOf(run: NodeRun): Files {
   return home.files.bind(layers, (request) => input.ok && permit(run, request, input.value).verdict === 'allow')
 }
 
-/** Tells which definitions the rules of a run keep from it. A runtime without files keeps none. */
+/** Which definitions the rules of a run keep from it. A runtime without files keeps none. */
 export function keeperOf(run: NodeRun): Keeper {
   if (run.home.files === null) return () => false
   const files = filesOf(run)

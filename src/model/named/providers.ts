@@ -14,7 +14,7 @@ export interface Provider {
   /** Variables its address may be in. */
   readonly urlNames: readonly string[]
   readonly needsKey: boolean
-  /** What to tell the user when nothing answers. */
+  /** Advice for the user when nothing answers. */
   readonly hint: string | undefined
 }
 
